@@ -1,0 +1,1 @@
+//! Stories over the whole.

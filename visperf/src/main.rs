@@ -1,0 +1,2 @@
+//! The `visperf` program.
+fn main() {}
