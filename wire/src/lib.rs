@@ -1,1 +1,16 @@
-//! (module map follows)
+//! Every type that crosses a process boundary of visperf, and how it is framed.
+//!
+//! Pure: no runtime, no file, no socket, no clock. A type here is written by one program and read by
+//! another, or written to disk by one run and read by the next, so changing one is changing a format:
+//! see [`version`].
+//!
+//! Not here: how values are shown to people or scripts (`rpc` and the daemons do that).
+
+pub mod call;
+pub mod codec;
+pub mod event;
+pub mod id;
+pub mod registration;
+pub mod sample;
+pub mod time;
+pub mod version;

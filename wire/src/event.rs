@@ -1,0 +1,264 @@
+//! The interaction event: one thing that middleware did, read from a line of its log.
+//!
+//! Pure. Invariant: an event's [`Id`] follows from the sensor, the file generation, the place of the line
+//! and the event's number in it, so the same line read twice gives the same id (effectively once).
+//! Not here: how lines become events (`log-filters`), how events become calls ([`crate::call`]).
+
+use crate::id::{Generation, SensorKey};
+use crate::time::Time;
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $type:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $type { $($(#[$vdoc])* $variant),+ }
+
+        impl $type {
+            /// Every value, in the order of declaration.
+            pub const ALL: &'static [$type] = &[$($type::$variant),+];
+
+            /// The word for it, as filters, queries and answers spell it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $($type::$variant => $word),+ }
+            }
+
+            /// The value for a word, if it is one.
+            #[must_use]
+            pub fn from_word(word: &str) -> Option<$type> {
+                match word { $($word => Some($type::$variant),)+ _ => None }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words!(
+    /// What happened.
+    Kind {
+        /// A client handed a job or request in.
+        JobSubmit = "job_submit",
+        /// The scheduler offered servers for a request, best first.
+        ServerList = "server_list",
+        /// A server or host was chosen.
+        JobSelect = "job_select",
+        /// The work began on a host.
+        JobStart = "job_start",
+        /// The work is over; see [`Outcome`].
+        JobEnd = "job_end",
+        /// Somebody asked for the job to be ended.
+        JobCancel = "job_cancel",
+        /// The job goes back to the queue and will be tried again.
+        JobRequeue = "job_requeue",
+        /// The job was not accepted.
+        JobReject = "job_reject",
+        /// The job must wait until released.
+        JobHold = "job_hold",
+        /// A held job may run.
+        JobRelease = "job_release",
+        /// A running job was paused.
+        JobSuspend = "job_suspend",
+        /// A paused job goes on.
+        JobResume = "job_resume",
+        /// A part of a job began.
+        StepStart = "step_start",
+        /// A part of a job is over.
+        StepEnd = "step_end",
+        /// A file transfer began.
+        TransferStart = "transfer_start",
+        /// A file transfer is over; see [`Outcome`].
+        TransferEnd = "transfer_end",
+        /// A host joined, came back or takes work again.
+        NodeUp = "node_up",
+        /// A host was lost.
+        NodeDown = "node_down",
+        /// A host takes no new work.
+        NodeDrain = "node_drain",
+        /// A daemon of the middleware started.
+        ServiceStart = "service_start",
+        /// A daemon of the middleware stopped.
+        ServiceStop = "service_stop",
+        /// A report of load or capacity.
+        Workload = "workload",
+        /// Anything else worth telling; visperf's own notices (a gap in a log) are of this kind.
+        Message = "message",
+    }
+);
+
+words!(
+    /// How something ended.
+    Outcome {
+        /// As it should.
+        Ok = "ok",
+        /// With an error.
+        Failed = "failed",
+        /// Because somebody asked for it.
+        Cancelled = "cancelled",
+        /// Because its time was over.
+        Timeout = "timeout",
+        /// Because its host was lost.
+        NodeFail = "node_fail",
+        /// It ended; the log does not say how.
+        Finished = "finished",
+    }
+);
+
+/// The value of an attribute, as printed by the middleware.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Value {
+    /// Text.
+    Text(CompactString),
+    /// Several texts, in order.
+    List(Vec<CompactString>),
+    /// What is not UTF-8.
+    Bytes(Vec<u8>),
+}
+
+impl Value {
+    /// The text, if it is one.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            Value::List(_) | Value::Bytes(_) => None,
+        }
+    }
+}
+
+/// Named values, in the order in which the filter gave them; names are unique.
+pub type Attributes = Vec<(CompactString, Value)>;
+
+/// What a log says, before the sensor adds where it was read: the event proper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
+    /// What happened.
+    pub kind: Kind,
+    /// When, by the log's own account; the time of reading where the log gives none.
+    pub time: Time,
+    /// The middleware's own name of the job, empty if none.
+    pub job: CompactString,
+    /// Whose job; a number where only the number is printed; empty if not told.
+    pub user: CompactString,
+    /// The party that acts: client, submit host, sending side. Empty if not told.
+    pub from: CompactString,
+    /// The party acted on: server, execution host, receiving side. Several are joined by commas.
+    pub to: CompactString,
+    /// How it ended, for the kinds that end something.
+    pub outcome: Option<Outcome>,
+    /// Everything else the line tells.
+    pub attributes: Attributes,
+    /// When the job was handed in, where the record tells it.
+    pub submitted: Option<Time>,
+    /// When the work began, where the record tells it.
+    pub started: Option<Time>,
+    /// When the work ended, where the record tells it.
+    pub ended: Option<Time>,
+}
+
+impl Content {
+    /// An event of this kind and time that says nothing else.
+    #[must_use]
+    pub fn new(kind: Kind, time: Time) -> Content {
+        Content {
+            kind,
+            time,
+            job: CompactString::default(),
+            user: CompactString::default(),
+            from: CompactString::default(),
+            to: CompactString::default(),
+            outcome: None,
+            attributes: Vec::new(),
+            submitted: None,
+            started: None,
+            ended: None,
+        }
+    }
+
+    /// The attribute of this name.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&Value> {
+        self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+}
+
+/// Names one event for ever: `SENSOR-GENERATION-OFFSET`, and `-NUMBER` for the second and later
+/// events of one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Id {
+    /// Who read the line.
+    pub sensor: SensorKey,
+    /// Which life of which file.
+    pub generation: Generation,
+    /// Where the record begins in it, in bytes.
+    pub offset: u64,
+    /// Which of the events of that record, from 0.
+    pub number: u16,
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.sensor, self.generation, self.offset)?;
+        if self.number > 0 {
+            write!(f, "-{}", self.number)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where an event was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The host of the sensor.
+    pub host: CompactString,
+    /// The file's path on that host.
+    pub file: CompactString,
+    /// The filter's name.
+    pub filter: CompactString,
+}
+
+/// One interaction event with its provenance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its name.
+    pub id: Id,
+    /// When the sensor read it.
+    pub seen: Time,
+    /// The call it belongs to, empty if none.
+    pub call: CompactString,
+    /// What the log says.
+    pub content: Content,
+    /// Where it was read.
+    pub source: Source,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_comes_back() {
+        for &kind in Kind::ALL {
+            assert_eq!(Kind::from_word(kind.as_str()), Some(kind));
+        }
+        for &outcome in Outcome::ALL {
+            assert_eq!(Outcome::from_word(outcome.as_str()), Some(outcome));
+        }
+        assert_eq!(Kind::from_word("job-end"), None);
+    }
+
+    #[test]
+    fn an_id_tells_its_parts() {
+        let id = Id { sensor: SensorKey(10), generation: Generation(3), offset: 77, number: 0 };
+        assert_eq!(id.to_string(), "000000000000000a-3-77");
+        assert_eq!(Id { number: 2, ..id }.to_string(), "000000000000000a-3-77-2");
+    }
+}

@@ -1,0 +1,146 @@
+//! Names of things: one newtype each, so that a host is never taken for a domain.
+//!
+//! Pure. Checked where a name enters from outside (`TryFrom`); a value of the type is valid.
+
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Longest domain or host name, in bytes (a DNS name's limit, RFC 1035 section 2.3.4).
+pub const NAME_LEN_MAX_BYTES: usize = 253;
+
+/// Why a name was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing was given.
+    #[error("{what} is empty; expected 1 to {NAME_LEN_MAX_BYTES} letters, digits, '.', '_' or '-'")]
+    Empty {
+        /// Which kind of name.
+        what: &'static str,
+    },
+    /// Longer than [`NAME_LEN_MAX_BYTES`].
+    #[error("{what} has {len_bytes} bytes; expected at most {NAME_LEN_MAX_BYTES}")]
+    TooLong {
+        /// Which kind of name.
+        what: &'static str,
+        /// Its length.
+        len_bytes: usize,
+    },
+    /// Holds a character that a name may not have.
+    #[error(
+        "{what} holds {found:?}; expected letters, digits, '.', '_' or '-', beginning with a letter or digit"
+    )]
+    Character {
+        /// Which kind of name.
+        what: &'static str,
+        /// The first such character.
+        found: char,
+    },
+}
+
+fn check(what: &'static str, name: &str) -> Result<(), Error> {
+    if name.is_empty() {
+        return Err(Error::Empty { what });
+    }
+    if name.len() > NAME_LEN_MAX_BYTES {
+        return Err(Error::TooLong { what, len_bytes: name.len() });
+    }
+    let bad =
+        |(at, c): (usize, char)| !(c.is_ascii_alphanumeric() || (at > 0 && matches!(c, '.' | '_' | '-')));
+    match name.char_indices().find(|&found| bad(found)) {
+        Some((_, found)) => Err(Error::Character { what, found }),
+        None => Ok(()),
+    }
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "CompactString", into = "CompactString")]
+        pub struct $type(CompactString);
+
+        impl $type {
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<&str> for $type {
+            type Error = Error;
+            fn try_from(name: &str) -> Result<$type, Error> {
+                check($what, name).map(|()| $type(name.into()))
+            }
+        }
+
+        impl TryFrom<CompactString> for $type {
+            type Error = Error;
+            fn try_from(name: CompactString) -> Result<$type, Error> {
+                check($what, &name).map(|()| $type(name))
+            }
+        }
+
+        impl From<$type> for CompactString {
+            fn from(name: $type) -> CompactString {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// A domain: a named set of hosts, such as `UT-ICL` (visPerf section 3.3). Not a DNS name.
+    DomainName,
+    "domain name"
+);
+name!(
+    /// A host's name as its sensor tells it.
+    HostName,
+    "host name"
+);
+
+/// A sensor's key: what makes the event ids of two sensors differ. Drawn once, kept in the state directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SensorKey(pub u64);
+
+impl fmt::Display for SensorKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// One life of one log file: replaced, truncated or newly created content is another generation.
+/// Numbered by the sensor from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Generation(pub u32);
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        for good in ["UT-ICL", "a", "wn01.alpha.example", "9node_x"] {
+            assert_eq!(DomainName::try_from(good).expect(good).as_str(), good);
+        }
+        let long = "x".repeat(254);
+        for bad in ["", "-x", ".x", "a b", "a/b", "é", long.as_str()] {
+            assert!(HostName::try_from(bad).is_err(), "{bad}");
+        }
+    }
+}
