@@ -1,0 +1,157 @@
+//! What a daemon tells its operator about itself: tracing events, on standard error.
+//!
+//! Rule: standard output belongs to a command's answer, so nothing is ever written there. What is told
+//! is chosen by [`FILTER_VARIABLE`] or, where it is unset, by the program.
+//! Not here: metrics about the daemon (they are samples like any other).
+
+use std::io;
+use tracing::Subscriber;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Environment variable that chooses what is told, such as `info,sensor=debug`.
+pub const FILTER_VARIABLE: &str = "VISPERF_LOG";
+
+/// How each event is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// A line for people.
+    #[default]
+    Human,
+    /// A JSON object a line, for a log collector.
+    Json,
+}
+
+/// Why telemetry could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The filter cannot be read.
+    #[error(
+        "{origin} is {text:?}; expected a level (error, warn, info, debug, trace, off) or a list such as \
+         info,sensor=debug ({reason})"
+    )]
+    Filter {
+        /// Who gave it: the variable's name, or the program.
+        origin: &'static str,
+        /// What was given.
+        text: String,
+        /// What the parser says.
+        reason: String,
+    },
+    /// This process has telemetry already.
+    #[error("telemetry was started twice in this process")]
+    Started,
+}
+
+/// Write the events of this process to standard error from now on. [`FILTER_VARIABLE`] decides which;
+/// where it is unset or empty, `default_filter` does.
+///
+/// # Errors
+/// If the filter cannot be read or telemetry has been started before; nothing has changed then.
+pub fn start(form: Form, default_filter: &str) -> Result<(), Error> {
+    let (origin, text) = match std::env::var(FILTER_VARIABLE) {
+        Ok(text) if !text.trim().is_empty() => (FILTER_VARIABLE, text),
+        Ok(_) | Err(_) => ("the default filter", default_filter.to_owned()),
+    };
+    let filter = filter(origin, &text)?;
+    match form {
+        Form::Human => human(filter, io::stderr).try_init(),
+        Form::Json => json(filter, io::stderr).try_init(),
+    }
+    .map_err(|_| Error::Started)
+}
+
+fn filter(origin: &'static str, text: &str) -> Result<EnvFilter, Error> {
+    EnvFilter::builder().parse(text).map_err(|reason| Error::Filter {
+        origin,
+        text: text.to_owned(),
+        reason: reason.to_string(),
+    })
+}
+
+fn human<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    // No colours: the reader is as often journald as a terminal, and log text may hold escape codes.
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
+    tracing_subscriber::registry().with(filter).with(lines)
+}
+
+fn json<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(writer);
+    tracing_subscriber::registry().with(filter).with(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn the_filter_decides_what_is_written() {
+        let page = Page::default();
+        let told = human(filter("test", "warn,chatty=off").expect("readable"), page.clone());
+        tracing::subscriber::with_default(told, events);
+        let text = page.text();
+        assert!(text.contains("disk is full") && text.contains("path=\"/var\""), "{text}");
+        assert!(!text.contains("just started") && !text.contains("never mind"), "{text}");
+    }
+
+    #[test]
+    fn the_json_form_is_one_object_a_line() {
+        let page = Page::default();
+        let told = json(filter("test", "info,chatty=off").expect("readable"), page.clone());
+        tracing::subscriber::with_default(told, events);
+        let lines: Vec<String> = page.text().lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        for line in &lines {
+            assert!(line.starts_with('{') && line.ends_with('}'), "{line}");
+        }
+        assert!(lines[1].contains(r#""path":"/var""#), "{lines:?}");
+    }
+
+    #[test]
+    fn a_bad_filter_says_who_gave_it_and_what_is_allowed() {
+        let error = filter(FILTER_VARIABLE, "sensor=loud").expect_err("no such level").to_string();
+        assert!(error.starts_with("VISPERF_LOG is \"sensor=loud\"; expected a level"), "{error}");
+    }
+
+    fn events() {
+        tracing::info!("just started");
+        tracing::warn!(path = "/var", "disk is full");
+        tracing::error!(target: "chatty", "never mind");
+    }
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Page {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Page {
+        type Writer = Page;
+        fn make_writer(&self) -> Page {
+            self.clone()
+        }
+    }
+}
