@@ -1,0 +1,112 @@
+//! How a directory behaves: the `[directory]` section of the configuration file, and what follows.
+//!
+//! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
+//! Not here: where it listens and where its state is (flags and the composing program say so).
+
+use serde::Deserialize;
+use std::time::Duration;
+
+/// How often the table is saved unless told otherwise: what a crash loses is stated again within
+/// [`crate::registry::RENEWAL_INTERVAL`], so this only bounds the loss of last-seen records.
+pub const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Bounds of the interval: no storm of writes, and no day without one.
+pub const SNAPSHOT_SECS_ALLOWED: std::ops::RangeInclusive<f64> = 1.0..=86_400.0;
+
+/// The section as written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawConfig {
+    /// Seconds between two snapshots.
+    pub snapshot_secs: Option<f64>,
+    /// Most domains held.
+    pub domains_max: Option<usize>,
+}
+
+/// How a directory behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Time between two snapshots.
+    pub snapshot_interval: Duration,
+    /// Most domains held.
+    pub domains_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { snapshot_interval: SNAPSHOT_INTERVAL, domains_max: crate::registry::DOMAINS_MAX }
+    }
+}
+
+/// A value that cannot be meant. [`Error::key`] names it, so that the line can be shown.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// `snapshot_secs` outside [`SNAPSHOT_SECS_ALLOWED`].
+    #[error("{found} seconds between snapshots; expected 1 to 86400")]
+    SnapshotSecs {
+        /// As written.
+        found: f64,
+    },
+    /// `domains_max` outside 1 to [`crate::registry::DOMAINS_MAX`].
+    #[error("{found} domains at most; expected 1 to {}", crate::registry::DOMAINS_MAX)]
+    DomainsMax {
+        /// As written.
+        found: usize,
+    },
+}
+
+impl Error {
+    /// The key in the section.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        match self {
+            Error::SnapshotSecs { .. } => "snapshot_secs",
+            Error::DomainsMax { .. } => "domains_max",
+        }
+    }
+}
+
+impl TryFrom<RawConfig> for Config {
+    type Error = Error;
+
+    fn try_from(raw: RawConfig) -> Result<Config, Error> {
+        let mut config = Config::default();
+        if let Some(secs) = raw.snapshot_secs {
+            if !SNAPSHOT_SECS_ALLOWED.contains(&secs) {
+                return Err(Error::SnapshotSecs { found: secs });
+            }
+            config.snapshot_interval = Duration::from_secs_f64(secs);
+        }
+        if let Some(most) = raw.domains_max {
+            if most == 0 || most > crate::registry::DOMAINS_MAX {
+                return Err(Error::DomainsMax { found: most });
+            }
+            config.domains_max = most;
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn check(text: &str, expected: Result<Config, &str>) {
+        let raw: RawConfig = daemon::config_file::load(Path::new("f"), text).expect("well formed");
+        assert_eq!(Config::try_from(raw).map_err(|error| error.key()), expected, "{text}");
+    }
+
+    #[test]
+    fn the_section_is_checked() {
+        check("", Ok(Config::default()));
+        let config = Config { snapshot_interval: Duration::from_millis(2500), domains_max: 7 };
+        check("snapshot_secs = 2.5\ndomains_max = 7", Ok(config));
+        for bad in ["snapshot_secs = 0", "snapshot_secs = nan", "snapshot_secs = 1e9", "snapshot_secs = -1"] {
+            check(bad, Err("snapshot_secs"));
+        }
+        check("domains_max = 0", Err("domains_max"));
+        check("domains_max = 100001", Err("domains_max"));
+    }
+}

@@ -1,0 +1,298 @@
+//! The table on disk: what a directory knew, for its next start.
+//!
+//! A file of frames ([`wire::codec`]): a head, chunks of records, an end with their number. It is
+//! written whole beside the old one and then takes its name, so a crash leaves the old or the new one.
+//! What is read is *last seen*, never live: leases do not outlive the process.
+//! Rule: a file that is damaged or of another version is never guessed at; it is moved aside for a
+//! person to look at, and the directory starts empty.
+
+use crate::registry::{DOMAINS_MAX, Registry};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wire::codec;
+use wire::registration::Record;
+use wire::time::Time;
+
+/// The file's name in the state directory.
+pub const FILE_NAME: &str = "directory.snapshot";
+
+/// Version of what the frames hold.
+pub const VERSION: u16 = 1;
+
+/// What the file begins with, so that another file of frames is not taken for a snapshot.
+const PURPOSE: &str = "visperf directory";
+
+/// Records in a frame: a frame stays below 1 MiB however long they are.
+const CHUNK_LEN: usize = 256;
+
+/// How much is read at once.
+const READ_LEN_BYTES: usize = 64 << 10;
+
+/// A record and how long ago it was accepted when the snapshot was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The newest statement.
+    pub record: Record,
+    /// Its age then.
+    pub age: Duration,
+}
+
+/// The table at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// When it was taken, by this host's calendar clock.
+    pub taken: Time,
+    /// Everything held.
+    pub kept: Vec<Kept>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Part {
+    Head { purpose: String, version: u16, taken: Time },
+    Chunk(Vec<Kept>),
+    End { records: u64 },
+}
+
+/// Why a snapshot could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused.
+    #[error("cannot {action} {}: {error}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Not what this program wrote.
+    #[error("{} is not a whole snapshot of version {VERSION}: {reason}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Snapshot {
+    /// Everything `registry` holds at `now`, which is `taken` by the calendar.
+    #[must_use]
+    pub fn of(registry: &Registry, now: crate::registry::Moment, taken: Time) -> Snapshot {
+        let kept = registry.domains(now).map(|held| Kept { record: held.record.clone(), age: held.age });
+        Snapshot { taken, kept: kept.collect() }
+    }
+
+    /// Write it to `path`, whole or not at all; on disk when this returns.
+    ///
+    /// # Errors
+    /// If the system refuses; the old file is then as before.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let beside = with_suffix(path, ".new");
+        let refused = |action, path: &Path| {
+            let path = path.to_owned();
+            move |error| Error::File { action, path, error }
+        };
+        self.write_frames(&beside).map_err(refused("write", &beside))?;
+        fs::rename(&beside, path).map_err(refused("replace", path))?;
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Without this the new name may be lost with the power though the content is on disk.
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(refused("sync", folder))
+    }
+
+    fn write_frames(&self, path: &Path) -> io::Result<()> {
+        let mut file = BufWriter::new(File::create(path)?);
+        let mut frame = Vec::new();
+        let mut put = |part: &Part| {
+            frame.clear();
+            codec::encode(part, &mut frame).map_err(io::Error::other)?;
+            file.write_all(&frame)
+        };
+        put(&Part::Head { purpose: PURPOSE.to_owned(), version: VERSION, taken: self.taken })?;
+        for chunk in self.kept.chunks(CHUNK_LEN) {
+            put(&Part::Chunk(chunk.to_vec()))?;
+        }
+        put(&Part::End { records: self.kept.len() as u64 })?;
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    }
+
+    /// Read the snapshot at `path`; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a whole snapshot of this version.
+    pub fn read(path: &Path) -> Result<Option<Snapshot>, Error> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::File { action: "open", path: path.to_owned(), error }),
+        };
+        let mut frames = Frames { file, path, bytes: Vec::new(), at: 0 };
+        let taken = match frames.next()? {
+            Part::Head { purpose, version: VERSION, taken } if purpose == PURPOSE => taken,
+            Part::Head { purpose, version, .. } => {
+                return Err(frames.refuse(&format!("it says {purpose:?}, version {version}")));
+            }
+            Part::Chunk(_) | Part::End { .. } => return Err(frames.refuse("it has no head")),
+        };
+        let mut kept = Vec::new();
+        loop {
+            match frames.next()? {
+                Part::Head { .. } => return Err(frames.refuse("it has two heads")),
+                Part::Chunk(more) if kept.len() + more.len() > DOMAINS_MAX => {
+                    return Err(frames.refuse(&format!("it has more than {DOMAINS_MAX} records")));
+                }
+                Part::Chunk(more) => kept.extend(more),
+                Part::End { records } if records == kept.len() as u64 => {
+                    return Ok(Some(Snapshot { taken, kept }));
+                }
+                Part::End { records } => {
+                    let found = kept.len();
+                    return Err(frames.refuse(&format!("it has {found} of {records} records")));
+                }
+            }
+        }
+    }
+}
+
+/// Give the file at `path` another name, for a person to look at, in the place of an earlier one; the
+/// new name.
+///
+/// # Errors
+/// If the system refuses; the file is then where it was.
+pub fn move_aside(path: &Path) -> Result<PathBuf, Error> {
+    let aside = with_suffix(path, ".unreadable");
+    match fs::rename(path, &aside) {
+        Ok(()) => Ok(aside),
+        Err(error) => Err(Error::File { action: "move aside", path: path.to_owned(), error }),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// The frames of a file, one after the other; holds no more than one of them.
+struct Frames<'p> {
+    file: File,
+    path: &'p Path,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Frames<'_> {
+    fn next(&mut self) -> Result<Part, Error> {
+        loop {
+            match codec::decode::<Part>(&self.bytes[self.at..]) {
+                Ok(Some((part, len_bytes))) => {
+                    self.at += len_bytes;
+                    return Ok(part);
+                }
+                Ok(None) => self.fill()?,
+                Err(error) => return Err(self.refuse(&error.to_string())),
+            }
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), Error> {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        let held = self.bytes.len();
+        self.bytes.resize(held + READ_LEN_BYTES, 0);
+        let read = self.file.read(&mut self.bytes[held..]).map_err(|error| Error::File {
+            action: "read",
+            path: self.path.to_owned(),
+            error,
+        })?;
+        self.bytes.truncate(held + read);
+        if read == 0 { Err(self.refuse("it ends early")) } else { Ok(()) }
+    }
+
+    fn refuse(&self, reason: &str) -> Error {
+        Error::Unreadable { path: self.path.to_owned(), reason: reason.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::id::{DomainName, HostName};
+    use wire::registration::SensorType;
+
+    fn snapshot(records: u32) -> Snapshot {
+        let kept = (0..records).map(|n| Kept {
+            record: Record {
+                domain: DomainName::try_from(format!("d{n}").as_str()).expect("a name"),
+                host: HostName::try_from("n1").expect("a name"),
+                port: 7741,
+                sensor_type: SensorType::Representative,
+                addresses: vec!["http://127.0.0.1:7741".to_owned()],
+                term: 3,
+                sequence: u64::from(n),
+                stated: Time::from_micros(5),
+            },
+            age: Duration::from_millis(1500),
+        });
+        Snapshot { taken: Time::from_micros(1_000_000), kept: kept.collect() }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join(FILE_NAME);
+        assert_eq!(Snapshot::read(&path).expect("none is no error"), None);
+        for records in [0, 1, 1000] {
+            snapshot(records).write(&path).expect("written");
+            assert_eq!(Snapshot::read(&path).expect("readable"), Some(snapshot(records)));
+        }
+        assert_eq!(fs::read_dir(dir.path()).expect("listed").count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_cut_or_flipped_file_is_refused() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join(FILE_NAME);
+        snapshot(3).write(&path).expect("written");
+        let good = fs::read(&path).expect("readable");
+        for cut in 0..good.len() {
+            fs::write(&path, &good[..cut]).expect("written");
+            assert!(matches!(Snapshot::read(&path), Err(Error::Unreadable { .. })), "cut at {cut}");
+        }
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x10;
+            fs::write(&path, &bad).expect("written");
+            assert!(matches!(Snapshot::read(&path), Err(Error::Unreadable { .. })), "flipped at {at}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_and_named() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join(FILE_NAME);
+        let mut bytes = Vec::new();
+        let head = Part::Head { purpose: PURPOSE.to_owned(), version: 9, taken: Time::default() };
+        codec::encode(&head, &mut bytes).expect("short");
+        fs::write(&path, &bytes).expect("written");
+        let error = Snapshot::read(&path).expect_err("another version").to_string();
+        assert!(error.ends_with("version 1: it says \"visperf directory\", version 9"), "{error}");
+        let aside = move_aside(&path).expect("moved");
+        assert!(aside.exists() && !path.exists());
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join(FILE_NAME);
+        snapshot(2).write(&path).expect("written");
+        fs::create_dir(with_suffix(&path, ".new")).expect("in the way");
+        assert!(matches!(snapshot(5).write(&path), Err(Error::File { action: "write", .. })));
+        assert_eq!(Snapshot::read(&path).expect("readable"), Some(snapshot(2)));
+    }
+}
