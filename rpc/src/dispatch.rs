@@ -1,0 +1,273 @@
+//! Runs one call: finds the method, checks what was given, waits for the answer no longer than allowed.
+//!
+//! Invariant: a handler that panics or never ends costs its caller a fault and the daemon nothing else.
+//! Not here: how a call was read or its answer is written (`xmlrpc`, `json`, `pages`).
+
+use crate::fault::{self, Fault};
+use crate::introspection::{self, Introspection};
+use crate::limits::Limits;
+use crate::method::{Handler, Method, Registry};
+use crate::params::Params;
+use crate::statistics::Statistics;
+use crate::value::{BigIntegers, Name, Value};
+use std::future::{Future, poll_fn};
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// The methods of one server, ready to be called.
+pub(crate) struct Dispatcher {
+    pub(crate) registry: Registry,
+    pub(crate) limits: Limits,
+    pub(crate) statistics: Arc<Statistics>,
+}
+
+/// Takes a call out of the count of those in work when it ends, however it ends.
+struct InWork<'a>(&'a Statistics);
+
+impl Drop for InWork<'_> {
+    fn drop(&mut self) {
+        self.0.calls_in_work.subtract(1);
+    }
+}
+
+impl Dispatcher {
+    /// Calls `name` with what the request gave; integers outside `exact` come as the call asked.
+    pub(crate) async fn call(
+        &self,
+        name: &str,
+        arguments: Vec<Value>,
+        exact: &RangeInclusive<i64>,
+    ) -> Result<Value, Fault> {
+        let before = self.statistics.calls_in_work.add(1);
+        let _in_work = InWork(&self.statistics);
+        let answer = if before >= self.limits.calls_in_work as u64 {
+            let limit = self.limits.calls_in_work;
+            Err(Fault::new(fault::BUSY, format!("expected at most {limit} calls in work; call again later")))
+        } else {
+            let run = tokio::time::timeout(self.limits.call_time, self.run(name, arguments, exact));
+            run.await.unwrap_or_else(|_| {
+                let secs = self.limits.call_time.as_secs_f64();
+                Err(Fault::new(fault::TIMEOUT, format!("expected an answer within {secs} s, found none")))
+            })
+        };
+        if answer.is_err() {
+            self.statistics.faults_total.add(1);
+        }
+        answer
+    }
+
+    async fn run(
+        &self,
+        name: &str,
+        arguments: Vec<Value>,
+        exact: &RangeInclusive<i64>,
+    ) -> Result<Value, Fault> {
+        let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
+        if matches!(method.handler, Handler::Introspection(Introspection::Multicall)) {
+            let (params, integers) = check(method, arguments)?;
+            let answers = self.multicall(&params, exact).await?;
+            return Ok(answers.with_integers(integers, exact));
+        }
+        let (answer, integers) = self.one(method, arguments).await?;
+        Ok(answer.with_integers(integers, exact))
+    }
+
+    /// One call that holds no others.
+    async fn one(&self, method: &Method, arguments: Vec<Value>) -> Result<(Value, BigIntegers), Fault> {
+        self.statistics.calls_total.add(1);
+        let (params, integers) = check(method, arguments)?;
+        let answer = match &method.handler {
+            Handler::Introspection(which) => introspection::answer(*which, &self.registry, &params)?,
+            Handler::Daemon(handler) => {
+                let name = method.declaration.name;
+                let started = catch_unwind(AssertUnwindSafe(|| handler(params)));
+                let answer = started.map_err(|_| self.panicked(name))?;
+                self.caught(name, answer).await?
+            }
+        };
+        Ok((answer, integers))
+    }
+
+    async fn multicall(&self, params: &Params, exact: &RangeInclusive<i64>) -> Result<Value, Fault> {
+        let calls = introspection::inner_calls(params, self.limits.multicall_calls)?;
+        let mut answers = Vec::with_capacity(calls.len());
+        let mut weight = 0;
+        for call in calls {
+            let answer = match call {
+                Ok(_) if weight > self.limits.answer_bytes => Err(too_large(self.limits.answer_bytes)),
+                Ok(call) => self.inner(&call.name, call.arguments, exact).await,
+                Err(fault) => Err(fault),
+            };
+            if answer.is_err() {
+                self.statistics.faults_total.add(1);
+            }
+            weight += answer.as_ref().map_or(0, Value::weight_bytes);
+            answers.push(introspection::inner_answer(answer));
+        }
+        Ok(Value::Array(answers))
+    }
+
+    async fn inner(
+        &self,
+        name: &str,
+        arguments: Vec<Value>,
+        exact: &RangeInclusive<i64>,
+    ) -> Result<Value, Fault> {
+        let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
+        let (answer, integers) = self.one(method, arguments).await?;
+        Ok(answer.with_integers(integers, exact))
+    }
+
+    /// Waits for a handler, and turns its panic into a fault.
+    async fn caught(
+        &self,
+        name: &str,
+        answer: impl Future<Output = Result<Value, Fault>>,
+    ) -> Result<Value, Fault> {
+        let mut answer = pin!(answer);
+        poll_fn(|context| {
+            // A handler that panicked is dropped and never polled again, so nothing sees its broken state.
+            match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context))) {
+                Ok(polled) => polled,
+                Err(_) => Poll::Ready(Err(self.panicked(name))),
+            }
+        })
+        .await
+    }
+
+    fn panicked(&self, name: &str) -> Fault {
+        self.statistics.panics_total.add(1);
+        tracing::error!(method = name, "a method panicked; its caller was answered with a fault");
+        Fault::internal(format!("{name} failed; the daemon's log says where"))
+    }
+}
+
+/// The fault of an answer above its limit.
+pub(crate) fn too_large(at_most: usize) -> Fault {
+    Fault::new(
+        fault::TOO_LARGE,
+        format!("expected an answer of at most {at_most} bytes; ask for less at once"),
+    )
+}
+
+fn check(method: &Method, arguments: Vec<Value>) -> Result<(Params, BigIntegers), Fault> {
+    let declaration = &method.declaration;
+    Params::check(&declaration.parameters, named(arguments, declaration.positional)?)
+}
+
+fn named(mut arguments: Vec<Value>, positional: Option<&'static str>) -> Result<Vec<(Name, Value)>, Fault> {
+    let expected = "expected no parameter or one structure of named ones";
+    if arguments.len() > 1 {
+        return Err(Fault::invalid_params(format!("{expected}, found {} parameters", arguments.len())));
+    }
+    match (arguments.pop(), positional) {
+        (None | Some(Value::Nil), _) => Ok(Vec::new()),
+        (Some(Value::Struct(members)), _) => Ok(members),
+        (Some(value), Some(name)) => Ok(vec![(Name::Borrowed(name), value)]),
+        (Some(value), None) => Err(Fault::invalid_params(format!("{expected}, found {}", value.shown()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::Declaration;
+    use crate::params::{Parameter, Type};
+    use crate::value::XML_INTEGERS;
+
+    fn dispatcher(limits: Limits) -> Dispatcher {
+        let mut registry = Registry::new();
+        let echo = Declaration::new("test.echo", "gives back")
+            .parameter(Parameter::new("value", Type::Whole { min: i64::MIN, max: i64::MAX }, "what"))
+            .handler_now(|params| Ok(params.value("value").cloned().unwrap_or_default()));
+        registry.add(echo).unwrap();
+        #[allow(unreachable_code)]
+        let panics = Declaration::new("test.panic", "fails").handler(|_| async {
+            panic!("on purpose");
+            Ok(Value::Nil)
+        });
+        registry.add(panics).unwrap();
+        let early = Declaration::new("test.early", "fails").handler_now(|_| panic!("on purpose"));
+        registry.add(early).unwrap();
+        registry.add(Declaration::new("test.never", "").handler(|_| std::future::pending())).unwrap();
+        Dispatcher { registry, limits, statistics: Arc::default() }
+    }
+
+    async fn call(name: &str, arguments: Vec<Value>) -> Result<Value, Fault> {
+        dispatcher(Limits::default()).call(name, arguments, &XML_INTEGERS).await
+    }
+
+    fn code(answer: Result<Value, Fault>) -> i32 {
+        answer.unwrap_err().code
+    }
+
+    #[tokio::test]
+    async fn parameters_come_by_name_in_one_structure() {
+        assert_eq!(call("test.echo", vec![]).await, Ok(Value::Nil));
+        assert_eq!(call("test.echo", vec![Value::object([("value", 3)])]).await, Ok(Value::Int(3)));
+        let big = Value::object([("value", Value::Int(1 << 60)), ("big_integers", "string".into())]);
+        assert_eq!(call("test.echo", vec![big]).await, Ok(Value::from("1152921504606846976")));
+        assert_eq!(code(call("test.echo", vec![Value::Int(3)]).await), fault::INVALID_PARAMS);
+        assert_eq!(code(call("test.echo", vec![Value::Nil, Value::Nil]).await), fault::INVALID_PARAMS);
+        assert_eq!(code(call("test.nothing", vec![]).await), fault::METHOD_NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_fault_and_is_counted() {
+        let dispatcher = dispatcher(Limits::default());
+        for name in ["test.panic", "test.early"] {
+            assert_eq!(code(dispatcher.call(name, vec![], &XML_INTEGERS).await), fault::INTERNAL);
+        }
+        let counted = dispatcher.statistics.snapshot();
+        assert_eq!((counted.panics_total, counted.faults_total, counted.calls_in_work), (2, 2, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_method_that_never_answers_is_given_up() {
+        assert_eq!(code(call("test.never", vec![]).await), fault::TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_beyond_the_limit_are_refused() {
+        let dispatcher = dispatcher(Limits { calls_in_work: 1, ..Limits::default() });
+        let never = dispatcher.call("test.never", vec![], &XML_INTEGERS);
+        let second = dispatcher.call("test.echo", vec![], &XML_INTEGERS);
+        let (first, second) = tokio::join!(never, second);
+        assert_eq!((code(first), code(second)), (fault::TIMEOUT, fault::BUSY));
+        assert_eq!(dispatcher.call("test.echo", vec![], &XML_INTEGERS).await, Ok(Value::Nil));
+    }
+
+    #[tokio::test]
+    async fn a_multicall_answers_each_call_for_itself() {
+        let inner = |name: &str| Value::object([("methodName", Value::from(name))]);
+        let calls = Value::array([
+            inner("test.echo"),
+            inner("test.nothing"),
+            inner("test.panic"),
+            inner("system.multicall"),
+        ]);
+        let answers = call("system.multicall", vec![calls]).await.unwrap();
+        let codes: Vec<i64> = answers
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|answer| answer.get("faultCode").and_then(Value::as_int).unwrap_or(0))
+            .collect();
+        assert_eq!(codes, vec![0, -32601, -32603, -32602]);
+        let many = Value::Array(vec![inner("test.echo"); 101]);
+        assert_eq!(code(call("system.multicall", vec![many]).await), fault::TOO_LARGE);
+    }
+
+    #[tokio::test]
+    async fn a_multicall_stops_at_the_largest_answer() {
+        let dispatcher = dispatcher(Limits { answer_bytes: 100, ..Limits::default() });
+        let inner = Value::object([("methodName", Value::from("system.listMethods"))]);
+        let calls = vec![Value::Array(vec![inner; 3])];
+        let answers = dispatcher.call("system.multicall", calls, &XML_INTEGERS).await.unwrap();
+        let last = answers.as_array().and_then(|answers| answers.last()).unwrap();
+        assert_eq!(last.get("faultCode"), Some(&Value::from(fault::TOO_LARGE)));
+    }
+}

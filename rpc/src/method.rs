@@ -1,0 +1,315 @@
+//! The methods of a daemon: what each is called, takes and gives, and the handler that answers it.
+//!
+//! A daemon fills one [`Registry`]; several daemons in one process merge theirs.
+//! Invariant: a name is registered once; names under `system.` belong to `introspection`.
+//! Not here: how a call arrives (`server`), is checked (`params`) or is run (`dispatch`).
+
+use crate::fault::Fault;
+use crate::introspection::Introspection;
+use crate::params::{BIG_INTEGERS, Parameter, Params};
+use crate::value::Value;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+
+/// Longest name of a method.
+pub const NAME_MAX_BYTES: usize = 64;
+
+/// What a handler gives back while it works.
+pub type Answer = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send>>;
+
+/// Why a registry refuses a method. These are mistakes of a program, not of its user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two methods have one name.
+    #[error("expected each method once, found {0} twice; give one of them another name")]
+    Duplicate(String),
+    /// Not of the form `word.word`.
+    #[error("expected a method name such as sensor.events, at most 64 bytes, outside system., found {0:?}")]
+    Name(String),
+    /// Two parameters have one name, or one has the name that every method has.
+    #[error("expected each parameter of {method} once, found {parameter} twice (big_integers is built in)")]
+    DuplicateParameter {
+        /// The method.
+        method: String,
+        /// The parameter.
+        parameter: String,
+    },
+}
+
+/// What is told about a method before it is called.
+#[derive(Clone, Debug)]
+pub struct Declaration {
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) details: &'static str,
+    pub(crate) reading: Reading,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) positional: Option<&'static str>,
+    pub(crate) result_type: &'static str,
+    pub(crate) result_help: &'static str,
+}
+
+/// Whether a call changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// It only reads: HTTP GET may call it.
+    Only,
+    /// It may change something: POST only.
+    Changes,
+}
+
+/// A method with its handler.
+pub struct Method {
+    pub(crate) declaration: Declaration,
+    pub(crate) handler: Handler,
+}
+
+pub(crate) enum Handler {
+    Daemon(Box<dyn Fn(Params) -> Answer + Send + Sync>),
+    Introspection(Introspection),
+}
+
+impl Declaration {
+    /// A method `daemon.word` with a summary of one line. It may change something until [`Self::reading`].
+    #[must_use]
+    pub fn new(name: &'static str, summary: &'static str) -> Declaration {
+        Declaration {
+            name,
+            summary,
+            details: "",
+            reading: Reading::Changes,
+            parameters: Vec::new(),
+            positional: None,
+            result_type: "struct",
+            result_help: "",
+        }
+    }
+
+    /// It only reads, so GET may call it.
+    #[must_use]
+    pub fn reading(mut self) -> Declaration {
+        self.reading = Reading::Only;
+        self
+    }
+
+    /// What else `system.methodHelp` says.
+    #[must_use]
+    pub fn details(mut self, details: &'static str) -> Declaration {
+        self.details = details;
+        self
+    }
+
+    /// One more parameter.
+    #[must_use]
+    pub fn parameter(mut self, parameter: Parameter) -> Declaration {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// A single value that is no structure is taken as this parameter (the `system.` methods of other
+    /// servers take theirs so).
+    #[must_use]
+    pub(crate) fn positional(mut self, parameter: &'static str) -> Declaration {
+        self.positional = Some(parameter);
+        self
+    }
+
+    /// The XML-RPC type of the result (`struct` until said otherwise) and what is in it.
+    #[must_use]
+    pub fn returns(mut self, result_type: &'static str, help: &'static str) -> Declaration {
+        (self.result_type, self.result_help) = (result_type, help);
+        self
+    }
+
+    /// The method, answered by a future.
+    #[must_use]
+    pub fn handler<H, F>(self, handler: H) -> Method
+    where
+        H: Fn(Params) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Value, Fault>> + Send + 'static,
+    {
+        let boxed = move |params| Box::pin(handler(params)) as Answer;
+        Method { declaration: self, handler: Handler::Daemon(Box::new(boxed)) }
+    }
+
+    /// The method, answered at once. The handler runs on a runtime thread and must not block.
+    #[must_use]
+    pub fn handler_now<H>(self, handler: H) -> Method
+    where
+        H: Fn(&Params) -> Result<Value, Fault> + Send + Sync + 'static,
+    {
+        self.handler(move |params| std::future::ready(handler(&params)))
+    }
+
+    /// The help text of `system.methodHelp`.
+    pub(crate) fn help(&self) -> String {
+        let mut help = format!("{}\n", self.summary);
+        if !self.details.is_empty() {
+            help.push_str(&format!("\n{}\n", self.details));
+        }
+        help.push_str("\nparameters (one structure, all by name):\n");
+        for parameter in &self.parameters {
+            help.push_str(&format!("  {}: {}", parameter.name, parameter.kind.describe()));
+            match &parameter.default {
+                Some(default) => help.push_str(&format!(", {} unless given", default.shown())),
+                None if parameter.required => help.push_str(", required"),
+                None => {}
+            }
+            help.push_str(&format!("; {}\n", parameter.help));
+        }
+        help.push_str(&format!(
+            "  {BIG_INTEGERS}: one of number, string, double; how integers are sent that need more than 32 bits \
+             (JSON: 53)\n"
+        ));
+        help.push_str(&format!("\nresult: {}", self.result_type));
+        if !self.result_help.is_empty() {
+            help.push_str(&format!("; {}", self.result_help));
+        }
+        help
+    }
+}
+
+/// The methods that one address answers.
+pub struct Registry {
+    methods: BTreeMap<&'static str, Method>,
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry::new()
+    }
+}
+
+impl Registry {
+    /// A registry with the `system.` methods only.
+    #[must_use]
+    pub fn new() -> Registry {
+        let methods = crate::introspection::methods();
+        Registry { methods: methods.into_iter().map(|method| (method.declaration.name, method)).collect() }
+    }
+
+    /// Adds a method.
+    ///
+    /// # Errors
+    /// If its name is taken, malformed or reserved, or a parameter is declared twice; nothing is added then.
+    pub fn add(&mut self, method: Method) -> Result<(), Error> {
+        let Declaration { name, parameters, .. } = &method.declaration;
+        if !is_name(name) || name.starts_with("system.") {
+            return Err(Error::Name((*name).to_owned()));
+        }
+        for (at, parameter) in parameters.iter().enumerate() {
+            let taken = parameters[..at].iter().any(|earlier| earlier.name == parameter.name);
+            if taken || parameter.name == BIG_INTEGERS {
+                let (method, parameter) = ((*name).to_owned(), parameter.name.to_owned());
+                return Err(Error::DuplicateParameter { method, parameter });
+            }
+        }
+        if self.methods.contains_key(name) {
+            return Err(Error::Duplicate((*name).to_owned()));
+        }
+        self.methods.insert(method.declaration.name, method);
+        Ok(())
+    }
+
+    /// Adds every method of another daemon.
+    ///
+    /// # Errors
+    /// If a name is taken; nothing is added then.
+    pub fn merge(&mut self, other: Registry) -> Result<(), Error> {
+        let added = other.methods.into_iter().filter(|(name, _)| !name.starts_with("system."));
+        let added: Vec<_> = added.collect();
+        if let Some((name, _)) = added.iter().find(|(name, _)| self.methods.contains_key(name)) {
+            return Err(Error::Duplicate((*name).to_owned()));
+        }
+        self.methods.extend(added);
+        Ok(())
+    }
+
+    /// The names of all methods, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.methods.keys().copied()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Method> {
+        self.methods.get(name)
+    }
+
+    pub(crate) fn declarations(&self) -> impl Iterator<Item = &Declaration> {
+        self.methods.values().map(|method| &method.declaration)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    name.len() <= NAME_MAX_BYTES && name.split('.').count() >= 2 && name.split('.').all(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Type;
+
+    fn method(name: &'static str) -> Method {
+        Declaration::new(name, "says nothing").handler_now(|_| Ok(Value::Nil))
+    }
+
+    #[test]
+    fn names_are_checked() {
+        let check = |name, fits| assert_eq!(Registry::new().add(method(name)).is_ok(), fits, "{name}");
+        check("sensor.events", true);
+        check("sensor.events_2", true);
+        for name in ["sensor", "", ".", "a.", "Sensor.x", "system.new", "a b.c", "a/b.c"] {
+            check(name, false);
+        }
+    }
+
+    #[test]
+    fn a_name_is_registered_once() {
+        let mut registry = Registry::new();
+        registry.add(method("a.b")).unwrap();
+        assert_eq!(registry.add(method("a.b")), Err(Error::Duplicate("a.b".into())));
+        let mut other = Registry::new();
+        other.add(method("a.b")).unwrap();
+        other.add(method("a.c")).unwrap();
+        assert_eq!(registry.merge(other), Err(Error::Duplicate("a.b".into())));
+        assert!(registry.get("a.c").is_none(), "a refused merge adds nothing");
+        let mut third = Registry::new();
+        third.add(method("b.b")).unwrap();
+        registry.merge(third).unwrap();
+        assert!(registry.get("b.b").is_some());
+    }
+
+    #[test]
+    fn a_parameter_is_declared_once() {
+        for name in ["x", BIG_INTEGERS] {
+            let twice = Declaration::new("a.b", "")
+                .parameter(Parameter::new("x", Type::Text, ""))
+                .parameter(Parameter::new(name, Type::Text, ""))
+                .handler_now(|_| Ok(Value::Nil));
+            assert!(matches!(Registry::new().add(twice), Err(Error::DuplicateParameter { .. })));
+        }
+    }
+
+    #[test]
+    fn help_tells_types_defaults_and_result() {
+        let help = Declaration::new("a.b", "one line")
+            .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 9 }, "at most so many").default(5))
+            .parameter(Parameter::new("host", Type::Text, "of this host").required())
+            .returns("struct", "events, cursor")
+            .help();
+        for expected in [
+            "one line\n",
+            "limit: a whole number from 1 to 9, 5 unless given; at most so many\n",
+            "host: text, required; of this host\n",
+            "big_integers",
+            "result: struct; events, cursor",
+        ] {
+            assert!(help.contains(expected), "{expected} in {help}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Values and faults as XML-RPC answers, written by hand into one string.
+//!
+//! Pure: no runtime, no file, no socket, no clock.
+//! Whole numbers of 32 bits are `<int>`, of 64 bits `<i8>`, above that decimal `<string>`; text which
+//! XML 1.0 cannot hold is `<base64>` of its UTF-8; numbers that are not finite are the strings `NaN`,
+//! `Infinity` and `-Infinity`.
+//! Not here: reading (`xmlrpc`).
+
+use crate::fault::Fault;
+use crate::introspection;
+use crate::value::Value;
+use crate::xml_tokens::is_xml_char;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::fmt::Write;
+
+/// The answer to a call that succeeded.
+#[must_use]
+pub fn write_answer(value: &Value) -> String {
+    let mut out = String::with_capacity(256);
+    out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?><methodResponse><params><param>");
+    write_value(&mut out, value);
+    out.push_str("</param></params></methodResponse>");
+    out
+}
+
+/// The answer to a call that failed.
+#[must_use]
+pub fn write_fault(fault: &Fault) -> String {
+    let mut out = String::with_capacity(384);
+    out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?><methodResponse><fault>");
+    write_value(&mut out, &introspection::fault_value(fault));
+    out.push_str("</fault></methodResponse>");
+    out
+}
+
+/// Appends `<value>…</value>`.
+pub fn write_value(out: &mut String, value: &Value) {
+    out.push_str("<value>");
+    match value {
+        Value::Nil => out.push_str("<nil/>"),
+        Value::Bool(flag) => {
+            out.push_str(if *flag { "<boolean>1</boolean>" } else { "<boolean>0</boolean>" })
+        }
+        Value::Int(number) if i32::try_from(*number).is_ok() => tagged(out, "int", number),
+        Value::Int(number) => tagged(out, "i8", number),
+        Value::UInt(number) => tagged(out, "string", number),
+        // Rust writes no exponent here, which is what XML-RPC demands.
+        Value::Double(number) if number.is_finite() => tagged(out, "double", number),
+        Value::Double(number) => tagged(out, "string", not_finite(*number)),
+        Value::Text(text) => write_text(out, text),
+        Value::Bytes(bytes) => write_bytes(out, bytes),
+        Value::Array(values) => {
+            out.push_str("<array><data>");
+            values.iter().for_each(|value| write_value(out, value));
+            out.push_str("</data></array>");
+        }
+        Value::Struct(members) => {
+            out.push_str("<struct>");
+            for (name, value) in members {
+                out.push_str("<member><name>");
+                if !escape(out, name) {
+                    let replaced = name.replace(|character| !is_xml_char(character), "\u{FFFD}");
+                    escape(out, &replaced);
+                }
+                out.push_str("</name>");
+                write_value(out, value);
+                out.push_str("</member>");
+            }
+            out.push_str("</struct>");
+        }
+    }
+    out.push_str("</value>");
+}
+
+/// The text that stands for a number which is not finite.
+pub(crate) fn not_finite(number: f64) -> &'static str {
+    if number.is_nan() {
+        "NaN"
+    } else if number > 0.0 {
+        "Infinity"
+    } else {
+        "-Infinity"
+    }
+}
+
+fn tagged(out: &mut String, tag: &str, number: impl std::fmt::Display) {
+    // Writing to a string does not fail.
+    let _ = write!(out, "<{tag}>{number}</{tag}>");
+}
+
+fn write_text(out: &mut String, text: &str) {
+    let before = out.len();
+    out.push_str("<string>");
+    if escape(out, text) {
+        out.push_str("</string>");
+    } else {
+        out.truncate(before);
+        write_bytes(out, text.as_bytes());
+    }
+}
+
+fn write_bytes(out: &mut String, bytes: &[u8]) {
+    out.push_str("<base64>");
+    STANDARD.encode_string(bytes, out);
+    out.push_str("</base64>");
+}
+
+/// Appends `text` with markup escaped; `false`, with nothing appended, if XML cannot hold it. Carriage
+/// returns are written as references, for a reader would turn them into line feeds.
+fn escape(out: &mut String, text: &str) -> bool {
+    let before = out.len();
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        let replacement = match byte {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'\r' => "&#13;",
+            b'\t' | b'\n' | b' '..=0xEE | 0xF0.. => continue,
+            // U+FFFE and U+FFFF are EF BF BE and EF BF BF.
+            0xEF if bytes[at + 1] != 0xBF || bytes[at + 2] < 0xBE => continue,
+            _ => {
+                out.truncate(before);
+                return false;
+            }
+        };
+        out.push_str(&text[copied..at]);
+        out.push_str(replacement);
+        copied = at + 1;
+    }
+    out.push_str(&text[copied..]);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_has_one_form() {
+        let check = |value: Value, expected: &str| {
+            let mut out = String::new();
+            write_value(&mut out, &value);
+            assert_eq!(out, format!("<value>{expected}</value>"));
+        };
+        check(2_147_483_647_i64.into(), "<int>2147483647</int>");
+        check(2_147_483_648_i64.into(), "<i8>2147483648</i8>");
+        check(i64::MIN.into(), "<i8>-9223372036854775808</i8>");
+        check(u64::MAX.into(), "<string>18446744073709551615</string>");
+        check(1e21.into(), "<double>1000000000000000000000</double>");
+        check(0.1.into(), "<double>0.1</double>");
+        check(f64::NAN.into(), "<string>NaN</string>");
+        check(f64::NEG_INFINITY.into(), "<string>-Infinity</string>");
+        check("a&b<c>\r".into(), "<string>a&amp;b&lt;c&gt;&#13;</string>");
+        check("a\0b".into(), "<base64>YQBi</base64>");
+        check("\u{ffff}".into(), "<base64>77+/</base64>");
+        check("\u{fffd}\u{f000}".into(), "<string>\u{fffd}\u{f000}</string>");
+        check(
+            Value::object([("a\0", 1)]),
+            "<struct><member><name>a\u{fffd}</name><value><int>1</int></value></member></struct>",
+        );
+    }
+}
