@@ -5,6 +5,7 @@
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use wire::event::Content;
+use wire::time::Time;
 
 /// One event found in a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +59,7 @@ pub enum Authority {
 /// gives an engine that goes on as the old one would have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// Remember values under a key.
+    /// Remember values under a key, beside those it has.
     Remember {
         /// Under which key.
         key: CompactString,
@@ -66,17 +67,17 @@ pub enum Change {
         values: Vec<(CompactString, CompactString)>,
         /// Where the record that gave it begins, in bytes.
         offset: u64,
-        /// The time stamp of that record, as printed.
-        stamp: CompactString,
+        /// That record's time.
+        time: Option<Time>,
     },
     /// Forget a key.
     Forget {
         /// Which key.
         key: CompactString,
     },
-    /// The last time stamp seen, as printed: lines without one take it.
+    /// The last time read from the log: lines without one take it.
     Stamp {
-        /// As printed.
-        stamp: CompactString,
+        /// That time.
+        time: Time,
     },
 }

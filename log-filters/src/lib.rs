@@ -3,4 +3,20 @@
 //! Pure: bytes and the time of reading go in, events come out. A filter is data (`filters/*.toml`); nothing
 //! here knows a product. Not here: files (`sensor::tail`), where filters of users are kept.
 
+mod compile;
+mod definition;
+pub mod engine;
+pub mod error;
+mod expression;
+mod fields;
+pub mod filter;
 pub mod found;
+pub mod join;
+mod memory;
+mod operation;
+mod pattern;
+mod progress;
+pub mod registry;
+mod tell;
+pub mod test_lines;
+pub mod timestamp;

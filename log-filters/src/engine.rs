@@ -1,0 +1,296 @@
+//! The engine: one filter over one log.
+//!
+//! Pure: lines, their offsets and the time of reading go in, events come out. Invariant: an engine made
+//! anew, given the [`Change`]s of another and then the lines from [`Engine::resume_offset`] on, finds what
+//! the other would have found; so the sensor can stop anywhere.
+//! Not here: cutting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
+
+use crate::filter::{Filter, Until};
+use crate::found::{Change, Found};
+use crate::memory::Memory;
+use crate::tell;
+use crate::timestamp::{Clock, Stamp};
+use compact_str::CompactString;
+use jiff::tz::TimeZone;
+use std::sync::Arc;
+use wire::time::Time;
+
+/// Longest record of several lines, in bytes; a longer one is closed there.
+pub const RECORD_LEN_MAX_BYTES: usize = 1 << 20;
+
+/// Most lines that no rule took that are kept for [`Engine::take_unknown`] between two calls.
+const UNKNOWN_KEPT_MAX: usize = 65_536;
+
+/// Where a log comes from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The file's name, without folders.
+    pub file_name: String,
+    /// The host whose log it is, where neither the file's name nor a line tells.
+    pub host: String,
+    /// The operator's label for the cluster, empty if there is one only.
+    pub cluster: String,
+    /// The zone of stamps that print none.
+    pub zone: TimeZone,
+}
+
+/// What an engine did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Lines given to it.
+    pub lines: u64,
+    /// Records that a rule took.
+    pub taken: u64,
+    /// Records that no rule took.
+    pub unknown: u64,
+    /// Events found.
+    pub events: u64,
+    /// Keys forgotten for want of room.
+    pub forgotten: u64,
+}
+
+/// A record of several lines that is not complete.
+struct Pending {
+    record: usize,
+    offset: u64,
+    stamp: Option<Stamp>,
+    text: Vec<u8>,
+    lines: usize,
+}
+
+/// One filter at work on one log.
+pub struct Engine {
+    pub(crate) filter: Arc<Filter>,
+    pub(crate) parts: Vec<(CompactString, CompactString)>,
+    pub(crate) scope: CompactString,
+    pub(crate) clock: Clock,
+    pub(crate) memory: Memory,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) last: Last,
+    pub(crate) locations: Vec<Vec<regex::bytes::CaptureLocations>>,
+    pub(crate) counters: Counters,
+    pub(crate) taken_by: Vec<u64>,
+    pending: Option<Pending>,
+    unknown: Option<Vec<(u64, Vec<u8>)>>,
+}
+
+/// The last time read from the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    None,
+    Stamp(Stamp),
+    Known(Time),
+}
+
+impl Engine {
+    /// An engine at the start of a log.
+    #[must_use]
+    pub fn new(filter: Arc<Filter>, source: &Source) -> Engine {
+        let zone = filter.zone.clone().unwrap_or_else(|| source.zone.clone());
+        let scope = match source.cluster.as_str() {
+            "" => filter.scope.clone(),
+            cluster => compact_str::format_compact!("{}/{cluster}", filter.scope),
+        };
+        Engine {
+            parts: parts(&filter, source),
+            scope,
+            clock: Clock::new(zone),
+            memory: Memory::default(),
+            changes: Vec::new(),
+            last: Last::None,
+            locations: filter
+                .rules
+                .iter()
+                .map(|rule| rule.alternatives.iter().map(|one| one.regex.capture_locations()).collect())
+                .collect(),
+            counters: Counters::default(),
+            taken_by: vec![0; filter.rules.len()],
+            pending: None,
+            unknown: None,
+            filter,
+        }
+    }
+
+    /// The filter it runs.
+    #[must_use]
+    pub fn filter(&self) -> &Arc<Filter> {
+        &self.filter
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters { forgotten: self.memory.forgotten(), ..self.counters }
+    }
+
+    /// For each rule the line of the filter's file where it begins, and how many records it took.
+    pub fn rule_counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.filter.rules.iter().map(|rule| rule.line).zip(self.taken_by.iter().copied())
+    }
+
+    /// From now on keep the records that no rule took, for [`Engine::take_unknown`].
+    pub fn keep_unknown(&mut self) {
+        self.unknown.get_or_insert_default();
+    }
+
+    /// Records that no rule took, with their offsets; the stamp is cut off.
+    pub fn take_unknown(&mut self) -> Vec<(u64, Vec<u8>)> {
+        self.unknown.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Give it a line (without its end) that begins at `offset` and was read at `seen`.
+    pub fn line(&mut self, line: &[u8], offset: u64, seen: Time, out: &mut Vec<Found>) {
+        self.counters.lines += 1;
+        let (stamp, rest) = self.cut_stamp(line);
+        if self.filter.records.is_empty() {
+            self.record(rest, stamp, offset, seen, out);
+            return;
+        }
+        let start = self.filter.records.iter().position(|record| record.start.is_match(rest));
+        if self.pending.is_some() && self.goes_on(rest, start.is_some(), seen, out) {
+            return;
+        }
+        match start {
+            Some(record) => {
+                self.pending = Some(Pending { record, offset, stamp, text: rest.to_vec(), lines: 1 });
+            }
+            None => self.record(rest, stamp, offset, seen, out),
+        }
+    }
+
+    /// There are no more lines for now: a record that waits for its end is closed.
+    pub fn idle(&mut self, seen: Time, out: &mut Vec<Found>) {
+        if let Some(pending) = self.pending.take() {
+            self.record(&pending.text, pending.stamp, pending.offset, seen, out);
+        }
+    }
+
+    /// Where a record that waits for its end begins: after a stop, lines must be given again from there.
+    #[must_use]
+    pub fn resume_offset(&self) -> Option<u64> {
+        self.pending.as_ref().map(|pending| pending.offset)
+    }
+
+    /// Changes since the last call, in order.
+    pub fn take_changes(&mut self, into: &mut Vec<Change>) {
+        into.append(&mut self.changes);
+        if let Last::Stamp(_) = self.last
+            && let Some(time) = self.last_time(Time::from_micros(i64::MAX / 2))
+        {
+            into.push(Change::Stamp { time });
+        }
+    }
+
+    /// Take over a change of another engine on the same log.
+    pub fn apply(&mut self, change: Change) {
+        match change {
+            Change::Remember { key, values, offset, time } => self.memory.remember(key, values, offset, time),
+            Change::Forget { key } => {
+                self.memory.forget(&key);
+            }
+            Change::Stamp { time } => self.last = Last::Known(time),
+        }
+    }
+
+    /// Changes that bring a new engine where this one is.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<Change> {
+        let mut changes: Vec<_> = self.memory.changes().collect();
+        let mut clock = self.clock.clone();
+        let last = match self.last {
+            Last::None => None,
+            Last::Stamp(stamp) => clock.resolve(&stamp, Time::from_micros(i64::MAX / 2)),
+            Last::Known(time) => Some(time),
+        };
+        changes.extend(last.map(|time| Change::Stamp { time }));
+        changes
+    }
+
+    /// The last time read from the log, if any; from here on as a moment.
+    pub(crate) fn last_time(&mut self, seen: Time) -> Option<Time> {
+        let time = match self.last {
+            Last::None => None,
+            Last::Known(time) => Some(time),
+            Last::Stamp(stamp) => self.clock.resolve(&stamp, seen),
+        };
+        if let Some(time) = time {
+            self.last = Last::Known(time);
+        }
+        time
+    }
+
+    #[inline]
+    fn cut_stamp<'a>(&self, line: &'a [u8]) -> (Option<Stamp>, &'a [u8]) {
+        for format in &self.filter.prefix {
+            if let Some((stamp, len)) = format.read(line) {
+                return (Some(stamp), &line[len..]);
+            }
+        }
+        (None, line)
+    }
+
+    /// Whether the line belongs to the pending record; one that it does not belong to is closed.
+    fn goes_on(&mut self, rest: &[u8], starts_another: bool, seen: Time, out: &mut Vec<Found>) -> bool {
+        let Some(pending) = &mut self.pending else { return false };
+        let record = &self.filter.records[pending.record];
+        let (belongs, ends) = match &record.until {
+            Until::Continues(goes_on) => (!starts_another && goes_on.is_match(rest), false),
+            Until::Ends(end) if !starts_another => match end.is_match(rest) {
+                true => (true, true),
+                false => (true, false),
+            },
+            Until::Ends(_) => (false, false),
+        };
+        let full =
+            pending.lines >= record.max_lines || pending.text.len() + rest.len() > RECORD_LEN_MAX_BYTES;
+        if belongs && !ends && !full {
+            pending.text.push(b'\n');
+            pending.text.extend_from_slice(rest);
+            pending.lines += 1;
+            return true;
+        }
+        self.idle(seen, out);
+        ends
+    }
+
+    fn record(&mut self, text: &[u8], stamp: Option<Stamp>, offset: u64, seen: Time, out: &mut Vec<Found>) {
+        if let Some(stamp) = stamp {
+            self.last = Last::Stamp(stamp);
+        }
+        let before = out.len();
+        if tell::record(self, text, offset, seen, out) {
+            self.counters.taken += 1;
+            self.counters.events += (out.len() - before) as u64;
+            return;
+        }
+        if text.is_empty() {
+            return;
+        }
+        self.counters.unknown += 1;
+        if let Some(unknown) = &mut self.unknown
+            && unknown.len() < UNKNOWN_KEPT_MAX
+        {
+            unknown.push((offset, text.to_vec()));
+        }
+    }
+}
+
+/// Named parts of the file's name, and what is known besides.
+fn parts(filter: &Filter, source: &Source) -> Vec<(CompactString, CompactString)> {
+    let mut parts: Vec<(CompactString, CompactString)> = Vec::new();
+    if let Some(regex) = &filter.parts
+        && let Some(captures) = regex.captures(source.file_name.as_bytes())
+    {
+        for name in regex.capture_names().flatten() {
+            if let Some(found) = captures.name(name) {
+                parts.push((name.into(), crate::expression::compact(found.as_bytes())));
+            }
+        }
+    }
+    for (name, value) in [("host", &source.host), ("cluster", &source.cluster), ("file", &source.file_name)] {
+        if !value.is_empty() && !parts.iter().any(|(known, _)| known == name) {
+            parts.push((name.into(), value.as_str().into()));
+        }
+    }
+    parts
+}

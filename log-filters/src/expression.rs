@@ -1,0 +1,333 @@
+//! Expressions: how captures, fields and remembered values become the fields of an event.
+//!
+//! Pure. An expression is compiled once, with names of captures turned into numbers, and worked out for
+//! each record without looking up a name in a table larger than the rule.
+
+use crate::fields::{self, Field};
+use crate::operation::{Operation, Value, number};
+use compact_str::CompactString;
+use regex::bytes::CaptureLocations;
+use std::borrow::Cow;
+use wire::event::{Content, Value as Attribute};
+
+/// A compiled expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Expression {
+    Template(Vec<Piece>),
+    Map { value: Box<Expression>, arms: Vec<(Key, Expression)>, default: Option<Box<Expression>> },
+    First(Vec<Expression>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Literal(Vec<u8>),
+    Reference { source: Reference, operations: Vec<Operation> },
+}
+
+/// What `${…}` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// A capture, by its slot in the rule's list of names.
+    Capture(usize),
+    /// A field, from 1.
+    Field(usize),
+    Pair(CompactString),
+    Recalled(CompactString),
+    Part(CompactString),
+    Own(CompactString),
+}
+
+/// A key of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Exact(Vec<u8>),
+    Begins(Vec<u8>),
+    Ends(Vec<u8>),
+    /// Whole numbers from one to another, both included.
+    Range(i64, i64),
+}
+
+impl Key {
+    pub(crate) fn parse(text: &str) -> Key {
+        let whole = |text: &str| text.trim().parse::<i64>().ok();
+        if let Some((low, high)) = text.split_once("..")
+            && let (Some(low), Some(high)) = (whole(low), whole(high))
+        {
+            return Key::Range(low, high);
+        }
+        for (sign, to_range) in [
+            (">=", (|n| (n, i64::MAX)) as fn(i64) -> (i64, i64)),
+            ("<=", |n| (i64::MIN, n)),
+            (">", |n: i64| (n.saturating_add(1), i64::MAX)),
+            ("<", |n: i64| (i64::MIN, n.saturating_sub(1))),
+        ] {
+            if let Some(number) = text.strip_prefix(sign).and_then(whole) {
+                let (low, high) = to_range(number);
+                return Key::Range(low, high);
+            }
+        }
+        match (text.strip_prefix('*'), text.strip_suffix('*')) {
+            (Some(end), _) if !end.is_empty() => Key::Ends(end.into()),
+            (_, Some(start)) if !start.is_empty() => Key::Begins(start.into()),
+            _ => Key::Exact(text.into()),
+        }
+    }
+
+    fn fits(&self, text: &[u8]) -> bool {
+        match self {
+            Key::Exact(exact) => text == exact.as_slice(),
+            Key::Begins(start) => text.starts_with(start),
+            Key::Ends(end) => text.ends_with(end),
+            Key::Range(low, high) => {
+                let signed = match text.strip_prefix(b"-") {
+                    Some(magnitude) => number(magnitude).map(|n| -n),
+                    None => number(text),
+                };
+                signed.is_some_and(|n| (*low..=*high).contains(&n))
+            }
+        }
+    }
+}
+
+/// What an expression is worked out over.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) text: &'a [u8],
+    /// Group numbers by slot, for the alternative that matched.
+    pub(crate) groups: &'a [Option<usize>],
+    pub(crate) locations: &'a CaptureLocations,
+    /// The record's fields, where the filter cuts its records.
+    pub(crate) fields: &'a [Field<'a>],
+    pub(crate) recalled: &'a [(CompactString, CompactString)],
+    pub(crate) parts: &'a [(CompactString, CompactString)],
+    pub(crate) own: Option<&'a Content>,
+}
+
+impl Expression {
+    /// The value in this context.
+    pub(crate) fn value<'a>(&'a self, context: &Context<'a>) -> Value<'a> {
+        match self {
+            Expression::Template(pieces) => template(pieces, context),
+            Expression::Map { value, arms, default } => {
+                let found = match value.value(context) {
+                    Value::Nothing => Cow::Borrowed(&b""[..]),
+                    Value::Text(text) => text,
+                    Value::List(list) => Cow::Owned(list.join(&b',')),
+                };
+                match arms.iter().find(|(key, _)| key.fits(&found)) {
+                    Some((_, result)) => result.value(context),
+                    None => default.as_ref().map_or(Value::Nothing, |default| default.value(context)),
+                }
+            }
+            Expression::First(several) => several
+                .iter()
+                .map(|expression| expression.value(context))
+                .find(|value| !is_empty(value))
+                .unwrap_or(Value::Nothing),
+        }
+    }
+
+    /// The value as text; empty for nothing; a list joined by commas; bad UTF-8 replaced.
+    pub(crate) fn text(&self, context: &Context<'_>) -> CompactString {
+        match self.value(context) {
+            Value::Nothing => CompactString::default(),
+            Value::Text(text) => compact(&text),
+            Value::List(list) => compact(&list.join(&b',')),
+        }
+    }
+
+    /// The value as an attribute; `None` for nothing or an empty text.
+    pub(crate) fn attribute(&self, context: &Context<'_>) -> Option<Attribute> {
+        match self.value(context) {
+            Value::Nothing => None,
+            Value::Text(text) if text.is_empty() => None,
+            Value::Text(text) => Some(match std::str::from_utf8(&text) {
+                Ok(text) => Attribute::Text(CompactString::new(text)),
+                Err(_) => Attribute::Bytes(text.into_owned()),
+            }),
+            Value::List(list) if list.is_empty() => None,
+            Value::List(list) => Some(Attribute::List(list.iter().map(|text| compact(text)).collect())),
+        }
+    }
+}
+
+pub(crate) fn compact(bytes: &[u8]) -> CompactString {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => CompactString::new(text),
+        Err(_) => CompactString::from_utf8_lossy(bytes),
+    }
+}
+
+fn is_empty(value: &Value<'_>) -> bool {
+    match value {
+        Value::Nothing => true,
+        Value::Text(text) => text.is_empty(),
+        Value::List(list) => list.is_empty(),
+    }
+}
+
+fn template<'a>(pieces: &'a [Piece], context: &Context<'a>) -> Value<'a> {
+    match pieces {
+        [] => Value::Text(Cow::Borrowed(b"")),
+        [Piece::Literal(text)] => Value::Text(Cow::Borrowed(text)),
+        [Piece::Reference { source, operations }] => reference(source, operations, context),
+        several => {
+            let mut whole = Vec::new();
+            for piece in several {
+                match piece {
+                    Piece::Literal(text) => whole.extend_from_slice(text),
+                    Piece::Reference { source, operations } => match reference(source, operations, context) {
+                        Value::Nothing => return Value::Nothing,
+                        Value::Text(text) if text.is_empty() => return Value::Nothing,
+                        Value::Text(text) => whole.extend_from_slice(&text),
+                        Value::List(list) => whole.extend_from_slice(&list.join(&b',')),
+                    },
+                }
+            }
+            Value::Text(Cow::Owned(whole))
+        }
+    }
+}
+
+fn reference<'a>(source: &'a Reference, operations: &[Operation], context: &Context<'a>) -> Value<'a> {
+    let named = |values: &'a [(CompactString, CompactString)], name: &CompactString| {
+        let value = values.iter().find(|(known, _)| known == name);
+        value.map_or(Value::Nothing, |(_, value)| Value::Text(Cow::Borrowed(value.as_bytes())))
+    };
+    let value = match source {
+        Reference::Capture(slot) => {
+            match context.groups[*slot].and_then(|group| context.locations.get(group)) {
+                Some((start, end)) => Value::Text(Cow::Borrowed(&context.text[start..end])),
+                None => Value::Nothing,
+            }
+        }
+        Reference::Field(number) => match context.fields.get(number - 1) {
+            None => Value::Nothing,
+            Some(Field::One(one)) => Value::Text(Cow::Borrowed(one)),
+            Some(Field::Several(several)) => {
+                Value::List(several.iter().map(|one| Cow::Borrowed(&**one)).collect())
+            }
+        },
+        Reference::Pair(key) => {
+            fields::pair(context.text, key.as_bytes()).map_or(Value::Nothing, Value::Text)
+        }
+        Reference::Recalled(name) => named(context.recalled, name),
+        Reference::Part(name) => named(context.parts, name),
+        Reference::Own(name) => own(name, context.own),
+    };
+    operations.iter().fold(value, |value, operation| operation.apply(value))
+}
+
+fn own<'a>(name: &str, content: Option<&'a Content>) -> Value<'a> {
+    let Some(content) = content else { return Value::Nothing };
+    let text = match name {
+        "job" => &content.job,
+        "user" => &content.user,
+        "from" => &content.from,
+        "to" => &content.to,
+        _ => {
+            return match content.attribute(name) {
+                None => Value::Nothing,
+                Some(Attribute::Text(text)) => Value::Text(Cow::Borrowed(text.as_bytes())),
+                Some(Attribute::Bytes(bytes)) => Value::Text(Cow::Borrowed(bytes)),
+                Some(Attribute::List(list)) => {
+                    Value::List(list.iter().map(|text| Cow::Borrowed(text.as_bytes())).collect())
+                }
+            };
+        }
+    };
+    if text.is_empty() { Value::Nothing } else { Value::Text(Cow::Borrowed(text.as_bytes())) }
+}
+
+/// Read a template's text. `slot` gives the slot of a capture's name, or why there is none.
+pub(crate) fn parse(
+    text: &str,
+    slot: &mut dyn FnMut(&str) -> Result<usize, String>,
+) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut literal = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        literal.extend_from_slice(&rest.as_bytes()[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            literal.push(b'$');
+            rest = after;
+            continue;
+        }
+        let inner = rest.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let Some((inner, after)) = inner else {
+            return Err(format!("a `$` in `{text}` begins no `${{NAME}}`; write `$$` for a dollar"));
+        };
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+        }
+        pieces.push(parse_reference(inner, slot)?);
+        rest = after;
+    }
+    literal.extend_from_slice(rest.as_bytes());
+    if !literal.is_empty() {
+        pieces.push(Piece::Literal(literal));
+    }
+    Ok(pieces)
+}
+
+fn parse_reference(
+    inner: &str,
+    slot: &mut dyn FnMut(&str) -> Result<usize, String>,
+) -> Result<Piece, String> {
+    let mut parts = inner.split('|');
+    let name = parts.next().unwrap_or_default().trim();
+    let rest = name.get(1..).unwrap_or_default();
+    if name.is_empty()
+        || (!name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && rest.is_empty())
+    {
+        return Err(format!("`${{{inner}}}` names nothing"));
+    }
+    let source = match name.as_bytes()[0] {
+        b'#' => match rest.parse() {
+            Ok(number) if number > 0 => Reference::Field(number),
+            _ => return Err(format!("`${{{inner}}}`: fields are numbered from 1")),
+        },
+        b'=' => Reference::Pair(rest.into()),
+        b'<' => Reference::Recalled(rest.into()),
+        b'@' => Reference::Part(rest.into()),
+        b'.' => Reference::Own(rest.into()),
+        _ => Reference::Capture(slot(name)?),
+    };
+    let operations = parts.map(Operation::parse).collect::<Result<_, _>>()?;
+    Ok(Piece::Reference { source, operations })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn map_keys_fit_what_they_say() {
+        for (key, fits, fits_not) in [
+            ("ok", "ok", "okay"),
+            ("CANCELLED*", "CANCELLED by 0", "xCANCELLED"),
+            ("*.example", "a.example", "a.example.b"),
+            (">256", "271", "256"),
+            (">=0", "0", "-1"),
+            ("<0", "-3", "0"),
+            ("1..255", "255", "256"),
+            ("", "", "x"),
+            ("*", "*", "x"),
+        ] {
+            let parsed = Key::parse(key);
+            assert!(parsed.fits(fits.as_bytes()), "{key} {fits}");
+            assert!(!parsed.fits(fits_not.as_bytes()), "{key} {fits_not}");
+        }
+    }
+
+    #[test]
+    fn templates_are_read_or_explained() {
+        let mut slot = |name: &str| if name == "a" { Ok(0) } else { Err(format!("no `{name}`")) };
+        assert_eq!(parse("x$$${a|lower}y", &mut slot).map(|pieces| pieces.len()), Ok(3));
+        for bad in ["$a", "${b}", "${", "${}", "${#0}", "${=}", "${a|what}"] {
+            assert!(parse(bad, &mut slot).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A filter, checked and compiled: valid by construction.
+//!
+//! Pure. Not here: reading the file's text (`definition`), making this of it (`compile`), running it
+//! (`engine`).
+
+use crate::error::Error;
+use crate::expression::Expression;
+use crate::fields::Cutting;
+use crate::found::{Authority, Naming};
+use crate::pattern::Set;
+use crate::timestamp::Format;
+use compact_str::CompactString;
+use globset::GlobSet;
+use jiff::tz::TimeZone;
+use regex::bytes::Regex;
+
+/// Most rules of a filter.
+pub const RULES_MAX: usize = 256;
+
+/// Longest filter file, in bytes: 256 rules of ordinary size are a tenth of it.
+pub const FILE_LEN_MAX_BYTES: usize = 1 << 20;
+
+/// A compiled filter.
+#[derive(Debug)]
+pub struct Filter {
+    pub(crate) name: CompactString,
+    pub(crate) product: String,
+    pub(crate) description: String,
+    pub(crate) versions: String,
+    pub(crate) text: String,
+    pub(crate) scope: CompactString,
+    pub(crate) authority: Authority,
+    pub(crate) names: GlobSet,
+    pub(crate) name_globs: Vec<String>,
+    pub(crate) paths: Vec<String>,
+    pub(crate) parts: Option<Regex>,
+    pub(crate) first_lines: Option<Set>,
+    pub(crate) prefix: Vec<Format>,
+    pub(crate) formats: Vec<Format>,
+    pub(crate) zone: Option<TimeZone>,
+    pub(crate) cutting: Cutting,
+    pub(crate) records: Vec<Record>,
+    pub(crate) calls: Option<Calls>,
+    pub(crate) set: Set,
+    /// For each pattern of `set`, its rule and which alternative of it.
+    pub(crate) patterns: Vec<(usize, usize)>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) tests: Vec<crate::test_lines::Test>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) start: Regex,
+    pub(crate) until: Until,
+    pub(crate) max_lines: usize,
+}
+
+#[derive(Debug)]
+pub(crate) enum Until {
+    /// Lines that fit belong to it.
+    Continues(Regex),
+    /// Up to a line that fits.
+    Ends(Regex),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    pub(crate) names: Vec<Expression>,
+    pub(crate) naming: Naming,
+    pub(crate) parent: Option<Expression>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(crate) alternatives: Vec<Alternative>,
+    pub(crate) unless: Option<Regex>,
+    pub(crate) remember: Option<Remember>,
+    pub(crate) recall: Option<Expression>,
+    pub(crate) forget: Option<Expression>,
+    pub(crate) origin_recalled: bool,
+    pub(crate) tellings: Vec<Telling>,
+    /// Where the rule begins in the file, line from 1.
+    pub(crate) line: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Alternative {
+    pub(crate) regex: Regex,
+    /// Group numbers by slot.
+    pub(crate) groups: Vec<Option<usize>>,
+    /// Whether any expression of the rule asks for a capture.
+    pub(crate) captures: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Remember {
+    pub(crate) key: Expression,
+    pub(crate) values: Vec<(CompactString, Expression)>,
+}
+
+/// How one event is made.
+#[derive(Debug, Default)]
+pub(crate) struct Telling {
+    pub(crate) event: Option<Expression>,
+    pub(crate) job: Option<Expression>,
+    pub(crate) user: Option<Expression>,
+    pub(crate) from: Option<Expression>,
+    pub(crate) to: Option<Expression>,
+    pub(crate) outcome: Option<Expression>,
+    pub(crate) time: Option<Expression>,
+    pub(crate) submitted: Option<Expression>,
+    pub(crate) started: Option<Expression>,
+    pub(crate) ended: Option<Expression>,
+    pub(crate) attributes: Vec<(CompactString, Expression)>,
+    pub(crate) call: CallChoice,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) enum CallChoice {
+    /// As `[calls]` says.
+    #[default]
+    Filter,
+    Never,
+    Own(Calls),
+}
+
+impl Filter {
+    /// Read, check and compile a filter's text. `file` is named in errors.
+    ///
+    /// # Errors
+    /// The first thing wrong with it, with line and column.
+    pub fn parse(file: &str, text: &str) -> Result<Filter, Error> {
+        crate::compile::filter(file, text)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The product whose logs it reads.
+    #[must_use]
+    pub fn product(&self) -> &str {
+        &self.product
+    }
+
+    /// One sentence on it.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The versions it is known to read.
+    #[must_use]
+    pub fn versions(&self) -> &str {
+        &self.versions
+    }
+
+    /// Its file's text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Globs of file names it reads.
+    #[must_use]
+    pub fn name_globs(&self) -> &[String] {
+        &self.name_globs
+    }
+
+    /// Globs of full paths where the product keeps the log.
+    #[must_use]
+    pub fn paths(&self) -> &[String] {
+        &self.paths
+    }
+
+    /// How many rules it has.
+    #[must_use]
+    pub fn rules(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// How many embedded tests it has.
+    #[must_use]
+    pub fn tests(&self) -> usize {
+        self.tests.len()
+    }
+}

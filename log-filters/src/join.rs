@@ -1,0 +1,366 @@
+//! Joining events to calls: which job, transfer or request an event belongs to.
+//!
+//! Pure. Rules: a repeated or late event does not make a second call; a number used again after its call
+//! is over does; where logs differ, accounting is believed before the scheduler, the scheduler before a
+//! host. At most a given number of calls is kept; those over longest go first, and are counted.
+//! Not here: what an event changes in its call (`progress`).
+
+use crate::found::{Found, Keys, Naming};
+use crate::progress::Progress;
+use compact_str::{CompactString, format_compact};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use wire::call::{Call, State};
+use wire::event::{Id, Kind};
+use wire::id::Generation;
+
+/// Calls kept by default: some hours of a busy cluster, in about 20 MB.
+pub const CALLS_DEFAULT: usize = 20_000;
+/// How many of the oldest calls are looked at for one that is over, when room is needed.
+const OLDEST_LOOKED_AT: usize = 64;
+/// Clocks of two daemons may differ, and accounting prints whole seconds.
+const CLOCKS_DIFFER_MICROS: i64 = 1_000_000;
+/// How long after its end a call may be told to start again by a log that comes late.
+const LATE_START_MICROS: i64 = 60_000_000;
+/// How far two logs may differ on when the same transfer was.
+const SAME_TRANSFER_MICROS: i64 = 2_000_000;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Entry {
+    names: Vec<CompactString>,
+    /// Calls that turned out to be this one.
+    absorbed: Vec<CompactString>,
+    parent: Option<CompactString>,
+    progress: Progress,
+    /// Which kinds each file has told of it, for shared names.
+    told: Vec<(Generation, u32)>,
+}
+
+/// All calls of a sensor, and their names.
+#[derive(Clone, Debug)]
+pub struct Joiner {
+    entries: BTreeMap<u64, Entry>,
+    by_name: HashMap<CompactString, Vec<u64>>,
+    by_id: HashMap<CompactString, u64>,
+    order: VecDeque<u64>,
+    next: u64,
+    calls_max: usize,
+    dropped: u64,
+}
+
+impl Default for Joiner {
+    fn default() -> Joiner {
+        Joiner::new(CALLS_DEFAULT)
+    }
+}
+
+impl Joiner {
+    /// A joiner that keeps at most `calls_max` calls.
+    #[must_use]
+    pub fn new(calls_max: usize) -> Joiner {
+        Joiner {
+            entries: BTreeMap::new(),
+            by_name: HashMap::new(),
+            by_id: HashMap::new(),
+            order: VecDeque::new(),
+            next: 0,
+            calls_max: calls_max.max(1),
+            dropped: 0,
+        }
+    }
+
+    /// Join an event to its call: the call's name, empty if the event has none.
+    pub fn join(&mut self, found: &Found, id: Id) -> CompactString {
+        let Some(keys) = &found.keys else { return CompactString::default() };
+        let names: Vec<CompactString> = keys.names.iter().map(|name| scoped(keys, name)).collect();
+        let slot = match keys.naming {
+            Naming::Unique => self.unique(found, &names),
+            Naming::Shared => self.shared(found, &names, id.generation),
+        };
+        let slot = slot.unwrap_or_else(|| self.open(found, keys, &names, id));
+        self.add_names(slot, &names);
+        let entry = self.entries.get_mut(&slot).expect("found or opened above");
+        if entry.parent.is_none() {
+            entry.parent =
+                keys.parent.as_ref().map(|parent| scoped(keys, parent)).filter(|p| !names.contains(p));
+        }
+        tell(&mut entry.told, id.generation, found.content.kind);
+        entry.progress.apply(&found.content, keys.authority);
+        entry.progress.id.clone()
+    }
+
+    /// The call of this id, or that it became.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<Call> {
+        self.by_id.get(id).map(|slot| self.shown(&self.entries[slot]))
+    }
+
+    /// Every id under which events of this call are known.
+    #[must_use]
+    pub fn ids(&self, id: &str) -> Vec<CompactString> {
+        let Some(entry) = self.by_id.get(id).map(|slot| &self.entries[slot]) else { return Vec::new() };
+        std::iter::once(entry.progress.id.clone()).chain(entry.absorbed.iter().cloned()).collect()
+    }
+
+    /// All calls, in the order in which they became known.
+    pub fn calls(&self) -> impl DoubleEndedIterator<Item = Call> + '_ {
+        self.entries.values().map(|entry| self.shown(entry))
+    }
+
+    /// How many calls are kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many calls were dropped for want of room.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// A part takes from the whole what its own events do not tell.
+    fn shown(&self, entry: &Entry) -> Call {
+        let mut call = entry.progress.call();
+        let parent =
+            entry.parent.as_ref().and_then(|name| self.by_name.get(name)).and_then(|slots| slots.first());
+        if let Some(parent) = parent.map(|slot| self.entries[slot].progress.call()) {
+            call.submitted = call.submitted.or(parent.submitted);
+            for (own, whole) in
+                [(&mut call.user, parent.user), (&mut call.name, parent.name), (&mut call.from, parent.from)]
+            {
+                if own.is_empty() {
+                    *own = whole;
+                }
+            }
+        }
+        call
+    }
+
+    fn unique(&mut self, found: &Found, names: &[CompactString]) -> Option<u64> {
+        let mut slots: Vec<u64> =
+            names.iter().filter_map(|name| self.by_name.get(name)).flatten().copied().collect();
+        slots.sort_unstable();
+        slots.dedup();
+        let &latest = slots.last()?;
+        if is_new_life(&self.entries[&latest].progress, found) {
+            return None;
+        }
+        let time = found.content.time.micros();
+        let earlier = slots.iter().copied().find(|slot| {
+            let progress = &self.entries[slot].progress;
+            *slot != latest
+                && self.shares_first_name(*slot, latest)
+                && progress.ended().is_some_and(|ended| time <= ended.micros() + CLOCKS_DIFFER_MICROS)
+                && self.entries[&latest].progress.first.micros() > time + CLOCKS_DIFFER_MICROS
+        });
+        if let Some(earlier) = earlier {
+            return Some(earlier);
+        }
+        // Two calls known by different names turn out to be one.
+        let lives_of_one = slots.windows(2).all(|pair| self.shares_first_name(pair[0], pair[1]));
+        if slots.len() > 1 && !lives_of_one {
+            return Some(self.merge(&slots));
+        }
+        Some(latest)
+    }
+
+    fn shares_first_name(&self, one: u64, other: u64) -> bool {
+        self.entries[&one].names.first() == self.entries[&other].names.first()
+    }
+
+    /// The oldest call of these names that this file has not told this kind, or a later one, of.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
+    fn shared(&self, found: &Found, names: &[CompactString], file: Generation) -> Option<u64> {
+        let kind = found.content.kind;
+        let time = found.content.time.micros();
+        let candidates = names.iter().filter_map(|name| self.by_name.get(name)).flatten();
+        candidates.copied().find(|slot| {
+            let entry = &self.entries[slot];
+            let told = entry.told.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds);
+            let near = |moment: Option<wire::time::Time>| {
+                moment.is_some_and(|moment| (moment.micros() - time).abs() <= SAME_TRANSFER_MICROS)
+            };
+            if told != 0 {
+                let over_elsewhere = entry.progress.ended().is_some() && !near(entry.progress.ended());
+                return rank(kind) > highest_rank(told) && !over_elsewhere;
+            }
+            // Another file's account of it: the same moment must be told.
+            match kind {
+                Kind::JobSubmit => false,
+                Kind::TransferStart | Kind::JobStart => near(entry.progress.started()),
+                _ => near(entry.progress.ended()) || (entry.progress.ended().is_none() && opened(entry)),
+            }
+        })
+    }
+
+    fn open(&mut self, found: &Found, keys: &Keys, names: &[CompactString], id: Id) -> u64 {
+        self.make_room();
+        let slot = self.next;
+        self.next += 1;
+        let call_id = match keys.naming {
+            Naming::Shared => format_compact!("{}@{}-{}", names[0], id.generation, id.offset),
+            Naming::Unique => {
+                let mut life = 1;
+                let mut free = names[0].clone();
+                while self.by_id.contains_key(&free) {
+                    life += 1;
+                    free = format_compact!("{}#{life}", names[0]);
+                }
+                free
+            }
+        };
+        self.by_id.insert(call_id.clone(), slot);
+        let progress = Progress::new(call_id, found.content.time);
+        self.entries.insert(
+            slot,
+            Entry { names: Vec::new(), absorbed: Vec::new(), parent: None, progress, told: Vec::new() },
+        );
+        self.order.push_back(slot);
+        slot
+    }
+
+    fn add_names(&mut self, slot: u64, names: &[CompactString]) {
+        let entry = self.entries.get_mut(&slot).expect("the caller has it");
+        for name in names {
+            if !entry.names.contains(name) {
+                entry.names.push(name.clone());
+                self.by_name.entry(name.clone()).or_default().push(slot);
+            }
+        }
+    }
+
+    /// Make one call of several: the oldest takes the others in.
+    fn merge(&mut self, slots: &[u64]) -> u64 {
+        let into = slots[0];
+        for &slot in &slots[1..] {
+            let Some(other) = self.remove(slot) else { continue };
+            for id in std::iter::once(&other.progress.id).chain(&other.absorbed) {
+                self.by_id.insert(id.clone(), into);
+            }
+            self.add_names(into, &other.names);
+            let entry = self.entries.get_mut(&into).expect("it is the oldest");
+            entry.absorbed.push(other.progress.id.clone());
+            entry.absorbed.extend(other.absorbed);
+            entry.parent = entry.parent.take().or(other.parent);
+            entry.progress.absorb(&other.progress);
+        }
+        into
+    }
+
+    fn make_room(&mut self) {
+        while self.entries.len() >= self.calls_max {
+            let over = |slot: &u64| {
+                self.entries.get(slot).is_none_or(|entry| entry.progress.state() == State::Ended)
+            };
+            let at = self.order.iter().take(OLDEST_LOOKED_AT).position(over).unwrap_or(0);
+            let Some(slot) = self.order.remove(at) else { return };
+            if self.remove(slot).is_some() {
+                self.dropped += 1;
+            }
+        }
+    }
+
+    fn remove(&mut self, slot: u64) -> Option<Entry> {
+        let entry = self.entries.remove(&slot)?;
+        for name in &entry.names {
+            if let Some(slots) = self.by_name.get_mut(name) {
+                slots.retain(|known| *known != slot);
+                if slots.is_empty() {
+                    self.by_name.remove(name);
+                }
+            }
+        }
+        for id in std::iter::once(&entry.progress.id).chain(&entry.absorbed) {
+            self.by_id.remove(id);
+        }
+        Some(entry)
+    }
+}
+
+fn scoped(keys: &Keys, name: &str) -> CompactString {
+    format_compact!("{}:{name}", keys.scope)
+}
+
+/// Whether the event tells of another call that uses the name of one that is over.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
+fn is_new_life(progress: &Progress, found: &Found) -> bool {
+    let Some(ended) = progress.ended().filter(|_| progress.is_final()) else { return false };
+    let content = &found.content;
+    let after = |time: wire::time::Time, slack: i64| time.micros() > ended.micros() + slack;
+    match content.kind {
+        Kind::JobSubmit | Kind::ServerList | Kind::TransferStart => after(content.time, CLOCKS_DIFFER_MICROS),
+        Kind::JobSelect | Kind::JobStart => after(content.time, LATE_START_MICROS),
+        _ => content.submitted.is_some_and(|submitted| after(submitted, CLOCKS_DIFFER_MICROS)),
+    }
+}
+
+/// The place of a kind in a call's life.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
+fn rank(kind: Kind) -> u32 {
+    match kind {
+        Kind::JobSubmit | Kind::JobReject => 0,
+        Kind::ServerList => 1,
+        Kind::JobSelect => 2,
+        Kind::JobStart | Kind::TransferStart => 3,
+        Kind::JobEnd | Kind::TransferEnd => 5,
+        _ => 4,
+    }
+}
+
+fn highest_rank(told: u32) -> u32 {
+    31 - told.leading_zeros().min(31)
+}
+
+fn tell(told: &mut Vec<(Generation, u32)>, file: Generation, kind: Kind) {
+    let bit = 1 << rank(kind);
+    match told.iter_mut().find(|(known, _)| *known == file) {
+        Some((_, kinds)) => *kinds |= bit,
+        None => told.push((file, bit)),
+    }
+}
+
+fn opened(entry: &Entry) -> bool {
+    entry.progress.started().is_some()
+}
+
+#[derive(Serialize, Deserialize)]
+struct Snapshot {
+    entries: Vec<Entry>,
+    calls_max: u64,
+    dropped: u64,
+}
+
+impl Serialize for Joiner {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        // Borrowing twin of `Snapshot`: postcard writes both alike.
+        (self.entries.values().collect::<Vec<_>>(), self.calls_max as u64, self.dropped).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Joiner {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Joiner, D::Error> {
+        let Snapshot { entries, calls_max, dropped } = Snapshot::deserialize(from)?;
+        let mut joiner = Joiner::new(usize::try_from(calls_max).unwrap_or(CALLS_DEFAULT));
+        joiner.dropped = dropped;
+        for entry in entries {
+            let slot = joiner.next;
+            joiner.next += 1;
+            for name in &entry.names {
+                joiner.by_name.entry(name.clone()).or_default().push(slot);
+            }
+            for id in std::iter::once(&entry.progress.id).chain(&entry.absorbed) {
+                joiner.by_id.insert(id.clone(), slot);
+            }
+            joiner.order.push_back(slot);
+            joiner.entries.insert(slot, entry);
+        }
+        Ok(joiner)
+    }
+}

@@ -1,0 +1,127 @@
+//! What the engine remembers between lines: values under keys, bounded.
+//!
+//! Pure. Invariant: at most [`KEYS_MAX`] keys; the one longest without change goes first, and is counted.
+
+use crate::found::Change;
+use compact_str::CompactString;
+use std::collections::{BTreeMap, HashMap};
+use wire::time::Time;
+
+/// Most keys remembered by one engine: processes, sessions and jobs that are between two lines.
+pub(crate) const KEYS_MAX: usize = 65_536;
+/// Most values under one key.
+const VALUES_MAX: usize = 64;
+
+/// Values under one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) values: Vec<(CompactString, CompactString)>,
+    pub(crate) offset: u64,
+    pub(crate) time: Option<Time>,
+    turn: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    entries: HashMap<CompactString, Entry>,
+    by_turn: BTreeMap<u64, CompactString>,
+    next_turn: u64,
+    forgotten: u64,
+}
+
+impl Memory {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// How many keys were dropped for want of room.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Add values to a key; the offset and time are those of the record that made the key.
+    pub(crate) fn remember(
+        &mut self,
+        key: CompactString,
+        values: Vec<(CompactString, CompactString)>,
+        offset: u64,
+        time: Option<Time>,
+    ) {
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        let fresh = || Entry { values: Vec::new(), offset, time, turn };
+        let entry = self.entries.entry(key.clone()).or_insert_with(fresh);
+        self.by_turn.remove(&entry.turn);
+        entry.turn = turn;
+        for (name, value) in values {
+            match entry.values.iter().position(|(known, _)| *known == name) {
+                Some(at) => entry.values[at].1 = value,
+                None if entry.values.len() < VALUES_MAX => entry.values.push((name, value)),
+                None => {}
+            }
+        }
+        self.by_turn.insert(turn, key);
+        if self.entries.len() > KEYS_MAX
+            && let Some((_, oldest)) = self.by_turn.pop_first()
+        {
+            self.entries.remove(&oldest);
+            self.forgotten += 1;
+        }
+    }
+
+    /// Drop a key; whether it was there.
+    pub(crate) fn forget(&mut self, key: &str) -> bool {
+        match self.entries.remove(key) {
+            Some(entry) => {
+                self.by_turn.remove(&entry.turn);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Changes that make an empty memory this one, oldest key first.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Change> + '_ {
+        self.by_turn.values().filter_map(|key| {
+            self.entries.get(key).map(|entry| Change::Remember {
+                key: key.clone(),
+                values: entry.values.clone(),
+                offset: entry.offset,
+                time: entry.time,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remember(memory: &mut Memory, key: &str, name: &str, value: &str, offset: u64) {
+        memory.remember(key.into(), vec![(name.into(), value.into())], offset, None);
+    }
+
+    #[test]
+    fn values_are_added_and_the_origin_stays() {
+        let mut memory = Memory::default();
+        remember(&mut memory, "k", "a", "1", 10);
+        remember(&mut memory, "k", "b", "2", 20);
+        remember(&mut memory, "k", "a", "3", 30);
+        let entry = memory.get("k").expect("just remembered");
+        assert_eq!(entry.values, [("a".into(), "3".into()), ("b".into(), "2".into())]);
+        assert_eq!(entry.offset, 10);
+    }
+
+    #[test]
+    fn the_longest_unchanged_key_goes_first() {
+        let mut memory = Memory::default();
+        for n in 0..KEYS_MAX {
+            remember(&mut memory, &n.to_string(), "a", "1", 0);
+        }
+        remember(&mut memory, "0", "a", "2", 0);
+        remember(&mut memory, "new", "a", "1", 0);
+        assert!(memory.get("0").is_some());
+        assert!(memory.get("1").is_none());
+        assert_eq!(memory.forgotten(), 1);
+    }
+}

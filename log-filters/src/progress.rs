@@ -1,0 +1,407 @@
+//! How a call goes on: what each event changes in it.
+//!
+//! Pure. Rule: the result does not depend on the order in which logs are read, as far as their times and
+//! authority tell one order; a later, better account replaces an earlier, poorer one.
+
+use crate::found::Authority;
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+use wire::call::{Call, State};
+use wire::event::{Content, Kind, Outcome, Value};
+use wire::time::Time;
+
+/// Most hosts kept of one call.
+const HOSTS_MAX: usize = 4_096;
+
+/// A value with whom it is from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Told<T> {
+    value: T,
+    by: Option<Authority>,
+}
+
+impl<T: Default> Default for Told<T> {
+    fn default() -> Told<T> {
+        Told { value: T::default(), by: None }
+    }
+}
+
+/// A call in the making.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    pub(crate) id: CompactString,
+    /// Time of its first event.
+    pub(crate) first: Time,
+    job: CompactString,
+    name: Told<CompactString>,
+    user: Told<CompactString>,
+    from: Told<CompactString>,
+    submitted: Told<Option<Time>>,
+    offered: Option<Time>,
+    selected: Option<Time>,
+    started: Told<Option<Time>>,
+    ended: Told<Option<Time>>,
+    offers: Vec<CompactString>,
+    hosts: Told<Vec<CompactString>>,
+    outcome: Told<Option<Outcome>>,
+    code: CompactString,
+    signal: CompactString,
+    cancel_asked: Option<Time>,
+    requeues: u32,
+    events: u32,
+    last_requeue: Option<Time>,
+    /// It ended for good; a wish to cancel a waiting job is not yet that.
+    is_final: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(id: CompactString, first: Time) -> Progress {
+        Progress {
+            id,
+            first,
+            job: CompactString::default(),
+            name: Told::default(),
+            user: Told::default(),
+            from: Told::default(),
+            submitted: Told::default(),
+            offered: None,
+            selected: None,
+            started: Told::default(),
+            ended: Told::default(),
+            offers: Vec::new(),
+            hosts: Told::default(),
+            outcome: Told::default(),
+            code: CompactString::default(),
+            signal: CompactString::default(),
+            cancel_asked: None,
+            requeues: 0,
+            events: 0,
+            last_requeue: None,
+            is_final: false,
+        }
+    }
+
+    pub(crate) fn ended(&self) -> Option<Time> {
+        self.ended.value
+    }
+
+    pub(crate) fn started(&self) -> Option<Time> {
+        self.started.value
+    }
+
+    pub(crate) fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    pub(crate) fn state(&self) -> State {
+        if self.ended.value.is_some() {
+            State::Ended
+        } else if self.started.value.is_some() {
+            State::Running
+        } else {
+            State::Waiting
+        }
+    }
+
+    pub(crate) fn call(&self) -> Call {
+        Call {
+            id: self.id.clone(),
+            job: self.job.clone(),
+            name: self.name.value.clone(),
+            user: self.user.value.clone(),
+            from: self.from.value.clone(),
+            state: self.state(),
+            submitted: self.submitted.value,
+            offered: self.offered,
+            selected: self.selected,
+            started: self.started.value,
+            ended: self.ended.value,
+            offers: self.offers.clone(),
+            hosts: self.hosts.value.clone(),
+            outcome: self.outcome.value,
+            code: self.code.clone(),
+            signal: self.signal.clone(),
+            tries: self.requeues + u32::from(self.started.value.is_some()),
+            events: self.events,
+        }
+    }
+
+    /// Take an event in.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
+    pub(crate) fn apply(&mut self, content: &Content, by: Authority) {
+        self.events += 1;
+        self.first = self.first.min(content.time);
+        self.facts(content, by);
+        match content.kind {
+            Kind::JobSubmit => self.submit(content.time, by),
+            Kind::ServerList => {
+                self.offered = self.offered.or(Some(content.time));
+                self.offers = hosts_of(content);
+            }
+            Kind::JobSelect => {
+                self.reopen(content.time);
+                self.selected = self.selected.or(Some(content.time));
+                self.ran_on(content, by);
+            }
+            Kind::JobStart | Kind::TransferStart => {
+                self.reopen(content.time);
+                self.start(content.started.unwrap_or(content.time), by);
+                self.ran_on(content, by);
+            }
+            Kind::JobEnd | Kind::TransferEnd => {
+                self.ran_on(content, by);
+                self.end(content, by);
+            }
+            Kind::JobCancel => self.cancel(content.time),
+            Kind::JobReject => {
+                self.submit(content.time, by);
+                self.end(content, by);
+                self.outcome.value = self.outcome.value.or(Some(Outcome::Failed));
+            }
+            Kind::JobRequeue => self.requeue(content.time),
+            _ => {}
+        }
+    }
+
+    /// Take in what another call, that is the same, was told.
+    pub(crate) fn absorb(&mut self, other: &Progress) {
+        self.events += other.events;
+        self.first = self.first.min(other.first);
+        self.requeues = self.requeues.max(other.requeues);
+        self.is_final |= other.is_final;
+        self.job = better_job(&self.job, &other.job);
+        let text = |own: &mut Told<CompactString>, their: &Told<CompactString>| {
+            if own.value.is_empty() || (their.by > own.by && !their.value.is_empty()) {
+                *own = their.clone();
+            }
+        };
+        text(&mut self.name, &other.name);
+        text(&mut self.user, &other.user);
+        text(&mut self.from, &other.from);
+        for (own, their) in [
+            (&mut self.submitted, &other.submitted),
+            (&mut self.started, &other.started),
+            (&mut self.ended, &other.ended),
+        ] {
+            if let (Some(time), Some(by)) = (their.value, their.by) {
+                set_time(own, time, by, true);
+            }
+        }
+        self.offered = self.offered.or(other.offered);
+        self.selected = self.selected.or(other.selected);
+        self.cancel_asked = self.cancel_asked.or(other.cancel_asked);
+        if self.offers.is_empty() {
+            self.offers.clone_from(&other.offers);
+        }
+        if self.hosts.value.is_empty() || other.hosts.by > self.hosts.by {
+            self.hosts = other.hosts.clone();
+        }
+        if let (Some(outcome), Some(by)) = (other.outcome.value, other.outcome.by) {
+            self.set_outcome(outcome, &other.code, &other.signal, by);
+        }
+    }
+
+    fn facts(&mut self, content: &Content, by: Authority) {
+        self.job = better_job(&self.job, &content.job);
+        if let Some(name) = content.attribute("name").and_then(Value::as_text) {
+            set_text(&mut self.name, name, by);
+        }
+        let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        let user_better = is_number(&self.user.value) || !is_number(&content.user);
+        // A cancel names who asked, not whose job it is.
+        if !content.user.is_empty()
+            && user_better
+            && content.kind != Kind::JobCancel
+            && names_owner(content.kind)
+        {
+            if is_number(&self.user.value) && !is_number(&content.user) {
+                self.user.by = None;
+            }
+            set_text(&mut self.user, &content.user, by);
+        }
+        if !content.from.is_empty() && names_owner(content.kind) {
+            set_text(&mut self.from, &content.from, by);
+        }
+        if let Some(submitted) = content.submitted {
+            self.submit(submitted, by);
+        }
+    }
+
+    fn submit(&mut self, at: Time, by: Authority) {
+        set_time(&mut self.submitted, at, by, true);
+    }
+
+    fn start(&mut self, at: Time, by: Authority) {
+        if self.last_requeue.is_some_and(|requeue| at < requeue) {
+            return;
+        }
+        set_time(&mut self.started, at, by, true);
+    }
+
+    fn end(&mut self, content: &Content, by: Authority) {
+        let at = content.ended.unwrap_or(content.time);
+        if self.last_requeue.is_some_and(|requeue| at < requeue) {
+            return;
+        }
+        if !self.is_final {
+            self.ended = Told::default();
+            self.outcome = Told::default();
+        }
+        self.is_final = true;
+        if let Some(started) = content.started {
+            self.start(started, by);
+        }
+        set_time(&mut self.ended, at, by, true);
+        let text = |name: &str| content.attribute(name).and_then(Value::as_text).unwrap_or_default();
+        let (code, signal) = (text("code"), text("signal"));
+        let mut outcome = content.outcome.unwrap_or(Outcome::Finished);
+        let asked = self.cancel_asked.is_some_and(|asked| asked.micros() <= at.micros() + 1_000_000);
+        if outcome == Outcome::Failed && asked && !signal.is_empty() {
+            outcome = Outcome::Cancelled;
+        }
+        self.set_outcome(outcome, code, signal, by);
+    }
+
+    fn set_outcome(&mut self, outcome: Outcome, code: &str, signal: &str, by: Authority) {
+        let replaces = match self.outcome.value {
+            None => true,
+            Some(Outcome::Finished) => outcome != Outcome::Finished || self.outcome.by < Some(by),
+            Some(_) if outcome == Outcome::Finished => false,
+            Some(known) => {
+                self.outcome.by < Some(by)
+                    || (self.outcome.by == Some(by) && specific(outcome) > specific(known))
+            }
+        };
+        if replaces {
+            self.outcome = Told { value: Some(outcome), by: Some(by) };
+        }
+        for (own, their) in [(&mut self.code, code), (&mut self.signal, signal)] {
+            if !their.is_empty() && (own.is_empty() || replaces) {
+                *own = their.into();
+            }
+        }
+    }
+
+    fn cancel(&mut self, at: Time) {
+        self.cancel_asked = self.cancel_asked.or(Some(at));
+        let waits = self.started.value.is_none() && self.selected.is_none() && self.ended.value.is_none();
+        if waits {
+            // Nothing else may ever be printed of it; a start or an end that comes after all sets this right.
+            self.ended = Told { value: Some(at), by: None };
+            self.outcome = Told { value: Some(Outcome::Cancelled), by: None };
+        }
+    }
+
+    fn requeue(&mut self, at: Time) {
+        if self.started.value.is_some_and(|started| started > at) {
+            self.requeues += 1;
+            return;
+        }
+        if self.started.value.is_some() || self.selected.is_some() {
+            self.requeues += 1;
+        }
+        self.last_requeue = self.last_requeue.max(Some(at));
+        if self.ended.value.is_some_and(|ended| ended.micros() > at.micros() + 1_000_000) {
+            return;
+        }
+        self.started = Told::default();
+        self.ended = Told::default();
+        self.outcome = Told::default();
+        self.hosts = Told::default();
+        self.selected = None;
+        self.code = CompactString::default();
+        self.signal = CompactString::default();
+        self.is_final = false;
+    }
+
+    /// A job that was only asked to be cancelled goes on after all.
+    fn reopen(&mut self, at: Time) {
+        if !self.is_final && self.ended.value.is_some_and(|ended| ended < at) {
+            self.ended = Told::default();
+            self.outcome = Told::default();
+        }
+    }
+
+    fn ran_on(&mut self, content: &Content, by: Authority) {
+        let hosts = hosts_of(content);
+        if hosts.is_empty() || Some(by) < self.hosts.by {
+            return;
+        }
+        if Some(by) > self.hosts.by {
+            self.hosts = Told { value: Vec::new(), by: Some(by) };
+        }
+        for host in hosts {
+            let known = self.hosts.value.iter().any(|known| same_host(known, &host));
+            if !known && self.hosts.value.len() < HOSTS_MAX {
+                self.hosts.value.push(host);
+            }
+        }
+    }
+}
+
+/// Steps and the like may be another user's or come from another host.
+fn names_owner(kind: Kind) -> bool {
+    !matches!(kind, Kind::StepStart | Kind::StepEnd | Kind::JobHold | Kind::JobRelease | Kind::JobCancel)
+}
+
+fn hosts_of(content: &Content) -> Vec<CompactString> {
+    let of = |name: &str| match content.attribute(name) {
+        Some(Value::List(list)) => list.clone(),
+        Some(Value::Text(text)) => vec![text.clone()],
+        Some(Value::Bytes(_)) | None => Vec::new(),
+    };
+    let hosts = of("hosts");
+    if hosts.is_empty() { of("host") } else { hosts }
+}
+
+/// The same host with and without its domain, or with another one (NetSolve prints both).
+fn same_host(one: &str, other: &str) -> bool {
+    let label = |host: &str| -> CompactString {
+        let is_address = host.bytes().all(|b| b.is_ascii_digit() || b == b'.') || host.contains(':');
+        if is_address { host.into() } else { host.split('.').next().unwrap_or(host).into() }
+    };
+    one == other || label(one) == label(other)
+}
+
+/// Of two forms of a job's number, the one that tells more: `9_0` before `13`.
+fn better_job(one: &CompactString, other: &CompactString) -> CompactString {
+    let worth = |job: &CompactString| (job.bytes().any(|b| !b.is_ascii_digit()), job.len());
+    if other.is_empty() || (!one.is_empty() && (worth(one), one) >= (worth(other), other)) {
+        one.clone()
+    } else {
+        other.clone()
+    }
+}
+
+fn set_text(own: &mut Told<CompactString>, text: &str, by: Authority) {
+    if !text.is_empty() && (own.value.is_empty() || own.by < Some(by)) {
+        *own = Told { value: text.into(), by: Some(by) };
+    }
+}
+
+/// A better authority's time replaces a poorer one's, but not one that only prints more digits of the same
+/// second; of one authority the earliest holds.
+fn set_time(own: &mut Told<Option<Time>>, time: Time, by: Authority, earliest: bool) {
+    let Some(known) = own.value else {
+        *own = Told { value: Some(time), by: Some(by) };
+        return;
+    };
+    let second = |time: Time| time.micros().div_euclid(1_000_000);
+    if Some(by) > own.by {
+        let same = second(known) == second(time) && time.micros() % 1_000_000 == 0;
+        own.by = Some(by);
+        own.value = Some(if same { known } else { time });
+    } else if Some(by) == own.by {
+        own.value = Some(if earliest { known.min(time) } else { known.max(time) });
+    } else if second(known) == second(time) && known.micros() % 1_000_000 == 0 {
+        own.value = Some(time);
+    }
+}
+
+fn specific(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Finished => 0,
+        Outcome::Ok | Outcome::Failed => 1,
+        Outcome::Cancelled | Outcome::Timeout | Outcome::NodeFail => 2,
+    }
+}

@@ -1,0 +1,257 @@
+//! What one record tells: find its rule, make its events.
+//!
+//! Pure. The first rule that fits takes the record.
+
+use crate::engine::{Engine, Last};
+use crate::expression::{Context, Expression};
+use crate::fields;
+use crate::filter::{CallChoice, Calls, Filter, Rule, Telling};
+use crate::found::{Change, Found, Keys};
+use crate::memory::Entry;
+use crate::timestamp::Clock;
+use compact_str::CompactString;
+use std::sync::Arc;
+use wire::event::{Content, Kind, Outcome, Value};
+use wire::time::Time;
+
+/// Find the rule for a record and tell its events; whether a rule took it.
+pub(crate) fn record(
+    engine: &mut Engine,
+    text: &[u8],
+    offset: u64,
+    seen: Time,
+    out: &mut Vec<Found>,
+) -> bool {
+    let filter = Arc::clone(&engine.filter);
+    let mut chosen = None;
+    filter.set.fitting(text, |pattern| {
+        let (number, alternative) = filter.patterns[pattern];
+        let fits = filter.rules[number].unless.as_ref().is_none_or(|unless| !unless.is_match(text));
+        if fits {
+            chosen = Some((number, alternative));
+        }
+        fits
+    });
+    let Some((number, alternative)) = chosen else { return false };
+    engine.taken_by[number] += 1;
+    let rule = &filter.rules[number];
+    let alternate = &rule.alternatives[alternative];
+    let locations = &mut engine.locations[number][alternative];
+    if alternate.captures && alternate.regex.captures_read(locations, text).is_none() {
+        return false;
+    }
+    if !rule.tellings.is_empty() || rule.remember.is_some() || rule.forget.is_some() {
+        apply(engine, &filter, rule, (number, alternative), Place { text, offset, seen }, out);
+    }
+    true
+}
+
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    text: &'a [u8],
+    offset: u64,
+    seen: Time,
+}
+
+fn apply(
+    engine: &mut Engine,
+    filter: &Filter,
+    rule: &Rule,
+    (number, alternative): (usize, usize),
+    place: Place<'_>,
+    out: &mut Vec<Found>,
+) {
+    // Taken out, so that the engine can be changed while they are looked at; put back at the end.
+    let locations = std::mem::take(&mut engine.locations[number]);
+    let parts = std::mem::take(&mut engine.parts);
+    let fields = fields::cut(&filter.cutting, place.text);
+    let mut context = Context {
+        text: place.text,
+        groups: &rule.alternatives[alternative].groups,
+        locations: &locations[alternative],
+        fields: &fields,
+        recalled: &[],
+        parts: &parts,
+        own: None,
+    };
+    let recalled: Option<Entry> =
+        rule.recall.as_ref().and_then(|key| engine.memory.get(&key.text(&context)).cloned());
+    if let Some(entry) = &recalled {
+        context.recalled = &entry.values;
+    }
+    let origin = recalled.as_ref().filter(|_| rule.origin_recalled);
+    for telling in &rule.tellings {
+        out.extend(tell(engine, filter, telling, &context, place, origin));
+    }
+    number_events(out);
+    remember(engine, rule, &context, place);
+    engine.locations[number] = locations;
+    engine.parts = parts;
+}
+
+/// Events of one record are numbered from 0: the last ones of `out` that share an offset.
+fn number_events(out: &mut [Found]) {
+    let Some(offset) = out.last().map(|found| found.offset) else { return };
+    let first = out.iter().rposition(|found| found.offset != offset).map_or(0, |at| at + 1);
+    for (number, found) in out[first..].iter_mut().enumerate() {
+        found.number = u16::try_from(number).unwrap_or(u16::MAX);
+    }
+}
+
+fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_>, place: Place<'_>) {
+    if let Some(forget) = &rule.forget {
+        let key = forget.text(context);
+        if engine.memory.forget(&key) {
+            engine.changes.push(Change::Forget { key });
+        }
+    }
+    let Some(remember) = &rule.remember else { return };
+    let key = remember.key.text(context);
+    if key.is_empty() {
+        return;
+    }
+    let values: Vec<(CompactString, CompactString)> = remember
+        .values
+        .iter()
+        .map(|(name, value)| (name.clone(), value.text(context)))
+        .filter(|(_, value)| !value.is_empty())
+        .collect();
+    let time = engine.last_time(place.seen);
+    engine.changes.push(Change::Remember {
+        key: key.clone(),
+        values: values.clone(),
+        offset: place.offset,
+        time,
+    });
+    engine.memory.remember(key, values, place.offset, time);
+}
+
+fn tell(
+    engine: &mut Engine,
+    filter: &Filter,
+    telling: &Telling,
+    context: &Context<'_>,
+    place: Place<'_>,
+    origin: Option<&Entry>,
+) -> Option<Found> {
+    let kind = Kind::from_word(&telling.event.as_ref()?.text(context))?;
+    let time = event_time(engine, filter, telling, context, place, origin);
+    let mut content = Content::new(kind, time);
+    let text =
+        |expression: &Option<Expression>| expression.as_ref().map(|e| e.text(context)).unwrap_or_default();
+    content.job = text(&telling.job);
+    content.user = text(&telling.user);
+    content.from = text(&telling.from);
+    content.to = text(&telling.to);
+    content.outcome = telling.outcome.as_ref().and_then(|outcome| Outcome::from_word(&outcome.text(context)));
+    content.attributes.reserve_exact(telling.attributes.len());
+    for (name, value) in &telling.attributes {
+        if let Some(value) = value.attribute(context) {
+            content.attributes.push((name.clone(), value));
+        }
+    }
+    let mut moment = |expression: &Option<Expression>| {
+        expression.as_ref().and_then(|e| read_time(filter, &mut engine.clock, &e.text(context), place.seen))
+    };
+    content.submitted = moment(&telling.submitted);
+    content.started = moment(&telling.started);
+    content.ended = moment(&telling.ended);
+    fill_parties(&mut content);
+    let keys = keys(engine, filter, telling, context, &content);
+    Some(Found { offset: origin.map_or(place.offset, |entry| entry.offset), number: 0, content, keys })
+}
+
+fn event_time(
+    engine: &mut Engine,
+    filter: &Filter,
+    telling: &Telling,
+    context: &Context<'_>,
+    place: Place<'_>,
+    origin: Option<&Entry>,
+) -> Time {
+    if let Some(expression) = &telling.time
+        && let Some(time) = read_time(filter, &mut engine.clock, &expression.text(context), place.seen)
+    {
+        engine.last = Last::Known(time);
+        engine.changes.push(Change::Stamp { time });
+        return time;
+    }
+    if let Some(time) = origin.and_then(|entry| entry.time) {
+        return time;
+    }
+    engine.last_time(place.seen).unwrap_or(place.seen)
+}
+
+fn read_time(filter: &Filter, clock: &mut Clock, text: &str, seen: Time) -> Option<Time> {
+    if text.is_empty() {
+        return None;
+    }
+    filter
+        .formats
+        .iter()
+        .find_map(|format| format.read_all(text.as_bytes()))
+        .and_then(|stamp| clock.resolve(&stamp, seen))
+}
+
+/// Parties that the filter does not give are those of the attributes.
+fn fill_parties(content: &mut Content) {
+    let party = |content: &Content, names: &[&str]| {
+        names.iter().find_map(|name| {
+            content.attribute(name).map(|value| match value {
+                Value::Text(text) => text.clone(),
+                Value::List(list) => list.join(",").into(),
+                Value::Bytes(bytes) => CompactString::from_utf8_lossy(bytes),
+            })
+        })
+    };
+    if content.to.is_empty() {
+        content.to = party(content, &["host", "hosts"]).unwrap_or_default();
+    }
+    if content.from.is_empty() {
+        content.from = party(content, &["client", "submit_host"]).unwrap_or_default();
+    }
+}
+
+fn has_call(kind: Kind) -> bool {
+    let word = kind.as_str();
+    word.starts_with("job_")
+        || word.starts_with("step_")
+        || word.starts_with("transfer_")
+        || kind == Kind::ServerList
+}
+
+fn keys(
+    engine: &Engine,
+    filter: &Filter,
+    telling: &Telling,
+    context: &Context<'_>,
+    content: &Content,
+) -> Option<Keys> {
+    let calls: &Calls = match &telling.call {
+        CallChoice::Never => return None,
+        CallChoice::Own(calls) => calls,
+        CallChoice::Filter => filter.calls.as_ref()?,
+    };
+    if !has_call(content.kind) {
+        return None;
+    }
+    let own = Context { own: Some(content), ..*context };
+    let mut names: Vec<CompactString> = Vec::with_capacity(calls.names.len());
+    for expression in &calls.names {
+        let name = expression.text(&own);
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let parent = calls.parent.as_ref().map(|parent| parent.text(&own)).filter(|parent| !parent.is_empty());
+    Some(Keys {
+        scope: engine.scope.clone(),
+        names,
+        parent,
+        naming: calls.naming,
+        authority: filter.authority,
+    })
+}
