@@ -5,8 +5,7 @@
 //! socket → guarded_stream (framing, deadlines) → hyper → routes (Host, Origin, body) → xmlrpc | json
 //!        → dispatch (params, deadline, panic) → handler → xml_writer | json → socket
 //! ```
-//! Not here: any state of any daemon; who may call (a layer between the connection and `routes`, see
-//! [`server`]).
+//! Not here: any state of any daemon; who may call (a step of `routes`, see [`server`]).
 
 pub mod config;
 pub mod fault;
@@ -14,12 +13,20 @@ pub mod json;
 pub mod limits;
 pub mod method;
 pub mod params;
+pub mod server;
 pub mod statistics;
 pub mod value;
 pub mod xml_writer;
 pub mod xmlrpc;
 
+mod body;
+mod connections;
 mod dispatch;
+mod framing;
+mod guarded_stream;
 mod introspection;
+mod origin;
+mod query;
+mod routes;
 mod xml_scalars;
 mod xml_tokens;

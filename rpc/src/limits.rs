@@ -14,7 +14,7 @@ pub const HEAD_BYTES: usize = 16 << 10;
 pub const HEADERS: usize = 100;
 /// Longest request target; a longer query belongs into a body.
 pub const TARGET_BYTES: usize = 8 << 10;
-/// From the first byte of a head (for the first head: from the connection) to its end.
+/// From the first byte of a head to its end; a new connection must send that byte as soon.
 pub const HEAD_TIME: Duration = Duration::from_secs(5);
 /// From the end of the head to the end of the body.
 pub const BODY_TIME: Duration = Duration::from_secs(15);

@@ -104,7 +104,8 @@ fn whole(value: &Value) -> Option<i64> {
         Value::Text(text) => text.trim().parse().ok(),
         #[allow(clippy::cast_possible_truncation)] // whole, and within 2^53
         Value::Double(number) if number.fract() == 0.0 && number.abs() <= EXACT => Some(*number as i64),
-        _ => None,
+        Value::Double(_) | Value::UInt(_) | Value::Nil | Value::Bool(_) => None,
+        Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => None,
     }
 }
 
@@ -115,7 +116,7 @@ fn number(value: &Value) -> Option<f64> {
         Value::UInt(number) => Some(*number as f64),
         Value::Double(number) => Some(*number),
         Value::Text(text) => text.trim().parse().ok(),
-        _ => None,
+        Value::Nil | Value::Bool(_) | Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => None,
     }
     .filter(|number| number.is_finite())
 }
@@ -129,7 +130,8 @@ fn flag(value: &Value) -> Option<bool> {
             "false" | "0" => Some(false),
             _ => None,
         },
-        _ => None,
+        Value::Nil | Value::Int(_) | Value::UInt(_) | Value::Double(_) => None,
+        Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => None,
     }
 }
 

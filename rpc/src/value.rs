@@ -94,8 +94,10 @@ impl Value {
     /// This value with every integer outside `exact` turned into what `form` says.
     #[must_use]
     pub fn with_integers(self, form: BigIntegers, exact: &std::ops::RangeInclusive<i64>) -> Value {
+        if form == BigIntegers::Number {
+            return self;
+        }
         match self {
-            kept if form == BigIntegers::Number => kept,
             Value::Int(number) if exact.contains(&number) => Value::Int(number),
             #[allow(clippy::cast_precision_loss)] // what "double" asks for
             Value::Int(number) if form == BigIntegers::Double => Value::Double(number as f64),

@@ -76,7 +76,9 @@ impl<'a> Reading<'a> {
     fn end(&mut self) -> Result<(), Fault> {
         match self.element("the end")? {
             Token::End => Ok(()),
-            _ => Err(self.tokens.unexpected("the end after </methodCall>", "more")),
+            Token::Open(_) | Token::Close | Token::Text(_) => {
+                Err(self.tokens.unexpected("the end after </methodCall>", "more"))
+            }
         }
     }
 
@@ -157,7 +159,7 @@ impl<'a> Reading<'a> {
             match self.tokens.next()? {
                 Token::Text(text) if text.trim_ascii().is_empty() => {}
                 Token::Text(_) => return Err(self.tokens.unexpected(expected, "text")),
-                token => return Ok(token),
+                token @ (Token::Open(_) | Token::Close | Token::End) => return Ok(token),
             }
         }
     }

@@ -1,0 +1,102 @@
+//! How many connections are open, in all and from each address.
+//!
+//! Pure: no runtime, no file, no socket, no clock.
+//! Invariant: whoever is admitted leaves once; an address without connections takes no space.
+//! Not here: the sockets (`server`).
+
+use crate::limits::Limits;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The connections open now.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    open: usize,
+    by_address: HashMap<IpAddr, usize>,
+    at_most: usize,
+    at_most_per_address: usize,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: &Limits) -> Connections {
+        Connections {
+            open: 0,
+            by_address: HashMap::new(),
+            at_most: limits.connections,
+            at_most_per_address: limits.connections_per_address,
+        }
+    }
+
+    /// Whether one more connection from `address` may be open; it is, if so.
+    #[must_use]
+    pub(crate) fn admit(&mut self, address: IpAddr) -> bool {
+        if self.open >= self.at_most {
+            return false;
+        }
+        let from_here = self.by_address.entry(network(address)).or_insert(0);
+        if *from_here >= self.at_most_per_address {
+            return false;
+        }
+        *from_here += 1;
+        self.open += 1;
+        true
+    }
+
+    /// A connection from `address` ended.
+    pub(crate) fn leave(&mut self, address: IpAddr) {
+        let address = network(address);
+        let Some(from_here) = self.by_address.get_mut(&address) else { return };
+        *from_here -= 1;
+        if *from_here == 0 {
+            self.by_address.remove(&address);
+        }
+        self.open -= 1;
+    }
+}
+
+/// What counts as one address: a host of IPv6 has a whole /64 to choose from.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
+        }
+        plain @ (IpAddr::V4(_) | IpAddr::V6(_)) => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn one_address_leaves_room_for_others() {
+        let limits = Limits { connections: 3, connections_per_address: 2, ..Limits::default() };
+        let mut connections = Connections::new(&limits);
+        let (one, two, three) = (address("10.0.0.1"), address("10.0.0.2"), address("10.0.0.3"));
+        assert!(connections.admit(one) && connections.admit(one));
+        assert!(!connections.admit(one), "its share is used up");
+        assert!(connections.admit(two));
+        assert!(!connections.admit(three), "all are used up");
+        connections.leave(one);
+        assert!(connections.admit(three));
+        connections.leave(address("10.0.0.9"));
+        assert_eq!(connections.open, 3);
+    }
+
+    #[test]
+    fn an_ipv6_network_counts_as_one_address() {
+        let limits = Limits { connections_per_address: 1, ..Limits::default() };
+        let mut connections = Connections::new(&limits);
+        assert!(connections.admit(address("2001:db8::1")));
+        assert!(!connections.admit(address("2001:db8::2")));
+        assert!(connections.admit(address("2001:db8:0:1::2")));
+        assert!(connections.admit(address("::1")) && connections.admit(address("127.0.0.1")));
+        assert!(!connections.admit(address("::ffff:127.0.0.1")));
+        connections.leave(address("2001:db8::3"));
+        assert!(connections.admit(address("2001:db8::2")));
+    }
+}

@@ -1,0 +1,126 @@
+//! Whether a web browser made a request on behalf of a page from elsewhere.
+//!
+//! Pure: no runtime, no file, no socket, no clock.
+//! A daemon on loopback trusts whoever is on the machine; a browser there runs the pages of anyone. A page
+//! from elsewhere shows itself by `Origin` or `Sec-Fetch-Site`; one that had its own name resolve to
+//! 127.0.0.1 (DNS rebinding) shows that name in `Host`.
+//! Not here: authentication.
+
+use crate::fault::{FORBIDDEN, Fault};
+use std::net::IpAddr;
+
+/// The headers by which a browser tells for whom it asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) host: Option<&'a str>,
+    pub(crate) origin: Option<&'a str>,
+    pub(crate) fetch_site: Option<&'a str>,
+}
+
+/// Which host names a server answers for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Those of loopback only, for it is bound there.
+    Loopback,
+    /// Any: it is bound to an address that others reach by names we do not know.
+    Any,
+}
+
+/// Refuses requests of pages from elsewhere.
+pub(crate) fn check(asked: Asked<'_>, names: Names) -> Result<(), Fault> {
+    if let Some(host) = asked.host
+        && names == Names::Loopback
+        && !is_loopback_name(name_of(host))
+    {
+        let message = "expected a Host of this machine (localhost, 127.0.0.1, [::1]), found another; this daemon listens on loopback only";
+        return Err(Fault::new(FORBIDDEN, message));
+    }
+    let same_origin = |origin: &str| {
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        authority.zip(asked.host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host))
+    };
+    let from_elsewhere = asked.origin.is_some_and(|origin| !same_origin(origin))
+        || asked.fetch_site.is_some_and(|site| site != "same-origin" && site != "none");
+    if from_elsewhere {
+        let message = "expected no request of a web page from elsewhere, found one; ask from a program";
+        return Err(Fault::new(FORBIDDEN, message));
+    }
+    Ok(())
+}
+
+/// The name in `name:port`, `[address]:port`, `name`.
+fn name_of(host: &str) -> &str {
+    if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address;
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+fn is_loopback_name(name: &str) -> bool {
+    let lower = name.trim_end_matches('.').to_ascii_lowercase();
+    lower == "localhost"
+        || lower.ends_with(".localhost")
+        || lower.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admitted(asked: Asked<'_>, names: Names) -> bool {
+        check(asked, names).is_ok()
+    }
+
+    #[test]
+    fn a_loopback_server_answers_for_loopback_names() {
+        let check = |host, expected| {
+            let asked = Asked { host: Some(host), ..Asked::default() };
+            assert_eq!(admitted(asked, Names::Loopback), expected, "{host}");
+            assert!(admitted(asked, Names::Any), "{host}");
+        };
+        for host in [
+            "localhost",
+            "LOCALHOST:7007",
+            "127.0.0.1:7007",
+            "127.1.2.3",
+            "[::1]:7007",
+            "[::1]",
+            "x.localhost:1",
+            "localhost.",
+        ] {
+            check(host, true);
+        }
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example:7007",
+            "10.0.0.1",
+            "[2001:db8::1]",
+            "",
+            "[::1",
+        ] {
+            check(host, false);
+        }
+        assert!(
+            admitted(Asked::default(), Names::Loopback),
+            "HTTP/1.0 has no Host, and no browser speaks it"
+        );
+    }
+
+    #[test]
+    fn pages_from_elsewhere_are_refused() {
+        let check = |origin, fetch_site, expected| {
+            let asked = Asked { host: Some("localhost:7007"), origin, fetch_site };
+            assert_eq!(admitted(asked, Names::Loopback), expected, "{asked:?}");
+        };
+        check(None, None, true);
+        check(Some("http://localhost:7007"), Some("same-origin"), true);
+        check(None, Some("none"), true);
+        check(Some("http://localhost:3000"), None, false);
+        check(Some("https://evil.example"), None, false);
+        check(Some("null"), None, false);
+        check(Some(""), None, false);
+        check(None, Some("cross-site"), false);
+        check(None, Some("same-site"), false);
+    }
+}

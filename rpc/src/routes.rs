@@ -1,0 +1,240 @@
+//! What each path and method of HTTP answers.
+//!
+//! ```text
+//! POST /RPC2 (and POST /)     XML-RPC                   faults with status 200, as XML-RPC has them
+//! POST /api/v1/METHOD         JSON object or nothing    {"error": {"code", "message"}} with its status
+//! GET  /api/v1/METHOD?a=b     the reading methods
+//! GET  /api/v1                what can be called
+//! GET  /                      how to ask, for people
+//! ```
+//! A request passes, in order: the refusal of its bytes, Host and Origin, **here a later authentication**,
+//! the body within its limits, the codec, the call. Only the first two happen before it is known who asks.
+//! Not here: sockets (`server`), calls (`dispatch`).
+
+use crate::body::Bodies;
+use crate::dispatch::{Dispatcher, too_large};
+use crate::fault::{self, Fault};
+use crate::framing::Refusal;
+use crate::guarded_stream::{REFUSED_TARGET, RefusalCell};
+use crate::method::Reading;
+use crate::origin::{self, Asked, Names};
+use crate::value::{JSON_INTEGERS, XML_INTEGERS};
+use crate::{introspection, json, query, xml_writer, xmlrpc};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN};
+use hyper::{Method, Request, Response, StatusCode};
+
+const API: &str = "/api/v1";
+const XML: HeaderValue = HeaderValue::from_static("text/xml; charset=utf-8");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// Everything an answer needs.
+pub(crate) struct Routes {
+    pub(crate) dispatcher: Dispatcher,
+    pub(crate) bodies: Bodies,
+    pub(crate) names: Names,
+}
+
+/// Whether the connection may be used again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Keep,
+    Close,
+}
+
+impl Routes {
+    /// Answers one request.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, refusal: &RefusalCell) -> Answer {
+        self.dispatcher.statistics.requests_total.add(1);
+        if let Some(refusal) = refusal.get()
+            && request.uri().path() == REFUSED_TARGET
+        {
+            return self.refused(*refusal);
+        }
+        let header =
+            |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
+        let asked = Asked {
+            host: header(hyper::header::HOST),
+            origin: header(ORIGIN),
+            fetch_site: header(HeaderName::from_static("sec-fetch-site")),
+        };
+        if let Err(fault) = origin::check(asked, self.names) {
+            self.dispatcher.statistics.requests_refused_total.add(1);
+            return with_close(json_fault(&fault), After::Close);
+        }
+        // A later authentication belongs here: it sees the head, and nothing of the body was read yet.
+        self.route(request, refusal).await
+    }
+
+    async fn route(&self, request: Request<Incoming>, refusal: &RefusalCell) -> Answer {
+        let path = request.uri().path();
+        if let Some(name) = path.strip_prefix("/api/v1/").filter(|name| !name.is_empty()) {
+            let name = name.to_owned();
+            return self.json(&name, request, refusal).await;
+        }
+        match (request.method(), path) {
+            (&Method::POST, "/RPC2" | "/RPC2/" | "/") => self.xml(request, refusal).await,
+            (&Method::GET | &Method::HEAD, "/") => respond(StatusCode::OK, TEXT, INDEX.to_owned()),
+            (&Method::GET | &Method::HEAD, API | "/api/v1/") => {
+                let listing = introspection::listing(&self.dispatcher.registry);
+                respond(StatusCode::OK, JSON, json::write_answer(&listing))
+            }
+            (_, "/RPC2" | "/RPC2/") => not_allowed(request.method(), "POST, OPTIONS", XML_ONLY),
+            (_, "/") => not_allowed(request.method(), "GET, HEAD, POST, OPTIONS", INDEX_ONLY),
+            (_, API | "/api/v1/") => not_allowed(request.method(), "GET, HEAD, OPTIONS", LIST_ONLY),
+            _ => {
+                let message =
+                    "expected /RPC2, /api/v1 or /api/v1/METHOD, found another path; / says how to ask";
+                json_fault(&Fault::not_found(message))
+            }
+        }
+    }
+
+    async fn xml(&self, request: Request<Incoming>, refusal: &RefusalCell) -> Answer {
+        let (held, after) = match self.bodies.read(request, refusal).await {
+            Ok(held) => (held, After::Keep),
+            Err(fault) => return with_close(self.xml_fault(&fault), self.unread()),
+        };
+        let call = match xmlrpc::parse_call(&held.bytes, &self.dispatcher.limits) {
+            Ok(call) => call,
+            Err(fault) => return with_close(self.xml_fault(&fault), after),
+        };
+        drop(held.bytes);
+        let written = match self.dispatcher.call(&call.name, call.params, &XML_INTEGERS).await {
+            Ok(value) => xml_writer::write_answer(&value),
+            Err(fault) => xml_writer::write_fault(&fault),
+        };
+        if written.len() > self.dispatcher.limits.answer_bytes {
+            return self.xml_fault(&too_large(self.dispatcher.limits.answer_bytes));
+        }
+        respond(StatusCode::OK, XML, written)
+    }
+
+    async fn json(&self, name: &str, request: Request<Incoming>, refusal: &RefusalCell) -> Answer {
+        let Some(method) = self.dispatcher.registry.get(name) else {
+            return self.json_fault(&Fault::method_not_found(name));
+        };
+        let reading = method.declaration.reading == Reading::Only;
+        let arguments = match *request.method() {
+            Method::POST => match self.bodies.read(request, refusal).await {
+                Ok(held) => json::parse_params(&held.bytes, &self.dispatcher.limits),
+                Err(fault) => return with_close(self.json_fault(&fault), self.unread()),
+            },
+            Method::GET | Method::HEAD if reading => {
+                let query = request.uri().query().unwrap_or_default();
+                query::parse_params(query, &method.declaration.parameters, &self.dispatcher.limits)
+            }
+            _ if reading => return not_allowed(request.method(), "GET, HEAD, POST, OPTIONS", "GET or POST"),
+            _ => {
+                return not_allowed(
+                    request.method(),
+                    "POST, OPTIONS",
+                    "POST, for the method may change something",
+                );
+            }
+        };
+        let answer = match arguments {
+            Ok(arguments) => self.dispatcher.call(name, arguments, &JSON_INTEGERS).await,
+            Err(fault) => return self.json_fault(&fault),
+        };
+        match answer.map(|value| json::write_answer(&value)) {
+            Ok(written) if written.len() > self.dispatcher.limits.answer_bytes => {
+                self.json_fault(&too_large(self.dispatcher.limits.answer_bytes))
+            }
+            Ok(written) => respond(StatusCode::OK, JSON, written),
+            Err(fault) => json_fault(&fault),
+        }
+    }
+
+    /// A body was not read to its end, so the next request could not be found.
+    fn unread(&self) -> After {
+        self.dispatcher.statistics.requests_refused_total.add(1);
+        After::Close
+    }
+
+    fn refused(&self, refusal: Refusal) -> Answer {
+        self.dispatcher.statistics.requests_refused_total.add(1);
+        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let body = json::write_fault(&refusal_fault(refusal));
+        with_close(respond(status, JSON, body), After::Close)
+    }
+
+    fn xml_fault(&self, fault: &Fault) -> Answer {
+        self.dispatcher.statistics.faults_total.add(1);
+        respond(StatusCode::OK, XML, xml_writer::write_fault(fault))
+    }
+
+    fn json_fault(&self, fault: &Fault) -> Answer {
+        self.dispatcher.statistics.faults_total.add(1);
+        json_fault(fault)
+    }
+}
+
+/// The fault of bytes that the framing refused.
+pub(crate) fn refusal_fault(refusal: Refusal) -> Fault {
+    let code = match refusal.status {
+        408 => fault::TIMEOUT,
+        413 | 414 | 431 => fault::TOO_LARGE,
+        _ => fault::TRANSPORT,
+    };
+    let message = refusal.message;
+    let message =
+        if message.starts_with("expected") { message.to_owned() } else { format!("expected {message}") };
+    Fault::new(code, message)
+}
+
+const XML_ONLY: &str = "POST with an XML-RPC <methodCall>; / says how to ask";
+const INDEX_ONLY: &str = "GET for help or POST with an XML-RPC <methodCall>";
+const LIST_ONLY: &str = "GET for the list of methods, or POST to /api/v1/METHOD";
+const INDEX: &str = "This is a daemon of visperf. Ask it
+
+  by XML-RPC   POST to /RPC2; system.listMethods, system.methodHelp and system.multicall are there
+  by JSON      POST /api/v1/METHOD with an object of named parameters, or with nothing
+  by a link    GET /api/v1/METHOD?name=value, for methods that only read
+  the list     GET /api/v1
+
+For example: curl http://HOST:PORT/api/v1/daemon.info
+";
+
+fn json_fault(fault: &Fault) -> Answer {
+    let status = StatusCode::from_u16(fault.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    respond(status, JSON, json::write_fault(fault))
+}
+
+/// OPTIONS is answered with what is allowed; every other method is refused with it.
+fn not_allowed(method: &Method, allowed: &'static str, expected: &str) -> Answer {
+    let mut answer = if method == Method::OPTIONS {
+        let mut answer = Response::new(Full::default());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        answer
+    } else {
+        let message = format!("expected {expected}, found {}", crate::xml_tokens::shown(method.as_str()));
+        respond(
+            StatusCode::METHOD_NOT_ALLOWED,
+            JSON,
+            json::write_fault(&Fault::new(fault::TRANSPORT, message)),
+        )
+    };
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+fn respond(status: StatusCode, content_type: HeaderValue, body: String) -> Answer {
+    let mut answer = Response::new(Full::from(body));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, content_type);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn with_close(mut answer: Answer, after: After) -> Answer {
+    if after == After::Close {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}

@@ -1,0 +1,223 @@
+//! The listener of a daemon: accepts connections within their limits, serves them, drains at the end.
+//!
+//! One task owns the listener and the table of connections; each connection is a task of its set, none is
+//! detached. Authentication, once there is some, is a step of `routes`, before a body is read.
+//! Not here: what is answered (`routes`), what one connection may do (`guarded_stream`).
+
+use crate::body::Bodies;
+use crate::config::Listen;
+use crate::connections::Connections;
+use crate::dispatch::Dispatcher;
+use crate::fault::{self, Fault};
+use crate::guarded_stream::{GuardedStream, RefusalCell};
+use crate::json;
+use crate::limits::Limits;
+use crate::method::Registry;
+use crate::origin::Names;
+use crate::routes::Routes;
+use crate::statistics::Statistics;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{Id, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// Connections beyond the limit that are told so at a time; further ones are just closed.
+const TOLD_BUSY: usize = 64;
+/// How long one of those may take.
+const TOLD_BUSY_TIME: Duration = Duration::from_secs(1);
+/// After an accept that failed (no file descriptors left), as long a pause.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a server does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address cannot be bound.
+    #[error("cannot listen on {address}: {source}; choose another address or port, or stop what uses it")]
+    Bind {
+        /// Where.
+        address: Listen,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The listener does not tell its address.
+    #[error("cannot read the address of the listener: {0}")]
+    Address(io::Error),
+}
+
+/// Binds an address.
+///
+/// # Errors
+/// If the address is taken, not of this machine, or not allowed.
+pub async fn bind(address: Listen) -> Result<TcpListener, Error> {
+    TcpListener::bind(address.address()).await.map_err(|source| Error::Bind { address, source })
+}
+
+/// Serves the methods of `registry` on `listener` until `shutdown`, then lets calls in work end, for
+/// `limits.drain_time` at most. `statistics` counts; its other owners may read it at any time.
+///
+/// # Errors
+/// If the listener does not tell its address; it has served nothing then.
+pub async fn serve(
+    listener: TcpListener,
+    registry: Registry,
+    limits: Limits,
+    statistics: Arc<Statistics>,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
+    let address = listener.local_addr().map_err(Error::Address)?;
+    let names = if Listen::from(address).is_loopback() { Names::Loopback } else { Names::Any };
+    let bodies = Bodies::new(&limits);
+    let drain_time = limits.drain_time;
+    let shared = Arc::new(limits.clone());
+    let dispatcher = Dispatcher { registry, limits, statistics };
+    let routes = Arc::new(Routes { dispatcher, bodies, names });
+    let mut server = Server {
+        table: Connections::new(&shared),
+        limits: shared,
+        routes,
+        shutdown: shutdown.clone(),
+        connections: JoinSet::new(),
+        addresses: HashMap::new(),
+        told_busy: JoinSet::new(),
+    };
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            Some(ended) = server.connections.join_next_with_id() => server.ended(ended.map_or_else(|error| error.id(), |(id, ())| id)),
+            Some(_) = server.told_busy.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => server.accepted(stream, peer),
+                Err(error) => {
+                    tracing::warn!(%error, %address, "a connection could not be accepted; pausing");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    server.drain(drain_time).await;
+    Ok(())
+}
+
+struct Server {
+    table: Connections,
+    limits: Arc<Limits>,
+    routes: Arc<Routes>,
+    shutdown: CancellationToken,
+    connections: JoinSet<()>,
+    /// Who is at the other end of each task of `connections`.
+    addresses: HashMap<Id, IpAddr>,
+    told_busy: JoinSet<()>,
+}
+
+impl Server {
+    fn statistics(&self) -> &Arc<Statistics> {
+        &self.routes.dispatcher.statistics
+    }
+
+    fn accepted(&mut self, stream: TcpStream, peer: SocketAddr) {
+        if !self.table.admit(peer.ip()) {
+            self.statistics().connections_refused_total.add(1);
+            tracing::debug!(%peer, "refused a connection, there are too many");
+            if self.told_busy.len() < TOLD_BUSY {
+                self.told_busy.spawn(tell_busy(stream));
+            }
+            return;
+        }
+        // Answers are written whole, so waiting to fill a packet only delays them.
+        let _ = stream.set_nodelay(true);
+        self.statistics().connections_total.add(1);
+        self.statistics().connections_open.add(1);
+        let serving =
+            serve_connection(stream, self.routes.clone(), self.limits.clone(), self.shutdown.clone());
+        let task = self.connections.spawn(serving);
+        self.addresses.insert(task.id(), peer.ip());
+    }
+
+    fn ended(&mut self, id: Id) {
+        self.statistics().connections_open.subtract(1);
+        if let Some(address) = self.addresses.remove(&id) {
+            self.table.leave(address);
+        }
+    }
+
+    async fn drain(&mut self, time: Duration) {
+        let all = async {
+            while let Some(ended) = self.connections.join_next_with_id().await {
+                let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+                self.routes.dispatcher.statistics.connections_open.subtract(1);
+                self.addresses.remove(&id);
+            }
+        };
+        if tokio::time::timeout(time, all).await.is_err() {
+            let cut = self.connections.len();
+            tracing::warn!(cut, "connections were cut off, for their calls did not end in time");
+            self.statistics().connections_open.subtract(cut as u64);
+        }
+        self.connections.shutdown().await;
+        self.told_busy.shutdown().await;
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    routes: Arc<Routes>,
+    limits: Arc<Limits>,
+    shutdown: CancellationToken,
+) {
+    let refusal = RefusalCell::default();
+    let statistics = routes.dispatcher.statistics.clone();
+    let guarded = GuardedStream::new(stream, limits.clone(), statistics, refusal.clone());
+    let service = service_fn(|request| {
+        let (routes, refusal) = (&routes, &refusal);
+        async move { Ok::<_, Infallible>(routes.answer(request, refusal).await) }
+    });
+    // The guarded stream keeps the deadlines; a client that closed its sending side still gets its answer.
+    let connection = http1::Builder::new()
+        .half_close(true)
+        .header_read_timeout(None)
+        .max_headers(limits.headers)
+        .serve_connection(TokioIo::new(guarded), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "a connection ended early");
+    }
+}
+
+/// Says that there are too many connections, to a client that may not have asked anything yet.
+async fn tell_busy(mut stream: TcpStream) {
+    let fault = Fault::new(fault::BUSY, "expected fewer connections; close some, or ask again later");
+    let body = json::write_fault(&fault);
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let telling = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        // Closing with bytes unread would take the answer away from the client.
+        let mut unread = [0; 1024];
+        while stream.read(&mut unread).await? > 0 {}
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(TOLD_BUSY_TIME, telling).await;
+}
