@@ -44,6 +44,8 @@ pub struct Joiner {
     by_id: HashMap<CompactString, u64>,
     order: VecDeque<u64>,
     next: u64,
+    /// The record of the last event: its file, place and chief name, and the call it went to.
+    last_record: Option<(Generation, u64, CompactString, u64)>,
     calls_max: usize,
     dropped: u64,
 }
@@ -64,6 +66,7 @@ impl Joiner {
             by_id: HashMap::new(),
             order: VecDeque::new(),
             next: 0,
+            last_record: None,
             calls_max: calls_max.max(1),
             dropped: 0,
         }
@@ -75,7 +78,7 @@ impl Joiner {
         let names: Vec<CompactString> = keys.names.iter().map(|name| scoped(keys, name)).collect();
         let slot = match keys.naming {
             Naming::Unique => self.unique(found, &names),
-            Naming::Shared => self.shared(found, &names, id.generation),
+            Naming::Shared => self.of_record(&names, id).or_else(|| self.shared(found, &names, id.generation)),
         };
         let slot = slot.unwrap_or_else(|| self.open(found, keys, &names, id));
         self.add_names(slot, &names);
@@ -86,7 +89,16 @@ impl Joiner {
         }
         tell(&mut entry.told, id.generation, found.content.kind);
         entry.progress.apply(&found.content, keys.authority);
-        entry.progress.id.clone()
+        let call_id = entry.progress.id.clone();
+        self.last_record = names.into_iter().next().map(|name| (id.generation, id.offset, name, slot));
+        call_id
+    }
+
+    /// What one record tells under one name is of one call: a list of servers and the choice of its first.
+    fn of_record(&self, names: &[CompactString], id: Id) -> Option<u64> {
+        let (generation, offset, name, slot) = self.last_record.as_ref()?;
+        let same = id.number > 0 && *generation == id.generation && *offset == id.offset;
+        (same && names.first() == Some(name) && self.entries.contains_key(slot)).then_some(*slot)
     }
 
     /// The call of this id, or that it became.
@@ -327,7 +339,8 @@ fn tell(told: &mut Vec<(Generation, u32)>, file: Generation, kind: Kind) {
 }
 
 fn opened(entry: &Entry) -> bool {
-    entry.progress.started().is_some()
+    let selected = 1 << rank(Kind::JobSelect);
+    entry.progress.started().is_some() || entry.told.iter().any(|&(_, kinds)| kinds & selected != 0)
 }
 
 #[derive(Serialize, Deserialize)]
