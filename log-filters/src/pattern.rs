@@ -6,7 +6,7 @@
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_automata::util::pool::Pool;
-use regex_automata::{Input, PatternSet, meta, util::syntax};
+use regex_automata::{Input, MatchKind, PatternSet, meta, util::syntax};
 
 /// Longest source of a pattern, in bytes.
 pub(crate) const SOURCE_LEN_MAX_BYTES: usize = 4 << 10;
@@ -77,6 +77,8 @@ impl Set {
         let all = meta::Regex::builder()
             .configure(
                 meta::Config::new()
+                    // Otherwise a pattern that fits at the line's start hides those that fit further on.
+                    .match_kind(MatchKind::All)
                     .utf8_empty(false)
                     .nfa_size_limit(Some(SET_LEN_MAX_BYTES))
                     .hybrid_cache_capacity(AUTOMATON_LEN_MAX_BYTES)
@@ -134,5 +136,16 @@ mod tests {
             false
         });
         assert_eq!(fits, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_pattern_that_fits_further_on_is_not_hidden_by_one_at_the_start() {
+        let set = Set::new(&[r"\((\d+)\) was accepted", r"^(?:\(\d+\)|\*\*)"]).expect("small");
+        let mut fits = Vec::new();
+        set.fitting(b"** pid (7) was accepted", |n| {
+            fits.push(n);
+            false
+        });
+        assert_eq!(fits, [0, 1]);
     }
 }

@@ -12,6 +12,8 @@ use wire::time::Time;
 
 /// Most hosts kept of one call.
 const HOSTS_MAX: usize = 4_096;
+/// Two logs that tell of one requeue may differ by this.
+const SAME_REQUEUE_MICROS: i64 = 2_000_000;
 
 /// A value with whom it is from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -190,6 +192,7 @@ impl Progress {
         self.offered = self.offered.or(other.offered);
         self.selected = self.selected.or(other.selected);
         self.cancel_asked = self.cancel_asked.or(other.cancel_asked);
+        self.last_requeue = self.last_requeue.max(other.last_requeue);
         if self.offers.is_empty() {
             self.offers.clone_from(&other.offers);
         }
@@ -208,12 +211,12 @@ impl Progress {
         }
         let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let user_better = is_number(&self.user.value) || !is_number(&content.user);
-        // A cancel names who asked, not whose job it is.
-        if !content.user.is_empty()
-            && user_better
-            && content.kind != Kind::JobCancel
-            && names_owner(content.kind)
-        {
+        if content.kind == Kind::JobEnd && content.outcome == Some(Outcome::Cancelled) {
+            // Perhaps who removed it: good until somebody says whose job it is.
+            if self.user.value.is_empty() {
+                self.user = Told { value: content.user.clone(), by: None };
+            }
+        } else if !content.user.is_empty() && user_better && names_owner(content.kind) {
             if is_number(&self.user.value) && !is_number(&content.user) {
                 self.user.by = None;
             }
@@ -249,7 +252,7 @@ impl Progress {
         }
         self.is_final = true;
         if let Some(started) = content.started {
-            self.start(started, by);
+            self.started_by_end(started, by);
         }
         set_time(&mut self.ended, at, by, true);
         let text = |name: &str| content.attribute(name).and_then(Value::as_text).unwrap_or_default();
@@ -260,6 +263,17 @@ impl Progress {
             outcome = Outcome::Cancelled;
         }
         self.set_outcome(outcome, code, signal, by);
+    }
+
+    /// An end that tells when the job started is believed against a requeue in between: a running job that
+    /// is removed is evicted first, and was not started again.
+    fn started_by_end(&mut self, at: Time, by: Authority) {
+        if self.started.value.is_none() && self.last_requeue.is_some_and(|requeue| at < requeue) {
+            self.requeues = self.requeues.saturating_sub(1);
+            set_time(&mut self.started, at, by, true);
+        } else {
+            self.start(at, by);
+        }
     }
 
     fn set_outcome(&mut self, outcome: Outcome, code: &str, signal: &str, by: Authority) {
@@ -293,6 +307,10 @@ impl Progress {
     }
 
     fn requeue(&mut self, at: Time) {
+        let told = |known: Time| (known.micros() - at.micros()).abs() <= SAME_REQUEUE_MICROS;
+        if self.last_requeue.is_some_and(told) {
+            return;
+        }
         if self.started.value.is_some_and(|started| started > at) {
             self.requeues += 1;
             return;
@@ -403,5 +421,53 @@ fn specific(outcome: Outcome) -> u8 {
         Outcome::Finished => 0,
         Outcome::Ok | Outcome::Failed => 1,
         Outcome::Cancelled | Outcome::Timeout | Outcome::NodeFail => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(events: &[(Kind, i64)], end: Option<(i64, Outcome, &str)>) -> Call {
+        let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
+        let secs = |secs: i64| Time::from_micros(secs * 1_000_000);
+        for &(kind, at) in events {
+            progress.apply(&Content::new(kind, secs(at)), Authority::Scheduler);
+        }
+        if let Some((started, outcome, user)) = end {
+            let mut content = Content::new(Kind::JobEnd, secs(100));
+            (content.started, content.outcome, content.user) =
+                (Some(secs(started)), Some(outcome), user.into());
+            progress.apply(&content, Authority::Accounting);
+        }
+        progress.call()
+    }
+
+    #[test]
+    fn a_requeue_that_two_logs_tell_is_one() {
+        let events =
+            [(Kind::JobStart, 10), (Kind::JobRequeue, 20), (Kind::JobRequeue, 21), (Kind::JobStart, 30)];
+        assert_eq!(told(&events, None).tries, 2);
+    }
+
+    #[test]
+    fn an_end_that_tells_its_start_undoes_the_requeue_that_came_to_nothing() {
+        let call =
+            told(&[(Kind::JobStart, 10), (Kind::JobRequeue, 100)], Some((10, Outcome::Cancelled, "root")));
+        assert_eq!((call.started, call.tries), (Some(Time::from_micros(10_000_000)), 1));
+    }
+
+    #[test]
+    fn who_removed_a_job_is_its_user_only_until_its_owner_is_named() {
+        let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
+        let mut end = Content::new(Kind::JobEnd, Time::from_micros(5));
+        (end.outcome, end.user) = (Some(Outcome::Cancelled), "root".into());
+        progress.apply(&end, Authority::Accounting);
+        assert_eq!(progress.call().user, "root");
+        let mut start = Content::new(Kind::JobStart, Time::from_micros(3));
+        start.user = "aliu".into();
+        progress.apply(&start, Authority::Message);
+        progress.apply(&end, Authority::Accounting);
+        assert_eq!(progress.call().user, "aliu");
     }
 }

@@ -37,6 +37,7 @@ enum Step {
     Literal(u8),
     Blanks,
     Digits(Part, u8),
+    Short(Part),
     PaddedDay,
     MonthName,
     DayName,
@@ -98,6 +99,11 @@ impl Format {
             Some(b'e') => Step::PaddedDay,
             Some(b'b') => Step::MonthName,
             Some(b'a') => Step::DayName,
+            Some(b'-') => match bytes.next() {
+                Some(b'm') => Step::Short(Part::Month),
+                Some(b'd') => Step::Short(Part::Day),
+                _ => return Err("`%-` in a time format; expected %-m or %-d".to_owned()),
+            },
             Some(b'.') if bytes.next() == Some(b'f') => Step::Fraction,
             Some(b'z') => Step::Offset,
             Some(b'Z') => Step::ZoneName,
@@ -144,6 +150,11 @@ fn read_step(step: &Step, bytes: &[u8], at: usize, stamp: &mut Stamp) -> Option<
             let number = digits(bytes, at, usize::from(width))?;
             set(stamp, part, number)?;
             Some(at + usize::from(width))
+        }
+        Step::Short(part) => {
+            let width = if digits(bytes, at, 2).is_some() { 2 } else { 1 };
+            set(stamp, part, digits(bytes, at, width)?)?;
+            Some(at + width)
         }
         Step::PaddedDay => padded_day(bytes, at, stamp),
         Step::MonthName => {
@@ -425,6 +436,8 @@ mod tests {
         check("%a %b %e %H:%M:%S %Y", "Thu Mar 28 12:30:47 2002", "America/New_York", "2002-03-28T17:30:47Z");
         check("%m/%d/%y %H:%M:%S", "11/20/26 12:39:06", "UTC", "2026-11-20T12:39:06Z");
         check("%m/%d %H:%M:%S", "11/20 12:38:49", "UTC", "2026-11-20T12:38:49Z");
+        check("%-m/%-d %H:%M:%S", "3/9 12:38:49", "UTC", "2026-03-09T12:38:49Z");
+        check("%-m/%-d %H:%M:%S", "10/09 12:38:49", "UTC", "2026-10-09T12:38:49Z");
         check("%m/%d %H:%M:%S", "12/24 12:38:49", "UTC", "2025-12-24T12:38:49Z");
         check("%m/%d %H:%M:%S", "02/29 01:00:00", "UTC", "2024-02-29T01:00:00Z");
         check("%Y%m%d%H%M%S%.f", "20261120123250.561449", "UTC", "2026-11-20T12:32:50.561449Z");
