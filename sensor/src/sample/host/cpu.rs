@@ -1,0 +1,132 @@
+//! CPU time by core and mode, from the `cpu` lines of `/proc/stat`.
+//!
+//! Pure. As node_exporter has it: the time of guests is told apart and is part of `user` and `nice` too.
+//! Kernels let single modes run back a little (idle and I/O wait are estimates, and a core that is
+//! switched off and on begins anew); a counter must not, so a small step back is held at the highest.
+//! Not here: reading the file (`stat`).
+
+use super::column::{Column, Raw};
+use super::fields::{self, Malformed};
+use super::shelf::Shelf;
+use crate::sample::table::Rows;
+use std::sync::Arc;
+use wire::sample::{Metric, Semantics};
+
+/// The modes in the kernel's order; guests follow them.
+const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+const GUEST_MODES: [&str; 2] = ["user", "nice"];
+/// Numbers of a line.
+pub const COLUMNS: usize = MODES.len() + GUEST_MODES.len();
+
+const SECONDS: Column = Column::counter("node_cpu_seconds_total", "seconds", Raw::Ticks);
+const GUEST_SECONDS: Column = Column::counter("node_cpu_guest_seconds_total", "seconds", Raw::Ticks);
+
+/// A step back of at most this many ticks is the kernel's imprecision; a larger one is a core that
+/// begins anew.
+const STEP_BACK_MAX_TICKS: u64 = 300;
+
+/// Time of one core, in ticks since boot: [`MODES`], then [`GUEST_MODES`].
+pub type Ticks = [u64; COLUMNS];
+
+/// Read a line if it is of a single core (`cpu3 …`): its number and times. Modes that an old kernel does
+/// not have are 0.
+///
+/// # Errors
+/// If the line begins as one but does not go on as one.
+pub fn parse(line: &[u8]) -> Result<Option<(&[u8], Ticks)>, Malformed> {
+    let Some(rest) = line.strip_prefix(b"cpu") else { return Ok(None) };
+    let mut fields = fields::fields(rest);
+    let is_total = rest.first().is_none_or(u8::is_ascii_whitespace);
+    let (false, Some(core)) = (is_total, fields.next()) else { return Ok(None) };
+    let malformed = || Malformed::new("a core's number and its times in ticks", line);
+    fields::whole(core).ok_or_else(malformed)?;
+    let mut ticks = [0; COLUMNS];
+    let mut found = 0;
+    // A newer kernel may add columns; they are passed over.
+    for (tick, field) in ticks.iter_mut().zip(fields) {
+        *tick = fields::whole(field).ok_or_else(malformed)?;
+        found += 1;
+    }
+    // user, nice, system, idle: what every kernel has.
+    if found < 4 { Err(malformed()) } else { Ok(Some((core, ticks))) }
+}
+
+/// The cores seen so far.
+#[derive(Debug, Default)]
+pub struct Cores(Shelf<Core>);
+
+#[derive(Debug)]
+struct Core {
+    metrics: [Arc<Metric>; COLUMNS],
+    highest: Ticks,
+}
+
+impl Cores {
+    /// A new listing begins.
+    pub fn begin(&mut self) {
+        self.0.begin();
+    }
+
+    /// The listing is over.
+    pub fn end(&mut self) {
+        self.0.end();
+    }
+
+    /// Tell a core's times.
+    pub fn tell(&mut self, core: &[u8], ticks: Ticks, out: &mut Rows) {
+        let Some(known) = self.0.next(core, || Core::new(&String::from_utf8_lossy(core))) else { return };
+        known.highest = onward(known.highest, ticks);
+        for (metric, ticks) in known.metrics.iter().zip(known.highest) {
+            out.push(metric, Raw::Ticks.value(ticks));
+        }
+    }
+}
+
+impl Core {
+    fn new(core: &str) -> Core {
+        debug_assert_eq!(SECONDS.semantics, Semantics::Counter);
+        let metrics = std::array::from_fn(|at| match MODES.get(at) {
+            Some(mode) => SECONDS.metric(&[("cpu", core), ("mode", mode)]),
+            None => GUEST_SECONDS.metric(&[("cpu", core), ("mode", GUEST_MODES[at - MODES.len()])]),
+        });
+        Core { metrics, highest: [0; COLUMNS] }
+    }
+}
+
+/// What to tell after `before` when the kernel says `now`.
+fn onward(before: Ticks, now: Ticks) -> Ticks {
+    let began_anew =
+        before.iter().zip(now).any(|(before, now)| before.saturating_sub(now) > STEP_BACK_MAX_TICKS);
+    if began_anew { now } else { std::array::from_fn(|at| before[at].max(now[at])) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_cores_are_read() {
+        let check = |line: &str, expected: Option<(&str, Ticks)>| {
+            let read = parse(line.as_bytes()).expect("well formed");
+            assert_eq!(read, expected.map(|(core, ticks)| (core.as_bytes(), ticks)), "{line}");
+        };
+        check("cpu0 1 2 3 4 5 6 7 8 9 10", Some(("0", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])));
+        check("cpu127 1 2 3 4 5 6 7 8 9 10 11", Some(("127", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])));
+        check("cpu1 1 2 3 4", Some(("1", [1, 2, 3, 4, 0, 0, 0, 0, 0, 0])));
+        check("cpu  1 2 3 4 5 6 7 8 9 10", None);
+        check("cpu", None);
+        check("intr 1 2 3", None);
+        for bad in ["cpu0", "cpu0 1 2 3", "cpux 1 2 3 4", "cpu0 1 2 3 -4", "cpu0 1 2 3 18446744073709551616"]
+        {
+            assert!(parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_small_step_back_is_held_and_a_large_one_is_a_new_beginning() {
+        let ticks = |idle: u64, iowait: u64| [10, 0, 0, idle, iowait, 0, 0, 0, 0, 0];
+        assert_eq!(onward(ticks(1000, 50), ticks(1010, 49)), ticks(1010, 50));
+        assert_eq!(onward(ticks(1000, 50), ticks(900, 51)), ticks(1000, 51));
+        assert_eq!(onward(ticks(1000, 50), ticks(3, 1)), ticks(3, 1));
+    }
+}

@@ -1,0 +1,49 @@
+//! The figures of the host, one subsystem a file: what Linux tells in `/proc`, under node_exporter's
+//! names and units.
+//!
+//! `/proc` is read directly, through files kept open and into buffers kept: a general library opens,
+//! allocates and formats anew at every sweep, rounds counters and leaves out modes, merges and pressure.
+//! It serves where it is asked once ([`facts`]).
+//! Rule: parsing is apart from reading. The parsers take bytes, allocate nothing and never panic.
+
+pub mod column;
+pub mod cpu;
+pub mod diskstats;
+pub mod facts;
+pub mod fields;
+pub mod filesystem;
+pub mod loadavg;
+pub mod meminfo;
+pub mod mounts;
+pub mod netdev;
+pub mod pressure;
+pub mod proc_file;
+pub mod remote_mounts;
+pub mod shelf;
+pub mod stat;
+pub mod time;
+pub mod uname;
+pub mod vmstat;
+
+use super::collector::Collector;
+use std::path::Path;
+
+/// Where the kernel tells its figures.
+pub const PROC: &str = "/proc";
+
+/// Every collector, reading below `proc` ([`PROC`] outside tests).
+#[must_use]
+pub fn collectors(proc: &Path) -> Vec<Box<dyn Collector>> {
+    vec![
+        Box::new(stat::Stat::new(proc)),
+        Box::new(loadavg::LoadAverage::new(proc)),
+        Box::new(meminfo::MemInfo::new(proc)),
+        Box::new(vmstat::VmStat::new(proc)),
+        Box::new(diskstats::DiskStats::new(proc)),
+        Box::new(filesystem::FileSystem::new(proc)),
+        Box::new(netdev::NetDev::new(proc)),
+        Box::new(pressure::Pressure::new(proc)),
+        Box::new(time::Clocks::new(proc)),
+        Box::new(uname::Uname::default()),
+    ]
+}

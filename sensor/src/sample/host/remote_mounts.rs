@@ -1,0 +1,249 @@
+//! Asking file systems that may never answer: a hung file server must not hold up the other figures.
+//!
+//! Shell. Each question is asked on a thread of its own, which the sweep never waits for: it takes the
+//! answers that have come and tells a mount that owes one for too long. A thread inside a hung mount
+//! cannot be ended by anyone; it is left behind when this is dropped, and there are at most
+//! [`ASKED_AT_ONCE_MAX`] of them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a mount is asked: each question is a request to a file server that serves many hosts.
+pub const INTERVAL: Duration = Duration::from_secs(10);
+
+/// How long a mount may owe an answer before it is told as failing (node_exporter's limit too).
+pub const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Most questions under way: with so many mounts hung, the others are told as failing too.
+pub const ASKED_AT_ONCE_MAX: usize = 8;
+
+/// Enough for one system call.
+const STACK_LEN_BYTES: usize = 128 << 10;
+
+/// What a file system says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Bytes in all.
+    pub size: u64,
+    /// Bytes free.
+    pub free: u64,
+    /// Bytes free to ordinary users.
+    pub available: u64,
+    /// Files there can be.
+    pub files: u64,
+    /// Files there can be still.
+    pub files_free: u64,
+    /// Whether nothing can be written.
+    pub read_only: bool,
+}
+
+/// How to ask: `statvfs` outside tests.
+pub type Ask = Arc<dyn Fn(&Path) -> io::Result<Figures> + Send + Sync>;
+
+/// What is known of a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It answered, at most [`INTERVAL`] and [`DEADLINE`] ago.
+    Known(Figures),
+    /// It refused, or owes an answer for longer than [`DEADLINE`].
+    Failing,
+    /// It has been asked for the first time just now.
+    Pending,
+}
+
+/// The mounts and what they owe.
+pub struct RemoteMounts {
+    ask: Ask,
+    mounts: BTreeMap<PathBuf, Owing>,
+}
+
+#[derive(Debug, Default)]
+struct Owing {
+    /// When it was first asked, or when the question that was answered last began.
+    since: Duration,
+    answer: Option<Option<Figures>>,
+    asked: Option<JoinHandle<io::Result<Figures>>>,
+    /// When the question under way, or the last one, began.
+    asked_at: Duration,
+    wanted: bool,
+}
+
+impl RemoteMounts {
+    /// None yet.
+    #[must_use]
+    pub fn new(ask: Ask) -> RemoteMounts {
+        RemoteMounts { ask, mounts: BTreeMap::new() }
+    }
+
+    /// What is known of the mount at `path`, at `now`; asks it again if it is time. Never waits.
+    pub fn reply(&mut self, path: &Path, now: Duration) -> Reply {
+        if !self.mounts.contains_key(path) {
+            self.mounts.insert(path.to_owned(), Owing { since: now, ..Owing::default() });
+        }
+        let under_way = self.mounts.values().filter(|mount| mount.asked.is_some()).count();
+        let mount = self.mounts.get_mut(path).expect("put in above");
+        mount.wanted = true;
+        mount.take_answer();
+        let due = mount.answer.is_none() || now.saturating_sub(mount.asked_at) >= INTERVAL;
+        if mount.asked.is_none() && due && under_way < ASKED_AT_ONCE_MAX {
+            mount.begin(path, &self.ask, now);
+        }
+        mount.reply(now)
+    }
+
+    /// Forget the mounts that were not asked for since the last call. One that hangs is remembered until
+    /// it answers, so that it is not asked twice at a time.
+    pub fn forget_others(&mut self) {
+        self.mounts.retain(|_, mount| {
+            mount.take_answer();
+            std::mem::take(&mut mount.wanted) || mount.asked.is_some()
+        });
+    }
+}
+
+impl Owing {
+    fn begin(&mut self, path: &Path, ask: &Ask, now: Duration) {
+        let (ask, path) = (Arc::clone(ask), path.to_owned());
+        let thread = std::thread::Builder::new().name("statvfs".to_owned()).stack_size(STACK_LEN_BYTES);
+        self.asked_at = now;
+        match thread.spawn(move || ask(&path)) {
+            Ok(asked) => self.asked = Some(asked),
+            // No thread to be had: the mount is as good as failing until there is one.
+            Err(_) => self.answer = Some(None),
+        }
+    }
+
+    fn take_answer(&mut self) {
+        if let Some(asked) = self.asked.take_if(|asked| asked.is_finished()) {
+            self.answer = Some(asked.join().ok().and_then(Result::ok));
+            self.since = self.asked_at;
+        }
+    }
+
+    fn reply(&self, now: Duration) -> Reply {
+        let late = self.asked.is_some() && now.saturating_sub(self.asked_at) > DEADLINE;
+        let stale = now.saturating_sub(self.since) > INTERVAL + DEADLINE;
+        match self.answer {
+            _ if late || stale => Reply::Failing,
+            Some(Some(figures)) => Reply::Known(figures),
+            Some(None) => Reply::Failing,
+            None => Reply::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+    use std::sync::{Condvar, Mutex};
+
+    const FIGURES: Figures =
+        Figures { size: 10, free: 5, available: 4, files: 3, files_free: 2, read_only: false };
+
+    /// A file server: mounts whose name has "hung" answer only when it is let go.
+    #[derive(Default)]
+    struct Server {
+        free: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl Server {
+        fn ask(self: &Arc<Server>, began: SyncSender<PathBuf>) -> Ask {
+            let server = Arc::clone(self);
+            Arc::new(move |path| {
+                began.send(path.to_owned()).expect("the test listens");
+                if path.to_string_lossy().contains("hung") {
+                    let free = server.free.lock().unwrap();
+                    drop(server.changed.wait_while(free, |free| !*free).unwrap());
+                }
+                match path.to_string_lossy().contains("bad") {
+                    true => Err(io::ErrorKind::StaleNetworkFileHandle.into()),
+                    false => Ok(FIGURES),
+                }
+            })
+        }
+
+        fn let_go(&self) {
+            *self.free.lock().unwrap() = true;
+            self.changed.notify_all();
+        }
+    }
+
+    fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    fn set_up() -> (Arc<Server>, Receiver<PathBuf>, RemoteMounts) {
+        let server = Arc::new(Server::default());
+        let (began, asked) = sync_channel(100);
+        let mounts = RemoteMounts::new(server.ask(began));
+        (server, asked, mounts)
+    }
+
+    /// Asks until the answer has come; `now` stands still meanwhile.
+    fn settled(mounts: &mut RemoteMounts, path: &str, now: Duration) -> Reply {
+        for _ in 0..1_000_000 {
+            let reply = mounts.reply(Path::new(path), now);
+            let settled = mounts.mounts[Path::new(path)].asked.is_none();
+            if settled {
+                return reply;
+            }
+            std::thread::yield_now();
+        }
+        panic!("{path} did not answer");
+    }
+
+    #[test]
+    fn a_hung_mount_is_told_and_holds_up_nobody() {
+        let (server, _asked, mut mounts) = set_up();
+        assert_eq!(mounts.reply(Path::new("/hung"), secs(0)), Reply::Pending);
+        assert_eq!(settled(&mut mounts, "/good", secs(0)), Reply::Known(FIGURES));
+        assert_eq!(mounts.reply(Path::new("/hung"), secs(5)), Reply::Pending);
+        assert_eq!(mounts.reply(Path::new("/hung"), secs(6)), Reply::Failing);
+        assert_eq!(settled(&mut mounts, "/good", secs(6)), Reply::Known(FIGURES));
+        server.let_go();
+        assert_eq!(settled(&mut mounts, "/hung", secs(7)), Reply::Known(FIGURES));
+    }
+
+    #[test]
+    fn a_mount_is_asked_once_an_interval_and_never_twice_at_a_time() {
+        let (server, asked, mut mounts) = set_up();
+        for second in 0..25 {
+            settled(&mut mounts, "/good", secs(second));
+            mounts.reply(Path::new("/hung"), secs(second));
+            mounts.forget_others();
+        }
+        mounts.forget_others();
+        mounts.reply(Path::new("/hung"), secs(26));
+        let names: Vec<PathBuf> = asked.try_iter().collect();
+        let count = |name: &str| names.iter().filter(|path| path.as_os_str() == name).count();
+        assert_eq!((count("/good"), count("/hung")), (3, 1));
+        server.let_go();
+    }
+
+    #[test]
+    fn a_mount_that_refuses_is_failing() {
+        let (_server, _asked, mut mounts) = set_up();
+        assert_eq!(settled(&mut mounts, "/bad", secs(0)), Reply::Failing);
+    }
+
+    #[test]
+    fn hung_threads_are_bounded() {
+        let (server, asked, mut mounts) = set_up();
+        for n in 0..ASKED_AT_ONCE_MAX {
+            mounts.reply(Path::new(&format!("/hung{n}")), secs(0));
+        }
+        for _ in 0..ASKED_AT_ONCE_MAX {
+            asked.recv().expect("asked");
+        }
+        assert_eq!(mounts.reply(Path::new("/good"), secs(0)), Reply::Pending);
+        assert_eq!(mounts.reply(Path::new("/good"), secs(16)), Reply::Failing);
+        assert!(asked.try_recv().is_err(), "no further thread was started");
+        server.let_go();
+    }
+}

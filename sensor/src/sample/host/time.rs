@@ -1,0 +1,66 @@
+//! The host's clock and how long it has been up, from the sweep's own time and `/proc/uptime`.
+
+use super::fields::{self, Malformed};
+use super::proc_file::ProcFile;
+use crate::sample::collector::{Collector, Error, Now};
+use crate::sample::table::{Rows, metric};
+use std::path::Path;
+use std::sync::Arc;
+use wire::sample::{Metric, Semantics};
+
+/// Seconds since boot.
+///
+/// # Errors
+/// If the text does not begin with a number.
+pub fn parse(text: &[u8]) -> Result<f64, Malformed> {
+    let uptime = fields::fields(text).next().and_then(fields::measure);
+    uptime.ok_or_else(|| Malformed::new("seconds since boot", text))
+}
+
+/// The collector.
+#[derive(Debug)]
+pub struct Clocks {
+    file: ProcFile,
+    time: Arc<Metric>,
+    uptime: Arc<Metric>,
+}
+
+impl Clocks {
+    /// Of the kernel whose figures are below `proc`.
+    #[must_use]
+    pub fn new(proc: &Path) -> Clocks {
+        let gauge = |name| metric(name, "seconds", Semantics::Gauge, &[]);
+        Clocks {
+            file: ProcFile::new(proc, "uptime"),
+            time: gauge("node_time_seconds"),
+            // node_exporter has no name for it; scripts would else have to subtract the boot time.
+            uptime: gauge("node_uptime_seconds"),
+        }
+    }
+}
+
+impl Collector for Clocks {
+    fn name(&self) -> &'static str {
+        "time"
+    }
+
+    fn collect(&mut self, now: Now, out: &mut Rows) -> Result<(), Error> {
+        let uptime = parse(self.file.read()?).map_err(|malformed| self.file.malformed(malformed))?;
+        out.real(&self.time, now.calendar.secs_f64());
+        out.real(&self.uptime, uptime);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uptime_is_read() {
+        assert_eq!(parse(b"3508.61 6970.31\n"), Ok(3508.61));
+        for bad in [&b""[..], b"x", b"-1 2"] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Paging, swapping, page faults and kills for want of memory, from `/proc/vmstat`.
+//!
+//! As node_exporter does by default, only the lines whose names begin with `oom_kill`, `pgpg` or `pswp`,
+//! or with `pg` and have `fault` in them: the file has two hundred, mostly for kernel developers.
+
+use super::fields::{self, Malformed};
+use super::proc_file::ProcFile;
+use super::shelf::Shelf;
+use crate::sample::collector::{Collector, Error, Now};
+use crate::sample::table::{Rows, metric};
+use std::path::Path;
+use std::sync::Arc;
+use wire::sample::{Metric, Semantics};
+
+/// Read a line: its name and number, if it is one that is told.
+///
+/// # Errors
+/// If it is one that is told and has no number.
+pub fn parse(line: &[u8]) -> Result<Option<(&[u8], u64)>, Malformed> {
+    if !is_told(line) {
+        return Ok(None);
+    }
+    let mut fields = fields::fields(line);
+    let (name, number) = (fields.next(), fields.next().and_then(fields::whole));
+    name.zip(number).map(Some).ok_or_else(|| Malformed::new("a name and a whole number", line))
+}
+
+fn is_told(line: &[u8]) -> bool {
+    match line.first() {
+        Some(b'p') => {
+            line.starts_with(b"pgpg")
+                || line.starts_with(b"pswp")
+                || (line.starts_with(b"pg") && line.windows(5).any(|part| part == b"fault"))
+        }
+        Some(b'o') => line.starts_with(b"oom_kill"),
+        _ => false,
+    }
+}
+
+/// The collector.
+#[derive(Debug)]
+pub struct VmStat {
+    file: ProcFile,
+    metrics: Shelf<Arc<Metric>>,
+}
+
+impl VmStat {
+    /// Of the kernel whose figures are below `proc`.
+    #[must_use]
+    pub fn new(proc: &Path) -> VmStat {
+        VmStat { file: ProcFile::new(proc, "vmstat"), metrics: Shelf::default() }
+    }
+}
+
+impl Collector for VmStat {
+    fn name(&self) -> &'static str {
+        "vmstat"
+    }
+
+    fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
+        let VmStat { file, metrics } = self;
+        let told = tell(file.read()?, metrics, out);
+        told.map_err(|malformed| file.malformed(malformed))
+    }
+}
+
+fn tell(text: &[u8], metrics: &mut Shelf<Arc<Metric>>, out: &mut Rows) -> Result<(), Malformed> {
+    metrics.begin();
+    for line in fields::lines(text) {
+        let Some((name, number)) = parse(line)? else { continue };
+        let identity = || {
+            let name = format!("node_vmstat_{}", String::from_utf8_lossy(name));
+            metric(&name, "", Semantics::Counter, &[])
+        };
+        if let Some(metric) = metrics.next(name, identity) {
+            out.whole(metric, number);
+        }
+    }
+    metrics.end();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_telling_lines_are_read() {
+        for (line, expected) in [
+            ("pswpin 12", Some(("pswpin", 12))),
+            ("pgmajfault 18446744073709551615", Some(("pgmajfault", u64::MAX))),
+            ("pgfault 3", Some(("pgfault", 3))),
+            ("oom_kill 0", Some(("oom_kill", 0))),
+            ("pgpgout 4", Some(("pgpgout", 4))),
+            ("pgscan_kswapd 5", None),
+            ("nr_free_pages 1", None),
+            ("thp_fault_alloc 1", None),
+            ("", None),
+        ] {
+            let expected = expected.map(|(name, number)| (name.as_bytes(), number));
+            assert_eq!(parse(line.as_bytes()), Ok(expected), "{line}");
+        }
+        assert!(parse(b"pgfault many").is_err());
+        assert!(parse(b"pswpin").is_err());
+    }
+}
