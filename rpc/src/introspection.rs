@@ -171,6 +171,8 @@ fn signature(declaration: &Declaration) -> Value {
         Type::Flag => "boolean",
         Type::Texts | Type::Array => "array",
         Type::Struct => "struct",
+        // XML-RPC has no name for it; introspecting clients take this word as no promise.
+        Type::Any => "undef",
     };
     let mut forms = Vec::new();
     if !declaration.parameters.iter().any(|parameter| parameter.required) {

@@ -41,6 +41,8 @@ pub enum Type {
     Array,
     /// A structure of anything.
     Struct,
+    /// Anything.
+    Any,
 }
 
 impl Type {
@@ -58,6 +60,7 @@ impl Type {
             Type::Texts => "a list of texts".to_owned(),
             Type::Array => "an array".to_owned(),
             Type::Struct => "a structure".to_owned(),
+            Type::Any => "anything".to_owned(),
         }
     }
 
@@ -67,6 +70,7 @@ impl Type {
     /// The value itself, if it is not of this type.
     pub fn admit(&self, value: Value) -> Result<Value, Value> {
         let admitted = match (self, &value) {
+            (Type::Any, _) => return Ok(value),
             (Type::Text, Value::Text(_))
             | (Type::Array, Value::Array(_))
             | (Type::Struct, Value::Struct(_)) => {

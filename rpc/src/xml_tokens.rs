@@ -133,10 +133,14 @@ impl<'a> Tokens<'a> {
             }
         }
         let name = start.name();
-        let known = ELEMENTS.iter().find(|known| **known == name.as_ref());
-        Ok(Token::Open(
-            known.map_or_else(|| Cow::Owned(shown(name.as_ref()).to_owned()), |known| Cow::Borrowed(*known)),
-        ))
+        let name: &str = name.as_ref();
+        if let Some(known) = ELEMENTS.iter().find(|known| **known == name) {
+            return Ok(Token::Open(Cow::Borrowed(known)));
+        }
+        if name.is_empty() || !name.chars().all(is_name_char) {
+            return Err(self.malformed("a tag without a name"));
+        }
+        Ok(Token::Open(Cow::Owned(shown(name).to_owned())))
     }
 
     fn entity(&self, entity: &BytesRef<'_>) -> Result<Token<'a>, Fault> {
@@ -210,6 +214,10 @@ pub(crate) fn decode(body: &[u8]) -> Result<Cow<'_, str>, Fault> {
 /// Whether XML 1.0 can carry this character.
 pub(crate) fn is_xml_char(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
+}
+
+fn is_name_char(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | ':' | '-' | '.') || !character.is_ascii()
 }
 
 /// A name from a request, cut to what a message needs.
