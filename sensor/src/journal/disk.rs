@@ -1,0 +1,155 @@
+//! Where segments are kept: a directory, seen through the few operations the journal needs.
+//!
+//! The seam at which tests put a disk that loses what was not synced. [`Directory`] is the real one: it
+//! makes the directory with mode 0700 and files with mode 0600.
+//! Not here: what is in the files.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A directory of segments.
+pub trait Disk: Send + Sync {
+    /// The names of all files.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn names(&self) -> io::Result<Vec<String>>;
+    /// Open a file that is there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn Stored>>;
+    /// Make an empty file, in place of any of that name.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Stored>>;
+    /// Give a file another name, in place of any of that name.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Delete a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Return when all changes of names are durable.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync_names(&self) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait Stored: Send + Sync {
+    /// Read at a place; fewer bytes than asked for only at the end.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
+    /// Write all of it at a place. On an error some of it may have been written.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+    /// Cut to a length.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+    /// Its length, in bytes.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn len(&self) -> io::Result<u64>;
+    /// Return when all that was written is durable.
+    ///
+    /// # Errors
+    /// What the system says; what was written since the last success may then be lost.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// The real directory.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Use this directory; it is made if need be.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new(path: PathBuf) -> io::Result<Directory> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        Ok(Directory { path })
+    }
+}
+
+impl Disk for Directory {
+    fn names(&self) -> io::Result<Vec<String>> {
+        std::fs::read_dir(&self.path)?
+            .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn Stored>> {
+        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+        Ok(Arc::new(OnDisk(file)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Stored>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        Ok(Arc::new(OnDisk(options.open(self.path.join(name))?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(name))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+struct OnDisk(File);
+
+impl Stored for OnDisk {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.0.read_at(&mut into[done..], at + done as u64) {
+                Ok(0) => break,
+                Ok(some) => done += some,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, at)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

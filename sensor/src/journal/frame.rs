@@ -1,0 +1,330 @@
+//! What the frames of a journal say.
+//!
+//! Pure. This is a format on disk: the order of variants and fields is part of it.
+//! Not here: length, checksum and version of a frame (`wire::codec`), what frames mean together
+//! ([`super::state`]).
+
+use compact_str::CompactString;
+use log_filters::found::{Change, Found};
+use serde::{Deserialize, Serialize};
+use wire::id::{Generation, SensorKey};
+use wire::time::Time;
+
+/// A path as the system spells it; not always text.
+pub type PathBytes = Vec<u8>;
+
+/// A stretch of a file, by length and hash: what stands there now is the same, or it is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Print {
+    /// How long the stretch is, in bytes.
+    pub len: u16,
+    /// XXH3 of it.
+    pub hash: u64,
+}
+
+impl Print {
+    /// The print of these bytes.
+    ///
+    /// # Panics
+    /// If there are more than 65,535 of them: prints are of at most 1,024.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Print {
+        let len = u16::try_from(bytes.len()).expect("prints are of short stretches");
+        Print { len, hash: xxhash_rust::xxh3::xxh3_64(bytes) }
+    }
+
+    /// Whether these bytes give this print.
+    #[must_use]
+    pub fn fits(&self, bytes: &[u8]) -> bool {
+        let same_len = usize::from(self.len) == bytes.len();
+        same_len && (bytes.is_empty() || self.hash == xxhash_rust::xxh3::xxh3_64(bytes))
+    }
+}
+
+/// Which file it is, as the file system tells. Numbers are used again after a deletion: see [`Print`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Identity {
+    /// Device.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+    /// When the inode was made, in nanoseconds since 1970; `None` where the file system does not tell.
+    pub born: Option<i128>,
+}
+
+/// Where the reading of one generation of a file stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// The path names it.
+    Live,
+    /// It was renamed or deleted; there may be more to read.
+    Rotated,
+    /// It was renamed or deleted, and read to its end after its successor had begun.
+    Finished,
+    /// It will not be read any more.
+    Over,
+}
+
+/// What a batch adds to a file's totals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Lines given to the filter.
+    pub lines: u64,
+    /// Lines no rule took.
+    pub rejects: u64,
+    /// Events, notices included.
+    pub events: u64,
+    /// Gaps told.
+    pub gaps: u64,
+    /// Bytes known to be lost in them.
+    pub gap_bytes: u64,
+    /// Gaps of which nobody knows how much was lost.
+    pub gaps_unknown: u64,
+    /// Last lines told as incomplete.
+    pub incomplete: u64,
+    /// Lines longer than the cap.
+    pub oversize: u64,
+    /// NUL bytes skipped where a line should begin.
+    pub nul_bytes: u64,
+}
+
+impl Counts {
+    /// Add these to it.
+    pub fn add(&mut self, more: &Counts) {
+        self.lines += more.lines;
+        self.rejects += more.rejects;
+        self.events += more.events;
+        self.gaps += more.gaps;
+        self.gap_bytes += more.gap_bytes;
+        self.gaps_unknown += more.gaps_unknown;
+        self.incomplete += more.incomplete;
+        self.oversize += more.oversize;
+        self.nul_bytes += more.nul_bytes;
+    }
+}
+
+/// One event with its place among its call's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// What was found.
+    pub found: Found,
+    /// The call it belongs to, empty if none.
+    pub call: CompactString,
+}
+
+/// A generation begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Birth {
+    /// Its number.
+    pub generation: Generation,
+    /// The path under which it was found.
+    pub path: PathBytes,
+    /// The filter that reads it.
+    pub filter: CompactString,
+    /// The host whose log it is.
+    pub host: CompactString,
+    /// Which file.
+    pub identity: Identity,
+    /// Device of the directory it was found in: a file system that is not mounted is not an empty one.
+    pub directory: u64,
+    /// Where reading begins, in bytes.
+    pub offset: u64,
+    /// Hash of the bytes before that.
+    pub before: Print,
+    /// Whether the rest of the line at that place is to be passed over.
+    pub within_line: bool,
+}
+
+/// What one stretch of one generation gave, and how far it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    /// Which generation.
+    pub generation: Generation,
+    /// Sequence number of the first record.
+    pub first: u64,
+    /// When it was read.
+    pub seen: Time,
+    /// Where reading goes on after this batch, in bytes.
+    pub offset: u64,
+    /// Lines that begin before this were counted, and noticed if need be, in bytes.
+    pub counted_to: u64,
+    /// Hash of the bytes before `offset`.
+    pub before: Print,
+    /// Hash of the beginning of the file, if more of it is known now.
+    pub prefix: Option<Print>,
+    /// The last line told as incomplete, by its offset.
+    pub incomplete: Option<u64>,
+    /// Where its reading stands.
+    pub status: Status,
+    /// Additions to the totals.
+    pub counts: Counts,
+    /// The events.
+    pub records: Vec<Record>,
+    /// What the filter remembers and forgets.
+    pub changes: Vec<Change>,
+}
+
+impl Batch {
+    /// A batch that says nothing yet.
+    #[must_use]
+    pub fn empty(generation: Generation) -> Batch {
+        Batch {
+            generation,
+            first: 0,
+            seen: Time::default(),
+            offset: 0,
+            counted_to: 0,
+            before: Print::default(),
+            prefix: None,
+            incomplete: None,
+            status: Status::Live,
+            counts: Counts::default(),
+            records: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+}
+
+/// The beginning of a segment: what does not belong to one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Whose journal.
+    pub sensor: SensorKey,
+    /// The number the next generation gets.
+    pub next_generation: u32,
+    /// The sequence number the next event gets.
+    pub next: u64,
+    /// The receiver has everything before this sequence number; `None` if there never was a receiver.
+    pub acknowledged: Option<u64>,
+    /// Events deleted before the receiver had them.
+    pub lost: u64,
+}
+
+/// What a head says of one path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileHead {
+    /// The path.
+    pub path: PathBytes,
+    /// Its totals.
+    pub totals: Counts,
+}
+
+/// Where one generation stands: the checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// How it began.
+    pub birth: Birth,
+    /// Where reading goes on, in bytes.
+    pub offset: u64,
+    /// Lines that begin before this are counted, in bytes.
+    pub counted_to: u64,
+    /// Hash of the bytes before `offset`.
+    pub before: Print,
+    /// Hash of the beginning of the file.
+    pub prefix: Print,
+    /// The last line told as incomplete, by its offset.
+    pub incomplete: Option<u64>,
+    /// Where its reading stands.
+    pub status: Status,
+    /// Events at or after `offset` that are in the journal already, by offset and number: reading the
+    /// lines again must not give them again.
+    pub beyond: Vec<(u64, u16)>,
+}
+
+/// The body of a frame as it is read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Body {
+    /// A segment begins.
+    Head(Head),
+    /// Part of the head: a path.
+    File(FileHead),
+    /// Part of the head: some of what the filter of a path remembers.
+    Memory(PathBytes, CompactString, Vec<Change>),
+    /// Part of the head: a generation.
+    Generation(Checkpoint),
+    /// Part of the head: some of the open calls, as their owner wrote them.
+    Calls(Vec<u8>),
+    /// The head is complete.
+    HeadEnd,
+    /// A generation begins.
+    Born(Birth),
+    /// Events and progress.
+    Batch(Batch),
+    /// The receiver has everything before `next`.
+    Acknowledged {
+        /// The first sequence number it does not have.
+        next: u64,
+    },
+}
+
+/// The body of a frame as it is written: the same bytes without owning them.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub enum BodyRef<'a> {
+    /// See [`Body::Head`].
+    Head(&'a Head),
+    /// See [`Body::File`].
+    File(&'a FileHead),
+    /// See [`Body::Memory`].
+    Memory(&'a [u8], &'a str, &'a [Change]),
+    /// See [`Body::Generation`].
+    Generation(&'a Checkpoint),
+    /// See [`Body::Calls`].
+    Calls(&'a [u8]),
+    /// See [`Body::HeadEnd`].
+    HeadEnd,
+    /// See [`Body::Born`].
+    Born(&'a Birth),
+    /// See [`Body::Batch`].
+    Batch(&'a Batch),
+    /// See [`Body::Acknowledged`].
+    Acknowledged {
+        /// The first sequence number the receiver does not have.
+        next: u64,
+    },
+}
+
+/// Number of [`Body::Batch`] on disk: lets a scan pass over batches without reading their records.
+pub const BATCH_TAG: u8 = 7;
+
+/// Append a frame to `out`: the checksum of the frame before it, then the body. Returns its own checksum.
+///
+/// # Errors
+/// If the body is longer than a frame may be; `out` is then as before.
+pub fn encode(previous: u32, body: BodyRef<'_>, out: &mut Vec<u8>) -> Result<u32, wire::codec::Error> {
+    let at = out.len();
+    wire::codec::encode(&(previous, body), out)?;
+    Ok(checksum(&out[at..]))
+}
+
+/// The checksum in the header of a whole frame.
+///
+/// # Panics
+/// If there is less than a header.
+#[must_use]
+pub fn checksum(frame: &[u8]) -> u32 {
+    u32::from_le_bytes(frame[4..8].try_into().expect("a header is eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_by_reference_is_read_as_owned() {
+        let batch = Batch { first: 9, ..Batch::empty(Generation(3)) };
+        let mut out = Vec::new();
+        let sum = encode(77, BodyRef::Batch(&batch), &mut out).expect("short");
+        let decoded: Option<((u32, Body), usize)> = wire::codec::decode(&out).expect("whole");
+        assert_eq!(decoded, Some(((77, Body::Batch(batch)), out.len())));
+        assert_eq!(sum, checksum(&out));
+    }
+
+    #[test]
+    fn the_tag_of_a_batch_stands_where_the_scan_looks() {
+        let mut out = Vec::new();
+        encode(0, BodyRef::Batch(&Batch::empty(Generation(1))), &mut out).expect("short");
+        let body: (u32, u8) =
+            postcard::from_bytes(&out[wire::codec::HEADER_LEN_BYTES + 1..]).expect("prefix");
+        assert_eq!(body, (0, BATCH_TAG));
+    }
+}

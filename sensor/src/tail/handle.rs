@@ -1,0 +1,161 @@
+//! The thread of the tail, and the handle that others hold.
+//!
+//! The only place where the tail reads clocks, waits and starts a thread.
+
+use super::board::{Board, FileState, State};
+use super::ingest::{Clock, Ingest, Parts};
+use super::interpret::{Filters, Join};
+use super::path_set::PathSet;
+use super::watch::{Bell, Wake, Watch};
+use super::{Config, Error};
+use crate::journal::reader::Reader;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+use wire::id::SensorKey;
+use wire::time::Time;
+
+/// The clocks of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MachineClock;
+
+impl Clock for MachineClock {
+    #[allow(clippy::disallowed_methods)] // The shell's clock: everything else is given the value.
+    fn wall(&self) -> Time {
+        Time::from(SystemTime::now())
+    }
+
+    fn monotonic(&self) -> Duration {
+        span(rustix::time::ClockId::Boottime)
+    }
+
+    fn work(&self) -> Duration {
+        span(rustix::time::ClockId::ThreadCPUTime)
+    }
+}
+
+fn span(clock: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(clock);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The tail at work.
+pub struct Handle {
+    bell: Arc<Bell>,
+    board: Arc<Board>,
+    reader: Reader,
+    sensor: SensorKey,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Handle {
+    /// Open the state directory and follow the configured files in a thread of its own.
+    ///
+    /// # Errors
+    /// As [`Ingest::open`]; or if the system gives no thread or no random number.
+    pub fn start(
+        config: Config,
+        state: &Path,
+        filters: Box<dyn Filters>,
+        join: Box<dyn Join>,
+    ) -> Result<Handle, Error> {
+        let mut key = [0; 8];
+        getrandom::fill(&mut key).map_err(|error| Error::System {
+            what: "draw a key".into(),
+            source: std::io::Error::other(error.to_string()),
+        })?;
+        let fresh_key = SensorKey(u64::from_le_bytes(key));
+        let watched = PathSet::new(&config.files)?;
+        let parts = Parts { filters, join, clock: Box::new(MachineClock), fresh_key };
+        let ingest = Ingest::open(config, state, parts)?;
+        let bell = Arc::new(Bell::default());
+        let (board, reader, sensor) = (ingest.board(), ingest.reader(), ingest.sensor());
+        let watch = Watch::new(bell.clone(), watched);
+        let ringing = bell.clone();
+        let thread = std::thread::Builder::new()
+            .name("tail".into())
+            .spawn(move || run(ingest, watch, &ringing))
+            .map_err(|source| Error::System { what: "start a thread".into(), source })?;
+        Ok(Handle { bell, board, reader, sensor, thread: Some(thread) })
+    }
+
+    /// The sequence number that the next event will get; it changes whenever events are added.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.reader.next()
+    }
+
+    /// Every file that is followed.
+    #[must_use]
+    pub fn files(&self) -> Vec<FileState> {
+        self.board.files()
+    }
+
+    /// What is wrong with the tail as a whole, and what the receiver has.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.board.state()
+    }
+
+    /// Reads the events.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
+    /// This sensor's key.
+    #[must_use]
+    pub fn sensor(&self) -> SensorKey {
+        self.sensor
+    }
+
+    /// The receiver has everything before this sequence number.
+    pub fn acknowledge(&self, next: u64) {
+        self.bell.ring(|wake| wake.acknowledged = Some(next.max(wake.acknowledged.unwrap_or(0))));
+    }
+
+    /// Whether the thread still runs; it ends only by [`Handle::stop`] or a defect.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Read what there is, make it durable, and return when that is done.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.bell.ring(|wake| wake.stop = true);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the tail ended by a defect; the journal is as after a crash");
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn run(mut ingest: Ingest, mut watch: Watch, bell: &Bell) {
+    let mut wake = Wake::all();
+    loop {
+        if let Some(next) = wake.acknowledged {
+            ingest.acknowledge(next);
+        }
+        if wake.stop {
+            ingest.drain();
+            return;
+        }
+        let wait = ingest.turn(&wake);
+        watch.set(ingest.directories());
+        ingest.set_watch_trouble(watch.trouble());
+        wake = bell.wait(wait);
+    }
+}

@@ -1,0 +1,588 @@
+//! The tail as one object that is turned: look, read, journal, make durable.
+//!
+//! It owns everything and is driven from outside: by a thread that waits for changes ([`super::handle`])
+//! or by a test that decides what time it is. It never waits and never sleeps.
+//! Rule: while the journal holds something back because the disk refuses, nothing is read.
+
+use super::board::{self, Board};
+use super::interpret::{Filters, Interpret, Join};
+use super::meter::Meter;
+use super::path_set::PathSet;
+use super::settle::{Appeared, path_of};
+use super::source::{self, Source};
+use super::track::{self, Track};
+use super::watch::Wake;
+use super::{Config, Error};
+use crate::journal::disk::{Directory, Disk};
+use crate::journal::fold::Replay;
+use crate::journal::frame::{Batch, Birth, Record};
+use crate::journal::lock::Lock;
+use crate::journal::reader::Reader;
+use crate::journal::writer::{Journal, Memories};
+use crate::journal::{self};
+use compact_str::CompactString;
+use log_filters::found::{Change, Found};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::event::Id;
+use wire::id::{Generation, SensorKey};
+use wire::time::Time;
+
+/// How long to wait before the disk is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The clocks, given from outside.
+pub trait Clock: Send {
+    /// The time of day; it may jump.
+    fn wall(&self) -> Time;
+    /// Time since some beginning; it never goes back.
+    fn monotonic(&self) -> Duration;
+    /// Time this thread has worked.
+    fn work(&self) -> Duration;
+}
+
+/// The time of one turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// The time of day.
+    pub wall: Time,
+    /// Time since some beginning.
+    pub monotonic: Duration,
+}
+
+/// What all tracks share.
+pub(super) struct Core {
+    pub(super) config: Config,
+    pub(super) paths: PathSet,
+    pub(super) filters: Box<dyn Filters>,
+    pub(super) clock: Box<dyn Clock>,
+    pub(super) journal: Journal,
+    pub(super) buffer: Vec<u8>,
+    pub(super) found: Vec<Found>,
+    pub(super) batch: Batch,
+    join: Box<dyn Join>,
+    meters: BTreeMap<CompactString, Meter>,
+    /// Why the journal holds back, and when to try again.
+    trouble: Option<(String, Duration)>,
+    unsynced_since: Option<Duration>,
+}
+
+impl Core {
+    /// Join what was found and journal the batch.
+    pub(super) fn append(&mut self) {
+        let (sensor, generation) = (self.journal.state().head.sensor, self.batch.generation);
+        for found in self.found.drain(..) {
+            let id = Id { sensor, generation, offset: found.offset, number: found.number };
+            let call = self.join.join(&found, id);
+            self.batch.records.push(Record { found, call });
+        }
+        self.batch.counts.events = self.batch.records.len() as u64;
+        let mut batch = std::mem::replace(&mut self.batch, Batch::empty(Generation(0)));
+        self.append_parts(&mut batch);
+        self.batch = batch;
+    }
+
+    /// A batch too long for a frame goes in parts: the first ones bring events, the last the progress.
+    fn append_parts(&mut self, batch: &mut Batch) {
+        match self.journal.append(batch) {
+            Ok(()) => {}
+            Err(journal::Error::Frame(error)) if batch.records.len() > 1 => {
+                tracing::debug!(%error, "a batch goes in two parts");
+                let rest = batch.records.split_off(batch.records.len() / 2);
+                let events = batch.counts.events;
+                let known = &self.journal.state().generations[&batch.generation];
+                let mut first = Batch {
+                    seen: batch.seen,
+                    offset: known.offset,
+                    counted_to: known.counted_to,
+                    before: known.before,
+                    incomplete: known.incomplete,
+                    records: std::mem::replace(&mut batch.records, rest),
+                    ..Batch::empty(batch.generation)
+                };
+                first.counts.events = first.records.len() as u64;
+                batch.counts.events = events - first.counts.events;
+                self.append_parts(&mut first);
+                self.append_parts(batch);
+            }
+            Err(journal::Error::Frame(error)) => {
+                tracing::error!(%error, "one event is too large for the journal; only its kind and time are kept");
+                for record in &mut batch.records {
+                    let content = &mut record.found.content;
+                    *content = wire::event::Content::new(content.kind, content.time);
+                    record.found.keys = None;
+                }
+                batch.changes.clear();
+                let written = self.journal.append(batch);
+                self.note(written);
+            }
+            Err(error) => self.note(Err(error)),
+        }
+    }
+
+    pub(super) fn reset_batch(&mut self) {
+        track::reset(&mut self.batch);
+    }
+
+    pub(super) fn born(&mut self, birth: &Birth) {
+        let written = self.journal.born(birth);
+        self.note(written);
+    }
+
+    /// The host whose logs a spec names.
+    pub(super) fn host(&self, spec: usize) -> CompactString {
+        self.config.files[spec].host.as_ref().map_or_else(|| self.config.host.clone(), Into::into)
+    }
+
+    /// Count a filter's work; its speed if it goes into quarantine.
+    pub(super) fn meter(&mut self, filter: &CompactString, bytes: u64, work: Duration) -> Option<u64> {
+        let least = self.config.bytes_per_sec_min;
+        self.meters.entry(filter.clone()).or_default().add(bytes, work, least)
+    }
+
+    /// The speed of a filter that is in quarantine, in bytes each second.
+    pub(super) fn too_slow(&self, filter: &str) -> Option<u64> {
+        self.meters.get(filter).and_then(Meter::too_slow)
+    }
+
+    /// Make what was written durable.
+    pub(super) fn sync(&mut self, now: &Now) {
+        self.unsynced_since = None;
+        let synced = self.journal.sync();
+        if synced.is_err() {
+            self.unsynced_since = Some(now.monotonic);
+        }
+        self.note(synced);
+    }
+
+    fn note(&mut self, done: Result<(), journal::Error>) {
+        match done {
+            Ok(()) if !self.journal.is_held() => self.trouble = None,
+            Ok(()) => {}
+            Err(error) => {
+                let at = self.clock.monotonic() + RETRY_AFTER;
+                if self.trouble.is_none() {
+                    tracing::error!(%error, "nothing is read until the journal can be written again");
+                }
+                self.trouble = Some((error.to_string(), at));
+            }
+        }
+    }
+}
+
+/// The tail.
+pub struct Ingest {
+    core: Core,
+    tracks: BTreeMap<PathBuf, Track>,
+    /// What earlier runs remembered for paths that are not followed now.
+    kept: BTreeMap<Vec<u8>, Kept>,
+    busy: BTreeSet<PathBuf>,
+    directories: BTreeSet<PathBuf>,
+    next_scan: Duration,
+    has_scanned: bool,
+    is_cut: bool,
+    notes: Vec<String>,
+    watch_trouble: Option<String>,
+    acknowledged: Option<u64>,
+    board: Arc<Board>,
+    _lock: Option<Lock>,
+}
+
+/// What the filter of a path remembers.
+enum Kept {
+    Engine(CompactString, Box<dyn Interpret>),
+    Changes(CompactString, Vec<Change>),
+}
+
+/// What the tail works with, given from outside.
+pub struct Parts {
+    /// The filters.
+    pub filters: Box<dyn Filters>,
+    /// What joins events into calls.
+    pub join: Box<dyn Join>,
+    /// The clocks.
+    pub clock: Box<dyn Clock>,
+    /// The key of this sensor if it has none yet.
+    pub fresh_key: SensorKey,
+}
+
+impl Ingest {
+    /// Open the state directory and go on where the last run stopped.
+    ///
+    /// # Errors
+    /// If the directory is held by another process or the system refuses it, if the journal is of another
+    /// version, or if a glob cannot be read.
+    pub fn open(config: Config, state: &Path, parts: Parts) -> Result<Ingest, Error> {
+        let system = |source| Error::System { what: format!("make {}", state.display()), source };
+        Directory::new(state.to_owned()).map_err(system)?;
+        let lock = Lock::take(state, parts.clock.wall())?;
+        let disk = Directory::new(state.join("journal")).map_err(system)?;
+        let mut ingest = Ingest::on_disk(config, Arc::new(disk), parts)?;
+        ingest._lock = Some(lock);
+        Ok(ingest)
+    }
+
+    /// As [`Ingest::open`], with the journal on a disk given from outside and without a lock.
+    ///
+    /// # Errors
+    /// If the disk refuses, if the journal is of another version, or if a glob cannot be read.
+    pub fn on_disk(config: Config, disk: Arc<dyn Disk>, parts: Parts) -> Result<Ingest, Error> {
+        let paths = PathSet::new(&config.files)?;
+        let Parts { filters, mut join, clock, fresh_key } = parts;
+        let mut keeper = Keeper {
+            filters: &*filters,
+            paths: &paths,
+            config: &config,
+            join: &mut *join,
+            kept: BTreeMap::new(),
+        };
+        let (journal, notes) = Journal::open(disk, config.journal, fresh_key, &mut keeper)?;
+        let kept = keeper.kept;
+        for note in &notes {
+            tracing::warn!("{note}");
+        }
+        let core = Core {
+            config,
+            paths,
+            filters,
+            clock,
+            journal,
+            join,
+            buffer: source::buffer(),
+            found: Vec::new(),
+            batch: Batch::empty(Generation(0)),
+            meters: BTreeMap::new(),
+            trouble: None,
+            unsynced_since: None,
+        };
+        Ok(Ingest {
+            core,
+            tracks: BTreeMap::new(),
+            kept,
+            busy: BTreeSet::new(),
+            directories: BTreeSet::new(),
+            next_scan: Duration::ZERO,
+            has_scanned: false,
+            is_cut: false,
+            notes,
+            watch_trouble: None,
+            acknowledged: None,
+            board: Arc::default(),
+            _lock: None,
+        })
+    }
+
+    /// Where the state of files is shown.
+    #[must_use]
+    pub fn board(&self) -> Arc<Board> {
+        self.board.clone()
+    }
+
+    /// Reads the journal.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.core.journal.reader()
+    }
+
+    /// This sensor's key.
+    #[must_use]
+    pub fn sensor(&self) -> SensorKey {
+        self.core.journal.state().head.sensor
+    }
+
+    /// Folders in which changes matter, as of the last scan.
+    #[must_use]
+    pub fn directories(&self) -> &BTreeSet<PathBuf> {
+        &self.directories
+    }
+
+    /// What is wrong with being told of changes, if anything.
+    pub fn set_watch_trouble(&mut self, trouble: Option<&str>) {
+        if self.watch_trouble.as_deref() != trouble {
+            self.watch_trouble = trouble.map(ToOwned::to_owned);
+            self.show();
+        }
+    }
+
+    /// The receiver has everything before this sequence number; journalled with the next turn.
+    pub fn acknowledge(&mut self, next: u64) {
+        self.acknowledged = Some(next.max(self.acknowledged.unwrap_or(0)));
+    }
+
+    /// Do what there is to do. Returns how long nothing needs to be done unless something changes.
+    pub fn turn(&mut self, wake: &Wake) -> Duration {
+        let now = Now { wall: self.core.clock.wall(), monotonic: self.core.clock.monotonic() };
+        if !self.can_write(&now) {
+            return self.wait(&now);
+        }
+        if let Some(next) = self.acknowledged.take() {
+            let written = self.core.journal.acknowledge(next);
+            self.core.note(written);
+        }
+        let all = wake.all || now.monotonic >= self.next_scan || self.wants_scan(&wake.paths);
+        if all {
+            self.scan(&now);
+        }
+        self.read(&now, wake, all);
+        self.keep_journal(&now);
+        self.show();
+        self.wait(&now)
+    }
+
+    /// Read everything there is and make it durable: the end of an orderly run.
+    pub fn drain(&mut self) {
+        // Bounded: a log that is written faster than it is read must not keep the process alive.
+        const TURNS_MAX: usize = 1000;
+        for _ in 0..TURNS_MAX {
+            self.turn(&Wake::default());
+            if self.busy.is_empty() || self.core.journal.is_held() {
+                break;
+            }
+        }
+        let now = Now { wall: self.core.clock.wall(), monotonic: self.core.clock.monotonic() };
+        self.core.sync(&now);
+        self.show();
+    }
+
+    fn can_write(&mut self, now: &Now) -> bool {
+        let Some((_, retry_at)) = &self.core.trouble else { return true };
+        if now.monotonic < *retry_at {
+            return !self.core.journal.is_held();
+        }
+        let flushed = self.core.journal.flush();
+        self.core.note(flushed);
+        self.show();
+        !self.core.journal.is_held()
+    }
+
+    fn wants_scan(&self, paths: &BTreeSet<PathBuf>) -> bool {
+        paths.iter().any(|path| !self.tracks.contains_key(path) && self.core.paths.spec_of(path).is_some())
+    }
+
+    /// Look which files there are, and at each of them.
+    fn scan(&mut self, now: &Now) {
+        self.next_scan = now.monotonic + self.core.config.rescan;
+        let scan = self.core.paths.scan();
+        (self.directories, self.is_cut) = (scan.directories, scan.is_cut);
+        let mut present = BTreeSet::new();
+        if !self.has_scanned {
+            self.resume(now);
+        }
+        for (path, spec) in scan.files {
+            if !self.tracks.contains_key(&path) {
+                let track = self.new_track(path.clone(), spec);
+                self.tracks.insert(path.clone(), track);
+            }
+            present.insert(path);
+        }
+        let appeared = if self.has_scanned { Appeared::Later } else { Appeared::AtStart };
+        let known = self.known_elsewhere();
+        for (path, track) in &mut self.tracks {
+            if track.sources.is_empty() && known.get(path).is_some_and(|other| other != path) {
+                continue;
+            }
+            track.settle(&mut self.core, now, appeared);
+        }
+        self.has_scanned = true;
+        self.tracks.retain(|path, track| {
+            let keep = present.contains(path) || !track.sources.is_empty();
+            if !keep {
+                self.board.remove_file(path);
+            }
+            keep
+        });
+    }
+
+    /// Paths whose file is read already through another path: a rotated file that the glob matches too, or
+    /// a second name of it.
+    fn known_elsewhere(&self) -> BTreeMap<PathBuf, PathBuf> {
+        let mut owners = BTreeMap::new();
+        for (path, track) in &self.tracks {
+            for source in &track.sources {
+                owners.entry((source.identity.device, source.identity.inode)).or_insert(path);
+            }
+        }
+        let mut known = BTreeMap::new();
+        let idle = self.tracks.iter().filter(|(_, track)| track.sources.is_empty());
+        for (path, _) in idle {
+            if let Ok(stat) = super::probe::stat(path) {
+                let owner = *owners.entry((stat.identity.device, stat.identity.inode)).or_insert(path);
+                known.insert(path.clone(), owner.clone());
+            }
+        }
+        known
+    }
+
+    /// After a start: a track for every path the journal knows and the configuration still names.
+    fn resume(&mut self, now: &Now) {
+        let checkpoints: Vec<_> = self.core.journal.state().generations.values().cloned().collect();
+        for checkpoint in checkpoints {
+            let path = path_of(&checkpoint.birth.path);
+            let Some(spec) = self.core.paths.spec_of(&path) else { continue };
+            if !self.tracks.contains_key(&path) {
+                let track = self.new_track(path.clone(), spec);
+                self.tracks.insert(path.clone(), track);
+            }
+            let track = self.tracks.get_mut(&path).expect("it was just made");
+            if track.engine.is_none() {
+                let cluster = &self.core.config.files[spec].cluster;
+                let filter = &checkpoint.birth.filter;
+                match self.core.filters.interpreter(filter, &path, cluster) {
+                    Some(engine) => track.set_engine(filter.clone(), engine),
+                    None => {
+                        track.stopped =
+                            Some(format!("there is no filter {filter} any more; the log is not read"))
+                    }
+                }
+            }
+            track.sources.push_back(Source::new(&checkpoint, now.monotonic));
+        }
+    }
+
+    fn new_track(&mut self, path: PathBuf, spec: usize) -> Track {
+        let mut track = Track::new(path, spec);
+        if let Some(Kept::Engine(filter, engine)) = self.kept.remove(&track.name) {
+            track.set_engine(filter, engine);
+        }
+        track
+    }
+
+    fn read(&mut self, now: &Now, wake: &Wake, all: bool) {
+        let busy = std::mem::take(&mut self.busy);
+        for (path, track) in &mut self.tracks {
+            let told = wake.paths.iter().any(|changed| concerns(changed, path));
+            if told && !all {
+                track.settle(&mut self.core, now, Appeared::Later);
+            }
+            let due = track.quiet_at(self.core.config.incomplete_after).is_some_and(|at| at <= now.monotonic);
+            if !(all || told || due || busy.contains(path)) {
+                continue;
+            }
+            if track.read(&mut self.core, now) {
+                self.busy.insert(path.clone());
+            }
+            track.quiet(&mut self.core, now);
+            track.release(&mut self.core, now);
+            self.board.set_file(track.state(&self.core));
+        }
+    }
+
+    fn keep_journal(&mut self, now: &Now) {
+        if self.core.journal.is_unsynced() && !self.core.journal.is_held() {
+            let since = *self.core.unsynced_since.get_or_insert(now.monotonic);
+            if now.monotonic.saturating_sub(since) >= self.core.config.sync_every {
+                self.core.sync(now);
+            }
+        }
+        if self.core.journal.wants_new_segment() {
+            let memories = Remembered { join: &*self.core.join, tracks: &self.tracks, kept: &self.kept };
+            let begun = self.core.journal.begin_segment(&memories);
+            self.core.note(begun);
+            self.core.unsynced_since = None;
+        }
+    }
+
+    fn show(&self) {
+        let head = &self.core.journal.state().head;
+        let mut health = self.notes.clone();
+        health.extend(
+            self.core.trouble.iter().map(|(trouble, _)| format!("{trouble}; nothing is read until then")),
+        );
+        health.extend(self.watch_trouble.clone());
+        if self.is_cut {
+            health.push("more files match than are followed; narrow the globs".into());
+        }
+        self.board.set_state(board::State { health, lost: head.lost, acknowledged: head.acknowledged });
+    }
+
+    fn wait(&self, now: &Now) -> Duration {
+        if let (true, Some((_, retry_at))) = (self.core.journal.is_held(), &self.core.trouble) {
+            return retry_at.saturating_sub(now.monotonic);
+        }
+        if !self.busy.is_empty() {
+            return Duration::ZERO;
+        }
+        let quiet =
+            self.tracks.values().filter_map(|track| track.quiet_at(self.core.config.incomplete_after));
+        let sync = self.core.unsynced_since.map(|since| since + self.core.config.sync_every);
+        let next = quiet.chain(sync).chain([self.next_scan]).min().unwrap_or_default();
+        next.saturating_sub(now.monotonic)
+    }
+}
+
+/// Whether a change at one path may concern the log at another: itself, or what it was renamed to.
+fn concerns(changed: &Path, log: &Path) -> bool {
+    let name =
+        |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
+    changed == log || (changed.parent() == log.parent() && name(changed).starts_with(&name(log)))
+}
+
+/// Takes from the journal what the tail goes on with.
+struct Keeper<'a> {
+    filters: &'a dyn Filters,
+    paths: &'a PathSet,
+    config: &'a Config,
+    join: &'a mut dyn Join,
+    kept: BTreeMap<Vec<u8>, Kept>,
+}
+
+impl Keeper<'_> {
+    fn begin(&self, name: &[u8], filter: &str) -> Kept {
+        let path = path_of(name);
+        let spec = self.paths.spec_of(&path);
+        let cluster = spec.map_or("", |spec| &self.config.files[spec].cluster);
+        let engine = spec.and_then(|_| self.filters.interpreter(filter, &path, cluster));
+        match engine {
+            Some(engine) => Kept::Engine(filter.into(), engine),
+            None => Kept::Changes(filter.into(), Vec::new()),
+        }
+    }
+}
+
+impl Replay for Keeper<'_> {
+    fn calls(&mut self, snapshot: &[u8]) {
+        self.join.restore(snapshot);
+    }
+
+    fn memory(&mut self, path: &[u8], filter: &str, changes: Vec<Change>) {
+        if !self.kept.contains_key(path) {
+            let begun = self.begin(path, filter);
+            self.kept.insert(path.to_owned(), begun);
+        }
+        match self.kept.get_mut(path).expect("it was just made") {
+            Kept::Engine(_, engine) => changes.into_iter().for_each(|change| engine.apply(change)),
+            Kept::Changes(_, all) => all.extend(changes),
+        }
+    }
+
+    fn record(&mut self, id: Id, record: &Record) {
+        self.join.join(&record.found, id);
+    }
+}
+
+/// What a new segment's head tells of the filters and the calls.
+struct Remembered<'a> {
+    join: &'a dyn Join,
+    tracks: &'a BTreeMap<PathBuf, Track>,
+    kept: &'a BTreeMap<Vec<u8>, Kept>,
+}
+
+impl Memories for Remembered<'_> {
+    fn calls(&self) -> Vec<u8> {
+        self.join.snapshot()
+    }
+
+    fn memories(&self) -> Vec<(Vec<u8>, String, Vec<Change>)> {
+        let tracked = self.tracks.values().filter_map(|track| {
+            let engine = track.engine.as_ref()?;
+            Some((track.name.clone(), track.filter.clone()?.into(), engine.snapshot()))
+        });
+        let kept = self.kept.iter().map(|(name, kept)| match kept {
+            Kept::Engine(filter, engine) => (name.clone(), filter.to_string(), engine.snapshot()),
+            Kept::Changes(filter, changes) => (name.clone(), filter.to_string(), changes.clone()),
+        });
+        tracked.chain(kept).collect()
+    }
+}

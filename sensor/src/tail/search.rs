@@ -1,0 +1,121 @@
+//! Finding a file again among its siblings after it was renamed or copied, by what it is, not by name.
+//!
+//! Only for files born after a known one, of which nothing is known yet, the name has to serve: a rotation
+//! that happened entirely between two looks.
+//! Not here: what one file is to another ([`super::follow`]).
+
+use super::follow::{self, Candidate, Known, Means, Recognition, same_file};
+use super::probe::{self, Stat};
+use crate::journal::frame::Identity;
+use rustix::fs::FileType;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Siblings looked at: a directory of logs holds fewer, a spool directory must not stop the sensor.
+const SIBLINGS_MAX: usize = 4096;
+
+/// The plain files beside a path, with the path itself.
+pub(super) struct Siblings {
+    files: Vec<(PathBuf, Stat)>,
+}
+
+impl Siblings {
+    /// Look at the directory of a path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn of(path: &Path) -> io::Result<Siblings> {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(directory)?.take(SIBLINGS_MAX) {
+            let path = entry?.path();
+            if let Ok(stat) = probe::stat(&path)
+                && stat.kind == FileType::RegularFile
+            {
+                files.push((path, stat));
+            }
+        }
+        files.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(Siblings { files })
+    }
+
+    /// The sibling that is this very inode.
+    pub(super) fn same(&self, identity: &Identity) -> Option<&Path> {
+        self.files
+            .iter()
+            .find(|(_, stat)| same_file(identity, &stat.identity))
+            .map(|(path, _)| path.as_path())
+    }
+
+    /// A sibling that holds all that was read of a file, being another inode. `taken` are not looked at.
+    pub(super) fn copy(
+        &self,
+        known: &Known,
+        taken: &[Identity],
+        roots: &[PathBuf],
+        means: Means,
+    ) -> Option<(File, Stat)> {
+        let free = |stat: &Stat| !taken.iter().any(|taken| same_file(taken, &stat.identity));
+        for (path, _) in self.files.iter().filter(|(_, stat)| stat.size >= known.offset && free(stat)) {
+            let Ok((file, stat)) = probe::open(path, roots) else { continue };
+            let Ok(content_fits) = probe::content_fits(&file, known) else { continue };
+            let candidate = Candidate { identity: stat.identity, size: stat.size, content_fits };
+            if follow::recognise(known, &candidate, means) == Recognition::Copy {
+                tracing::debug!(path = %path.display(), "a copy holds what is left to read");
+                return Some((file, stat));
+            }
+        }
+        None
+    }
+
+    /// Rotated files born after `after` and before `before`, the oldest first: what was written and rotated
+    /// away between two looks.
+    pub(super) fn between(&self, path: &Path, after: i128, before: Option<i128>) -> Vec<PathBuf> {
+        let mut found: Vec<(i128, &PathBuf)> = Vec::new();
+        for (sibling, stat) in &self.files {
+            let Some(born) = stat.identity.born else { continue };
+            // An unpacked or restored file keeps a time of writing from before its birth.
+            let is_live_log = stat.modified >= born;
+            if born > after
+                && before.is_none_or(|before| born < before)
+                && is_live_log
+                && rotated(path, sibling)
+            {
+                found.push((born, sibling));
+            }
+        }
+        found.sort();
+        found.into_iter().map(|(_, path)| path.clone()).collect()
+    }
+}
+
+/// Whether a name is one that rotation gives: the log's own, then `.`, `-` or `_`, then digits, dashes,
+/// dots, colons and `T`.
+fn rotated(path: &Path, sibling: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(OsStr::as_bytes).unwrap_or_default().to_vec();
+    let (own, other) = (name(path), name(sibling));
+    let Some([b'.' | b'-' | b'_', rest @ ..]) = other.strip_prefix(&own[..]) else { return false };
+    rest.iter().any(u8::is_ascii_digit)
+        && rest.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b':' | b'_' | b'T'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_rotated_files() {
+        let log = Path::new("/var/log/slurmctld.log");
+        for good in ["slurmctld.log.1", "slurmctld.log-20261120", "slurmctld.log.2026-11-20T10:00"] {
+            assert!(rotated(log, &Path::new("/var/log").join(good)), "{good}");
+        }
+        for bad in
+            ["slurmctld.log", "slurmctld.log.1.gz", "slurmctld.log.old", "slurmctld.log.", "slurmd.log.1"]
+        {
+            assert!(!rotated(log, &Path::new("/var/log").join(bad)), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Bringing a track in line with what stands on disk: rotations noticed, files found again, new ones begun.
+//!
+//! The same for a sensor that runs and one that was stopped meanwhile: only that after a start every
+//! source lacks its file and has to find it first.
+//! Not here: reading ([`super::track`]).
+
+use super::follow::{self, AtPath, Candidate, Fate, Recognition, same_file};
+use super::ingest::{Core, Now};
+use super::notice::Reason;
+use super::probe::{self, Stat};
+use super::search::Siblings;
+use super::source::Source;
+use super::track::{End, Track};
+use super::{FIRST_LEN_MAX_BYTES, FirstStart, Start};
+use crate::journal::frame::{Birth, Identity, Print, Status};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use wire::id::Generation;
+
+/// Whether a file was there when the sensor started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Appeared {
+    /// It was.
+    AtStart,
+    /// It came later.
+    Later,
+}
+
+/// What became of the search for a source's file.
+enum Search {
+    Found,
+    Undecided,
+    Ended,
+}
+
+impl Track {
+    /// Look at the disk and follow what happened.
+    pub(super) fn settle(&mut self, core: &mut Core, now: &Now, appeared: Appeared) {
+        self.health.clear();
+        if core.journal.is_held() {
+            return;
+        }
+        let directory = self.sources.back().map(|source| source.directory);
+        let at = probe::at_path(&self.path, directory);
+        // The births of what is known, before any of it ends.
+        let known: Vec<Identity> = self.sources.iter().map(|source| source.identity).collect();
+        self.find_files(core, now, &at);
+        match &at {
+            AtPath::Refused(why) | AtPath::Hindered(why) => self.health.clone_from(why),
+            AtPath::Nothing if self.sources.is_empty() => self.health = "there is no such file (yet)".into(),
+            AtPath::Nothing | AtPath::File { .. } => {}
+        }
+        self.note_rotation(core, &at);
+        let AtPath::File { identity, .. } = at else { return };
+        let is_known = |source: &Source| source.ending.is_none() && same_file(&source.identity, &identity);
+        if self.sources.iter().any(is_known) || core.journal.is_held() {
+            return;
+        }
+        if let Some(newest) = known.iter().filter_map(|identity| identity.born).max() {
+            self.begin_those_between(core, now, newest, &identity);
+        }
+        self.begin(core, now, &self.path.clone(), appeared, Status::Live);
+    }
+
+    /// The path names another file than before, or none.
+    fn note_rotation(&mut self, core: &Core, at: &AtPath) {
+        for index in (0..self.sources.len()).rev() {
+            let source = &mut self.sources[index];
+            match follow::fate(&source.identity, at) {
+                Fate::Stays if source.ending.is_none() && source.status != Status::Live => {
+                    source.status = Status::Live;
+                }
+                Fate::Replaced | Fate::Gone if source.status == Status::Live => {
+                    tracing::info!(path = %self.path.display(), generation = %source.generation, "the log was rotated");
+                    source.status = Status::Rotated;
+                    if !core.config.means.descriptor {
+                        self.sources.remove(index);
+                    }
+                }
+                Fate::Stays | Fate::Replaced | Fate::Gone | Fate::Unknown => {}
+            }
+        }
+    }
+
+    /// After a start: find the file of each source again.
+    fn find_files(&mut self, core: &mut Core, now: &Now, at: &AtPath) {
+        let missing = |source: &Source| source.file.is_none();
+        if matches!(at, AtPath::Hindered(_)) || !self.sources.iter().any(missing) {
+            return;
+        }
+        let siblings = match Siblings::of(&self.path) {
+            Ok(siblings) => siblings,
+            Err(error) => {
+                self.health = format!("cannot look at its directory: {error}; it is tried again");
+                return;
+            }
+        };
+        let mut index = 0;
+        while index < self.sources.len() {
+            if self.sources[index].file.is_some() {
+                index += 1;
+                continue;
+            }
+            match self.find_file(core, now, &siblings, index) {
+                Search::Found | Search::Undecided => index += 1,
+                Search::Ended => {}
+            }
+        }
+    }
+
+    fn find_file(&mut self, core: &mut Core, now: &Now, siblings: &Siblings, index: usize) -> Search {
+        let roots = core.paths.roots(self.spec).to_vec();
+        let known = self.sources[index].known();
+        let mut reason = Reason::Missing;
+        let itself =
+            siblings.same(&known.identity).filter(|path| core.config.means.siblings || *path == self.path);
+        if let Some(path) = itself {
+            let (file, stat) = match probe::open(path, &roots) {
+                Ok(opened) => opened,
+                Err(at) => return self.undecided(&at),
+            };
+            let Ok(content_fits) = probe::content_fits(&file, &known) else { return Search::Undecided };
+            let candidate = Candidate { identity: stat.identity, size: stat.size, content_fits };
+            match follow::recognise(&known, &candidate, core.config.means) {
+                Recognition::Itself => return self.attach(index, file, &stat),
+                Recognition::Shrunk => reason = Reason::Truncated,
+                Recognition::Regrown => reason = Reason::Regrown,
+                Recognition::Copy | Recognition::Stranger => {}
+            }
+        }
+        if core.config.means.siblings {
+            let others = self.sources.iter().enumerate().filter(|(other, _)| *other != index);
+            let taken: Vec<_> = others.map(|(_, source)| source.identity).collect();
+            if let Some((file, stat)) = siblings.copy(&known, &taken, &roots, core.config.means) {
+                // A file that is only elsewhere now is whole; one that was cut lost what came after the copy.
+                self.sources[index].ending = (reason != Reason::Missing).then_some(reason);
+                return self.attach(index, file, &stat);
+            }
+        }
+        let end = match (reason, self.sources[index].status) {
+            (Reason::Missing, Status::Finished) => End::Whole,
+            (reason, _) => End::Gap(reason, None),
+        };
+        self.end(core, index, now, end);
+        Search::Ended
+    }
+
+    fn undecided(&mut self, at: &AtPath) -> Search {
+        if let AtPath::Refused(why) | AtPath::Hindered(why) = at {
+            self.health.clone_from(why);
+        }
+        Search::Undecided
+    }
+
+    fn attach(&mut self, index: usize, file: File, stat: &Stat) -> Search {
+        match self.sources[index].attach(file, stat) {
+            Ok(()) => Search::Found,
+            Err(error) => {
+                self.health = format!("cannot read it: {error}; it is tried again");
+                Search::Undecided
+            }
+        }
+    }
+
+    /// What was written and rotated away between two looks is read first.
+    fn begin_those_between(&mut self, core: &mut Core, now: &Now, newest: i128, at: &Identity) {
+        let Ok(siblings) = Siblings::of(&self.path) else { return };
+        if !core.config.means.siblings {
+            return;
+        }
+        for path in siblings.between(&self.path, newest, at.born) {
+            if !self.holds(core, &path) {
+                tracing::info!(path = %path.display(), "a log was written and rotated away unseen");
+                self.begin(core, now, &path, Appeared::Later, Status::Rotated);
+            }
+        }
+    }
+
+    /// Whether a file, or a copy of it, is among the sources.
+    fn holds(&self, core: &Core, path: &Path) -> bool {
+        let Ok((file, stat)) = probe::open(path, core.paths.roots(self.spec)) else { return true };
+        self.sources.iter().any(|source| {
+            let known = source.known();
+            let begins_alike = known.prefix.len > 0
+                && probe::read(&file, 0, known.prefix.len.into())
+                    .is_ok_and(|bytes| known.prefix.fits(&bytes));
+            same_file(&source.identity, &stat.identity) || begins_alike
+        })
+    }
+
+    /// Begin a new generation with the file at a path.
+    fn begin(&mut self, core: &mut Core, now: &Now, path: &Path, appeared: Appeared, status: Status) {
+        let (file, stat) = match probe::open(path, core.paths.roots(self.spec)) {
+            Ok(opened) => opened,
+            Err(at) => {
+                self.undecided(&at);
+                return;
+            }
+        };
+        if let Err(why) = self.choose(core, &file) {
+            self.health = why;
+            return;
+        }
+        let offset = match self.start(core, appeared) {
+            FirstStart::Beginning => 0,
+            FirstStart::End => stat.size,
+        };
+        let Ok(last) = probe::read_before(&file, offset, follow::BEFORE_LEN_MAX_BYTES) else {
+            self.health = "cannot read it; it is tried again".into();
+            return;
+        };
+        let parent = probe::stat(path.parent().unwrap_or(Path::new("/")));
+        let birth = Birth {
+            generation: Generation(core.journal.state().head.next_generation),
+            path: self.name.clone(),
+            filter: self.filter.clone().unwrap_or_default(),
+            host: core.host(self.spec),
+            identity: stat.identity,
+            directory: parent.map_or(stat.identity.device, |parent| parent.identity.device),
+            offset,
+            before: Print::of(&last),
+            within_line: last.last().is_some_and(|byte| *byte != b'\n'),
+        };
+        core.born(&birth);
+        let checkpoint = &core.journal.state().generations[&birth.generation];
+        let mut source = Source::new(checkpoint, now.monotonic);
+        source.status = status;
+        if let Err(error) = source.attach(file, &stat) {
+            self.health = format!("cannot read it: {error}; it is tried again");
+        }
+        tracing::info!(path = %path.display(), generation = %birth.generation, offset, "a log is followed");
+        self.sources.push_back(source);
+    }
+
+    fn start(&self, core: &Core, appeared: Appeared) -> FirstStart {
+        let was_known = core.journal.state().files.contains_key(&self.name);
+        match core.config.files[self.spec].start {
+            _ if was_known || appeared == Appeared::Later => FirstStart::Beginning,
+            Start::Beginning => FirstStart::Beginning,
+            Start::End => FirstStart::End,
+            Start::Checkpoint => core.config.first_start,
+        }
+    }
+
+    /// Choose the filter by what the file is, if that is not settled yet.
+    fn choose(&mut self, core: &mut Core, file: &File) -> Result<(), String> {
+        if self.engine.is_some() {
+            return Ok(());
+        }
+        let spec = &core.config.files[self.spec];
+        let first =
+            probe::read(file, 0, FIRST_LEN_MAX_BYTES).map_err(|error| format!("cannot read it: {error}"))?;
+        let Some(filter) = core.filters.choose(spec.filter.as_deref(), &self.path, &first) else {
+            return Err(match &spec.filter {
+                Some(name) => format!("there is no filter {name}"),
+                None => "no filter knows this file by its name and first lines; it is not read".into(),
+            });
+        };
+        let Some(engine) = core.filters.interpreter(&filter, &self.path, &spec.cluster) else {
+            return Err(format!("there is no filter {filter}"));
+        };
+        self.set_engine(filter, engine);
+        Ok(())
+    }
+}
+
+/// The path a track's name spells.
+pub(super) fn path_of(name: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(name))
+}

@@ -1,0 +1,402 @@
+//! One path and the generations that are read through it: the live one and those rotated away before.
+//!
+//! Rule: an older generation is read to its end before a younger one; the filter goes on from one to the
+//! next. A generation ends by a batch that says so, with the gap, if there is one, in the same batch.
+//! Not here: what stands on disk now ([`super::settle`]), when to look ([`super::ingest`]).
+
+use super::board::FileState;
+use super::follow::Content;
+use super::ingest::{Core, Now};
+use super::interpret::Interpret;
+use super::notice::{self, Reason};
+use super::source::Source;
+use crate::journal::frame::{Batch, PathBytes, Status};
+use compact_str::CompactString;
+use std::collections::VecDeque;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+use wire::id::Generation;
+
+/// Chunks read of one file before the others have their turn.
+const CHUNKS_PER_TURN: usize = 4;
+
+/// Rotated files of one path that stay open although they were read to their end: their writer may not
+/// have noticed the rotation yet.
+const FINISHED_MAX: usize = 4;
+
+/// Bytes of deleted files of one path that stay open although they were read to their end: the disk they
+/// occupy is not free before they are closed.
+const FINISHED_DELETED_MAX_BYTES: u64 = 64 << 20;
+
+/// One path.
+pub(super) struct Track {
+    pub(super) path: PathBuf,
+    pub(super) name: PathBytes,
+    pub(super) spec: usize,
+    pub(super) filter: Option<CompactString>,
+    pub(super) engine: Option<Box<dyn Interpret>>,
+    /// The generation whose lines the filter was given last.
+    fed: Option<Generation>,
+    rejects_told: u64,
+    /// The oldest first.
+    pub(super) sources: VecDeque<Source>,
+    pub(super) health: String,
+    /// Set while a quarantined filter keeps it from being read.
+    pub(super) stopped: Option<String>,
+}
+
+/// How a generation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Everything there was was read.
+    Whole,
+    /// Something is missing: why, and how many bytes if that is known.
+    Gap(Reason, Option<u64>),
+}
+
+impl Track {
+    pub(super) fn new(path: PathBuf, spec: usize) -> Track {
+        Track {
+            name: path.as_os_str().as_bytes().to_vec(),
+            path,
+            spec,
+            filter: None,
+            engine: None,
+            fed: None,
+            rejects_told: 0,
+            sources: VecDeque::new(),
+            health: String::new(),
+            stopped: None,
+        }
+    }
+
+    /// Read what there is. Returns whether there is more.
+    pub(super) fn read(&mut self, core: &mut Core, now: &Now) -> bool {
+        if self.engine.is_none() {
+            return false;
+        }
+        for at in 0..self.sources.len() {
+            for _ in 0..CHUNKS_PER_TURN {
+                if core.journal.is_held() || self.is_quarantined(core) {
+                    return false;
+                }
+                match self.read_chunk(core, at, now) {
+                    Chunk::More => {}
+                    Chunk::End => break,
+                    Chunk::Ended => return true,
+                }
+            }
+            let source = &self.sources[at];
+            if source.file.is_some() && !source.is_at_end() && self.health.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_quarantined(&mut self, core: &Core) -> bool {
+        let Some(filter) = &self.filter else { return false };
+        let Some(speed) = core.too_slow(filter) else { return false };
+        self.stopped = Some(format!(
+            "the filter {filter} is in quarantine: it reads {speed} bytes/s, at least {} are needed; the log is not read",
+            core.config.bytes_per_sec_min
+        ));
+        true
+    }
+
+    fn read_chunk(&mut self, core: &mut Core, at: usize, now: &Now) -> Chunk {
+        let mut buffer = std::mem::take(&mut core.buffer);
+        let chunk = match self.sources[at].look(&mut buffer, core.config.means, now.monotonic) {
+            Ok(look) => match look.content {
+                Content::Same => Chunk::End,
+                Content::More => {
+                    self.feed(core, at, now, &buffer[..look.end], look.old);
+                    Chunk::More
+                }
+                Content::Shrunk => self.lost(core, at, now, Reason::Truncated),
+                Content::Regrown => self.lost(core, at, now, Reason::Regrown),
+            },
+            Err(error) => {
+                self.health = format!("cannot read it: {error}; it is tried again");
+                Chunk::End
+            }
+        };
+        core.buffer = buffer;
+        chunk
+    }
+
+    /// Give a chunk to the filter and journal what it finds. The first `old` bytes were given before.
+    fn feed(&mut self, core: &mut Core, at: usize, now: &Now, buffer: &[u8], old: usize) {
+        self.switch(core, at, now);
+        let Some(engine) = &mut self.engine else { return };
+        let source = &mut self.sources[at];
+        let started = core.clock.work();
+        let (found, counts) = (&mut core.found, &mut core.batch.counts);
+        source.lines.push(&buffer[old..], |line| {
+            if let Some(cut) = line.cut {
+                counts.oversize += u64::from(line.offset >= source.counted_to);
+                found.push(notice::oversize(line.offset, now.wall, cut));
+            }
+            counts.lines += u64::from(line.offset >= source.counted_to);
+            engine.line(line.bytes, line.offset, now.wall, found);
+        });
+        core.batch.counts.nul_bytes += source.lines.take_nul_bytes();
+        source.keep_tail(buffer);
+        let work = core.clock.work().saturating_sub(started);
+        let filter = self.filter.clone().unwrap_or_default();
+        if let Some(speed) = core.meter(&filter, (buffer.len() - old) as u64, work) {
+            let position = source.lines.position();
+            core.found.push(notice::quarantine(position, now.wall, &filter, speed));
+        }
+        let status = self.sources[at].status;
+        self.write(core, at, now, status, buffer);
+    }
+
+    /// The filter goes on to another generation: what it holds back of the one before is complete.
+    fn switch(&mut self, core: &mut Core, at: usize, now: &Now) {
+        let next = self.sources[at].generation;
+        if self.fed == Some(next) {
+            return;
+        }
+        let before = self.fed.and_then(|fed| self.sources.iter().position(|source| source.generation == fed));
+        if let (Some(before), Some(engine)) = (before, &mut self.engine) {
+            engine.idle(now.wall, &mut core.found);
+            let status = self.sources[before].status;
+            self.write(core, before, now, status, &[]);
+        }
+        self.fed = Some(next);
+    }
+
+    /// Journal what was found and how far the source was read, if either is new.
+    fn write(&mut self, core: &mut Core, at: usize, now: &Now, status: Status, buffer: &[u8]) {
+        let source = &mut self.sources[at];
+        let fed = self.fed == Some(source.generation);
+        let engine = self.engine.as_mut();
+        let waiting = engine.as_ref().filter(|_| fed).and_then(|engine| engine.resume_offset());
+        let start = source.lines.start();
+        let resume = waiting.map_or(start, |waiting| waiting.min(start));
+        let batch = &mut core.batch;
+        if core.config.means.known_events {
+            let known = &source.beyond;
+            core.found.retain(|found| !known.contains(&(found.offset, found.number)));
+        }
+        let rejects = engine.as_ref().map_or(0, |engine| engine.rejects());
+        let settled = matches!(status, Status::Finished | Status::Over) && status != source.status;
+        if core.found.is_empty() && resume == source.resume && start <= source.counted_to && !settled {
+            return;
+        }
+        batch.generation = source.generation;
+        (batch.seen, batch.status, batch.offset) = (now.wall, status, resume);
+        batch.counted_to = start.max(source.counted_to);
+        batch.before = source.print_before(resume, buffer);
+        batch.prefix = source.longer_prefix();
+        batch.incomplete = source.incomplete;
+        batch.counts.rejects = rejects.saturating_sub(self.rejects_told);
+        self.rejects_told = rejects;
+        if let Some(engine) = engine {
+            engine.take_changes(&mut batch.changes);
+        }
+        core.append();
+        let source = &mut self.sources[at];
+        let batch = &core.batch;
+        (source.status, source.resume, source.counted_to) = (status, resume, batch.counted_to);
+        source.before = batch.before;
+        source.prefix = batch.prefix.unwrap_or(source.prefix);
+        source.beyond.retain(|(offset, _)| *offset >= resume);
+        core.reset_batch();
+    }
+
+    /// What was read last no longer stands in the file. A copy of it, if there is one, is read to its end;
+    /// what was written between the copying and the truncation nobody knows.
+    fn lost(&mut self, core: &mut Core, at: usize, now: &Now, reason: Reason) -> Chunk {
+        let ended = self.sources[at].ending.is_some();
+        if !ended && core.config.means.siblings && self.read_on_in_copy(core, at, reason) {
+            return Chunk::More;
+        }
+        self.end(core, at, now, End::Gap(reason, None));
+        Chunk::Ended
+    }
+
+    fn read_on_in_copy(&mut self, core: &Core, at: usize, reason: Reason) -> bool {
+        let Ok(siblings) = super::search::Siblings::of(&self.path) else { return false };
+        let taken: Vec<_> = self.sources.iter().map(|source| source.identity).collect();
+        let source = &mut self.sources[at];
+        let roots = core.paths.roots(self.spec);
+        let Some((file, stat)) = siblings.copy(&source.known_here(), &taken, roots, core.config.means) else {
+            return false;
+        };
+        if source.attach(file, &stat).is_err() {
+            return false;
+        }
+        (source.ending, source.status) = (Some(reason), Status::Rotated);
+        true
+    }
+
+    /// A generation will not be read any more.
+    pub(super) fn end(&mut self, core: &mut Core, at: usize, now: &Now, end: End) {
+        if self.fed == Some(self.sources[at].generation)
+            && let Some(engine) = &mut self.engine
+        {
+            engine.idle(now.wall, &mut core.found);
+        }
+        self.tell_incomplete(core, at, now);
+        let position = self.sources[at].lines.position();
+        if let End::Gap(reason, bytes) = end {
+            core.found.push(notice::gap(position, now.wall, reason, bytes));
+            core.batch.counts.gaps += 1;
+            core.batch.counts.gap_bytes += bytes.unwrap_or(0);
+            core.batch.counts.gaps_unknown += u64::from(bytes.is_none());
+            tracing::error!(path = %self.path.display(), reason = reason.as_str(), bytes, "a part of the log is lost");
+        }
+        self.write(core, at, now, Status::Over, &[]);
+        if self.sources[at].links == 0 {
+            // The file is gone with the descriptor: what was read of it must be durable before.
+            core.sync(now);
+        }
+        self.sources.remove(at);
+    }
+
+    /// Tell the last line without its end as incomplete, once.
+    fn tell_incomplete(&mut self, core: &mut Core, at: usize, now: &Now) {
+        let source = &mut self.sources[at];
+        let (start, len) = (source.lines.start(), source.lines.incomplete_len_bytes());
+        if len > 0 && source.incomplete != Some(start) {
+            source.incomplete = Some(start);
+            core.batch.counts.incomplete += 1;
+            core.found.push(notice::incomplete(start, now.wall, len));
+        }
+    }
+
+    /// Close what has waited long enough for more: records of several lines, last lines without an end.
+    pub(super) fn quiet(&mut self, core: &mut Core, now: &Now) {
+        for at in 0..self.sources.len() {
+            let source = &self.sources[at];
+            let quiet = now.monotonic.saturating_sub(source.grown_at) >= core.config.incomplete_after;
+            if core.journal.is_held() || !quiet || !source.is_at_end() || !self.is_waiting(at) {
+                continue;
+            }
+            if self.fed == Some(self.sources[at].generation)
+                && let Some(engine) = &mut self.engine
+            {
+                engine.idle(now.wall, &mut core.found);
+            }
+            self.tell_incomplete(core, at, now);
+            let status = self.sources[at].status;
+            self.write(core, at, now, status, &[]);
+        }
+    }
+
+    /// Whether something of a source waits for more lines and was not told yet.
+    fn is_waiting(&self, at: usize) -> bool {
+        let source = &self.sources[at];
+        let record = self.fed == Some(source.generation)
+            && self.engine.as_ref().is_some_and(|engine| engine.resume_offset().is_some());
+        let line = source.lines.incomplete_len_bytes() > 0 && source.incomplete != Some(source.lines.start());
+        record || line
+    }
+
+    /// When [`Track::quiet`] has something to do, by the monotonic clock.
+    pub(super) fn quiet_at(&self, incomplete_after: Duration) -> Option<Duration> {
+        let waiting = (0..self.sources.len()).filter(|at| self.is_waiting(*at));
+        waiting.map(|at| self.sources[at].grown_at + incomplete_after).min()
+    }
+
+    /// Let go of rotated files: those read to their end after a successor began, within bounds, and those
+    /// that hold too many unread bytes of a deleted file.
+    pub(super) fn release(&mut self, core: &mut Core, now: &Now) {
+        for at in (0..self.sources.len()).rev() {
+            let successor = self.sources.iter().skip(at + 1).any(|younger| younger.size > 0);
+            let source = &self.sources[at];
+            if core.journal.is_held() || !source.is_at_end() {
+                continue;
+            }
+            if let Some(reason) = source.ending {
+                self.end(core, at, now, End::Gap(reason, None));
+            } else if source.status == Status::Rotated && successor {
+                self.write(core, at, now, Status::Finished, &[]);
+            }
+        }
+        while !core.journal.is_held()
+            && let Some(at) = self.too_many_finished()
+        {
+            self.end(core, at, now, End::Whole);
+        }
+        while let Some(at) = self.too_much_held(core.config.held_bytes) {
+            let left = self.sources[at].lag_bytes();
+            self.end(core, at, now, End::Gap(Reason::Budget, Some(left)));
+        }
+    }
+
+    fn too_many_finished(&self) -> Option<usize> {
+        let finished = |source: &&Source| source.status == Status::Finished && source.is_at_end();
+        let deleted = self.sources.iter().filter(finished).filter(|source| source.links == 0);
+        let deleted_bytes: u64 = deleted.map(|source| source.size).sum();
+        let oldest = self.sources.iter().position(|source| {
+            finished(&source) && (source.links == 0 || deleted_bytes <= FINISHED_DELETED_MAX_BYTES)
+        });
+        let many = self.sources.iter().filter(finished).count() > FINISHED_MAX;
+        oldest.filter(|_| many || deleted_bytes > FINISHED_DELETED_MAX_BYTES)
+    }
+
+    fn too_much_held(&self, held_bytes: u64) -> Option<usize> {
+        let deleted = |source: &&Source| source.file.is_some() && source.links == 0 && source.lag_bytes() > 0;
+        let total: u64 = self.sources.iter().filter(deleted).map(Source::lag_bytes).sum();
+        if total <= held_bytes { None } else { self.sources.iter().position(|source| deleted(&source)) }
+    }
+
+    /// The live generation.
+    pub(super) fn live(&self) -> Option<&Source> {
+        self.sources.back().filter(|source| source.status == Status::Live)
+    }
+
+    /// What queries are told.
+    pub(super) fn state(&self, core: &Core) -> FileState {
+        let totals = core.journal.state().files.get(&self.name).copied().unwrap_or_default();
+        let live = self.live();
+        let health = self.stopped.as_ref().unwrap_or(&self.health).clone();
+        FileState {
+            path: self.path.clone(),
+            filter: self.filter.clone().unwrap_or_default(),
+            generation: live.map_or(0, |live| live.generation.0),
+            offset: live.map_or(0, |live| live.lines.position()),
+            size: live.map_or(0, |live| live.size),
+            lag_bytes: self.sources.iter().map(Source::lag_bytes).sum(),
+            rotated_open: self.sources.iter().filter(|source| source.status != Status::Live).count(),
+            lines: totals.lines,
+            events: totals.events,
+            rejects: totals.rejects,
+            gaps: totals.gaps,
+            gap_bytes: totals.gap_bytes,
+            gaps_unknown: totals.gaps_unknown,
+            incomplete: totals.incomplete,
+            oversize: totals.oversize,
+            nul_bytes: totals.nul_bytes,
+            health,
+        }
+    }
+
+    /// An interpreter was made for it, with what an earlier run remembered.
+    pub(super) fn set_engine(&mut self, filter: CompactString, engine: Box<dyn Interpret>) {
+        self.rejects_told = engine.rejects();
+        (self.filter, self.engine) = (Some(filter), Some(engine));
+    }
+}
+
+/// What came of a look at a source.
+enum Chunk {
+    /// It may have more.
+    More,
+    /// It has no more for now.
+    End,
+    /// It is over, and its place is taken by the next.
+    Ended,
+}
+
+/// A batch with its lists emptied but not given back.
+pub(super) fn reset(batch: &mut Batch) {
+    let (mut records, mut changes) = (std::mem::take(&mut batch.records), std::mem::take(&mut batch.changes));
+    records.clear();
+    changes.clear();
+    *batch = Batch { records, changes, ..Batch::empty(Generation(0)) };
+}
