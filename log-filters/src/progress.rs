@@ -143,12 +143,17 @@ impl Progress {
             Kind::JobSelect => {
                 self.reopen(content.time);
                 self.selected = self.selected.or(Some(content.time));
-                self.ran_on(content, by);
+                if !self.is_earlier_try(content.time) {
+                    self.ran_on(content, by);
+                }
             }
             Kind::JobStart | Kind::TransferStart => {
+                let at = content.started.unwrap_or(content.time);
                 self.reopen(content.time);
-                self.start(content.started.unwrap_or(content.time), by);
-                self.ran_on(content, by);
+                self.start(at, by);
+                if !self.is_earlier_try(at) {
+                    self.ran_on(content, by);
+                }
             }
             Kind::JobEnd | Kind::TransferEnd => {
                 self.ran_on(content, by);
@@ -212,8 +217,8 @@ impl Progress {
         let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let user_better = is_number(&self.user.value) || !is_number(&content.user);
         if content.kind == Kind::JobEnd && content.outcome == Some(Outcome::Cancelled) {
-            // Perhaps who removed it: good until somebody says whose job it is.
-            if self.user.value.is_empty() {
+            // Perhaps who removed it: good until somebody says whose job it is. A name is better than a number.
+            if is_number(&self.user.value) && (self.user.value.is_empty() || !is_number(&content.user)) {
                 self.user = Told { value: content.user.clone(), by: None };
             }
         } else if !content.user.is_empty() && user_better && names_owner(content.kind) {
@@ -234,8 +239,13 @@ impl Progress {
         set_time(&mut self.submitted, at, by, true);
     }
 
+    /// Whether this was before the call was last put back; a log that is read later may tell of it.
+    fn is_earlier_try(&self, at: Time) -> bool {
+        self.last_requeue.is_some_and(|requeue| at < requeue)
+    }
+
     fn start(&mut self, at: Time, by: Authority) {
-        if self.last_requeue.is_some_and(|requeue| at < requeue) {
+        if self.is_earlier_try(at) {
             return;
         }
         set_time(&mut self.started, at, by, true);
@@ -320,6 +330,11 @@ impl Progress {
         }
         self.last_requeue = self.last_requeue.max(Some(at));
         if self.ended.value.is_some_and(|ended| ended.micros() > at.micros() + 1_000_000) {
+            // A poorer account told the end already; what is known of a start is of the try before.
+            if self.started.value.is_some_and(|started| started < at) {
+                self.started = Told::default();
+                self.hosts = Told::default();
+            }
             return;
         }
         self.started = Told::default();
@@ -441,6 +456,37 @@ mod tests {
             progress.apply(&content, Authority::Accounting);
         }
         progress.call()
+    }
+
+    #[test]
+    fn hosts_of_an_earlier_try_are_not_hosts_of_the_last() {
+        let start = |at: i64, host: &str| {
+            let mut content = Content::new(Kind::JobStart, Time::from_micros(at * 1_000_000));
+            content.attributes.push(("host".into(), Value::Text(host.into())));
+            content
+        };
+        let requeue = Content::new(Kind::JobRequeue, Time::from_micros(20_000_000));
+        let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
+        for content in [&requeue, &start(10, "n1"), &start(20, "n2")] {
+            progress.apply(content, Authority::Accounting);
+        }
+        assert_eq!(progress.call().hosts, ["n2"]);
+    }
+
+    #[test]
+    fn a_requeue_told_after_the_end_takes_the_start_before_it_back() {
+        let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
+        let at = |kind: Kind, secs: i64| Content::new(kind, Time::from_micros(secs * 1_000_000));
+        progress.apply(&at(Kind::JobStart, 20), Authority::Message);
+        progress.apply(&at(Kind::JobEnd, 30), Authority::Message);
+        for content in [at(Kind::JobStart, 10), at(Kind::JobRequeue, 20), at(Kind::JobStart, 20)] {
+            progress.apply(&content, Authority::Accounting);
+        }
+        let call = progress.call();
+        assert_eq!(
+            (call.started, call.ended),
+            (Some(Time::from_micros(20_000_000)), Some(Time::from_micros(30_000_000)))
+        );
     }
 
     #[test]
