@@ -94,8 +94,13 @@ impl Handle {
     /// Everything held, by domain; at most [`crate::registry::DOMAINS_MAX`].
     #[must_use]
     pub fn domains(&self) -> Vec<Found> {
+        self.domains_where(|_| true, usize::MAX)
+    }
+
+    /// The first `most` of what is held and fits, by domain.
+    pub fn domains_where(&self, fits: impl Fn(&Answer<'_>) -> bool, most: usize) -> Vec<Found> {
         let now = self.now();
-        self.table().domains(now).map(Found::from).collect()
+        self.table().domains(now).filter(fits).take(most).map(Found::from).collect()
     }
 
     /// The first `most` names held, in order.

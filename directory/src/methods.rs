@@ -1,0 +1,229 @@
+//! The questions a directory answers, by XML-RPC and JSON: `directory.resolve` and `directory.domains`.
+//!
+//! Not here: how a call arrives (`rpc`); registration (in process by [`crate::handle`]).
+
+use crate::handle::{Found, Handle};
+use crate::registry::{Answer, State};
+use rpc::fault::Fault;
+use rpc::method::{Declaration, Method, Registry};
+use rpc::params::{Parameter, Params, Type};
+use rpc::value::Value;
+use std::time::Duration;
+use wire::id::DomainName;
+
+/// Most domains named to somebody who asked for one that is not known.
+const KNOWN_TOLD_MAX: usize = 10;
+
+/// Most domains in one answer: some 4 MB of XML.
+const DOMAINS_TOLD_MAX: i64 = 10_000;
+
+/// Domains in one answer unless asked otherwise.
+const DOMAINS_TOLD_DEFAULT: i64 = 1000;
+
+/// The words of [`State::as_str`].
+const STATES: &[&str] = &["live", "last_seen"];
+
+/// Add the directory's methods, answered from `handle`.
+///
+/// # Errors
+/// If a method of the same name is there already.
+pub fn add(registry: &mut Registry, handle: &Handle) -> Result<(), rpc::method::Error> {
+    registry.add(resolve_method(handle.clone()))?;
+    registry.add(domains_method(handle.clone()))
+}
+
+const RECORD_HELP: &str = "domain, host, port, type (representative or member), addresses (http://HOST:PORT, \
+    the best first), term, sequence, state (live or last_seen), age and lease_remaining in seconds, restored \
+    (true: known from before a restart of the directory and not heard of since)";
+
+fn resolve_method(handle: Handle) -> Method {
+    Declaration::new("directory.resolve", "Where the representative of a domain answers.")
+        .details(
+            "A representative states its record every 5 seconds and it holds for 15; after that the domain \
+             is still told, as last_seen with its age.",
+        )
+        .reading()
+        .parameter(Parameter::new("domain", Type::Text, "the domain's name, such as UT-ICL").required())
+        .returns("struct", RECORD_HELP)
+        .handler_now(move |params: &Params| resolve(&handle, params.need_text("domain")?))
+}
+
+fn domains_method(handle: Handle) -> Method {
+    let limit = Type::Whole { min: 1, max: DOMAINS_TOLD_MAX };
+    Declaration::new("directory.domains", "Every domain that the directory knows, by name.")
+        .reading()
+        .parameter(Parameter::new("state", Type::Choice(STATES), "only domains in this state"))
+        .parameter(Parameter::new("after", Type::Text, "only domains whose names come after this one"))
+        .parameter(Parameter::new("limit", limit, "at most so many").default(DOMAINS_TOLD_DEFAULT))
+        .returns("struct", "domains: an array of what directory.resolve gives; more: whether there are more")
+        .handler_now(move |params: &Params| {
+            let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(0);
+            Ok(domains(&handle, params.text("state")?, params.text("after")?, limit))
+        })
+}
+
+fn resolve(handle: &Handle, name: &str) -> Result<Value, Fault> {
+    let domain = DomainName::try_from(name)
+        .map_err(|error| Fault::invalid_params(format!("domain {name:?}: {error}")))?;
+    handle.resolve(&domain).map(|found| record(&found)).ok_or_else(|| unknown(handle, &domain))
+}
+
+fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
+    let mut known: Vec<String> = handle.names(KNOWN_TOLD_MAX + 1).iter().map(ToString::to_string).collect();
+    let known = match known.len() {
+        0 => "no domain is known yet; its representative has to register first".to_owned(),
+        _ if known.len() > KNOWN_TOLD_MAX => {
+            known.truncate(KNOWN_TOLD_MAX);
+            format!("known are {} and more; ask directory.domains for all", known.join(", "))
+        }
+        _ => format!("known are {}", known.join(", ")),
+    };
+    Fault::not_found(format!("no domain {domain}; {known}"))
+}
+
+fn domains(handle: &Handle, state: Option<&str>, after: Option<&str>, limit: usize) -> Value {
+    let fits = |found: &Answer<'_>| {
+        state.is_none_or(|state| found.state.as_str() == state)
+            && after.is_none_or(|after| found.record.domain.as_str() > after)
+    };
+    let found = handle.domains_where(fits, limit.saturating_add(1));
+    let more = found.len() > limit;
+    let told = Value::array(found.iter().take(limit).map(record));
+    Value::object([("domains", told), ("more", more.into())])
+}
+
+fn record(found: &Found) -> Value {
+    let Found { record, state, age, lease_remaining } = found;
+    Value::object([
+        ("domain", Value::from(record.domain.as_str())),
+        ("host", record.host.as_str().into()),
+        ("port", record.port.into()),
+        ("type", record.sensor_type.as_str().into()),
+        ("addresses", Value::array(record.addresses.iter().map(String::as_str))),
+        ("term", record.term.into()),
+        ("sequence", record.sequence.into()),
+        ("state", state.as_str().into()),
+        ("age", secs(*age)),
+        ("lease_remaining", secs(*lease_remaining)),
+        ("restored", (*state == State::Restored).into()),
+    ])
+}
+
+/// Seconds with milliseconds: the rest would be noise.
+fn secs(span: Duration) -> Value {
+    #[allow(clippy::cast_precision_loss)] // Far below 2^53 milliseconds.
+    let secs = span.as_millis() as f64 / 1e3;
+    secs.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handle::Clock;
+    use crate::registry::{self, Moment};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use wire::id::HostName;
+    use wire::registration::{Record, SensorType};
+    use wire::time::Time;
+
+    #[derive(Clone, Default)]
+    struct Millis(Arc<AtomicU64>);
+
+    impl Clock for Millis {
+        fn now(&self) -> Moment {
+            Moment(Duration::from_millis(self.0.load(Ordering::SeqCst)))
+        }
+        fn calendar(&self) -> Time {
+            Time::default()
+        }
+    }
+
+    fn directory(names: &[&str]) -> (Millis, Handle) {
+        let clock = Millis::default();
+        let handle = Handle::new(registry::Registry::new(100), clock.clone());
+        for name in names {
+            let record = Record {
+                domain: DomainName::try_from(*name).expect("a name"),
+                host: HostName::try_from("n1").expect("a name"),
+                port: 7741,
+                sensor_type: SensorType::Representative,
+                addresses: vec!["http://127.0.0.1:7741".to_owned()],
+                term: 2,
+                sequence: (1 << 53) | 1,
+                stated: Time::default(),
+            };
+            handle.register(record).expect("accepted");
+            clock.0.fetch_add(1000, Ordering::SeqCst);
+        }
+        (clock, handle)
+    }
+
+    fn names(answer: &Value) -> Vec<&str> {
+        let domains = answer.get("domains").and_then(Value::as_array).expect("an array");
+        domains.iter().map(|one| one.get("domain").and_then(Value::as_text).expect("a name")).collect()
+    }
+
+    #[test]
+    fn a_domain_is_told_with_all_its_fields() {
+        let (clock, handle) = directory(&["UT-ICL"]);
+        clock.0.store(4500, Ordering::SeqCst);
+        let expected = |state: &'static str, age: f64, lease_remaining: f64| {
+            Value::object([
+                ("domain", Value::from("UT-ICL")),
+                ("host", "n1".into()),
+                ("port", Value::Int(7741)),
+                ("type", "representative".into()),
+                ("addresses", Value::array(["http://127.0.0.1:7741"])),
+                ("term", Value::Int(2)),
+                ("sequence", Value::Int(9_007_199_254_740_993)),
+                ("state", state.into()),
+                ("age", age.into()),
+                ("lease_remaining", lease_remaining.into()),
+                ("restored", false.into()),
+            ])
+        };
+        assert_eq!(resolve(&handle, "UT-ICL"), Ok(expected("live", 4.5, 10.5)));
+        clock.0.store(15_000, Ordering::SeqCst);
+        assert_eq!(resolve(&handle, "UT-ICL"), Ok(expected("last_seen", 15.0, 0.0)));
+    }
+
+    #[test]
+    fn an_unknown_domain_is_told_which_are_known() {
+        let check = |held: &[&str], expected: &str| {
+            let fault = resolve(&directory(held).1, "ut-icl").expect_err("unknown");
+            assert_eq!((fault.code, &*fault.message), (rpc::fault::NOT_FOUND, expected));
+        };
+        check(&[], "no domain ut-icl; no domain is known yet; its representative has to register first");
+        check(&["b", "a"], "no domain ut-icl; known are a, b");
+        check(
+            &["k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"],
+            "no domain ut-icl; known are a, b, c, d, e, f, g, h, i, j and more; ask directory.domains for all",
+        );
+        let fault = resolve(&directory(&[]).1, "a b").expect_err("no name");
+        assert_eq!(fault.code, rpc::fault::INVALID_PARAMS);
+    }
+
+    #[test]
+    fn domains_are_chosen_by_state_and_paged() {
+        let (clock, handle) = directory(&["a", "b", "c", "d"]);
+        clock.0.store(16_500, Ordering::SeqCst); // a and b are 16.5 and 15.5 s old.
+        assert_eq!(names(&domains(&handle, None, None, 10)), ["a", "b", "c", "d"]);
+        assert_eq!(names(&domains(&handle, Some("live"), None, 10)), ["c", "d"]);
+        assert_eq!(names(&domains(&handle, Some("last_seen"), None, 10)), ["a", "b"]);
+        let page = domains(&handle, None, Some("a"), 2);
+        assert_eq!((names(&page), page.get("more")), (vec!["b", "c"], Some(&Value::Bool(true))));
+        let page = domains(&handle, None, Some("c"), 2);
+        assert_eq!((names(&page), page.get("more")), (vec!["d"], Some(&Value::Bool(false))));
+    }
+
+    #[test]
+    fn the_methods_are_declared() {
+        let mut registry = Registry::new();
+        let (_, handle) = directory(&[]);
+        add(&mut registry, &handle).expect("new names");
+        let ours: Vec<&str> = registry.names().filter(|name| name.starts_with("directory.")).collect();
+        assert_eq!(ours, ["directory.domains", "directory.resolve"]);
+        assert!(add(&mut registry, &handle).is_err(), "once only");
+    }
+}
