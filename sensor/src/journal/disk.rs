@@ -65,7 +65,7 @@ pub trait Stored: Send + Sync {
     ///
     /// # Errors
     /// What the system says.
-    fn len(&self) -> io::Result<u64>;
+    fn size(&self) -> io::Result<u64>;
     /// Return when all that was written is durable.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Stored for OnDisk {
         self.0.set_len(len)
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
 

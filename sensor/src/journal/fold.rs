@@ -51,19 +51,13 @@ pub enum Added {
 }
 
 /// The fold of one segment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Fold {
     state: Option<State>,
     complete: bool,
     chain: u32,
     calls: Vec<u8>,
     memory: Vec<(Vec<u8>, String, Vec<Change>)>,
-}
-
-impl Default for Fold {
-    fn default() -> Fold {
-        Fold { state: None, complete: false, chain: 0, calls: Vec::new(), memory: Vec::new() }
-    }
 }
 
 impl Fold {

@@ -164,7 +164,7 @@ impl Reading {
 
     /// The next batch that holds an event at or after the cursor.
     fn next(&mut self, cursor: u64) -> Result<Option<Events>, Error> {
-        while let Some((_, frame)) = self.window.next()? {
+        while let Some((_, frame)) = self.window.frame()? {
             let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { return Ok(None) };
             if tag != super::frame::BATCH_TAG {
                 continue;

@@ -73,10 +73,10 @@ fn fold(
     notes: &mut Vec<String>,
 ) -> Result<Option<Live>, Error> {
     let what = name(first);
-    let len = file.len().map_err(Error::disk(format!("measure {what}")))?;
+    let len = file.size().map_err(Error::disk(format!("measure {what}")))?;
     let mut window = Window::new(file.clone(), 0, len);
     let (mut fold, mut table, mut good) = (Fold::default(), Table::default(), 0);
-    while let Some((at, frame)) = window.next()? {
+    while let Some((at, frame)) = window.frame()? {
         match fold.step(frame, replay) {
             Ok(Some((taken, added))) => {
                 good = at + taken as u64;

@@ -113,10 +113,10 @@ impl Segment {
     }
 
     fn scan(&self) -> Result<Table, Error> {
-        let len = self.file.len().map_err(Error::disk(format!("measure {}", name(self.first))))?;
+        let len = self.file.size().map_err(Error::disk(format!("measure {}", name(self.first))))?;
         let mut table = Table::new(len, self.first);
         let mut window = Window::new(self.file.clone(), 0, len);
-        while let Some((at, frame)) = window.next()? {
+        while let Some((at, frame)) = window.frame()? {
             // A damaged frame ends what can be read of this segment; the reader counts what is missed.
             let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { break };
             if tag == BATCH_TAG {
@@ -168,7 +168,7 @@ impl Window {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn next(&mut self) -> Result<Option<(u64, &[u8])>, Error> {
+    pub fn frame(&mut self) -> Result<Option<(u64, &[u8])>, Error> {
         self.fill(HEADER_LEN_BYTES)?;
         let Some(header) = self.bytes.get(self.used..self.used + 4) else { return Ok(None) };
         let len = u32::from_le_bytes(header.try_into().expect("four bytes")) as usize;

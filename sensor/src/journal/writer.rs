@@ -272,7 +272,7 @@ impl Journal {
         let mut lens = Vec::with_capacity(segments.len());
         for segment in &segments {
             let len =
-                segment.file().len().map_err(Error::disk(format!("measure {}", name(segment.first))))?;
+                segment.file().size().map_err(Error::disk(format!("measure {}", name(segment.first))))?;
             lens.push(len);
         }
         let mut total: u64 = lens.iter().sum::<u64>() + head_len;

@@ -10,7 +10,7 @@ use super::watch::{Bell, Wake, Watch};
 use super::{Config, Error};
 use crate::journal::reader::Reader;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
@@ -47,7 +47,7 @@ pub struct Handle {
     board: Arc<Board>,
     reader: Reader,
     sensor: SensorKey,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Handle {
@@ -78,7 +78,7 @@ impl Handle {
             .name("tail".into())
             .spawn(move || run(ingest, watch, &ringing))
             .map_err(|source| Error::System { what: "start a thread".into(), source })?;
-        Ok(Handle { bell, board, reader, sensor, thread: Some(thread) })
+        Ok(Handle { bell, board, reader, sensor, thread: Mutex::new(Some(thread)) })
     }
 
     /// The sequence number that the next event will get; it changes whenever events are added.
@@ -119,17 +119,16 @@ impl Handle {
     /// Whether the thread still runs; it ends only by [`Handle::stop`] or a defect.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Read what there is, make it durable, and return when that is done.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
+    /// Further calls find nothing to do.
+    pub fn stop(&self) {
         self.bell.ring(|wake| wake.stop = true);
-        if let Some(thread) = self.thread.take()
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
             && thread.join().is_err()
         {
             tracing::error!("the tail ended by a defect; the journal is as after a crash");
@@ -139,7 +138,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.end();
+        self.stop();
     }
 }
 

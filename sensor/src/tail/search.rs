@@ -74,21 +74,22 @@ impl Siblings {
     /// Rotated files born after `after` and before `before`, the oldest first: what was written and rotated
     /// away between two looks.
     pub(super) fn between(&self, path: &Path, after: i128, before: Option<i128>) -> Vec<PathBuf> {
-        let mut found: Vec<(i128, &PathBuf)> = Vec::new();
+        let mut found: Vec<(i128, i128, &PathBuf)> = Vec::new();
         for (sibling, stat) in &self.files {
             let Some(born) = stat.identity.born else { continue };
             // An unpacked or restored file keeps a time of writing from before its birth.
             let is_live_log = stat.modified >= born;
-            if born > after
-                && before.is_none_or(|before| born < before)
+            // Times of birth are coarse: two files may have the same. What is known already is left out later.
+            if born >= after
+                && before.is_none_or(|before| born <= before)
                 && is_live_log
                 && rotated(path, sibling)
             {
-                found.push((born, sibling));
+                found.push((born, stat.modified, sibling));
             }
         }
         found.sort();
-        found.into_iter().map(|(_, path)| path.clone()).collect()
+        found.into_iter().map(|(_, _, path)| path.clone()).collect()
     }
 }
 

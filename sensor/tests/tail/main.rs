@@ -1,0 +1,8 @@
+//! The tail against real files: rotation, truncation, loss and crashes, with clock and waking in the hands
+//! of the tests.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
+
+mod rig;
+
+mod cases;
