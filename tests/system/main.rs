@@ -1,1 +1,8 @@
-//! Stories over the whole.
+//! The stories over the whole of visperf, in one test program: a file a story.
+//!
+//! Rule: a story runs the real program as its users do; the rules of the house are stories too.
+//! Not here: what the stories share (`src/`).
+
+#![allow(clippy::unwrap_used)] // A story that cannot go on ends there, and says where.
+
+mod architecture;

@@ -1,0 +1,157 @@
+//! A daemon that runs: the real program, on a free port of loopback, with a state directory of the story.
+//!
+//! Rule: it is ready when the address in its file `listen` answers with its own process number, and it is
+//! gone when the story drops it. What it says goes to a file, so that it never waits for a reader.
+//! Not here: what it is asked ([`crate::query`]).
+
+use crate::program;
+use crate::query::{self, Answer};
+use crate::wait::{self, Seen};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// Longest wait for a daemon to be ready: seconds on a machine that builds at the same time.
+pub const READY: Duration = Duration::from_secs(60);
+/// Longest wait for a daemon to drain and end.
+pub const DRAIN: Duration = Duration::from_secs(30);
+
+/// One running `visperf`.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    state: PathBuf,
+    told: PathBuf,
+}
+
+impl Daemon {
+    /// Starts `visperf COMMAND… --state STATE --listen 127.0.0.1:0`; it may not be ready yet.
+    ///
+    /// # Errors
+    /// If the program is missing or cannot be started.
+    pub fn spawn(state: &Path, arguments: &[OsString]) -> Result<Daemon> {
+        std::fs::create_dir_all(state)?;
+        match std::fs::remove_file(state.join("listen")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            Err(_) | Ok(()) => {}
+        }
+        let told = state.with_extension("told");
+        let file = std::fs::File::create(&told)?;
+        let program = program::visperf()?;
+        let child = program::command(program)
+            .args(arguments)
+            .arg("--state")
+            .arg(state)
+            .args(["--listen", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(Daemon { child, state: state.to_owned(), told })
+    }
+
+    /// Starts it and waits until it answers.
+    ///
+    /// # Errors
+    /// As [`Daemon::spawn`] and [`Daemon::ready`].
+    pub fn start(state: &Path, arguments: &[OsString]) -> Result<(Daemon, SocketAddr)> {
+        let mut daemon = Daemon::spawn(state, arguments)?;
+        let address = daemon.ready(READY)?;
+        Ok((daemon, address))
+    }
+
+    /// Waits until it answers; the address at which it does.
+    ///
+    /// # Errors
+    /// If it ended, or is not ready within `limit`; with what it said.
+    pub fn ready(&mut self, limit: Duration) -> Result<SocketAddr> {
+        wait::until(limit, "a daemon that answers", || match self.look()? {
+            Some(address) => Ok(Seen::Done(address)),
+            None => Ok(Seen::NotYet(format!("it said: {}", self.told()))),
+        })
+    }
+
+    /// The address at which it answers, if it does by now.
+    ///
+    /// # Errors
+    /// If it ended; with what it said.
+    pub fn look(&mut self) -> Result<Option<SocketAddr>> {
+        if let Some(ended) = self.child.try_wait()? {
+            bail!("the daemon ended with {ended}; it said: {}", self.told());
+        }
+        let Ok(text) = std::fs::read_to_string(self.state.join("listen")) else { return Ok(None) };
+        let Ok(address) = text.trim().parse::<SocketAddr>() else { return Ok(None) };
+        match query::ask(address, "daemon.info", &json!({})) {
+            Ok(Answer::Result(info)) if info["pid"] == json!(self.child.id()) => Ok(Some(address)),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+
+    /// Its process number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it said so far.
+    #[must_use]
+    pub fn told(&self) -> String {
+        std::fs::read_to_string(&self.told).unwrap_or_default()
+    }
+
+    /// Ends it at once, with SIGKILL.
+    ///
+    /// # Errors
+    /// If it had ended before by itself, which is a fault of its own.
+    pub fn kill(mut self) -> Result<()> {
+        if let Some(ended) = self.child.try_wait()? {
+            bail!("expected a daemon to kill, but it had ended with {ended}; it said: {}", self.told());
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Tells it to end, with SIGTERM, and waits until it has.
+    ///
+    /// # Errors
+    /// If it does not end within [`DRAIN`].
+    pub fn stop(mut self) -> Result<ExitStatus> {
+        // The workspace forbids unsafe code, so kill(1) sends the signal.
+        let sent = program::command("kill").arg("-TERM").arg(self.child.id().to_string()).status()?;
+        ensure!(sent.success(), "kill(1) could not send SIGTERM");
+        wait::until(DRAIN, "the end of a daemon that was told to end", || {
+            Ok(match self.child.try_wait()? {
+                Some(ended) => Seen::Done(ended),
+                None => Seen::NotYet(format!("it said: {}", self.told())),
+            })
+        })
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended by itself, and then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Arguments of the program, of texts and paths.
+#[macro_export]
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { vec![$(::std::ffi::OsString::from($argument)),*] };
+}
+
+/// The value of a member of an answer, which must be there.
+///
+/// # Errors
+/// If it is not.
+pub fn member<'a>(value: &'a Value, name: &str) -> Result<&'a Value> {
+    value.get(name).with_context(|| format!("expected a member {name}, found {value}"))
+}

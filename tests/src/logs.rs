@@ -1,0 +1,183 @@
+//! A log that grows and is rotated while a story runs: lines of Slurm's controller, numbered by their jobs.
+//!
+//! Rule: lines are written whole at about the rate asked for, by one thread that is stopped and joined; the
+//! number of the last line is known. Rotation is by renaming, as logrotate does without `copytruncate`.
+//! Not here: who reads it ([`crate::grid`]), what came of it ([`crate::ledger`]).
+
+use crate::wait;
+use anyhow::{Context, Result, anyhow};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Rotated files kept: minutes of rotations, so that none is deleted before a busy machine has read it.
+const ROTATED_KEPT: usize = 120;
+/// Lines are written in so many strokes a second.
+const STROKES_PER_SEC: usize = 50;
+
+/// How a log grows.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    /// Lines a second.
+    pub lines_per_sec: usize,
+    /// Time between two rotations.
+    pub rotate_every: Duration,
+}
+
+/// A log with a thread that writes it.
+#[derive(Debug)]
+pub struct Writer {
+    stop: Arc<AtomicBool>,
+    written: Arc<AtomicUsize>,
+    thread: Option<JoinHandle<Result<usize>>>,
+}
+
+impl Writer {
+    /// Begins to write the log at `path`, from line 1.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    pub fn start(path: &Path, growth: Growth) -> Result<Writer> {
+        let mut log = Log::create(path, growth)?;
+        let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (told, count) = (Arc::clone(&stop), Arc::clone(&written));
+        let write = move || {
+            while !told.load(Ordering::Relaxed) {
+                log.stroke()?;
+                count.store(log.number, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_secs(1) / u32::try_from(STROKES_PER_SEC)?);
+            }
+            Ok(log.number)
+        };
+        let thread = std::thread::Builder::new().name("log writer".into()).spawn(write)?;
+        Ok(Writer { stop, written, thread: Some(thread) })
+    }
+
+    /// How many lines were written so far.
+    #[must_use]
+    pub fn written(&self) -> usize {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Stops writing; the number of the last line.
+    ///
+    /// # Errors
+    /// If a line could not be written.
+    pub fn stop(mut self) -> Result<usize> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().context("a writer is stopped once")?;
+        thread.join().map_err(|_| anyhow!("the log writer panicked"))?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Log {
+    path: PathBuf,
+    file: File,
+    growth: Growth,
+    number: usize,
+    began: std::time::Instant,
+    rotations: u32,
+}
+
+impl Log {
+    fn create(path: &Path, growth: Growth) -> Result<Log> {
+        let file = append(path)?;
+        Ok(Log { path: path.to_owned(), file, growth, number: 0, began: wait::now(), rotations: 0 })
+    }
+
+    /// Writes the lines that are due, and rotates if that is due.
+    fn stroke(&mut self) -> Result<()> {
+        let age = wait::now() - self.began;
+        if age >= self.growth.rotate_every * (self.rotations + 1) {
+            self.rotations += 1;
+            self.rotate()?;
+        }
+        let per_stroke = self.growth.lines_per_sec.div_ceil(STROKES_PER_SEC);
+        let mut text = String::with_capacity(per_stroke * 96);
+        for _ in 0..per_stroke {
+            self.number += 1;
+            text.push_str(&line(self.number));
+        }
+        // In two writes, so that a reader also sees lines cut anywhere.
+        let cut = text.len() / 3 * 2;
+        self.file.write_all(&text.as_bytes()[..cut])?;
+        self.file.write_all(&text.as_bytes()[cut..])?;
+        Ok(())
+    }
+
+    fn rotate(&mut self) -> Result<()> {
+        let name = |number: usize| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(format!(".{number}"));
+            PathBuf::from(name)
+        };
+        for number in (1..=ROTATED_KEPT).rev() {
+            if name(number).exists() {
+                std::fs::rename(name(number), name(number + 1))?;
+            }
+        }
+        std::fs::rename(&self.path, name(1))?;
+        match std::fs::remove_file(name(ROTATED_KEPT + 1)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            Err(_) | Ok(()) => {}
+        }
+        self.file = append(&self.path)?;
+        Ok(())
+    }
+}
+
+fn append(path: &Path) -> Result<File> {
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    opened.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The line of a number: a submission of the job of that number, its time one millisecond a line.
+#[must_use]
+pub fn line(number: usize) -> String {
+    let (millis, secs) = (number % 1000, number / 1000);
+    let (hour, minute, second) = (secs / 3600 % 24, secs / 60 % 60, secs % 60);
+    format!(
+        "[2026-11-20T{hour:02}:{minute:02}:{second:02}.{millis:03}] _slurm_rpc_submit_batch_job: JobId={number} InitPrio=4294901759 usec=718\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotation_renames_every_file_and_goes_on_in_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slurmctld.log");
+        let growth = Growth { lines_per_sec: 100, rotate_every: Duration::ZERO };
+        let mut log = Log::create(&path, growth).unwrap();
+        for _ in 0..3 {
+            log.stroke().unwrap();
+        }
+        assert_eq!(log.number, 6);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("slurmctld.log"), line(5) + &line(6));
+        assert_eq!(read("slurmctld.log.1"), line(3) + &line(4));
+        assert_eq!(read("slurmctld.log.2"), line(1) + &line(2));
+        assert_eq!(read("slurmctld.log.3"), "");
+    }
+
+    #[test]
+    fn lines_are_numbered_and_timed() {
+        let expected = "[2026-11-20T01:01:01.007] _slurm_rpc_submit_batch_job: JobId=3661007 InitPrio=4294901759 usec=718\n";
+        assert_eq!(line(3_661_007), expected);
+    }
+}

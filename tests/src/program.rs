@@ -1,0 +1,120 @@
+//! Where the programs are: the `visperf` under test, and those that a story runs beside it.
+//!
+//! Rule: the program under test is never an old one: where it is missing or older than a source file, it is
+//! built. `VISPERF_BIN` names another (an installed one); then nothing is built.
+//! Not here: running a daemon ([`crate::grid`]).
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+/// The crates of which the program is made.
+const CRATES: &[&str] = &["wire", "log-filters", "rpc", "daemon", "sensor", "directory", "visperf"];
+
+/// The root of the workspace.
+#[must_use]
+pub fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is a folder of the workspace")
+}
+
+/// A command, to be given arguments and run.
+#[must_use]
+#[allow(clippy::disallowed_methods)] // Stories are about processes; daemons start none.
+pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    Command::new(program)
+}
+
+/// The `visperf` under test.
+///
+/// # Errors
+/// If it is not there and cannot be built.
+pub fn visperf() -> Result<&'static Path> {
+    static FOUND: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| find().map_err(|error| format!("{error:#}")));
+    found.as_deref().map_err(|error| anyhow!("{error}"))
+}
+
+fn find() -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os("VISPERF_BIN") {
+        let named = PathBuf::from(named);
+        ensure!(
+            named.is_file(),
+            "expected the visperf program at VISPERF_BIN={}, found none",
+            named.display()
+        );
+        return named.canonicalize().context("VISPERF_BIN");
+    }
+    // target/PROFILE/deps/system-HASH
+    let own = std::env::current_exe()?;
+    let profile = own.parent().and_then(Path::parent).context("expected this test in target/PROFILE/deps")?;
+    let program = profile.join("visperf");
+    if !is_current(&program)? {
+        build(profile)?;
+        ensure!(program.is_file(), "expected {} after building it, found none", program.display());
+    }
+    Ok(program)
+}
+
+fn build(profile: &Path) -> Result<()> {
+    let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace()).args(["build", "--quiet", "--package", "visperf"]);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let advice = "build it with `cargo build -p visperf`, or name it with VISPERF_BIN";
+    let ended = cargo.status().with_context(|| format!("cannot run cargo; {advice}"))?;
+    if !ended.success() {
+        bail!("cargo could not build the visperf program ({ended}); {advice}");
+    }
+    Ok(())
+}
+
+fn is_current(program: &Path) -> Result<bool> {
+    let Ok(built) = program.metadata().and_then(|about| about.modified()) else { return Ok(false) };
+    for name in CRATES {
+        let folder = workspace().join(name);
+        if has_newer(&folder.join("src"), built)? || has_newer(&folder.join("filters"), built)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn has_newer(folder: &Path, than: SystemTime) -> Result<bool> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(false) };
+    for entry in entries {
+        let entry = entry?;
+        let about = entry.metadata()?;
+        if about.is_dir() && has_newer(&entry.path(), than)? || about.is_file() && about.modified()? > than {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_newer_source_makes_the_program_old() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("inner")).unwrap();
+        let source = folder.path().join("inner/a.rs");
+        std::fs::write(&source, "").unwrap();
+        let written = source.metadata().unwrap().modified().unwrap();
+        assert!(has_newer(folder.path(), written - Duration::from_secs(1)).unwrap());
+        assert!(!has_newer(folder.path(), written).unwrap());
+        assert!(!has_newer(&folder.path().join("absent"), written).unwrap());
+    }
+
+    #[test]
+    fn every_crate_that_is_looked_at_is_there() {
+        for name in CRATES {
+            assert!(workspace().join(name).join("src").is_dir(), "{name}");
+        }
+    }
+}

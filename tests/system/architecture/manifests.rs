@@ -1,0 +1,80 @@
+//! The manifests of the workspace: its members and what each depends on.
+//!
+//! Rule: read as TOML, never by cargo, so that the check needs no registry and no lock.
+//! Not here: which dependencies are right (`dependencies`).
+
+use super::Text;
+use system_tests::program;
+use toml::{Table, Value};
+
+/// One member of the workspace.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) folder: String,
+    pub(super) name: String,
+    /// Packages the built program is made of: dependencies of any target, and those of its build.
+    pub(super) dependencies: Vec<String>,
+    pub(super) has_workspace_lints: bool,
+}
+
+impl Member {
+    pub(super) fn parse(folder: &str, manifest: &str) -> Member {
+        let manifest: Table = manifest.parse().unwrap();
+        let name = manifest["package"]["name"].as_str().unwrap().to_owned();
+        let mut dependencies = Vec::new();
+        let mut tables = vec![&manifest];
+        if let Some(targets) = manifest.get("target").and_then(Value::as_table) {
+            tables.extend(targets.values().filter_map(Value::as_table));
+        }
+        for table in tables {
+            for section in ["dependencies", "build-dependencies"] {
+                let Some(listed) = table.get(section).and_then(Value::as_table) else { continue };
+                dependencies.extend(listed.iter().map(|(key, value)| package(key, value)));
+            }
+        }
+        let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+        let has_workspace_lints = lints.and_then(Value::as_bool) == Some(true);
+        Member { folder: folder.to_owned(), name, dependencies, has_workspace_lints }
+    }
+}
+
+/// The package behind a key, which may rename it.
+fn package(key: &str, value: &Value) -> String {
+    value.get("package").and_then(Value::as_str).unwrap_or(key).to_owned()
+}
+
+/// The members that the root names.
+pub(super) fn members() -> Vec<Member> {
+    let root = program::workspace();
+    let manifest: Table = std::fs::read_to_string(root.join("Cargo.toml")).unwrap().parse().unwrap();
+    let folders = manifest["workspace"]["members"].as_array().unwrap();
+    let member = |folder: &Value| {
+        let folder = folder.as_str().unwrap();
+        let path = format!("{folder}/Cargo.toml");
+        let text = Text::new(&path, std::fs::read_to_string(root.join(&path)).unwrap());
+        Member::parse(folder, &text.text)
+    };
+    folders.iter().map(member).collect()
+}
+
+#[test]
+fn dependencies_of_every_kind_of_table_are_read() {
+    let manifest = r#"
+        [package]
+        name = "a"
+        [lints]
+        workspace = true
+        [dependencies]
+        b.workspace = true
+        renamed = { package = "c", version = "1" }
+        [build-dependencies]
+        d = "1"
+        [dev-dependencies]
+        ours = "1"
+        [target.'cfg(unix)'.dependencies]
+        e = "1"
+    "#;
+    let member = Member::parse("a", manifest);
+    assert_eq!(member.dependencies, ["b", "c", "d", "e"]);
+    assert!(member.has_workspace_lints);
+}
