@@ -78,7 +78,9 @@ impl Joiner {
         let names: Vec<CompactString> = keys.names.iter().map(|name| scoped(keys, name)).collect();
         let slot = match keys.naming {
             Naming::Unique => self.unique(found, &names),
-            Naming::Shared => self.of_record(&names, id).or_else(|| self.shared(found, &names, id.generation)),
+            Naming::Shared => {
+                self.of_record(&names, id).or_else(|| self.shared(found, &names, id.generation))
+            }
         };
         let slot = slot.unwrap_or_else(|| self.open(found, keys, &names, id));
         self.add_names(slot, &names);

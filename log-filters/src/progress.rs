@@ -156,7 +156,9 @@ impl Progress {
                 }
             }
             Kind::JobEnd | Kind::TransferEnd => {
-                self.ran_on(content, by);
+                if !self.is_earlier_try(content.ended.unwrap_or(content.time)) {
+                    self.ran_on(content, by);
+                }
                 self.end(content, by);
             }
             Kind::JobCancel => self.cancel(content.time),
@@ -165,7 +167,13 @@ impl Progress {
                 self.end(content, by);
                 self.outcome.value = self.outcome.value.or(Some(Outcome::Failed));
             }
-            Kind::JobRequeue => self.requeue(content.time),
+            Kind::JobRequeue => {
+                // A record of accounting tells when the try began that is over.
+                if let Some(started) = content.started {
+                    self.start(started, by);
+                }
+                self.requeue(content.time);
+            }
             _ => {}
         }
     }

@@ -16,44 +16,42 @@ use wire::id::{Generation, SensorKey};
 use wire::time::Time;
 
 /// What a sensor would know of the host whose log it reads; logs that name their host must not take this.
-pub const HOST_OF_LOG: &str = "host-of-the-log";
+pub(crate) const HOST_OF_LOG: &str = "host-of-the-log";
 /// 2026-11-21T00:00:00Z: after every log of the collection.
-pub const SEEN: Time = Time::from_micros(1_795_219_200_000_000);
+pub(crate) const SEEN: Time = Time::from_micros(1_795_219_200_000_000);
 
-pub fn folder() -> PathBuf {
-    let folder = std::env::var_os("VISPERF_LOGS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/logs"),
-        PathBuf::from,
-    );
+pub(crate) fn folder() -> PathBuf {
+    let folder = std::env::var_os("VISPERF_LOGS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/logs"), PathBuf::from);
     assert!(folder.is_dir(), "{} is no folder: the logs to test against are missing", folder.display());
     folder
 }
 
 /// One log as the filter tells it.
-pub struct Read {
-    pub filter: String,
-    pub found: Vec<Found>,
+pub(crate) struct Read {
+    pub(crate) filter: String,
+    pub(crate) found: Vec<Found>,
     /// Where each line begins.
     starts: Vec<u64>,
     /// Lines that no rule took.
-    pub unknown: Vec<String>,
+    pub(crate) unknown: Vec<String>,
 }
 
 impl Read {
     /// The line, from 1, at which an event's record begins.
-    pub fn line(&self, found: &Found) -> usize {
+    pub(crate) fn line(&self, found: &Found) -> usize {
         self.starts.partition_point(|&start| start <= found.offset)
     }
 }
 
 /// The log's events, or nothing if no filter claims it.
-pub fn read(registry: &Registry, path: &Path) -> Option<Read> {
+pub(crate) fn read(registry: &Registry, path: &Path) -> Option<Read> {
     let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let name = path.file_name().unwrap().to_string_lossy();
     read_bytes(registry, &name, &bytes)
 }
 
-pub fn read_bytes(registry: &Registry, name: &str, bytes: &[u8]) -> Option<Read> {
+pub(crate) fn read_bytes(registry: &Registry, name: &str, bytes: &[u8]) -> Option<Read> {
     let filter = registry.choose(name, &bytes[..bytes.len().min(64 << 10)])?;
     let source = Source {
         file_name: name.to_owned(),
@@ -70,18 +68,24 @@ pub fn read_bytes(registry: &Registry, name: &str, bytes: &[u8]) -> Option<Read>
         offset += line.len() as u64;
     }
     engine.idle(SEEN, &mut found);
-    let unknown =
-        engine.take_unknown().into_iter().map(|(_, text)| String::from_utf8_lossy(&text).into_owned()).collect();
+    let unknown = engine
+        .take_unknown()
+        .into_iter()
+        .map(|(_, text)| String::from_utf8_lossy(&text).into_owned())
+        .collect();
     Some(Read { filter: filter.name().to_owned(), found, starts, unknown })
 }
 
 /// Join the events of logs, one log after the other.
-pub fn join<'a>(logs: impl IntoIterator<Item = &'a Read>) -> Vec<Call> {
+pub(crate) fn join<'a>(logs: impl IntoIterator<Item = &'a Read>) -> Vec<Call> {
     let mut joiner = Joiner::new(1_000_000);
     for (number, log) in logs.into_iter().enumerate() {
         for found in &log.found {
             let generation = Generation(u32::try_from(number + 1).unwrap());
-            joiner.join(found, Id { sensor: SensorKey(1), generation, offset: found.offset, number: found.number });
+            joiner.join(
+                found,
+                Id { sensor: SensorKey(1), generation, offset: found.offset, number: found.number },
+            );
         }
     }
     assert_eq!(joiner.dropped(), 0);
@@ -89,7 +93,7 @@ pub fn join<'a>(logs: impl IntoIterator<Item = &'a Read>) -> Vec<Call> {
 }
 
 /// A time as logs print it, `YYYY-MM-DDTHH:MM:SS` and UTC.
-pub fn moment(text: &str) -> Time {
+pub(crate) fn moment(text: &str) -> Time {
     let stamp: jiff::civil::DateTime = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
     Time::from_micros(stamp.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp().as_microsecond())
 }
