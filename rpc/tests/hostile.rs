@@ -4,6 +4,8 @@
 //! The bodies are made by hand in families and by changing valid requests under fixed seeds, so every run
 //! sends the same ones.
 
+#![allow(clippy::unwrap_used)] // a failure here is a failed test
+
 mod served;
 
 use rpc::fault;
@@ -103,11 +105,20 @@ fn in_value(inner: &str) -> String {
     echo(&format!("<value>{inner}</value>"))
 }
 
-/// Families made by hand: each body with the code it must get.
-fn families() -> Vec<(Vec<u8>, i32)> {
-    let mut bodies: Vec<(Vec<u8>, i32)> = Vec::new();
-    let mut add = |body: String, code: i32| bodies.push((body.into_bytes(), code));
-    let plain = call("test.echo", "").replace("<?xml version=\"1.0\"?>", "");
+/// A body and the code it must get.
+type Bodies = Vec<(Vec<u8>, i32)>;
+
+fn add(bodies: &mut Bodies, body: String, code: i32) {
+    bodies.push((body.into_bytes(), code));
+}
+
+fn plain() -> String {
+    call("test.echo", "").replace("<?xml version=\"1.0\"?>", "")
+}
+
+/// Document types, and entities that are not XML's own.
+fn declarations_and_entities(bodies: &mut Bodies) {
+    let plain = plain();
     for dtd in [
         "<!DOCTYPE methodCall>",
         "<!DOCTYPE methodCall SYSTEM \"http://127.0.0.1/x.dtd\">",
@@ -116,33 +127,42 @@ fn families() -> Vec<(Vec<u8>, i32)> {
         "<!DOCTYPE x [<!ENTITY % p SYSTEM \"http://127.0.0.1/p\">%p;]>",
         "<!doctype x>",
     ] {
-        add(format!("<?xml version=\"1.0\"?>{dtd}{plain}"), fault::FORBIDDEN_XML);
+        add(bodies, format!("<?xml version=\"1.0\"?>{dtd}{plain}"), fault::FORBIDDEN_XML);
     }
     for entity in ["&lol9;", "&a;", "&nbsp;", "&xxe;", "&AMP;"] {
-        add(in_value(entity), fault::FORBIDDEN_XML);
-        add(call(entity, ""), fault::FORBIDDEN_XML);
+        add(bodies, in_value(entity), fault::FORBIDDEN_XML);
+        add(bodies, call(entity, ""), fault::FORBIDDEN_XML);
     }
+}
+
+/// Too deep, too many, too large.
+fn sizes(bodies: &mut Bodies) {
     for depth in [12, 20, 40, 100, 1_000, 20_000] {
         let (open, close) = ("<value><array><data>".repeat(depth), "</data></array></value>".repeat(depth));
-        add(echo(&format!("{open}{close}")), fault::TOO_COMPLEX);
-        add(echo(&open), fault::TOO_COMPLEX);
-        add("<a>".repeat(depth + 30), fault::INVALID_REQUEST);
+        add(bodies, echo(&format!("{open}{close}")), fault::TOO_COMPLEX);
+        add(bodies, echo(&open), fault::TOO_COMPLEX);
+        add(bodies, "<a>".repeat(depth + 30), fault::INVALID_REQUEST);
     }
     for count in [5_000, 9_000, 50_000] {
         add(
+            bodies,
             in_value(&format!("<array><data>{}</data></array>", "<value>x</value>".repeat(count))),
             fault::TOO_COMPLEX,
         );
-        add(in_value(&"<!-- x -->".repeat(count * 2)), fault::TOO_COMPLEX);
+        add(bodies, in_value(&"<!-- x -->".repeat(count * 2)), fault::TOO_COMPLEX);
     }
     for count in [65, 1_000, 10_000] {
         let attributes: String = (0..count).map(|at| format!(" a{at}=\"\"")).collect();
-        add(in_value(&format!("<string{attributes}></string>")), fault::TOO_COMPLEX);
-        add(in_value(&"<i4 a='1'/>".repeat(count)), fault::INVALID_REQUEST);
+        add(bodies, in_value(&format!("<string{attributes}></string>")), fault::TOO_COMPLEX);
+        add(bodies, in_value(&"<i4 a='1'/>".repeat(count)), fault::INVALID_REQUEST);
     }
     for size in [1 << 20, (1 << 20) + 1, 3 << 20] {
-        add(in_value(&"x".repeat(size)), fault::TOO_LARGE);
+        add(bodies, in_value(&"x".repeat(size)), fault::TOO_LARGE);
     }
+}
+
+/// Texts that are not of their element's type.
+fn scalars(bodies: &mut Bodies) {
     for (element, texts) in [
         (
             "int",
@@ -175,21 +195,30 @@ fn families() -> Vec<(Vec<u8>, i32)> {
             let close = element.split('>').next().unwrap();
             let code = if element == "int><int" { fault::PARSE } else { fault::INVALID_REQUEST };
             add(
+                bodies,
                 in_value(&format!("<{element}>{text}</{close}>")),
                 if element == "int><int" { fault::INVALID_REQUEST } else { code },
             );
         }
     }
+}
+
+/// Members given twice, and parameters no method takes.
+fn parameters(bodies: &mut Bodies) {
     let member = |name: &str| format!("<member><name>{name}</name><value>1</value></member>");
     for name in ["a", "", "J\u{fc}rgen", "a b"] {
-        add(in_value(&format!("<struct>{}{}</struct>", member(name), member(name))), fault::INVALID_REQUEST);
+        add(
+            bodies,
+            in_value(&format!("<struct>{}{}</struct>", member(name), member(name))),
+            fault::INVALID_REQUEST,
+        );
     }
     let twice =
         format!("<param><value><struct>{}{}</struct></value></param>", member("limit"), member("limit"));
-    add(call("test.echo", &twice), fault::INVALID_REQUEST);
+    add(bodies, call("test.echo", &twice), fault::INVALID_REQUEST);
     for name in ["bogus", "Value", "value ", ""] {
         let params = format!("<param><value><struct>{}</struct></value></param>", member(name));
-        add(call("test.echo", &params), fault::INVALID_PARAMS);
+        add(bodies, call("test.echo", &params), fault::INVALID_PARAMS);
     }
     let limit = |value: &str| {
         let member = format!("<member><name>limit</name><value>{value}</value></member>");
@@ -206,17 +235,22 @@ fn families() -> Vec<(Vec<u8>, i32)> {
         "<struct/>",
         "<base64/>",
     ] {
-        add(limit(value), fault::INVALID_PARAMS);
+        add(bodies, limit(value), fault::INVALID_PARAMS);
     }
-    add(call("test.echo", "<param><value><int>1</int></value></param>"), fault::INVALID_PARAMS);
+    add(bodies, call("test.echo", "<param><value><int>1</int></value></param>"), fault::INVALID_PARAMS);
     add(
+        bodies,
         call("test.echo", "<param><value><struct/></value></param><param><value/></param>"),
         fault::INVALID_PARAMS,
     );
     for name in ["nothing", "test.ech", "test.echo.x", "../../etc/passwd", "system.shutdown"] {
-        add(call(name, ""), fault::METHOD_NOT_FOUND);
+        add(bodies, call(name, ""), fault::METHOD_NOT_FOUND);
     }
-    add(call(&"m".repeat(100_000), ""), fault::METHOD_NOT_FOUND);
+    add(bodies, call(&"m".repeat(100_000), ""), fault::METHOD_NOT_FOUND);
+}
+
+/// What is no call at all.
+fn structure(bodies: &mut Bodies) {
     for structure in [
         "hello",
         "<a/>",
@@ -233,7 +267,7 @@ fn families() -> Vec<(Vec<u8>, i32)> {
         "<methodCall><methodName>a</methodName><params/><params/></methodCall>",
         "<methodCall><methodName>a<b/></methodName></methodCall>",
     ] {
-        add(structure.to_owned(), fault::INVALID_REQUEST);
+        add(bodies, structure.to_owned(), fault::INVALID_REQUEST);
     }
     for text in [
         "",
@@ -248,14 +282,24 @@ fn families() -> Vec<(Vec<u8>, i32)> {
         "<methodCall><methodName>a</methodName></methodCall><methodCall/>",
         "</methodCall>",
     ] {
-        add(text.to_owned(), fault::PARSE);
+        add(bodies, text.to_owned(), fault::PARSE);
     }
+}
+
+/// Characters XML forbids, and encodings it is not written in.
+fn characters(bodies: &mut Bodies) {
+    let plain = plain();
     for character in ["\0", "\u{1}", "\u{b}", "\u{1f}", "\u{fffe}", "\u{ffff}", "&#1;", "&#xFFFE;", "&#31;"] {
-        add(in_value(character), fault::CHARACTER);
+        add(bodies, in_value(character), fault::CHARACTER);
     }
     for encoding in ["UTF-16", "UTF-7", "EBCDIC-CP-US", "Shift_JIS", "", "x\u{fc}"] {
-        add(format!("<?xml version=\"1.0\" encoding=\"{encoding}\"?>{plain}"), fault::ENCODING);
+        add(bodies, format!("<?xml version=\"1.0\" encoding=\"{encoding}\"?>{plain}"), fault::ENCODING);
     }
+}
+
+/// Bytes that are no UTF-8.
+fn encodings(bodies: &mut Bodies) {
+    let plain = plain();
     let bytes: [&[u8]; 8] = [
         b"\xFF",
         b"\xC0\x80",
@@ -274,6 +318,14 @@ fn families() -> Vec<(Vec<u8>, i32)> {
     let wide = |order: fn(u16) -> [u8; 2]| plain.encode_utf16().flat_map(order).collect::<Vec<u8>>();
     bodies.push((wide(u16::to_be_bytes), fault::ENCODING));
     bodies.push((wide(u16::to_le_bytes), fault::ENCODING));
+}
+
+/// Families made by hand: each body with the code it must get.
+fn families() -> Bodies {
+    let mut bodies = Bodies::new();
+    for family in [declarations_and_entities, sizes, scalars, parameters, structure, characters, encodings] {
+        family(&mut bodies);
+    }
     bodies
 }
 

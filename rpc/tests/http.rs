@@ -1,5 +1,7 @@
 //! The server over real sockets: paths and methods, ambiguous requests, limits, deadlines, the end.
 
+#![allow(clippy::unwrap_used)] // a failure here is a failed test
+
 mod served;
 
 use rpc::fault;

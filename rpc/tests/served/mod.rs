@@ -1,5 +1,6 @@
 //! A running server with a few methods, and a client that sends any bytes, for the tests of this folder.
 #![allow(dead_code, unreachable_pub)] // each test binary uses a part of it
+#![allow(clippy::unwrap_used)] // a failure here is a failed test
 
 use rpc::config::Listen;
 use rpc::fault::Fault;
