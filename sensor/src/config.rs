@@ -1,0 +1,253 @@
+//! How a sensor behaves: the `[sensor]` section of the configuration file, and what follows from it.
+//!
+//! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
+//! Not here: where it listens and where its state is (flags and the composing program say so).
+
+use crate::sample::schedule::Rate;
+use crate::tail::{self, FirstStart, Spec, Start};
+use jiff::tz::TimeZone;
+use log_filters::timestamp::zone;
+use serde::Deserialize;
+use std::path::PathBuf;
+use wire::id::{DomainName, HostName};
+
+/// How often the host is sampled unless told otherwise, in sweeps a second.
+pub const SAMPLE_HZ_DEFAULT: f64 = 1.0;
+/// The domain of a sensor that was given none.
+pub const DOMAIN_DEFAULT: &str = "local";
+/// Sizes of the journal that are allowed, in MiB: two segments at least.
+pub const JOURNAL_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 64..=1 << 20;
+
+/// The `[sensor]` section as written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawConfig {
+    /// The domain this host belongs to.
+    pub domain: Option<String>,
+    /// This host's name; the system's own by default.
+    pub host: Option<String>,
+    /// Folders of users' filters, later ones win.
+    #[serde(default)]
+    pub filters: Vec<PathBuf>,
+    /// The zone of stamps that print none; the system's own by default.
+    pub zone: Option<String>,
+    /// Sweeps of host sampling a second.
+    pub sample_hz: Option<f64>,
+    /// Where to begin with logs found at the very first start: `beginning` or `end`.
+    pub first_start: Option<FirstStartWord>,
+    /// Disk space for events, in MiB.
+    pub journal_mib: Option<u64>,
+    /// The logs to follow.
+    #[serde(default)]
+    pub tail: Vec<RawTail>,
+}
+
+/// One `[[sensor.tail]]` as written.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawTail {
+    /// A file, or a glob, or a folder (all files in it).
+    pub path: String,
+    /// The filter's name; chosen by file name and first lines if left out.
+    pub filter: Option<String>,
+    /// Label of the cluster whose log this is.
+    #[serde(default)]
+    pub cluster: String,
+    /// The host whose log this is, if not this one.
+    pub host: Option<String>,
+    /// The zone of its stamps.
+    pub zone: Option<String>,
+    /// Where to begin: `beginning`, `end` or `checkpoint` (default).
+    pub start: Option<StartWord>,
+    /// Folders beneath which symbolic links may lead.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
+}
+
+/// Words for [`FirstStart`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FirstStartWord {
+    /// Read what is there.
+    Beginning,
+    /// Only what comes.
+    End,
+}
+
+/// Words for [`Start`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartWord {
+    /// At the first line.
+    Beginning,
+    /// At the end.
+    End,
+    /// Where the last run stopped.
+    Checkpoint,
+}
+
+/// A log to follow, with what the filter must know of it.
+#[derive(Clone, Debug)]
+pub struct Tail {
+    /// For the tail.
+    pub spec: Spec,
+    /// The host whose log it is, where it is not this one.
+    pub host: Option<HostName>,
+    /// The zone of its stamps, where it is not the sensor's.
+    pub zone: Option<TimeZone>,
+}
+
+impl Tail {
+    /// This path, everything else as usual.
+    #[must_use]
+    pub fn new(path: impl Into<String>) -> Tail {
+        Tail { spec: Spec::new(path), host: None, zone: None }
+    }
+}
+
+/// How a sensor behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its domain.
+    pub domain: DomainName,
+    /// Its host's name.
+    pub host: HostName,
+    /// Folders of users' filters, later ones win.
+    pub filters: Vec<PathBuf>,
+    /// The zone of stamps that print none.
+    pub zone: TimeZone,
+    /// How often the host is sampled.
+    pub sample_rate: Rate,
+    /// Where to begin with logs found at the very first start.
+    pub first_start: FirstStart,
+    /// Disk space for events, in bytes.
+    pub journal_bytes: u64,
+    /// The logs to follow.
+    pub tails: Vec<Tail>,
+}
+
+/// Why a configuration cannot be used: at which key, and what was expected.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// The way to the key below `[sensor]`; for the n-th tail `tail` alone.
+    pub key: &'static str,
+    /// What was found and expected.
+    pub message: String,
+}
+
+fn refuse<T>(key: &'static str, message: impl Into<String>) -> Result<T, Error> {
+    Err(Error { key, message: message.into() })
+}
+
+impl Config {
+    /// The checked form of `raw`; `host_name` is what the system calls this host, `system_zone` its zone.
+    ///
+    /// # Errors
+    /// The first value that is out of range.
+    pub fn new(raw: RawConfig, host_name: &str, system_zone: TimeZone) -> Result<Config, Error> {
+        let named = |key, message: String| Error { key, message };
+        let domain = raw.domain.as_deref().unwrap_or(DOMAIN_DEFAULT);
+        let host = raw.host.as_deref().unwrap_or(host_name);
+        let hz = raw.sample_hz.unwrap_or(SAMPLE_HZ_DEFAULT);
+        let mib = raw.journal_mib.unwrap_or(256);
+        if !JOURNAL_MIB_ALLOWED.contains(&mib) {
+            return refuse("journal_mib", format!("{mib} MiB for events; expected 64 to 1048576"));
+        }
+        Ok(Config {
+            domain: DomainName::try_from(domain).map_err(|error| named("domain", error.to_string()))?,
+            host: HostName::try_from(host).map_err(|error| named("host", error.to_string()))?,
+            filters: raw.filters,
+            zone: match raw.zone.as_deref() {
+                None | Some("local") => system_zone,
+                Some(name) => zone(name).map_err(|message| named("zone", message))?,
+            },
+            sample_rate: Rate::from_hz(hz).map_err(|error| named("sample_hz", error.to_string()))?,
+            first_start: match raw.first_start {
+                Some(FirstStartWord::End) => FirstStart::End,
+                Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
+            },
+            journal_bytes: mib << 20,
+            tails: raw.tail.into_iter().map(tail_of).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// What the tail needs of it.
+    #[must_use]
+    pub fn tail(&self) -> tail::Config {
+        let specs = self.tails.iter().map(|tail| tail.spec.clone()).collect();
+        let mut config = tail::Config::new(self.host.as_str(), specs);
+        config.first_start = self.first_start;
+        config.journal.budget_bytes = self.journal_bytes;
+        config
+    }
+}
+
+fn tail_of(raw: RawTail) -> Result<Tail, Error> {
+    let named = |message: String| Error { key: "tail", message: format!("`{}`: {message}", raw.path) };
+    if raw.path.is_empty() {
+        return refuse("tail", "`path` is empty; expected a file, a folder or a glob");
+    }
+    let path = if std::path::Path::new(&raw.path).is_dir() {
+        format!("{}/*", globset::escape(raw.path.trim_end_matches('/')))
+    } else {
+        raw.path.clone()
+    };
+    let mut spec = Spec::new(path);
+    spec.filter.clone_from(&raw.filter);
+    spec.cluster.clone_from(&raw.cluster);
+    spec.host.clone_from(&raw.host);
+    spec.roots.clone_from(&raw.roots);
+    spec.start = match raw.start {
+        Some(StartWord::Beginning) => Start::Beginning,
+        Some(StartWord::End) => Start::End,
+        Some(StartWord::Checkpoint) | None => Start::Checkpoint,
+    };
+    Ok(Tail {
+        host: raw.host.as_deref().map(HostName::try_from).transpose().map_err(|e| named(e.to_string()))?,
+        zone: raw.zone.as_deref().filter(|name| *name != "local").map(zone).transpose().map_err(named)?,
+        spec,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<Config, &'static str> {
+        let raw: RawConfig = daemon::config_file::load(std::path::Path::new("f"), text).expect("well formed");
+        Config::new(raw, "here", TimeZone::UTC).map_err(|error| error.key)
+    }
+
+    #[test]
+    fn defaults_are_sensible() {
+        let config = check("").expect("nothing is needed");
+        assert_eq!((config.domain.as_str(), config.host.as_str()), ("local", "here"));
+        assert!((config.sample_rate.hz() - 1.0).abs() < 1e-9);
+        assert_eq!(config.first_start, FirstStart::Beginning);
+    }
+
+    #[test]
+    fn values_out_of_range_name_their_key() {
+        for (text, key) in [
+            ("domain = 'a b'", "domain"),
+            ("host = ''", "host"),
+            ("sample_hz = 1000", "sample_hz"),
+            ("sample_hz = nan", "sample_hz"),
+            ("journal_mib = 1", "journal_mib"),
+            ("zone = 'Nowhere/Land'", "zone"),
+            ("[[tail]]\npath = ''", "tail"),
+            ("[[tail]]\npath = '/x'\nzone = 'q'", "tail"),
+        ] {
+            assert_eq!(check(text).map(|_| ()), Err(key), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_folder_means_its_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = format!("[[tail]]\npath = '{}'", folder.path().display());
+        let config = check(&text).expect("good");
+        assert!(config.tails[0].spec.glob.ends_with("/*"));
+    }
+}

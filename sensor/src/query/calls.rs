@@ -1,0 +1,122 @@
+//! `sensor.calls` and `domain.calls`: jobs, transfers and requests, their events joined.
+
+use super::shape;
+use log_filters::join::Joiner;
+use rpc::fault::Fault;
+use rpc::method::{Declaration, Method};
+use rpc::params::{Parameter, Params, Type};
+use rpc::value::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use wire::call::Call;
+use wire::time::Time;
+
+/// The methods, under `sensor.calls` and `domain.calls`.
+#[must_use]
+pub fn methods(joiner: &Arc<Mutex<Joiner>>) -> Vec<Method> {
+    let both = [
+        ("sensor.calls", "the jobs, transfers and requests that this sensor's logs tell of"),
+        ("domain.calls", "the jobs, transfers and requests of the domain"),
+    ];
+    let method = |(name, summary)| {
+        let joiner = Arc::clone(joiner);
+        declaration(name, summary).handler_now(move |params| answer(&joiner, params))
+    };
+    both.into_iter().map(method).collect()
+}
+
+fn declaration(name: &'static str, summary: &'static str) -> Declaration {
+    let states = Type::Choice(&["waiting", "running", "ended"]);
+    let outcomes = Type::Choice(&["ok", "failed", "cancelled", "timeout", "node_fail", "finished"]);
+    Declaration::new(name, summary)
+        .reading()
+        .parameter(Parameter::new("call", Type::Text, "only the call of this id"))
+        .parameter(Parameter::new("job", Type::Text, "only calls of this job, as the middleware names it"))
+        .parameter(Parameter::new("user", Type::Text, "only this user's"))
+        .parameter(Parameter::new(
+            "host",
+            Type::Text,
+            "only those that ran on this host (with or without its domain)",
+        ))
+        .parameter(Parameter::new("state", states, "only those that stand so"))
+        .parameter(Parameter::new("outcome", outcomes, "only those that ended so"))
+        .parameter(Parameter::new("since", Type::Time, "only those whose latest time is this or later"))
+        .parameter(Parameter::new("until", Type::Time, "only those whose latest time is this or earlier"))
+        .parameter(
+            Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "at most so many calls")
+                .default(1000),
+        )
+        .parameter(
+            Parameter::new(
+                "order",
+                Type::Choice(&["newest", "oldest"]),
+                "which come first, by their latest time",
+            )
+            .default("newest"),
+        )
+        .returns("struct", "calls, total (all that fit)")
+}
+
+/// The latest time told of a call.
+#[must_use]
+pub fn latest(call: &Call) -> Option<Time> {
+    [call.submitted, call.offered, call.selected, call.started, call.ended].into_iter().flatten().max()
+}
+
+fn answer(joiner: &Mutex<Joiner>, params: &Params) -> Result<Value, Fault> {
+    let wanted = Wanted::new(params)?;
+    let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
+    let mut calls: Vec<Call> = {
+        let joiner = joiner.lock().unwrap_or_else(PoisonError::into_inner);
+        match params.text("call")? {
+            Some(id) => joiner.get(id).into_iter().filter(|call| wanted.fits(call)).collect(),
+            None => joiner.calls().filter(|call| wanted.fits(call)).collect(),
+        }
+    };
+    calls.sort_by_key(latest);
+    if params.text("order")? == Some("newest") {
+        calls.reverse();
+    }
+    let total = calls.len() as u64;
+    calls.truncate(limit);
+    Ok(Value::object([
+        ("calls", Value::Array(calls.iter().map(shape::call).collect())),
+        ("total", Value::UInt(total)),
+    ]))
+}
+
+struct Wanted<'a> {
+    job: Option<&'a str>,
+    user: Option<&'a str>,
+    host: Option<&'a str>,
+    state: Option<&'a str>,
+    outcome: Option<&'a str>,
+    since: Option<Time>,
+    until: Option<Time>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(params: &'a Params) -> Result<Wanted<'a>, Fault> {
+        Ok(Wanted {
+            job: params.text("job")?,
+            user: params.text("user")?,
+            host: params.text("host")?,
+            state: params.text("state")?,
+            outcome: params.text("outcome")?,
+            since: params.time("since")?,
+            until: params.time("until")?,
+        })
+    }
+
+    fn fits(&self, call: &Call) -> bool {
+        let on = |host: &str| {
+            call.hosts.iter().any(|known| known == host || known.split('.').next() == Some(host))
+        };
+        self.job.is_none_or(|job| call.job == job)
+            && self.user.is_none_or(|user| call.user == user)
+            && self.host.is_none_or(on)
+            && self.state.is_none_or(|state| call.state.as_str() == state)
+            && self.outcome.is_none_or(|outcome| call.outcome.is_some_and(|known| known.as_str() == outcome))
+            && self.since.is_none_or(|since| latest(call) >= Some(since))
+            && self.until.is_none_or(|until| latest(call) <= Some(until))
+    }
+}

@@ -1,0 +1,196 @@
+//! `sensor.events` and `domain.events`: what was found in the logs, from a cursor on.
+//!
+//! A cursor is the sequence number of the next event as text; it outlives restarts. Reading the disk is
+//! done where it may block.
+
+use super::shape;
+use crate::journal::reader::{Page, Reader};
+use log_filters::join::Joiner;
+use rpc::fault::Fault;
+use rpc::method::{Declaration, Method};
+use rpc::params::{Parameter, Params, Type};
+use rpc::value::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use wire::event::{Event, Kind};
+use wire::time::Time;
+
+/// Most events of one answer: about 5 MB of XML.
+const LIMIT_MAX: i64 = 10_000;
+/// Longest wait for a first event, in seconds: below the time after which a call is given up.
+const WAIT_MAX_SECS: f64 = 25.0;
+/// Events looked at in one go before other queries get a turn at the disk's thread.
+const LOOKED_AT_MAX: usize = 200_000;
+
+/// What the methods read from.
+#[derive(Clone)]
+pub struct Events {
+    /// The journal.
+    pub reader: Reader,
+    /// The calls, for the names under which a call's events stand.
+    pub joiner: Arc<Mutex<Joiner>>,
+}
+
+struct Wanted {
+    cursor: Cursor,
+    limit: usize,
+    kinds: Vec<Kind>,
+    calls: Option<Vec<String>>,
+    since: Option<Time>,
+    until: Option<Time>,
+    wait: Duration,
+}
+
+enum Cursor {
+    At(u64),
+    End,
+}
+
+impl Wanted {
+    fn fits(&self, event: &Event) -> bool {
+        let content = &event.content;
+        (self.kinds.is_empty() || self.kinds.contains(&content.kind))
+            && self.calls.as_ref().is_none_or(|calls| calls.iter().any(|call| *call == event.call))
+            && self.since.is_none_or(|since| content.time >= since)
+            && self.until.is_none_or(|until| content.time <= until)
+    }
+}
+
+impl Events {
+    /// The methods, under `sensor.events` and `domain.events`.
+    #[must_use]
+    pub fn methods(&self) -> Vec<Method> {
+        let both = [
+            ("sensor.events", "the events this sensor found in the logs, from a cursor on"),
+            ("domain.events", "the events found on all hosts of the domain, from a cursor on"),
+        ];
+        both.into_iter().map(|(name, summary)| self.method(name, summary)).collect()
+    }
+
+    fn method(&self, name: &'static str, summary: &'static str) -> Method {
+        let own = self.clone();
+        declaration(name, summary).handler(move |params| {
+            let own = own.clone();
+            async move { own.answer(&params).await }
+        })
+    }
+
+    async fn answer(&self, params: &Params) -> Result<Value, Fault> {
+        let wanted = Arc::new(self.wanted(params)?);
+        let mut next = self.reader.next();
+        let mut cursor = match wanted.cursor {
+            Cursor::At(sequence) => sequence,
+            Cursor::End => *next.borrow_and_update(),
+        };
+        let mut missed = 0;
+        let deadline = tokio::time::sleep(wanted.wait);
+        tokio::pin!(deadline);
+        loop {
+            let newest = *next.borrow_and_update();
+            let page = self.read(cursor, Arc::clone(&wanted)).await?;
+            missed += page.missed;
+            let went_on = page.cursor != cursor;
+            cursor = page.cursor;
+            // A page may be empty because nothing of what was looked at fits: then there is more to look at.
+            if page.events.is_empty() && went_on && cursor < newest {
+                continue;
+            }
+            if !page.events.is_empty() || wanted.wait.is_zero() {
+                return Ok(shown(&page.events, cursor, missed));
+            }
+            tokio::select! {
+                () = &mut deadline => return Ok(shown(&[], cursor, missed)),
+                changed = next.changed() => if changed.is_err() {
+                    return Ok(shown(&[], cursor, missed));
+                }
+            }
+        }
+    }
+
+    async fn read(&self, cursor: u64, wanted: Arc<Wanted>) -> Result<Page, Fault> {
+        let reader = self.reader.clone();
+        let reading = move || {
+            let mut looked_at = 0;
+            let mut full = false;
+            let mut page = reader.read(cursor, wanted.limit, |event| {
+                looked_at += 1;
+                full |= looked_at > LOOKED_AT_MAX;
+                wanted.fits(event)
+            })?;
+            page.events.truncate(wanted.limit);
+            Ok(page)
+        };
+        let read = tokio::task::spawn_blocking(reading).await;
+        read.map_err(|_| Fault::internal("reading the journal failed; the daemon's log says more"))?
+            .map_err(|error: crate::journal::Error| Fault::new(rpc::fault::SYSTEM, error.to_string()))
+    }
+
+    fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
+        let cursor = match params.text("cursor")?.unwrap_or_default() {
+            "" => Cursor::At(0),
+            "end" => Cursor::End,
+            text => Cursor::At(text.parse().map_err(|_| {
+                Fault::invalid_params(format!(
+                    "cursor: expected a cursor of a former answer, \"end\" or \"\", found {text:?}"
+                ))
+            })?),
+        };
+        let kind = |word: &str| {
+            Kind::from_word(word).ok_or_else(|| {
+                let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+                Fault::invalid_params(format!("kind: expected one of {}, found {word:?}", known.join(", ")))
+            })
+        };
+        let ids = |call: &str| {
+            let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ids: Vec<String> = joiner.ids(call).iter().map(ToString::to_string).collect();
+            if ids.is_empty() {
+                // A call no longer held may still have events.
+                ids.push(call.to_owned());
+            }
+            ids
+        };
+        let secs = params.number("wait")?.unwrap_or(0.0);
+        Ok(Wanted {
+            cursor,
+            limit: usize::try_from(params.need_whole("limit")?).unwrap_or(1),
+            kinds: params.texts("kind")?.into_iter().map(kind).collect::<Result<_, _>>()?,
+            calls: params.text("call")?.map(ids),
+            since: params.time("since")?,
+            until: params.time("until")?,
+            wait: Duration::from_secs_f64(secs.clamp(0.0, WAIT_MAX_SECS)),
+        })
+    }
+}
+
+fn shown(events: &[Event], cursor: u64, missed: u64) -> Value {
+    Value::object([
+        ("events", Value::Array(events.iter().map(shape::event).collect())),
+        ("cursor", Value::Text(cursor.to_string())),
+        ("missed", Value::UInt(missed)),
+    ])
+}
+
+fn declaration(name: &'static str, summary: &'static str) -> Declaration {
+    Declaration::new(name, summary)
+        .reading()
+        .details(
+            "Give the cursor of one answer to the next call to go on where it ended; a cursor outlives restarts. \
+             missed counts events that were deleted to keep the disk budget before this cursor could read them.",
+        )
+        .parameter(Parameter::new(
+            "cursor",
+            Type::Text,
+            "where to go on, as a former answer gave it; \"\" is the oldest event kept, \"end\" after the newest",
+        ))
+        .parameter(
+            Parameter::new("limit", Type::Whole { min: 1, max: LIMIT_MAX }, "at most so many events")
+                .default(1000),
+        )
+        .parameter(Parameter::new("kind", Type::Texts, "only events of this kind, or of these kinds"))
+        .parameter(Parameter::new("call", Type::Text, "only events of this call"))
+        .parameter(Parameter::new("since", Type::Time, "only events whose time is this or later"))
+        .parameter(Parameter::new("until", Type::Time, "only events whose time is this or earlier"))
+        .parameter(Parameter::new("wait", Type::Number, "seconds to wait for a first event, at most 25"))
+        .returns("struct", "events, cursor, missed")
+}

@@ -1,0 +1,128 @@
+//! `sensor.metrics` and `domain.metrics`: the host's figures, the newest or the last minutes.
+
+use super::shape;
+use crate::sample::sampler::Handle;
+use globset::{Glob, GlobMatcher};
+use rpc::fault::Fault;
+use rpc::method::{Declaration, Method};
+use rpc::params::{Parameter, Params, Type};
+use rpc::value::Value;
+use wire::id::HostName;
+use wire::sample::Metric;
+use wire::time::Time;
+
+/// Most points of one answer, all metrics together: about 8 MB of XML.
+const POINTS_MAX: usize = 100_000;
+
+/// The methods, under `sensor.metrics` and `domain.metrics`.
+#[must_use]
+pub fn methods(sampler: &Handle, host: &HostName) -> Vec<Method> {
+    let own = sampler.clone();
+    let sensor = declaration("sensor.metrics", "the figures of this sensor's host")
+        .handler_now(move |params| answer(&own, params, None));
+    let (all, host) = (sampler.clone(), host.clone());
+    let domain = declaration("domain.metrics", "the figures of the domain's hosts")
+        .parameter(Parameter::new("host", Type::Text, "only this host's"))
+        .handler_now(move |params| match params.text("host")? {
+            Some(other) if other != host.as_str() => {
+                Err(Fault::not_found(format!("no host of this domain is called {other:?}; there is {host}")))
+            }
+            _ => answer(&all, params, Some(&host)),
+        });
+    vec![sensor, domain]
+}
+
+fn declaration(name: &'static str, summary: &'static str) -> Declaration {
+    Declaration::new(name, summary)
+        .reading()
+        .details("Names and units are node_exporter's. Counters that the kernel counts in whole numbers are whole.")
+        .parameter(Parameter::new("name", Type::Text, "only metrics of this name, or of this glob (node_cpu_*)"))
+        .parameter(Parameter::new("labels", Type::Struct, "only metrics with these labels"))
+        .parameter(Parameter::new("history", Type::Flag, "all sweeps kept instead of the newest").default(false))
+        .parameter(Parameter::new("since", Type::Time, "of the history, sweeps at this time or later"))
+        .parameter(Parameter::new("until", Type::Time, "of the history, sweeps at this time or earlier"))
+        .parameter(
+            Parameter::new("limit", Type::Whole { min: 1, max: 100_000 }, "at most so many metrics").default(10_000),
+        )
+        .returns("struct", "metrics, time, interval, slipped")
+}
+
+struct Wanted {
+    name: Option<GlobMatcher>,
+    labels: Vec<(String, String)>,
+}
+
+impl Wanted {
+    fn new(params: &Params) -> Result<Wanted, Fault> {
+        let name = params.text("name")?.map(|glob| {
+            let compiled = Glob::new(glob).map_err(|error| {
+                Fault::invalid_params(format!(
+                    "name: expected a metric's name or a glob, found {glob:?} ({error})"
+                ))
+            });
+            compiled.map(|glob| glob.compile_matcher())
+        });
+        let mut labels = Vec::new();
+        if let Some(Value::Struct(members)) = params.value("labels") {
+            for (label, value) in members {
+                let text = value.as_text().ok_or_else(|| {
+                    Fault::invalid_params(format!(
+                        "labels: expected a text for {label}, found {}",
+                        value.shown()
+                    ))
+                })?;
+                labels.push((label.to_string(), text.to_owned()));
+            }
+        }
+        Ok(Wanted { name: name.transpose()?, labels })
+    }
+
+    fn fits(&self, metric: &Metric) -> bool {
+        let labelled = |(name, value): &(String, String)| {
+            metric.labels.iter().any(|(n, v)| n == name.as_str() && v == value.as_str())
+        };
+        self.name.as_ref().is_none_or(|glob| glob.is_match(metric.name.as_str()))
+            && self.labels.iter().all(labelled)
+    }
+}
+
+fn answer(sampler: &Handle, params: &Params, host: Option<&HostName>) -> Result<Value, Fault> {
+    let wanted = Wanted::new(params)?;
+    let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
+    let latest = sampler
+        .latest()
+        .ok_or_else(|| Fault::unavailable("no sweep has been made yet; ask again in a second"))?;
+    let with_host = |mut members: Vec<(rpc::value::Name, Value)>| {
+        members.extend(host.map(|host| ("host".into(), Value::Text(host.as_str().to_owned()))));
+        members
+    };
+    let metrics: Vec<Value> = if params.flag("history")? == Some(true) {
+        let since = params.time("since")?.unwrap_or(Time::from_micros(i64::MIN));
+        let until = params.time("until")?.unwrap_or(Time::from_micros(i64::MAX));
+        let (series, _) = sampler.history(|metric| wanted.fits(metric), since, POINTS_MAX);
+        let shown = series.iter().take(limit).map(|series| {
+            let mut members = with_host(shape::metric(&series.metric));
+            let samples = series.points.iter().filter(|(time, _)| *time <= until).map(|(time, value)| {
+                Value::object([("time", shape::time(*time)), ("value", shape::number(*value))])
+            });
+            members.push(("samples".into(), Value::Array(samples.collect())));
+            Value::Struct(members)
+        });
+        shown.collect()
+    } else {
+        let rows = latest.rows().filter(|(metric, _)| wanted.fits(metric)).take(limit);
+        let shown = rows.map(|(metric, value)| {
+            let mut members = with_host(shape::metric(metric));
+            members.push(("value".into(), shape::number(value)));
+            members.push(("time".into(), shape::time(latest.time())));
+            Value::Struct(members)
+        });
+        shown.collect()
+    };
+    Ok(Value::object([
+        ("metrics", Value::Array(metrics)),
+        ("time", shape::time(latest.time())),
+        ("interval", Value::Double(sampler.rate().period().as_secs_f64())),
+        ("slipped", Value::UInt(sampler.counts().slipped_total)),
+    ]))
+}

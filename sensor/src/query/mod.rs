@@ -1,0 +1,12 @@
+//! What a sensor answers: the methods `sensor.*` and `domain.*` (`docs/methods.md`).
+//!
+//! Each file declares its methods and answers them from what the tail, the sampler and the journal have
+//! published; none waits for another but `sensor.events` with `wait`.
+//! Not here: how a call arrives and how values are written (`rpc`).
+
+pub mod calls;
+pub mod domain;
+pub mod events;
+pub mod files;
+pub mod metrics;
+pub mod shape;

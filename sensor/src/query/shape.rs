@@ -1,0 +1,171 @@
+//! Events, calls and metrics as values for scripts: the names and fields of `docs/methods.md`.
+//!
+//! Pure. Rule: a field without a value is left out, but for those that are always there.
+
+use compact_str::CompactString;
+use rpc::value::{Name, Value};
+use wire::call::Call;
+use wire::event::{self, Event};
+use wire::sample::{Metric, Number};
+use wire::time::Time;
+
+type Members = Vec<(Name, Value)>;
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+fn texts(values: &[CompactString]) -> Value {
+    Value::Array(values.iter().map(|value| text(value)).collect())
+}
+
+/// Seconds since 1970.
+#[must_use]
+pub fn time(time: Time) -> Value {
+    Value::Double(time.secs_f64())
+}
+
+fn maybe_time(members: &mut Members, name: &'static str, moment: Option<Time>) {
+    members.extend(moment.map(|moment| (Name::Borrowed(name), time(moment))));
+}
+
+fn maybe_text(members: &mut Members, name: &'static str, value: &str) {
+    if !value.is_empty() {
+        members.push((name.into(), text(value)));
+    }
+}
+
+/// An event.
+#[must_use]
+pub fn event(event: &Event) -> Value {
+    let content = &event.content;
+    let mut members: Members = vec![
+        ("id".into(), Value::Text(event.id.to_string())),
+        ("kind".into(), text(content.kind.as_str())),
+        ("time".into(), time(content.time)),
+        ("seen".into(), time(event.seen)),
+        ("call".into(), text(&event.call)),
+        ("job".into(), text(&content.job)),
+        ("user".into(), text(&content.user)),
+        ("from".into(), text(&content.from)),
+        ("to".into(), text(&content.to)),
+    ];
+    if let Some(outcome) = content.outcome {
+        members.push(("outcome".into(), text(outcome.as_str())));
+    }
+    maybe_time(&mut members, "submitted", content.submitted);
+    maybe_time(&mut members, "started", content.started);
+    maybe_time(&mut members, "ended", content.ended);
+    let attributes = content.attributes.iter().map(|(name, value)| (name.to_string(), attribute(value)));
+    members.push(("attributes".into(), Value::object(attributes)));
+    members.push((
+        "source".into(),
+        Value::object([
+            ("sensor", Value::Text(event.id.sensor.to_string())),
+            ("host", text(&event.source.host)),
+            ("file", text(&event.source.file)),
+            ("filter", text(&event.source.filter)),
+            ("offset", Value::UInt(event.id.offset)),
+        ]),
+    ));
+    Value::Struct(members)
+}
+
+fn attribute(value: &event::Value) -> Value {
+    match value {
+        event::Value::Text(plain) => text(plain),
+        event::Value::List(list) => texts(list),
+        event::Value::Bytes(bytes) => Value::Bytes(bytes.clone()),
+    }
+}
+
+/// A call.
+#[must_use]
+pub fn call(call: &Call) -> Value {
+    let mut members: Members = vec![
+        ("id".into(), text(&call.id)),
+        ("job".into(), text(&call.job)),
+        ("name".into(), text(&call.name)),
+        ("user".into(), text(&call.user)),
+        ("from".into(), text(&call.from)),
+        ("state".into(), text(call.state.as_str())),
+    ];
+    maybe_time(&mut members, "submitted", call.submitted);
+    maybe_time(&mut members, "offered", call.offered);
+    maybe_time(&mut members, "selected", call.selected);
+    maybe_time(&mut members, "started", call.started);
+    maybe_time(&mut members, "ended", call.ended);
+    members.push(("offers".into(), texts(&call.offers)));
+    members.push(("hosts".into(), texts(&call.hosts)));
+    if let Some(outcome) = call.outcome {
+        members.push(("outcome".into(), text(outcome.as_str())));
+    }
+    maybe_text(&mut members, "code", &call.code);
+    maybe_text(&mut members, "signal", &call.signal);
+    members.push(("tries".into(), Value::UInt(call.tries.into())));
+    members.push(("events".into(), Value::UInt(call.events.into())));
+    Value::Struct(members)
+}
+
+/// A number: whole ones stay whole.
+#[must_use]
+pub fn number(number: Number) -> Value {
+    match number {
+        Number::Whole(whole) => Value::UInt(whole),
+        Number::Real(real) => Value::Double(real),
+    }
+}
+
+/// What a metric is called and how to read it, without its value.
+#[must_use]
+pub fn metric(metric: &Metric) -> Vec<(Name, Value)> {
+    let labels = metric.labels.iter().map(|(name, value)| (name.to_string(), text(value)));
+    vec![
+        ("name".into(), text(&metric.name)),
+        ("labels".into(), Value::object(labels)),
+        ("unit".into(), text(&metric.unit)),
+        ("semantics".into(), text(metric.semantics.as_str())),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::event::{Content, Id, Kind, Outcome, Source};
+    use wire::id::{Generation, SensorKey};
+
+    #[test]
+    fn an_event_has_the_fields_of_the_contract() {
+        let mut content = Content::new(Kind::JobEnd, Time::from_micros(1_500_000));
+        content.outcome = Some(Outcome::Ok);
+        content.attributes.push(("code".into(), event::Value::Text("0".into())));
+        let shown = event(&Event {
+            id: Id { sensor: SensorKey(1), generation: Generation(2), offset: 3, number: 0 },
+            seen: Time::from_micros(2_000_000),
+            call: "slurm:1".into(),
+            content,
+            source: Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() },
+        });
+        for field in [
+            "id",
+            "kind",
+            "time",
+            "seen",
+            "call",
+            "job",
+            "user",
+            "from",
+            "to",
+            "outcome",
+            "attributes",
+            "source",
+        ] {
+            assert!(shown.get(field).is_some(), "{field}");
+        }
+        assert_eq!(shown.get("time"), Some(&Value::Double(1.5)));
+        let source = shown.get("source").expect("just seen");
+        for field in ["sensor", "host", "file", "filter", "offset"] {
+            assert!(source.get(field).is_some(), "source.{field}");
+        }
+    }
+}
