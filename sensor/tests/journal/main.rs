@@ -1,0 +1,11 @@
+//! The journal after everything that can happen to the end of a file: torn, cut, flipped, unsynced,
+//! written out of order, refused.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
+
+mod log;
+mod simulated;
+
+mod ends;
+mod power;
+mod retention;
