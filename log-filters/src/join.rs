@@ -209,7 +209,9 @@ impl Joiner {
             match kind {
                 Kind::JobSubmit => false,
                 Kind::TransferStart | Kind::JobStart => near(entry.progress.started()),
-                _ => near(entry.progress.ended()) || (entry.progress.ended().is_none() && opened(entry)),
+                _ => {
+                    near(entry.progress.ended()) || (entry.progress.ended().is_none() && opened(entry, kind))
+                }
             }
         })
     }
@@ -340,9 +342,11 @@ fn tell(told: &mut Vec<(Generation, u32)>, file: Generation, kind: Kind) {
     }
 }
 
-fn opened(entry: &Entry) -> bool {
+/// Whether a call that another file began may get this event; only an end follows on a mere choice of host.
+fn opened(entry: &Entry, kind: Kind) -> bool {
     let selected = 1 << rank(Kind::JobSelect);
-    entry.progress.started().is_some() || entry.told.iter().any(|&(_, kinds)| kinds & selected != 0)
+    let is_selected = || entry.told.iter().any(|&(_, kinds)| kinds & selected != 0);
+    entry.progress.started().is_some() || (kind == Kind::JobEnd && is_selected())
 }
 
 #[derive(Serialize, Deserialize)]

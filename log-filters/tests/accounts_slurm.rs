@@ -7,7 +7,6 @@
 mod collection;
 
 use collection::{Read, moment};
-use log_filters::registry::Registry;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,7 +137,7 @@ fn accounted(folder: &Path) -> Vec<Job> {
 
 /// The logs of a cluster by their names.
 fn logs(folder: &Path) -> Vec<(String, Read)> {
-    let registry = Registry::shipped();
+    let registry = collection::registry();
     let mut names: Vec<String> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -149,7 +148,7 @@ fn logs(folder: &Path) -> Vec<(String, Read)> {
     names
         .into_iter()
         .map(|name| {
-            let log = collection::read(&registry, &folder.join(&name))
+            let log = collection::read(registry, &folder.join(&name))
                 .unwrap_or_else(|| panic!("{name}: no filter"));
             (name, log)
         })
@@ -273,8 +272,8 @@ JobId=9 UserId=a(1) GroupId=a(1) Name=again JobState=FAILED Partition=short Time
 
 #[test]
 fn a_job_that_is_tried_again_is_one_call() {
-    let registry = Registry::shipped();
-    let log = |name: &str, text: &str| collection::read_bytes(&registry, name, text.as_bytes()).unwrap();
+    let registry = collection::registry();
+    let log = |name: &str, text: &str| collection::read_bytes(registry, name, text.as_bytes()).unwrap();
     let (controller, completions) = (log("slurmctld.log", CONTROLLER), log("jobcomp.log", COMPLETIONS));
     let orders: [&[&Read]; 4] =
         [&[&completions], &[&controller], &[&controller, &completions], &[&completions, &controller]];

@@ -8,7 +8,6 @@ mod collection;
 
 use collection::{HOST_OF_LOG, Read};
 use log_filters::found::Found;
-use log_filters::registry::Registry;
 use log_filters::test_lines::shown;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -19,8 +18,18 @@ use wire::time::Time;
 
 /// Keys of a label that are about the label, not about the event.
 const ABOUT: &[&str] = &[
-    "file", "line", "last_line", "event", "time", "clock", "derived", "note", "also_accept", "also_outcome",
-    "sha256_16", "begins",
+    "file",
+    "line",
+    "last_line",
+    "event",
+    "time",
+    "clock",
+    "derived",
+    "note",
+    "also_accept",
+    "also_outcome",
+    "sha256_16",
+    "begins",
 ];
 
 struct Label {
@@ -48,12 +57,12 @@ impl Label {
 
 #[test]
 fn every_label_is_met() {
-    let registry = Registry::shipped();
+    let registry = collection::registry();
     let labels = all_labels();
     let mut logs: BTreeMap<PathBuf, Option<Read>> = BTreeMap::new();
     let mut problems = Vec::new();
     for label in &labels {
-        let log = logs.entry(label.log.clone()).or_insert_with(|| collection::read(&registry, &label.log));
+        let log = logs.entry(label.log.clone()).or_insert_with(|| collection::read(registry, &label.log));
         match log {
             None => problems.push(format!("{}: no filter claims {}", label.place, label.log.display())),
             Some(log) => problems.extend(check(label, log)),
@@ -78,7 +87,10 @@ fn all_labels() -> Vec<Label> {
         let before = labels.len();
         read_labels(&root.join(&folder), &mut labels);
         let read = labels.len() - before;
-        assert_eq!(read, count, "{folder}: labels read, and labels that README.md of the collection tells of");
+        assert_eq!(
+            read, count,
+            "{folder}: labels read, and labels that README.md of the collection tells of"
+        );
         let descriptor = root.join(&folder).join("descriptor.json");
         if let Ok(text) = fs::read_to_string(&descriptor) {
             let descriptor: Json = serde_json::from_str(&text).expect("descriptor.json is JSON");
@@ -277,5 +289,6 @@ fn printed_parts(secs: &str) -> Option<i64> {
 }
 
 fn printed(time: Time) -> String {
-    jiff::Timestamp::from_microsecond(time.micros()).map_or_else(|error| error.to_string(), |stamp| stamp.to_string())
+    jiff::Timestamp::from_microsecond(time.micros())
+        .map_or_else(|error| error.to_string(), |stamp| stamp.to_string())
 }

@@ -10,6 +10,7 @@ use log_filters::join::Joiner;
 use log_filters::registry::Registry;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use wire::call::Call;
 use wire::event::Id;
 use wire::id::{Generation, SensorKey};
@@ -19,6 +20,12 @@ use wire::time::Time;
 pub(crate) const HOST_OF_LOG: &str = "host-of-the-log";
 /// 2026-11-21T00:00:00Z: after every log of the collection.
 pub(crate) const SEEN: Time = Time::from_micros(1_795_219_200_000_000);
+
+/// The filters that come with the program, compiled once.
+pub(crate) fn registry() -> &'static Registry {
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::shipped);
+    &REGISTRY
+}
 
 pub(crate) fn folder() -> PathBuf {
     let folder = std::env::var_os("VISPERF_LOGS")

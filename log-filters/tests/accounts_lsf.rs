@@ -1,0 +1,130 @@
+//! Every job that LSF's accounting file accounts for is one call, with the right times, hosts and end.
+//!
+//! The truth is read here by a small parser of its own; LSF numbers the fields of a record as below.
+
+mod collection;
+
+use std::fs;
+use wire::call::{Call, State};
+use wire::event::Outcome;
+use wire::time::Time;
+
+/// The fields of a record: by blanks, or within double quotes, where a doubled quote is one.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = Vec::new();
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let mut field = String::new();
+        if let Some(mut quoted) = rest.strip_prefix('"') {
+            while let Some((part, after)) = quoted.split_once('"') {
+                field.push_str(part);
+                match after.strip_prefix('"') {
+                    Some(more) => {
+                        field.push('"');
+                        quoted = more;
+                    }
+                    None => {
+                        rest = after.trim_start();
+                        break;
+                    }
+                }
+            }
+        } else {
+            let (part, after) = rest.split_once(' ').unwrap_or((rest, ""));
+            field.push_str(part);
+            rest = after.trim_start();
+        }
+        fields.push(field);
+    }
+    fields
+}
+
+struct Job {
+    id: String,
+    user: String,
+    name: String,
+    submitted: i64,
+    started: i64,
+    ended: i64,
+    hosts: Vec<String>,
+    is_done: bool,
+}
+
+fn job(line: &str) -> Option<Job> {
+    let fields = fields(line);
+    if fields[0] != "JOB_FINISH" {
+        return None;
+    }
+    let number = |at: usize| fields[at].parse::<i64>().unwrap();
+    let asked = usize::try_from(number(22)).unwrap();
+    let ran = usize::try_from(number(23 + asked)).unwrap();
+    let mut hosts = fields[24 + asked..24 + asked + ran].to_vec();
+    hosts.dedup();
+    let after = 24 + asked + ran;
+    let index = &fields[after + 29];
+    Some(Job {
+        id: if index == "0" { format!("lsf:{}", fields[3]) } else { format!("lsf:{}[{index}]", fields[3]) },
+        user: fields[11].clone(),
+        name: fields[after + 2].clone(),
+        submitted: number(7),
+        started: number(10),
+        ended: number(2),
+        hosts,
+        is_done: number(after) == 64,
+    })
+}
+
+fn check(job: &Job, call: &Call) {
+    let at = |secs: i64| Some(Time::from_micros(secs * 1_000_000));
+    let is_right = call.id == job.id
+        && call.user == job.user
+        && call.name == job.name
+        && call.state == State::Ended
+        && call.submitted == at(job.submitted)
+        && call.started == at(job.started).filter(|_| job.started != 0)
+        && call.ended == at(job.ended)
+        && call.hosts == job.hosts
+        && (call.outcome == Some(Outcome::Ok)) == job.is_done
+        && call.outcome.is_some();
+    assert!(is_right, "{}: {call:#?}", job.id);
+}
+
+fn check_all(text: &str, jobs_expected: usize) {
+    let log = collection::read_bytes(collection::registry(), "lsb.acct", text.as_bytes())
+        .expect("a filter claims it");
+    assert_eq!(log.filter, "lsf-acct");
+    assert_eq!(log.unknown, Vec::<String>::new());
+    let jobs: Vec<Job> = text.lines().filter_map(job).collect();
+    assert_eq!(jobs.len(), jobs_expected);
+    let calls = collection::join([&log]);
+    assert_eq!(calls.len(), jobs.len());
+    for (job, call) in jobs.iter().zip(&calls) {
+        check(job, call);
+    }
+}
+
+#[test]
+fn every_accounted_job_is_one_call() {
+    let path = collection::folder().join("lsf/from-apel-tests/lsb.acct");
+    check_all(&fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())), 3);
+}
+
+#[test]
+fn elements_of_an_array_and_jobs_that_never_started_are_calls_of_their_own() {
+    let usage = "-1 ".repeat(19);
+    let mut text = String::new();
+    for (index, (state, started, hosts)) in
+        [(64, 1_302_184_004, r#"2 "h1" "h2""#), (32, 1_302_184_005, r#"1 "h3""#), (32, 0, "0")]
+            .iter()
+            .enumerate()
+    {
+        text += &format!(
+            "\"JOB_FINISH\" \"10.1\" {} 77 10001 33816691 2 1302184001 0 0 {started} \"zoë\" \"normal\" \"\" \"\" \"\" \
+             \"sub01\" \"w\" \"\" \"\" \"\" \"j\" 1 \"asked\" {hosts} {state} 60.0 \"a \"\"b\"\" [1-3]\" \"sleep 1\" \
+             {usage}\"\" \"default\" 0 2 \"\" \"\" {} 2 25 \"\" \"\" \"\" \"\" 0 \"\" 0 \"\" -1\n",
+            1_302_184_020 + index,
+            index + 1,
+        );
+    }
+    check_all(&text, 3);
+}
