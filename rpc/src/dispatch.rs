@@ -5,6 +5,7 @@
 
 use crate::fault::{self, Fault};
 use crate::introspection::{self, Introspection};
+use crate::json;
 use crate::limits::Limits;
 use crate::method::{Handler, Method, Registry};
 use crate::params::Params;
@@ -67,7 +68,7 @@ impl Dispatcher {
     ) -> Result<Value, Fault> {
         let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
         if matches!(method.handler, Handler::Introspection(Introspection::Multicall)) {
-            let (params, integers) = check(method, arguments)?;
+            let (params, integers) = check(method, arguments, &self.limits)?;
             let answers = self.multicall(&params, exact).await?;
             return Ok(answers.with_integers(integers, exact));
         }
@@ -78,7 +79,7 @@ impl Dispatcher {
     /// One call that holds no others.
     async fn one(&self, method: &Method, arguments: Vec<Value>) -> Result<(Value, BigIntegers), Fault> {
         self.statistics.calls_total.add(1);
-        let (params, integers) = check(method, arguments)?;
+        let (params, integers) = check(method, arguments, &self.limits)?;
         let answer = match &method.handler {
             Handler::Introspection(which) => introspection::answer(*which, &self.registry, &params)?,
             Handler::Daemon(handler) => {
@@ -153,12 +154,18 @@ pub(crate) fn too_large(at_most: usize) -> Fault {
     )
 }
 
-fn check(method: &Method, arguments: Vec<Value>) -> Result<(Params, BigIntegers), Fault> {
+fn check(method: &Method, arguments: Vec<Value>, limits: &Limits) -> Result<(Params, BigIntegers), Fault> {
     let declaration = &method.declaration;
-    Params::check(&declaration.parameters, named(arguments, declaration.positional)?)
+    Params::check(&declaration.parameters, named(arguments, declaration.positional, limits)?)
 }
 
-fn named(mut arguments: Vec<Value>, positional: Option<&'static str>) -> Result<Vec<(Name, Value)>, Fault> {
+/// The one structure of named parameters. A client that cannot send a structure (the command line client of
+/// xmlrpc-c) sends a JSON object as one text.
+fn named(
+    mut arguments: Vec<Value>,
+    positional: Option<&'static str>,
+    limits: &Limits,
+) -> Result<Vec<(Name, Value)>, Fault> {
     let expected = "expected no parameter or one structure of named ones";
     if arguments.len() > 1 {
         return Err(Fault::invalid_params(format!("{expected}, found {} parameters", arguments.len())));
@@ -167,6 +174,9 @@ fn named(mut arguments: Vec<Value>, positional: Option<&'static str>) -> Result<
         (None | Some(Value::Nil), _) => Ok(Vec::new()),
         (Some(Value::Struct(members)), _) => Ok(members),
         (Some(value), Some(name)) => Ok(vec![(Name::Borrowed(name), value)]),
+        (Some(Value::Text(text)), None) if text.trim_start().starts_with('{') => {
+            named(json::parse_params(text.as_bytes(), limits)?, None, limits)
+        }
         (Some(value), None) => Err(Fault::invalid_params(format!("{expected}, found {}", value.shown()))),
     }
 }
@@ -210,6 +220,9 @@ mod tests {
         assert_eq!(call("test.echo", vec![Value::object([("value", 3)])]).await, Ok(Value::Int(3)));
         let big = Value::object([("value", Value::Int(1 << 60)), ("big_integers", "string".into())]);
         assert_eq!(call("test.echo", vec![big]).await, Ok(Value::from("1152921504606846976")));
+        assert_eq!(call("test.echo", vec![" {\"value\": 3}".into()]).await, Ok(Value::Int(3)));
+        assert_eq!(code(call("test.echo", vec!["{\"value\": 3".into()]).await), fault::PARSE);
+        assert_eq!(code(call("test.echo", vec!["3".into()]).await), fault::INVALID_PARAMS);
         assert_eq!(code(call("test.echo", vec![Value::Int(3)]).await), fault::INVALID_PARAMS);
         assert_eq!(code(call("test.echo", vec![Value::Nil, Value::Nil]).await), fault::INVALID_PARAMS);
         assert_eq!(code(call("test.nothing", vec![]).await), fault::METHOD_NOT_FOUND);

@@ -205,6 +205,10 @@ pub(crate) fn decode(body: &[u8]) -> Result<Cow<'_, str>, Fault> {
         }
         Some(name) => return Err(unsupported(shown(&name))),
     };
+    // Nearly every request is told fit by its bytes alone: U+FFFE and U+FFFF begin with EF.
+    if text.bytes().all(|byte| (byte >= b' ' && byte != 0xEF) || matches!(byte, b'\t' | b'\n' | b'\r')) {
+        return Ok(text);
+    }
     match text.chars().find(|character| !is_xml_char(*character)) {
         Some(character) => Err(forbidden_character(character)),
         None => Ok(text),

@@ -1,0 +1,125 @@
+//! What the worst bodies cost: no more than 4 times their own size in memory (or 2 MiB where they are
+//! small), and little time.
+//!
+//! One test in one binary, for the allocator counts the whole process.
+#![allow(clippy::unwrap_used)] // a failure here is a failed test
+
+use rpc::json::parse_params;
+use rpc::limits::Limits;
+use rpc::xmlrpc::parse_call;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// The system's allocator, counting what is held and the most that ever was.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[allow(unsafe_code)] // an allocator cannot be written otherwise; it only counts and passes on
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(held, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Small bodies may cost this much in all: 10,000 parts of some 60 bytes, in tables that grow by doubling.
+const SMALL_BYTES: usize = 2 << 20;
+/// For one body; a build without optimisation is some ten times slower.
+const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 50 });
+/// The shortest of so many runs counts, as a pause of the machine is not the reader's.
+const RUNS: usize = 5;
+
+/// The most memory that `run` held above what was held before, and its shortest time.
+#[allow(clippy::disallowed_methods)] // it measures time
+fn cost(run: impl Fn()) -> (usize, Duration) {
+    let before = HELD.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let times = (0..RUNS).map(|_| {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    });
+    let shortest = times.min().unwrap();
+    (PEAK.load(Ordering::Relaxed) - before, shortest)
+}
+
+fn wrap(inner: &str) -> Vec<u8> {
+    format!("<methodCall><methodName>m</methodName><params><param><value>{inner}</value></param></params></methodCall>")
+        .into_bytes()
+}
+
+#[test]
+fn the_worst_bodies_cost_little() {
+    let limits = Limits::default();
+    let mega = (1 << 20) - 300;
+    let member = |at: usize| format!("<member><name>n{at}</name><value>1</value></member>");
+    let xml: Vec<(&str, Vec<u8>)> = vec![
+        ("one text", wrap(&"x".repeat(mega))),
+        ("escapes", wrap(&"&amp;".repeat(mega / 5))),
+        ("references", wrap(&"&#65;".repeat(9_000))),
+        ("carriage returns", wrap(&"\r\n".repeat(mega / 2))),
+        ("empty values", wrap(&format!("<array><data>{}</data></array>", "<value/>".repeat(9_900)))),
+        ("members", wrap(&format!("<struct>{}</struct>", (0..1_400).map(member).collect::<String>()))),
+        ("base64", wrap(&format!("<base64>{}</base64>", "AAAA".repeat(mega / 4 - 10)))),
+        ("broken base64", wrap(&format!("<base64>{}</base64>", "AAA ".repeat(mega / 4 - 10)))),
+        ("deep", "<value><array><data>".repeat(mega / 20).into_bytes()),
+        ("one long tag", wrap(&format!("<{}/>", "x".repeat(mega)))),
+        ("one long attribute", wrap(&format!("<int a='{}'/>", "x".repeat(mega)))),
+        ("attributes", wrap(&format!("<int {}/>", "a='' ".repeat(mega / 5)))),
+        ("comments", wrap(&"<!---->".repeat(mega / 7))),
+        ("one long comment", wrap(&format!("<!--{}-->", "-x".repeat(mega / 2)))),
+        ("nothing closed", wrap(&"<".repeat(mega))),
+        (
+            "latin 1",
+            [b"<?xml version='1.0' encoding='ISO-8859-1'?>".to_vec(), wrap(&"x".repeat(mega - 100)).clone()]
+                .concat(),
+        ),
+        ("high latin 1", {
+            let mut body = b"<?xml version='1.0' encoding='ISO-8859-1'?>".to_vec();
+            body.extend(
+                wrap(&"x".repeat(mega - 100)).iter().map(|byte| if *byte == b'x' { 0xFC } else { *byte }),
+            );
+            body
+        }),
+    ];
+    for (name, body) in &xml {
+        assert!(body.len() <= limits.body_bytes, "{name} is refused before it costs anything");
+        check(name, body.len(), cost(|| drop(parse_call(body, &limits))));
+    }
+    let json: Vec<(&str, String)> = vec![
+        ("one text", format!("{{\"a\":\"{}\"}}", "x".repeat(mega))),
+        ("escapes", format!("{{\"a\":\"{}\"}}", "\\u00fc".repeat(mega / 6))),
+        ("empty values", format!("{{\"a\":[{}0]}}", "0,".repeat(9_900))),
+        ("deep", "[".repeat(mega)),
+        (
+            "members",
+            format!("{{{}\"z\":0}}", (0..9_000).map(|at| format!("\"{at}\":0,")).collect::<String>()),
+        ),
+    ];
+    for (name, body) in &json {
+        check(name, body.len(), cost(|| drop(parse_params(body.as_bytes(), &limits))));
+    }
+}
+
+#[allow(clippy::print_stdout)] // the figures are the point of running it with --nocapture
+fn check(name: &str, length: usize, (bytes, time): (usize, Duration)) {
+    let at_most = (4 * length).max(SMALL_BYTES);
+    println!("{name:<20} {length:>8} bytes: {bytes:>8} held, {time:?}");
+    assert!(bytes <= at_most, "{name}: {length} bytes of body held {bytes}");
+    assert!(time <= TIME, "{name}: {length} bytes of body took {time:?}");
+}
