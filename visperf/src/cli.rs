@@ -1,0 +1,41 @@
+//! The command line as clap reads it: the subcommands, and the options that several of them share.
+//!
+//! Not here: what a subcommand does and its own options (`command`).
+
+use crate::command::Command;
+use crate::exit;
+use clap::Parser;
+
+const ABOUT: &str = "See what a grid is doing: events from the logs of unmodified middleware, and host load";
+
+const LONG_ABOUT: &str = "\
+visperf reads the logs of grid middleware (Slurm, HTCondor, Grid Engine, Torque, GridFTP ...) as they are \
+written, turns their lines into events (job submitted, started, ended ...), joins the events of each job or \
+transfer to a call, samples the load of the host, and answers questions about all of it.
+
+To look around:
+  visperf filter try /var/log/slurm/slurmctld.log   what is in a log, without any daemon
+  visperf up                                        watch this machine, no configuration needed
+  visperf events --follow                           the events as they come";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "visperf", version, about = ABOUT, long_about = LONG_ABOUT, after_long_help = exit::HELP)]
+#[command(after_help = "More: visperf help COMMAND, visperf COMMAND --help", disable_help_subcommand = false)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

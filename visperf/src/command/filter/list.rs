@@ -1,0 +1,58 @@
+//! `visperf filter list`: every filter at hand.
+
+use crate::exit::Failure;
+use crate::filter_sources::{FilterFolders, FilterSources};
+use crate::output::table::{Cell, Table};
+use crate::output::{Color, Output};
+use serde_json::json;
+
+/// List every filter: name, product, what it reads
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print the filters.
+///
+/// # Errors
+/// If a folder of filters cannot be read, or the output.
+pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
+    let sources = FilterSources::load(folders)?;
+    let mut output = Output::stdout();
+    let mut table = Table::new(&["NAME", "PRODUCT", "RULES", "TESTS", "FROM", "FILES"]);
+    for filter in sources.registry.iter() {
+        let origin = sources.origin(filter.name());
+        if args.json {
+            output.json(&json!({
+                "name": filter.name(), "product": filter.product(), "description": filter.description(),
+                "versions": filter.versions(), "origin": origin, "rules": filter.rules(),
+                "tests": filter.tests(), "names": filter.name_globs(), "paths": filter.paths(),
+            }))?;
+            continue;
+        }
+        table.row(vec![
+            Cell::text(filter.name()).color(Color::Name),
+            Cell::text(filter.product()),
+            Cell::figure(filter.rules().to_string()),
+            Cell::figure(filter.tests().to_string()),
+            Cell::text(origin),
+            Cell::text(shown_names(filter.name_globs())),
+        ]);
+    }
+    if !args.json {
+        table.print(&mut output)?;
+    }
+    output.flush()
+}
+
+/// The first few globs: the list is for an overview.
+fn shown_names(globs: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let mut shown = globs.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(" ");
+    if globs.len() > SHOWN {
+        shown.push_str(" …");
+    }
+    shown
+}

@@ -1,0 +1,44 @@
+//! `visperf filter show`: one filter's text.
+
+use crate::exit::Failure;
+use crate::filter_sources::{FilterFolders, FilterSources};
+use crate::output::Output;
+use serde_json::json;
+
+/// Print a filter's text, to read it or to begin your own with it
+///
+/// Redirect it into a file of your own folder of filters and change it there: a filter of the same name
+/// wins over the shipped one.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = "Example:\n  visperf filter show slurmctld > ~/.config/visperf/filters/slurmctld.toml"
+)]
+pub(crate) struct Args {
+    /// The filter's name, as `visperf filter list` prints it, or a file
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print JSON: one object with the text and what is known of the filter
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print the filter.
+///
+/// # Errors
+/// If there is none of this name, or the output fails.
+pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
+    let sources = FilterSources::load(folders)?;
+    let filter = sources.named_or_file(&args.name)?;
+    let mut output = Output::stdout();
+    if args.json {
+        output.json(&json!({
+            "name": filter.name(), "product": filter.product(), "description": filter.description(),
+            "versions": filter.versions(), "origin": sources.origin(filter.name()), "rules": filter.rules(),
+            "tests": filter.tests(), "names": filter.name_globs(), "paths": filter.paths(),
+            "text": filter.text(),
+        }))?;
+    } else {
+        output.line(filter.text().trim_end_matches('\n'))?;
+    }
+    output.flush()
+}

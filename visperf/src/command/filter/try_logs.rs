@@ -1,0 +1,234 @@
+//! `visperf filter try`: what a filter finds in logs, and what it does not know.
+
+use crate::exit::{Failure, Kind};
+use crate::filter_sources::{FilterFolders, FilterSources};
+use crate::output::call_table::{call_table, print_rows};
+use crate::output::event_lines::EventLines;
+use crate::output::figures::count;
+use crate::output::{Color, Output, note, times};
+use crate::trial::choice;
+use crate::trial::event::{self, Place};
+use crate::trial::input::Input;
+use crate::trial::log::{Log, Met};
+use crate::trial::summary::{IdleRules, Summary};
+use crate::trial::unknown::Unknown;
+use jiff::tz::TimeZone;
+use log_filters::engine::Source;
+use log_filters::filter::Filter;
+use log_filters::join::Joiner;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wire::event::Id;
+use wire::id::{Generation, SensorKey};
+use wire::time::Time;
+
+/// Calls held at a time, about 100 MB of them; a longer log has its older ones dropped and counted.
+const CALLS_MAX: usize = 100_000;
+
+/// Run logs through a filter: the events, the lines that no rule took, what never fired
+///
+/// The filter is chosen by the file's name and first lines unless --filter names one. Several logs of one
+/// system are joined: a job in the scheduler's log and in a host's log is one call. Logs are read as they
+/// are; nothing is stored, and no daemon is needed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf filter try /var/log/slurm/slurmctld.log
+  visperf filter try --calls slurmctld.log slurmd.wn01.log
+  visperf filter try --json SchedLog | jq -r 'select(.kind == \"job_end\") | .job'
+  zcat old.log.gz | visperf filter try --filter slurmctld -")]
+pub(crate) struct Args {
+    /// Logs to read; `-` is standard input
+    #[arg(value_name = "LOGFILE", required = true)]
+    logs: Vec<PathBuf>,
+    /// Use this filter: a name of `visperf filter list`, or a file of your own
+    #[arg(long, short, value_name = "NAME-or-FILE")]
+    filter: Option<String>,
+    /// Zone of stamps that print none: UTC, +02:00, Europe/Rome. Default: this machine's
+    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    zone: Option<TimeZone>,
+    /// The cluster the logs belong to, if job numbers of several clusters must be told apart
+    #[arg(long, value_name = "NAME", default_value = "")]
+    cluster: String,
+    /// The host whose logs they are, where the logs do not tell. Default: this machine
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Print the calls that the events were joined to instead of the events
+    #[arg(long)]
+    calls: bool,
+    /// Print JSON: events (with --calls calls), one object a line, and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Show at most so many groups of unknown lines
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    unknown: usize,
+}
+
+fn zone(name: &str) -> Result<TimeZone, String> {
+    match name {
+        "local" => Ok(TimeZone::system()),
+        _ => log_filters::timestamp::zone(name),
+    }
+}
+
+/// The trial so far, over all logs.
+struct Trial<'a> {
+    args: &'a Args,
+    sources: FilterSources,
+    forced: Option<Arc<Filter>>,
+    zone: TimeZone,
+    host: String,
+    seen: Time,
+    output: Output,
+    lines: EventLines,
+    joiner: Joiner,
+    unknown: Unknown,
+    summary: Summary,
+}
+
+/// Try the logs.
+///
+/// # Errors
+/// The worst of what was met: a log that cannot be read, or that no filter reads, while others went on.
+pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
+    let sources = FilterSources::load(folders)?;
+    let forced = args.filter.as_deref().map(|name| sources.named_or_file(name)).transpose()?;
+    let zone = args.zone.clone().unwrap_or_else(TimeZone::system);
+    let mut trial = Trial {
+        args,
+        sources,
+        forced,
+        lines: EventLines::new(zone.clone()),
+        zone,
+        host: args.host.clone().unwrap_or_else(this_host),
+        seen: times::now(),
+        output: Output::stdout(),
+        joiner: Joiner::new(CALLS_MAX),
+        unknown: Unknown::default(),
+        summary: Summary::default(),
+    };
+    let mut worst: Option<Kind> = None;
+    let mut read = 0;
+    for (number, path) in args.logs.iter().enumerate() {
+        match trial.log(number, path) {
+            Ok(()) => read += 1,
+            Err(closed @ Failure::Closed) => return Err(closed),
+            Err(failure) => {
+                trial.output.flush()?;
+                note(&failure.message().unwrap_or_default());
+                let kind =
+                    if matches!(failure, Failure::NoFilter(_)) { Kind::NoFilter } else { Kind::Failed };
+                worst = Some(worst.map_or(kind, |known| known.min(kind)));
+            }
+        }
+    }
+    if read > 0 {
+        trial.end()?;
+    }
+    trial.output.flush()?;
+    worst.map_or(Ok(()), |kind| Err(Failure::Told(kind)))
+}
+
+impl Trial<'_> {
+    fn log(&mut self, number: usize, path: &Path) -> Result<(), Failure> {
+        let shown = path.display().to_string();
+        let cannot_read =
+            |error: &dyn std::fmt::Display| Failure::Failed(format!("cannot read {shown}: {error}"));
+        let mut input = Input::open(path).map_err(|error| cannot_read(&error))?;
+        let file_name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+        let filter = self.filter(&shown, &file_name, input.beginning())?;
+        let source = Source {
+            file_name,
+            host: self.host.clone(),
+            cluster: self.args.cluster.clone(),
+            zone: self.zone.clone(),
+        };
+        let mut log = Log::new(Arc::clone(&filter), &source);
+        let generation = Generation(u32::try_from(number + 1).unwrap_or(u32::MAX));
+        let seen = self.seen;
+        let mut take = |met: Met<'_>| self.take(met, number, generation, &shown, filter.name());
+        while let Some(line) = input.next_line().map_err(|error| cannot_read(&error))? {
+            log.line(line.bytes, line.offset, seen, &mut take)?;
+        }
+        log.end(seen, &mut take)?;
+        self.summary.log(&filter, &log);
+        if input.cut_lines > 0 {
+            note(&format!(
+                "{shown}: {} longer than 1 MiB, only the beginning read",
+                count(input.cut_lines, "line")
+            ));
+        }
+        Ok(())
+    }
+
+    /// The filter for a log, told to the user.
+    fn filter(&mut self, shown: &str, file_name: &str, beginning: &[u8]) -> Result<Arc<Filter>, Failure> {
+        let registry = &self.sources.registry;
+        let (filter, reason) = match &self.forced {
+            Some(filter) => (Arc::clone(filter), "as told"),
+            None => choice::choose(registry, file_name, beginning)
+                .ok_or_else(|| Failure::NoFilter(choice::nearest(registry, shown, file_name, beginning)))?,
+        };
+        let told = format!("{shown}: filter {} ({}), {reason}", filter.name(), filter.product());
+        if self.args.json {
+            note(&told);
+        } else {
+            let told = self.output.paint(Color::Head, &told).into_owned();
+            self.output.line(&told)?;
+        }
+        Ok(filter)
+    }
+
+    fn take(
+        &mut self,
+        met: Met<'_>,
+        number: usize,
+        generation: Generation,
+        file: &str,
+        filter: &str,
+    ) -> Result<(), Failure> {
+        let (found, line, last_line) = match met {
+            Met::Event(found, first, last) => (found, first, last),
+            Met::Unknown(line, text) => {
+                self.unknown.add(number, line, text);
+                return Ok(());
+            }
+        };
+        let id = Id { sensor: SensorKey(0), generation, offset: found.offset, number: found.number };
+        let call = self.joiner.join(found, id);
+        self.summary.event(found.content.kind);
+        if self.args.calls {
+            return Ok(());
+        }
+        let place = Place { host: &self.host, file, filter, line, last_line };
+        let event = event::event(found, id, &call, self.seen, &place);
+        if self.args.json {
+            return self.output.json(&event);
+        }
+        let line = self.lines.line(&event, &self.output);
+        self.output.line(&line)
+    }
+
+    /// After all logs: calls, unknown lines, sums.
+    fn end(&mut self) -> Result<(), Failure> {
+        if self.args.calls {
+            let calls = self.joiner.calls().map(|call| event::call(&call));
+            match self.args.json {
+                true => calls.into_iter().try_for_each(|call| self.output.json(&call))?,
+                false => print_rows(call_table(), calls, &self.zone, &mut self.output)?,
+            }
+        }
+        if self.args.json {
+            return Ok(());
+        }
+        let files: Vec<String> = self.args.logs.iter().map(|path| path.display().to_string()).collect();
+        self.output.line("")?;
+        self.unknown.print(self.args.unknown, &files, &mut self.output)?;
+        self.output.line("")?;
+        let idle = if self.forced.is_some() { IdleRules::Listed } else { IdleRules::Counted };
+        self.summary.print(&self.joiner, idle, &mut self.output)
+    }
+}
+
+fn this_host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,91 @@
+//! Writes a recording, line by line as it is due, to files that the sensor tails.
+
+use super::recording::{Line, Recording};
+use super::{LOGS, Log};
+use anyhow::Context as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Lines due within so short a time are written together.
+const TOGETHER: Duration = Duration::from_millis(50);
+
+/// A recording on its way to files.
+pub(crate) struct Player {
+    recording: Recording,
+    folder: PathBuf,
+    speed: f64,
+}
+
+impl Player {
+    /// All recordings, `speed` times as fast as they were, below `folder`.
+    pub(crate) fn new(folder: PathBuf, speed: f64) -> Player {
+        Player { recording: Recording::new(LOGS), folder, speed }
+    }
+
+    /// How long it takes.
+    pub(crate) fn length(&self) -> Duration {
+        self.recording.length().div_f64(self.speed)
+    }
+
+    /// The clusters with the folders their logs are written to.
+    pub(crate) fn clusters(&self) -> Vec<(&'static str, PathBuf)> {
+        let mut clusters: Vec<_> = LOGS.iter().map(|log| (log.cluster, self.folder.join(log.cluster))).collect();
+        clusters.dedup();
+        clusters
+    }
+
+    /// Make the folders, which must be there when the sensor starts.
+    pub(crate) fn prepare(&self) -> anyhow::Result<()> {
+        for (_, folder) in self.clusters() {
+            std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Write until all is written, then wait for `shutdown`.
+    pub(crate) async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let start = crate::serve::info::now().micros();
+        let begin = tokio::time::Instant::now();
+        let mut files = LOGS.iter().map(|log| open(&self.folder, log)).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut rest = self.recording.lines.as_slice();
+        while let Some(first) = rest.first() {
+            let due = first.due.div_f64(self.speed);
+            tokio::select! {
+                () = shutdown.cancelled() => return Ok(()),
+                () = tokio::time::sleep_until(begin + due) => {}
+            }
+            let now = begin.elapsed() + TOGETHER;
+            let count = rest.iter().take_while(|line| line.due.div_f64(self.speed) <= now).count().max(1);
+            let (lines, later) = rest.split_at(count);
+            self.write(&mut files, lines, start)?;
+            rest = later;
+        }
+        tracing::info!("the recordings are over; the daemons go on");
+        shutdown.cancelled().await;
+        Ok(())
+    }
+
+    fn write(&self, files: &mut [File], lines: &[Line], start: i64) -> anyhow::Result<()> {
+        let mut texts = vec![Vec::new(); files.len()];
+        for line in lines {
+            texts[line.log].extend_from_slice(&self.recording.text(line, start, self.speed));
+            texts[line.log].push(b'\n');
+        }
+        for ((file, text), log) in files.iter_mut().zip(&texts).zip(LOGS) {
+            file.write_all(text).with_context(|| format!("cannot write the demo's {}", log.name))?;
+        }
+        Ok(())
+    }
+}
+
+fn open(folder: &Path, log: &Log) -> anyhow::Result<File> {
+    let path = folder.join(log.cluster).join(log.name);
+    File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,124 @@
+//! How a command can end: the failures, what each prints and its exit code.
+//!
+//! Pure. Rule: a failure is told once, on standard error, by `main`; [`Failure::Told`] is one that was
+//! told already, line by line. The codes are part of the command line's contract (`docs/command-line.md`).
+
+use std::fmt::Display;
+
+/// Something failed: a file, the system, an answer that cannot be read.
+const FAILED: u8 = 1;
+/// The command line is wrong (clap uses the same).
+const USAGE: u8 = 2;
+/// No daemon answers.
+const UNREACHABLE: u8 = 3;
+/// The daemon answered with a fault.
+const FAULT: u8 = 4;
+/// A filter's embedded tests failed.
+const TESTS: u8 = 5;
+/// A filter or configuration file is refused.
+const REFUSED: u8 = 6;
+/// No filter reads the log.
+const NO_FILTER: u8 = 7;
+
+/// The codes as `--help` tells them.
+pub(crate) const HELP: &str = "Exit codes:
+  0  done (also when the reader of the output went away, as `head` does)
+  1  something failed: a file, the system, an answer that cannot be read
+  2  the command line is wrong
+  3  no daemon could be reached
+  4  the daemon answered with a fault
+  5  a filter's embedded tests failed
+  6  a filter or configuration file is refused
+  7  no filter reads the log";
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// Who reads our output has enough. Nothing is wrong.
+    Closed,
+    /// Anything without a case of its own.
+    Failed(String),
+    /// The arguments do not make sense.
+    Usage(String),
+    /// No daemon answers.
+    Unreachable(String),
+    /// The daemon's fault.
+    Fault {
+        /// Its code.
+        code: i64,
+        /// Its words.
+        message: String,
+    },
+    /// A file is refused; the text shows the place.
+    Refused(String),
+    /// No filter reads the log; the text says what to do.
+    NoFilter(String),
+    /// All has been said; only the code is left.
+    Told(Kind),
+}
+
+/// The kinds of failure that are told as they are met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A file or the like, while others went on.
+    Failed,
+    /// No filter reads one of the logs.
+    NoFilter,
+    /// A filter's tests.
+    Tests,
+    /// A refused filter.
+    Refused,
+}
+
+impl Failure {
+    /// A failure that quotes an error.
+    pub(crate) fn of(what: &str, error: impl Display) -> Failure {
+        Failure::Failed(format!("{what}: {error}"))
+    }
+
+    /// The program's exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Closed => 0,
+            Failure::Failed(_) | Failure::Told(Kind::Failed) => FAILED,
+            Failure::Usage(_) => USAGE,
+            Failure::Unreachable(_) => UNREACHABLE,
+            Failure::Fault { .. } => FAULT,
+            Failure::Told(Kind::Tests) => TESTS,
+            Failure::Refused(_) | Failure::Told(Kind::Refused) => REFUSED,
+            Failure::NoFilter(_) | Failure::Told(Kind::NoFilter) => NO_FILTER,
+        }
+    }
+
+    /// What to print on standard error, if anything is left to say.
+    pub(crate) fn message(&self) -> Option<String> {
+        match self {
+            Failure::Closed | Failure::Told(_) => None,
+            Failure::Fault { code, message } => {
+                Some(format!("error: the daemon answered: {message} (fault {code})"))
+            }
+            Failure::Refused(report) => Some(report.trim_end().to_owned()),
+            Failure::Failed(text)
+            | Failure::Usage(text)
+            | Failure::Unreachable(text)
+            | Failure::NoFilter(text) => Some(format!("error: {text}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_code() {
+        let listed: Vec<u8> =
+            HELP.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+        assert_eq!(listed, [0, FAILED, USAGE, UNREACHABLE, FAULT, TESTS, REFUSED, NO_FILTER]);
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure() {
+        assert_eq!((Failure::Closed.code(), Failure::Closed.message()), (0, None));
+    }
+}

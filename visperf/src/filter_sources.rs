@@ -1,0 +1,227 @@
+//! Which filters the program knows: the shipped ones, then those of the folders for users' own.
+//!
+//! Rule: a later folder wins by a filter's name: shipped, `/etc/visperf/filters`,
+//! `~/.config/visperf/filters`, `VISPERF_FILTERS` or `--filters`. A refused file is told and leaves the
+//! rest as it is. Not here: what a filter is (`log_filters`).
+
+use crate::exit::Failure;
+use crate::output::{colors_on_stderr, note};
+use crate::refusal;
+use log_filters::filter::{FILE_LEN_MAX_BYTES, Filter};
+use log_filters::registry::Registry;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files of one folder that are read; a folder with more was named by mistake.
+const FILES_MAX: usize = 1_000;
+
+/// Where to look for filters of one's own.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct FilterFolders {
+    /// Folder with filters of your own (*.toml); one of a shipped filter's name replaces it
+    ///
+    /// May be repeated; the last one wins. Also read, if they exist: ~/.config/visperf/filters and
+    /// /etc/visperf/filters.
+    #[arg(
+        long = "filters",
+        value_name = "DIR",
+        env = "VISPERF_FILTERS",
+        value_delimiter = ':',
+        global = true
+    )]
+    pub(crate) folders: Vec<PathBuf>,
+}
+
+/// The filters at hand.
+#[derive(Debug)]
+pub(crate) struct FilterSources {
+    /// By name.
+    pub(crate) registry: Registry,
+    origins: BTreeMap<String, PathBuf>,
+    /// How many files were refused.
+    pub(crate) refused: usize,
+}
+
+impl FilterSources {
+    /// Read them all. What is refused is told on standard error.
+    ///
+    /// # Errors
+    /// If a folder that was named cannot be read.
+    pub(crate) fn load(folders: &FilterFolders) -> Result<FilterSources, Failure> {
+        let mut sources =
+            FilterSources { registry: Registry::shipped(), origins: BTreeMap::new(), refused: 0 };
+        for folder in usual_folders() {
+            if folder.is_dir() {
+                sources.read_folder(&folder)?;
+            }
+        }
+        for folder in folders.folders.iter().filter(|folder| !folder.as_os_str().is_empty()) {
+            sources.read_folder(folder)?;
+        }
+        Ok(sources)
+    }
+
+    fn read_folder(&mut self, folder: &Path) -> Result<(), Failure> {
+        let refuse = |error| {
+            let what = format!("cannot read the folder of filters {}", folder.display());
+            Failure::of(&what, error)
+        };
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(refuse)? {
+            let path = entry.map_err(refuse)?.path();
+            let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if !hidden && path.extension().is_some_and(|extension| extension == "toml") {
+                files.push(path);
+            }
+        }
+        if files.len() > FILES_MAX {
+            let what = format!("expected at most {FILES_MAX} filters in {}", folder.display());
+            return Err(Failure::of(&what, format!("found {}", files.len())));
+        }
+        files.sort();
+        for path in files {
+            let text = match read_text(&path) {
+                Ok(text) => text,
+                Err(failure) => {
+                    self.refused += 1;
+                    note(&failure.message().unwrap_or_default());
+                    continue;
+                }
+            };
+            match self.registry.add(&path.display().to_string(), &text) {
+                Ok(filter) => {
+                    self.origins.insert(filter.name().to_owned(), path);
+                }
+                Err(error) => {
+                    self.refused += 1;
+                    note(&refusal::filter(&error, &text, colors_on_stderr()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a filter comes from: `shipped` or its file.
+    pub(crate) fn origin(&self, name: &str) -> String {
+        self.origins.get(name).map_or("shipped".to_owned(), |path| path.display().to_string())
+    }
+
+    /// The filter of a name or of a file.
+    ///
+    /// # Errors
+    /// If there is no such filter, or the file is refused.
+    pub(crate) fn named_or_file(&self, given: &str) -> Result<Arc<Filter>, Failure> {
+        if let Some(filter) = self.registry.get(given) {
+            return Ok(Arc::clone(filter));
+        }
+        let path = Path::new(given);
+        let looks_like_file = given.contains('/') || path.extension().is_some_and(|ext| ext == "toml");
+        if looks_like_file || path.is_file() {
+            return read_filter(path).map(|(filter, _)| filter);
+        }
+        Err(Failure::Failed(format!("no filter is called {given:?}{}", self.suggestion(given))))
+    }
+
+    fn suggestion(&self, given: &str) -> String {
+        let near: Vec<&str> = self
+            .registry
+            .iter()
+            .map(|filter| filter.name())
+            .filter(|name| {
+                name.contains(given)
+                    || (given.len() > 3 && given.contains(name))
+                    || differ_little(name, given)
+            })
+            .take(5)
+            .collect();
+        match near.as_slice() {
+            [] => "; `visperf filter list` shows them all".to_owned(),
+            near => format!("; did you mean {}? `visperf filter list` shows them all", near.join(" or ")),
+        }
+    }
+}
+
+/// At most two letters apart, at the same places.
+fn differ_little(one: &str, other: &str) -> bool {
+    let same_start = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let rest = one[same_start..].len().max(other.len() - same_start);
+    let same_end =
+        one[same_start..].bytes().rev().zip(other[same_start..].bytes().rev()).take_while(|(a, b)| a == b);
+    rest - same_end.count() <= 2
+}
+
+fn usual_folders() -> Vec<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let own = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
+    let own = own.map(|config| config.join("visperf/filters"));
+    std::iter::once(PathBuf::from("/etc/visperf/filters")).chain(own).collect()
+}
+
+/// The filter in a file, and its text.
+///
+/// # Errors
+/// If the file cannot be read or is refused.
+pub(crate) fn read_filter(path: &Path) -> Result<(Arc<Filter>, String), Failure> {
+    let text = read_text(path)?;
+    match Filter::parse(&path.display().to_string(), &text) {
+        Ok(filter) => Ok((Arc::new(filter), text)),
+        Err(error) => Err(Failure::Refused(refusal::filter(&error, &text, colors_on_stderr()))),
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let what = || format!("cannot read the filter {}", path.display());
+    let file = std::fs::File::open(path).map_err(|error| Failure::of(&what(), error))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(Failure::of(&what(), "it is a folder; name a file, or give the folder with --filters"));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_LEN_MAX_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::of(&what(), error))?;
+    if bytes.len() > FILE_LEN_MAX_BYTES {
+        return Err(Failure::of(&what(), format!("expected at most {FILE_LEN_MAX_BYTES} bytes, found more")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::of(&what(), format!("expected UTF-8, found something else at byte {at}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "[filter]\nname = \"slurmctld\"\nproduct = \"Own\"\n[[rule]]\nmatch = '^x'\n";
+
+    #[test]
+    fn filters_of_ones_own_win_and_refused_ones_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.toml"), OWN).unwrap();
+        std::fs::write(folder.path().join("b.toml"), "nonsense").unwrap();
+        std::fs::write(folder.path().join("c.txt"), "not looked at").unwrap();
+        let folders = FilterFolders { folders: vec![folder.path().to_owned()] };
+        let sources = FilterSources::load(&folders).unwrap();
+        assert_eq!(sources.registry.get("slurmctld").unwrap().product(), "Own");
+        assert_eq!(sources.origin("slurmctld"), folder.path().join("a.toml").display().to_string());
+        assert_eq!(sources.refused, 1);
+        assert_eq!(sources.origin("slurmd"), "shipped");
+    }
+
+    #[test]
+    fn a_folder_that_was_named_must_be_there() {
+        let folders = FilterFolders { folders: vec!["/nonexistent/filters".into()] };
+        assert_eq!(FilterSources::load(&folders).unwrap_err().code(), 1);
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_near_ones() {
+        let sources = FilterSources::load(&FilterFolders::default()).unwrap();
+        let Err(Failure::Failed(message)) = sources.named_or_file("slurmctl") else { panic!("found") };
+        assert!(message.contains("slurmctld"), "{message}");
+        assert!(differ_little("slurmd", "slurnd") && !differ_little("slurmd", "torque-mom"));
+        assert_eq!(sources.named_or_file("./no.toml").unwrap_err().code(), 1);
+    }
+}

@@ -1,0 +1,78 @@
+//! Calls as a table: whose, where it stands, how long it waited and ran, where, how it ended.
+//!
+//! Pure. Calls come as the JSON that daemons answer and `filter try` makes.
+
+use crate::exit::Failure;
+use crate::output::event_lines::outcome_color;
+use crate::output::figures::{number_of, plain, text_of};
+use crate::output::table::{Cell, Table};
+use crate::output::times::{age, shown};
+use crate::output::{Color, Output, shortened};
+use jiff::tz::TimeZone;
+use serde_json::Value;
+use wire::time::Time;
+
+/// Of a list of hosts this much is shown, in characters.
+const HOSTS_SHOWN_CHARS: usize = 40;
+
+/// The table of calls, without rows.
+pub(crate) fn call_table() -> Table {
+    Table::new(&[
+        "CALL",
+        "NAME",
+        "USER",
+        "STATE",
+        "OUTCOME",
+        "SUBMITTED",
+        "WAITED",
+        "RAN",
+        "HOSTS",
+        "TRIES",
+        "CODE",
+    ])
+}
+
+/// Add a row for each call, and print the table.
+///
+/// # Errors
+/// As [`Output::line`].
+pub(crate) fn print_rows(
+    mut table: Table,
+    calls: impl IntoIterator<Item = Value>,
+    zone: &TimeZone,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    for call in calls {
+        table.row(cells(&call, zone));
+    }
+    table.print(output)
+}
+
+fn cells(call: &Value, zone: &TimeZone) -> Vec<Cell> {
+    let time = |name: &str| number_of(call, name);
+    let (submitted, started, ended) = (time("submitted"), time("started"), time("ended"));
+    let span =
+        |from: Option<f64>, to: Option<f64>| from.zip(to).map_or(String::new(), |(from, to)| age(to - from));
+    let outcome = text_of(call, "outcome");
+    let state = text_of(call, "state");
+    let tries = number_of(call, "tries").filter(|&tries| tries > 1.0);
+    let signal = text_of(call, "signal");
+    let code = match (text_of(call, "code"), signal) {
+        (code, "" | "0") => code.to_owned(),
+        ("", signal) => format!("signal {signal}"),
+        (code, signal) => format!("{code}, signal {signal}"),
+    };
+    vec![
+        Cell::text(text_of(call, "id")).color(Color::Name),
+        Cell::text(shortened(text_of(call, "name"), HOSTS_SHOWN_CHARS)),
+        Cell::text(text_of(call, "user")),
+        Cell::text(state).color(if state == "running" { Color::Good } else { Color::Dim }),
+        Cell::text(outcome).color(outcome_color(outcome)),
+        Cell::text(submitted.map_or(String::new(), |secs| shown(Time::from_secs_f64(secs), zone))),
+        Cell::figure(span(submitted, started)),
+        Cell::figure(span(started, ended)),
+        Cell::text(shortened(&plain(call.get("hosts")), HOSTS_SHOWN_CHARS)),
+        Cell::figure(tries.map_or(String::new(), |tries| format!("{tries:.0}"))),
+        Cell::text(code),
+    ]
+}

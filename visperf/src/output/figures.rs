@@ -1,0 +1,100 @@
+//! Figures as people read them: bytes, shares, counts, and values of JSON answers.
+//!
+//! Pure. Not here: times ([`crate::output::times`]).
+
+use serde_json::Value;
+
+/// `512 B`, `1.5 KiB`, `2.0 GiB`.
+pub(crate) fn bytes(count: f64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if count.abs() < 1024.0 {
+        return format!("{count:.0} B");
+    }
+    let mut scaled = count / 1024.0;
+    let mut unit = 0;
+    while scaled.abs() >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{scaled:.1} {}", UNITS[unit])
+}
+
+/// A share of one as `12 %`.
+pub(crate) fn share(of_one: f64) -> String {
+    format!("{:.0} %", of_one * 100.0)
+}
+
+/// A number with as many digits as it needs, at most three behind the point.
+pub(crate) fn number(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value:.0}");
+    }
+    let text = format!("{value:.3}");
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        "0" | "-0" => format!("{value:.3e}"),
+        cut => cut.to_owned(),
+    }
+}
+
+/// `1 line`, `2 lines`.
+pub(crate) fn count(number: u64, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {one}s"),
+    }
+}
+
+/// The text of a member, empty if it is missing.
+pub(crate) fn text_of<'a>(object: &'a Value, name: &str) -> &'a str {
+    object.get(name).and_then(Value::as_str).unwrap_or("")
+}
+
+/// The number of a member, whatever its form.
+pub(crate) fn number_of(object: &Value, name: &str) -> Option<f64> {
+    object.get(name).and_then(Value::as_f64)
+}
+
+/// A member as plain text: texts themselves, lists joined by commas, nothing as nothing.
+pub(crate) fn plain(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) => items.iter().map(|item| plain(Some(item))).collect::<Vec<_>>().join(","),
+        Some(Value::Number(number)) => match (number.is_f64(), number.as_f64()) {
+            (true, Some(value)) => self::number(value),
+            _ => number.to_string(),
+        },
+        Some(other @ (Value::Bool(_) | Value::Object(_))) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_are_short() {
+        let check = |shown: String, expected: &str| assert_eq!(shown, expected);
+        check(bytes(512.0), "512 B");
+        check(bytes(1536.0), "1.5 KiB");
+        check(bytes(2.0 * 1024.0 * 1024.0 * 1024.0), "2.0 GiB");
+        check(bytes(f64::MAX), format!("{:.1} EiB", f64::MAX / 1024f64.powi(6)).as_str());
+        check(share(0.123), "12 %");
+        check(number(3.0), "3");
+        check(number(0.25), "0.25");
+        check(number(12.34567), "12.346");
+        check(number(0.000_012), "1.200e-5");
+        check(count(1, "line"), "1 line");
+        check(count(0, "line"), "0 lines");
+    }
+
+    #[test]
+    fn members_become_text() {
+        let object = json!({"a": "x", "b": ["p", "q"], "c": 18_446_744_073_709_551_615_u64, "d": null});
+        let shown = |name: &str| plain(object.get(name));
+        assert_eq!((shown("a"), shown("b")), ("x".to_owned(), "p,q".to_owned()));
+        assert_eq!((shown("c"), shown("d")), ("18446744073709551615".to_owned(), String::new()));
+        assert_eq!(shown("missing"), "");
+    }
+}

@@ -1,0 +1,166 @@
+//! What the program prints: results on standard output, notes on standard error.
+//!
+//! Rule: a reader that goes away ends the program quietly ([`Failure::Closed`]); colours only where a
+//! terminal shows them; text that comes from logs or daemons never reaches a terminal with control
+//! characters in it ([`clean`]).
+
+pub(crate) mod call_table;
+pub(crate) mod event_lines;
+pub(crate) mod figures;
+pub(crate) mod table;
+pub(crate) mod times;
+
+use crate::exit::Failure;
+use std::borrow::Cow;
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+/// The colours in use, by what they mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Color {
+    Good,
+    Bad,
+    Caution,
+    Name,
+    Dim,
+    Head,
+}
+
+/// Standard output.
+pub(crate) struct Output {
+    out: Box<dyn Write>,
+    colors: bool,
+}
+
+impl Output {
+    /// The program's standard output, with colours where a terminal shows them and `NO_COLOR` is unset.
+    pub(crate) fn stdout() -> Output {
+        let stdout = io::stdout();
+        let colors = stdout.is_terminal() && colors_wanted();
+        Output { out: Box::new(BufWriter::with_capacity(1 << 16, stdout)), colors }
+    }
+
+    /// Print a line.
+    ///
+    /// # Errors
+    /// [`Failure::Closed`] if the reader went away, another if writing fails.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        told(self.out.write_all(text.as_bytes()).and_then(|()| self.out.write_all(b"\n")))
+    }
+
+    /// Print a value as one line of JSON.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub(crate) fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
+        self.line(&value.to_string())
+    }
+
+    /// Hand on what was printed so far.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        told(self.out.flush())
+    }
+
+    /// `text` in a colour, where colours are wanted.
+    pub(crate) fn paint<'a>(&self, color: Color, text: &'a str) -> Cow<'a, str> {
+        if !self.colors || text.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let code = match color {
+            Color::Good => "32",
+            Color::Bad => "31",
+            Color::Caution => "33",
+            Color::Name => "36",
+            Color::Dim => "2",
+            Color::Head => "1",
+        };
+        Cow::Owned(format!("\x1b[{code}m{text}\x1b[0m"))
+    }
+}
+
+fn told(written: io::Result<()>) -> Result<(), Failure> {
+    written.map_err(|error| match error.kind() == io::ErrorKind::BrokenPipe {
+        true => Failure::Closed,
+        false => Failure::of("cannot write to standard output", error),
+    })
+}
+
+fn colors_wanted() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Whether standard error shows colours.
+pub(crate) fn colors_on_stderr() -> bool {
+    io::stderr().is_terminal() && colors_wanted()
+}
+
+/// Print a line on standard error; where that is closed, nobody wants it.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// `text` with control characters made visible, so that a log cannot steer the terminal it is shown on.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    let harmless =
+        |c: char| !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if text.chars().all(harmless) {
+        return Cow::Borrowed(text);
+    }
+    let mut cleaned = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match harmless(c) {
+            true => cleaned.push(c),
+            false => cleaned.extend(c.escape_default()),
+        }
+    }
+    Cow::Owned(cleaned)
+}
+
+/// At most `chars` characters of `text`, cleaned; what is cut is shown by an ellipsis.
+pub(crate) fn shortened(text: &str, chars: usize) -> String {
+    let cleaned = clean(text);
+    match cleaned.char_indices().nth(chars) {
+        Some((at, _)) => format!("{}…", &cleaned[..at]),
+        None => cleaned.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct ClosedPipe;
+    impl Write for ClosedPipe {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_told_apart() {
+        let mut output = Output { out: Box::new(ClosedPipe), colors: false };
+        assert_eq!(output.line("x"), Err(Failure::Closed));
+    }
+
+    #[test]
+    fn colours_are_only_where_wanted() {
+        let plain = Output { out: Box::new(Vec::new()), colors: false };
+        assert_eq!(plain.paint(Color::Bad, "x"), "x");
+        let colored = Output { out: Box::new(Vec::new()), colors: true };
+        assert_eq!(colored.paint(Color::Bad, "x"), "\x1b[31mx\x1b[0m");
+    }
+
+    #[test]
+    fn control_characters_are_shown() {
+        assert_eq!(clean("plain ü"), "plain ü");
+        assert_eq!(clean("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
+        assert_eq!(shortened("abcdef", 3), "abc…");
+        assert_eq!(shortened("abc", 3), "abc");
+    }
+}

@@ -1,0 +1,155 @@
+//! Times and ages as people read and write them.
+//!
+//! Pure but for [`now`], the one place where the program reads the calendar.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use std::time::SystemTime;
+use wire::time::Time;
+
+/// The time of day.
+#[allow(clippy::disallowed_methods)] // The shell's clock; everything else is given the time.
+pub(crate) fn now() -> Time {
+    SystemTime::now().into()
+}
+
+/// `2026-11-20T12:24:17.446` in `zone`; the fraction only where there is one.
+pub(crate) fn shown(time: Time, zone: &TimeZone) -> String {
+    let Ok(stamp) = Timestamp::from_microsecond(time.micros()) else {
+        return format!("{} s", time.secs_f64());
+    };
+    let local = stamp.to_zoned(zone.clone());
+    match stamp.subsec_microsecond() + stamp.subsec_millisecond() * 1000 {
+        0 => local.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
+        micros if micros % 1000 == 0 => local.strftime("%Y-%m-%dT%H:%M:%S%.3f").to_string(),
+        _ => local.strftime("%Y-%m-%dT%H:%M:%S%.6f").to_string(),
+    }
+}
+
+/// A span in seconds as `0.4s`, `3s`, `5m`, `2h10m`, `4d`.
+pub(crate) fn age(secs: f64) -> String {
+    #[allow(clippy::cast_possible_truncation)] // cut to whole seconds on purpose; huge spans saturate
+    let whole = secs as i64;
+    match whole {
+        _ if secs < 0.0 => format!("-{}", age(-secs)),
+        _ if !secs.is_finite() => "?".to_owned(),
+        0 if secs > 0.0 => format!("{secs:.1}s"),
+        0..=119 => format!("{whole}s"),
+        120..=7199 => format!("{}m", whole / 60),
+        7200..=172_799 if whole % 3600 < 60 => format!("{}h", whole / 3600),
+        7200..=172_799 => format!("{}h{}m", whole / 3600, whole % 3600 / 60),
+        _ => format!("{}d", whole / 86_400),
+    }
+}
+
+/// A moment as a person writes it: RFC 3339, a local date and time, `10m` (ago), or seconds since 1970.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn parse(text: &str, now: Time, zone: &TimeZone) -> Result<Time, String> {
+    let text = text.trim();
+    if text == "now" {
+        return Ok(now);
+    }
+    if let Some(span) = ago(text.strip_suffix("ago").map_or(text, str::trim)) {
+        return Ok(Time::from_micros(now.micros().saturating_sub(span)));
+    }
+    if let Ok(secs) = text.parse::<f64>()
+        && secs.is_finite()
+        && secs >= 0.0
+    {
+        return Ok(Time::from_secs_f64(secs));
+    }
+    if let Ok(stamp) = text.parse::<Timestamp>() {
+        return Ok(Time::from_micros(stamp.as_microsecond()));
+    }
+    let local =
+        text.parse::<jiff::civil::DateTime>().ok().and_then(|local| local.to_zoned(zone.clone()).ok());
+    local.map(|zoned| Time::from_micros(zoned.timestamp().as_microsecond())).ok_or_else(|| {
+        format!(
+            "expected a time such as 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 10m or 2h (ago), or \
+             seconds since 1970, found {text:?}"
+        )
+    })
+}
+
+/// Microseconds of `90s`, `10m`, `1h30m`, `2d`; a unit is needed.
+fn ago(text: &str) -> Option<i64> {
+    let mut total: i64 = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let number: i64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let unit: i64 = match &rest[..letters] {
+            "ms" => 1_000,
+            "s" | "sec" => 1_000_000,
+            "m" | "min" => 60_000_000,
+            "h" => 3_600_000_000,
+            "d" => 86_400_000_000,
+            "w" => 604_800_000_000,
+            _ => return None,
+        };
+        total = total.checked_add(number.checked_mul(unit)?)?;
+        rest = rest[letters..].trim_start();
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_micros(1_795_178_489_000_000);
+
+    #[test]
+    fn moments_are_read_in_every_form() {
+        let rome = TimeZone::get("Europe/Rome").unwrap();
+        let check = |text: &str, micros: i64| {
+            assert_eq!(parse(text, NOW, &rome).map(Time::micros), Ok(micros), "{text}");
+        };
+        check("now", 1_795_178_489_000_000);
+        check("10m", 1_795_177_889_000_000);
+        check("1h30m ago", 1_795_173_089_000_000);
+        check("1795178489.25", 1_795_178_489_250_000);
+        check("0", 0);
+        check("2026-11-20T12:41:29Z", 1_795_178_489_000_000);
+        check("2026-11-20T13:41:29+01:00", 1_795_178_489_000_000);
+        check("2026-11-20T13:41:29", 1_795_178_489_000_000);
+        check("2026-11-20 13:41:29.5", 1_795_178_489_500_000);
+        check("2026-11-20", 1_795_129_200_000_000);
+    }
+
+    #[test]
+    fn what_is_no_moment_is_refused() {
+        for text in ["", "10", "-5", "10x", "m", "yesterday", "nan", "inf", "2026-13-01", "99999999999999w"] {
+            let found = parse(text, NOW, &TimeZone::UTC);
+            assert_eq!(found.is_ok(), text == "10", "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn ages_are_short() {
+        let check = |secs: f64, expected: &str| assert_eq!(age(secs), expected, "{secs}");
+        check(0.0, "0s");
+        check(0.42, "0.4s");
+        check(3.9, "3s");
+        check(119.0, "119s");
+        check(300.0, "5m");
+        check(7200.0, "2h");
+        check(7800.0, "2h10m");
+        check(345_600.0, "4d");
+        check(-3.0, "-3s");
+        check(f64::NAN, "?");
+        check(f64::INFINITY, "?");
+    }
+
+    #[test]
+    fn times_are_shown_in_their_zone() {
+        let rome = TimeZone::get("Europe/Rome").unwrap();
+        assert_eq!(shown(NOW, &rome), "2026-11-20T13:41:29");
+        assert_eq!(shown(Time::from_micros(1_446_000), &TimeZone::UTC), "1970-01-01T00:00:01.446");
+        assert_eq!(shown(Time::from_micros(1_446_100), &TimeZone::UTC), "1970-01-01T00:00:01.446100");
+    }
+}

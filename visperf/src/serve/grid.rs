@@ -1,0 +1,187 @@
+//! One process of daemons: open, bind, serve, drain.
+
+use super::info::{self, Identity, Sources};
+use super::{registration, state_dir};
+use anyhow::{Context as _, bail};
+use daemon::shutdown::{GRACE, Signals, Tasks};
+use directory::handle::SystemClock;
+use directory::run::Directory;
+use rpc::config::Listen;
+use rpc::limits::Limits;
+use rpc::method::Registry;
+use rpc::statistics::Statistics;
+use sensor::run::Sensor;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Where daemons answer unless told otherwise.
+pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:7317";
+
+/// What to start.
+pub(crate) struct Plan {
+    pub(crate) state: PathBuf,
+    /// `None`: the default address, or any free port if that is taken.
+    pub(crate) listen: Option<Listen>,
+    pub(crate) sensor: Option<sensor::config::Config>,
+    pub(crate) directory: Option<directory::config::Config>,
+}
+
+/// Daemons that are open and bound.
+pub(crate) struct Grid {
+    state: PathBuf,
+    listener: tokio::net::TcpListener,
+    address: SocketAddr,
+    registry: Registry,
+    http: Arc<Statistics>,
+    sensor: Option<Sensor>,
+    directory: Option<Directory>,
+    term: u64,
+}
+
+impl Grid {
+    /// Open the state, bind the address; nothing is served before [`Grid::run`].
+    pub(crate) async fn open(plan: Plan) -> anyhow::Result<Grid> {
+        if let Some(listen) = plan.listen {
+            refuse_open_bind(listen)?;
+        }
+        state_dir::prepare(&plan.state)?;
+        let sensor = match plan.sensor {
+            Some(config) => Some(Sensor::open(config, &part(&plan.state, "sensor")?)?),
+            None => None,
+        };
+        let directory = match plan.directory {
+            Some(config) => Some(Directory::open(config, &part(&plan.state, "directory")?, SystemClock)?),
+            None => None,
+        };
+        let listener = bind(plan.listen).await?;
+        let address = listener.local_addr().context("the listener does not tell its address")?;
+        let http = Arc::new(Statistics::default());
+        let mut grid = Grid {
+            term: registration::next_term(&plan.state)?,
+            state: plan.state,
+            listener,
+            address,
+            registry: Registry::new(),
+            http,
+            sensor,
+            directory,
+        };
+        grid.fill_registry()?;
+        Ok(grid)
+    }
+
+    fn fill_registry(&mut self) -> anyhow::Result<()> {
+        let mut sources = Sources::default();
+        if let Some(sensor) = &self.sensor {
+            sensor.set_address(format!("http://{}", self.address));
+            self.registry.merge(sensor.methods()?)?;
+            let (health, status) = (sensor.status(), sensor.status());
+            sources.health.push(Box::new(move || health.health()));
+            sources.statistics.push(("sensor", Box::new(move || status.statistics())));
+        }
+        if let Some(directory) = &self.directory {
+            self.registry.merge(directory::methods::registry(&directory.handle())?)?;
+            let (handle, unreadable) = (directory.handle(), directory.unreadable_total());
+            sources.statistics.push(("directory", Box::new(move || directory_counts(&handle, unreadable))));
+        }
+        let kind = match (&self.sensor, &self.directory) {
+            (Some(_), Some(_)) => "up",
+            (Some(_), None) => "sensor",
+            (None, _) => "directory",
+        };
+        let config = self.sensor.as_ref().map(Sensor::config);
+        let identity = Identity {
+            kind,
+            host: config.map_or_else(super::super::host_name, |config| config.host.to_string()),
+            domain: config.map(|config| config.domain.to_string()),
+            listen: self.address.to_string(),
+            state: self.state.clone(),
+            started: info::now(),
+        };
+        self.registry.add(info::method(identity, sources, Arc::clone(&self.http)))?;
+        Ok(())
+    }
+
+    /// Where it answers.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The sensor, if there is one.
+    pub(crate) fn sensor(&self) -> Option<&Sensor> {
+        self.sensor.as_ref()
+    }
+
+    /// Serve until a signal comes, a task of `more` ends, or something fails; then drain.
+    pub(crate) async fn run(
+        self,
+        shutdown: CancellationToken,
+        more: impl FnOnce(&mut Tasks),
+    ) -> anyhow::Result<()> {
+        let signals = Signals::catch().context("cannot catch signals")?;
+        let obeying = tokio::spawn(signals.obey(shutdown.clone()));
+        let mut tasks = Tasks::new(shutdown.clone());
+        let Grid { state, listener, address, registry, http, sensor, directory, term } = self;
+        if let (Some(sensor), Some(directory)) = (&sensor, &directory) {
+            let config = sensor.config();
+            let record = registration::record(&config.domain, &config.host, address, term);
+            tasks.spawn("registration", registration::keep(directory.handle(), record, shutdown.clone()));
+        }
+        if let Some(sensor) = sensor {
+            tasks.spawn("sensor", sensor.run(shutdown.clone()));
+        }
+        if let Some(directory) = directory {
+            tasks.spawn("directory", directory.run(shutdown.clone()));
+        }
+        let limits = Limits::default();
+        tasks.spawn("queries", rpc::server::serve(listener, registry, limits, http, shutdown.clone()));
+        more(&mut tasks);
+        state_dir::write_listen(&state, &address.to_string())?;
+        let result = tasks.run(GRACE).await;
+        state_dir::remove_listen(&state);
+        obeying.abort();
+        result.map_err(anyhow::Error::from)
+    }
+}
+
+fn part(state: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let path = state.join(name);
+    state_dir::prepare(&path)?;
+    Ok(path)
+}
+
+fn directory_counts(handle: &directory::handle::Handle, unreadable: u64) -> Vec<(&'static str, u64)> {
+    let counts = handle.counts();
+    vec![
+        ("domains_live", counts.live as u64),
+        ("domains_last_seen", counts.last_seen as u64),
+        ("snapshots_unreadable_total", unreadable),
+    ]
+}
+
+fn refuse_open_bind(listen: Listen) -> anyhow::Result<()> {
+    if !listen.is_loopback() {
+        bail!(
+            "refusing to listen on {listen}: queries carry no credentials, so anyone who reaches this address \
+             could read every log event; listen on 127.0.0.1 and reach it through a tunnel, for example \
+             ssh -L 7317:127.0.0.1:7317 HOST"
+        );
+    }
+    Ok(())
+}
+
+async fn bind(listen: Option<Listen>) -> anyhow::Result<tokio::net::TcpListener> {
+    if let Some(listen) = listen {
+        return Ok(rpc::server::bind(listen).await?);
+    }
+    let usual: Listen = LISTEN_DEFAULT.parse()?;
+    match rpc::server::bind(usual).await {
+        Ok(listener) => Ok(listener),
+        Err(error) => {
+            tracing::info!(%error, "taking another port");
+            Ok(rpc::server::bind(SocketAddr::from(([127, 0, 0, 1], 0)).into()).await?)
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The daemons, put together: a sensor, a directory, or both behind one address.
+//!
+//! Wiring only: what they do is in their crates. Every daemon started here answers `daemon.info`, writes
+//! the address it answers on to `STATE/listen`, and drains at the first signal.
+
+pub(crate) mod grid;
+pub(crate) mod info;
+pub(crate) mod known_logs;
+pub(crate) mod registration;
+pub(crate) mod state_dir;

@@ -1,0 +1,69 @@
+//! A representative keeps its domain's record in a directory of the same process alive.
+//!
+//! The term is kept on disk and grows with every start, so that a directory that remembers an earlier
+//! start believes the later one. Not here: registration over the network (the overlay).
+
+use anyhow::Context as _;
+use directory::handle::Handle;
+use directory::registry::RENEWAL_INTERVAL;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+use wire::id::{DomainName, HostName};
+use wire::registration::{Record, SensorType};
+
+const TERM_FILE: &str = "term";
+
+/// A term higher than any used with this state directory before.
+pub(crate) fn next_term(state: &Path) -> anyhow::Result<u64> {
+    let path = state.join(TERM_FILE);
+    let last = match std::fs::read_to_string(&path) {
+        Ok(text) => text.trim().parse::<u64>().unwrap_or(0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let term = last + 1;
+    let fresh = state.join(".term.new");
+    std::fs::write(&fresh, format!("{term}\n"))
+        .and_then(|()| std::fs::File::open(&fresh)?.sync_all())
+        .and_then(|()| std::fs::rename(&fresh, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(term)
+}
+
+/// State the record now and at every renewal until `shutdown`.
+pub(crate) async fn keep(
+    directory: Handle,
+    first: Record,
+    shutdown: CancellationToken,
+) -> Result<(), directory::registry::Refused> {
+    let mut record = first;
+    let mut renewal = tokio::time::interval(RENEWAL_INTERVAL);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            _ = renewal.tick() => {}
+        }
+        record.stated = super::info::now();
+        match directory.register(record.clone()) {
+            Ok(_) => {}
+            // The state directory was lost or copied: go on above what the directory remembers.
+            Err(directory::registry::Refused::Behind { held_term, .. }) => record.term = held_term + 1,
+            Err(refused) => return Err(refused),
+        }
+        record.sequence += 1;
+    }
+}
+
+/// The record of a representative that answers at `address`.
+pub(crate) fn record(domain: &DomainName, host: &HostName, address: std::net::SocketAddr, term: u64) -> Record {
+    Record {
+        domain: domain.clone(),
+        host: host.clone(),
+        port: address.port(),
+        sensor_type: SensorType::Representative,
+        addresses: vec![format!("http://{address}")],
+        term,
+        sequence: 1,
+        stated: super::info::now(),
+    }
+}

@@ -1,0 +1,131 @@
+//! Which filter reads a log, and why; where none does, which come nearest.
+//!
+//! Pure.
+
+use crate::trial::log::{Log, Met};
+use log_filters::engine::Source;
+use log_filters::filter::Filter;
+use log_filters::registry::{FIRST_LINES, Registry};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use wire::time::Time;
+
+/// Lines of the beginning that tell how near a filter comes.
+const NEAREST_LINES: usize = 256;
+/// How many near filters are named.
+const NEAREST_SHOWN: usize = 3;
+
+/// The filter for a log whose name and beginning are known, and the reason in words.
+pub(crate) fn choose(
+    registry: &Registry,
+    file_name: &str,
+    beginning: &[u8],
+) -> Option<(Arc<Filter>, &'static str)> {
+    let by_name = registry.choose(file_name, b"");
+    let chosen = registry.choose(file_name, beginning)?;
+    let reason = match by_name {
+        None => "by its first lines",
+        Some(_) if registry.iter().filter(|filter| claims(registry, filter, file_name)).count() > 1 => {
+            "by its name and first lines"
+        }
+        Some(_) => "by its name",
+    };
+    Some((Arc::clone(chosen), reason))
+}
+
+/// Whether a filter alone would take a file of this name.
+fn claims(registry: &Registry, filter: &Arc<Filter>, file_name: &str) -> bool {
+    registry.get(filter.name()).is_some_and(|_| {
+        let mut alone = Registry::default();
+        alone.add(filter.name(), filter.text()).is_ok() && alone.choose(file_name, b"").is_some()
+    })
+}
+
+/// What to say where no filter reads the log: the nearest ones, and how to write one.
+pub(crate) fn nearest(registry: &Registry, shown_name: &str, file_name: &str, beginning: &[u8]) -> String {
+    let lines: Vec<&[u8]> = beginning.split(|&byte| byte == b'\n').take(NEAREST_LINES).collect();
+    let mut near: Vec<(usize, &Arc<Filter>)> = registry
+        .iter()
+        .map(|filter| (known_lines(filter, file_name, &lines), filter))
+        .filter(|(known, _)| *known > 0)
+        .collect();
+    near.sort_by_key(|(known, filter)| (std::cmp::Reverse(*known), filter.name().to_owned()));
+    let mut text = format!(
+        "no filter reads {shown_name}: none claims its name, and none knows enough of its first {FIRST_LINES} lines"
+    );
+    if near.is_empty() {
+        text.push_str("\n  no filter knows a single line of its beginning");
+    }
+    for (known, filter) in near.iter().take(NEAREST_SHOWN) {
+        let of = lines.len();
+        let _ = write!(
+            text,
+            "\n  {} ({}) knows {known} of the first {of} lines",
+            filter.name(),
+            filter.product()
+        );
+    }
+    text.push_str(
+        "\nname one with `--filter NAME` (`visperf filter list`), or begin your own: \
+         `visperf filter new NAME LOGFILE > NAME.toml`, then `visperf filter try --filter NAME.toml LOGFILE`",
+    );
+    text
+}
+
+fn known_lines(filter: &Arc<Filter>, file_name: &str, lines: &[&[u8]]) -> usize {
+    let source = Source {
+        file_name: file_name.to_owned(),
+        host: String::new(),
+        cluster: String::new(),
+        zone: jiff::tz::TimeZone::UTC,
+    };
+    let mut log = Log::new(Arc::clone(filter), &source);
+    let mut offset = 0;
+    let mut ignore = |_: Met<'_>| Ok::<(), std::convert::Infallible>(());
+    for line in lines {
+        let Ok(()) = log.line(line, offset, Time::default(), &mut ignore);
+        offset += line.len() as u64 + 1;
+    }
+    let Ok(()) = log.end(Time::default(), &mut ignore);
+    usize::try_from(log.counters().taken).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry() -> Registry {
+        let mut registry = Registry::default();
+        for (name, names, first) in [("one", "one.log", "^one "), ("two", "*.log", "^two ")] {
+            let text = format!(
+                "[filter]\nname = \"{name}\"\nproduct = \"P\"\n[files]\nnames = [\"{names}\"]\n\
+                 first_lines = ['{first}']\n[[rule]]\nmatch = '^{name}'\n"
+            );
+            registry.add(name, &text).unwrap();
+        }
+        registry
+    }
+
+    #[test]
+    fn the_reason_is_told() {
+        let registry = registry();
+        let check = |name: &str, beginning: &str, expected: Option<(&str, &str)>| {
+            let found = choose(&registry, name, beginning.as_bytes());
+            let found = found.as_ref().map(|(filter, reason)| (filter.name(), *reason));
+            assert_eq!(found, expected, "{name}");
+        };
+        check("x.log", "", Some(("two", "by its name")));
+        check("one.log", "one \none \n", Some(("one", "by its name and first lines")));
+        check("one.log", "two \ntwo \n", Some(("two", "by its name and first lines")));
+        check("messages", "two \n", Some(("two", "by its first lines")));
+        check("messages", "three\n", None);
+    }
+
+    #[test]
+    fn the_nearest_filters_are_named() {
+        let text = nearest(&registry(), "dir/x", "x", b"three\none\nonly\ntwo\none\n");
+        let (one, two) = (text.find("one (P) knows 2 of").unwrap(), text.find("two (P) knows 1 of").unwrap());
+        assert!(one < two, "{text}");
+        assert!(nearest(&registry(), "x", "x", b"three").contains("no filter knows a single line"));
+    }
+}

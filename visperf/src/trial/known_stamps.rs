@@ -1,0 +1,107 @@
+//! The stamps that logs commonly begin with, to guess that of a log nobody knows.
+//!
+//! Pure. The guess is the format that most lines begin with, of those the one that takes the most.
+
+use log_filters::timestamp::Format;
+
+/// Formats in the words of `docs/filter-format.md`.
+const FORMATS: &[&str] = &[
+    "%Y-%m-%dT%H:%M:%S%.f%z",
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%d %H:%M:%S%.f%z",
+    "%Y-%m-%d %H:%M:%S%.f %z",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y/%m/%d %H:%M:%S%.f",
+    "%Y%m%d%H%M%S%.f",
+    "%Y%m%d %H:%M:%S%.f",
+    "%Y-%m-%d",
+    "%m/%d/%Y %H:%M:%S%.f",
+    "%m/%d/%y %H:%M:%S%.f",
+    "%m/%d %H:%M:%S%.f",
+    "%d/%m/%Y %H:%M:%S%.f",
+    "%d-%m-%Y %H:%M:%S%.f",
+    "%d.%m.%Y %H:%M:%S%.f",
+    "%d/%b/%Y:%H:%M:%S %z",
+    "%d-%b-%Y %H:%M:%S%.f",
+    "%d %b %Y %H:%M:%S%.f",
+    "%a %b %e %H:%M:%S %Y",
+    "%a %b %e %H:%M:%S%.f %Y",
+    "%a %b %e %H:%M:%S %Z %Y",
+    "%a, %d %b %Y %H:%M:%S %z",
+    "%b %e %H:%M:%S",
+    "%b %e %Y %H:%M:%S%.f",
+    "%H:%M:%S%.f",
+    "epoch",
+    "epoch_ms",
+    "epoch_us",
+];
+/// What may stand around a stamp.
+const AROUND: &[(&str, &str)] = &[("", ""), ("[", "]"), ("(", ")"), ("<", ">"), ("\"", "\"")];
+/// A bare number is taken for seconds since 1970 only where most lines begin so, and with so many digits.
+const EPOCH_DIGITS: [(&str, usize); 3] = [("epoch", 10), ("epoch_ms", 13), ("epoch_us", 16)];
+
+/// The format of the stamp that most of these lines begin with, if half of them do.
+pub(crate) fn guess(lines: &[&[u8]]) -> Option<String> {
+    let mut best: Option<(usize, usize, String)> = None;
+    for format in FORMATS {
+        for (before, after) in AROUND {
+            let epoch = EPOCH_DIGITS.iter().find(|(name, _)| name == format).map(|&(_, digits)| digits);
+            if epoch.is_some() && !before.is_empty() {
+                continue;
+            }
+            let text = format!("{before}{format}{after}");
+            let Ok(parsed) = Format::parse(&text) else { continue };
+            let (mut fit, mut taken) = (0, 0);
+            for line in lines {
+                let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                if epoch.is_some_and(|expected| digits != expected) {
+                    continue;
+                }
+                if let Some((_, len)) = parsed.read(line) {
+                    fit += 1;
+                    taken += len;
+                }
+            }
+            if fit > 0 && best.as_ref().is_none_or(|(known, len, _)| (fit, taken) > (*known, *len)) {
+                best = Some((fit, taken, text));
+            }
+        }
+    }
+    let with_text = lines.iter().filter(|line| !line.is_empty()).count();
+    best.filter(|(fit, ..)| fit * 2 >= with_text).map(|(.., text)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: Option<&str>) {
+        assert_eq!(guess(&[line.as_bytes(), line.as_bytes()]).as_deref(), expected, "{line}");
+    }
+
+    #[test]
+    fn common_stamps_are_known() {
+        check("[2026-11-20T12:24:17.446] x", Some("[%Y-%m-%dT%H:%M:%S%.f]"));
+        check("2026-11-20T12:24:17Z x", Some("%Y-%m-%dT%H:%M:%S%.f%z"));
+        check("2026-11-20 12:24:17,5 INFO", Some("%Y-%m-%d %H:%M:%S%.f"));
+        check("2026-11-20 12:24:17 +0100 x", Some("%Y-%m-%d %H:%M:%S%.f %z"));
+        check("11/20/2026 12:24:17;x", Some("%m/%d/%Y %H:%M:%S%.f"));
+        check("11/20/26 12:24:17 x", Some("%m/%d/%y %H:%M:%S%.f"));
+        check("Nov 20 12:24:17 host x", Some("%b %e %H:%M:%S"));
+        check("Fri Nov 20 12:24:17 2026 x", Some("%a %b %e %H:%M:%S %Y"));
+        check("[20/Nov/2026:12:24:17 +0000] x", Some("[%d/%b/%Y:%H:%M:%S %z]"));
+        check("1795178489 x", Some("epoch"));
+        check("1795178489.25 x", Some("epoch"));
+        check("1795178489250 x", Some("epoch_ms"));
+        check("job 5", None);
+        check("17 jobs", None);
+        check("", None);
+    }
+
+    #[test]
+    fn half_of_the_lines_are_enough() {
+        let lines: [&[u8]; 4] = [b"Nov 20 12:24:17 a", b"more", b"Nov 20 12:24:18 b", b"  and more"];
+        assert_eq!(guess(&lines).as_deref(), Some("%b %e %H:%M:%S"));
+        assert_eq!(guess(&lines[1..]), None);
+    }
+}

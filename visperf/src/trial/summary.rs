@@ -1,0 +1,165 @@
+//! What a trial came to: lines, events by kind, rules that never fired, calls by state and outcome.
+//!
+//! Pure.
+
+use crate::exit::Failure;
+use crate::output::figures::count;
+use crate::output::{Color, Output, shortened};
+use crate::trial::log::Log;
+use log_filters::filter::Filter;
+use log_filters::join::Joiner;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::call::State;
+use wire::event::{Kind, Outcome};
+
+/// Of a rule's match this much is shown, in characters.
+const MATCH_SHOWN_CHARS: usize = 80;
+
+/// How much is said of rules that took no line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdleRules {
+    /// Each, for those who write the filter.
+    Listed,
+    /// Their number.
+    Counted,
+}
+
+/// Sums over the logs of a trial.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    lines: u64,
+    unknown: u64,
+    forgotten: u64,
+    events: BTreeMap<&'static str, u64>,
+    /// By filter's name: the filter, and per rule its line in the filter and how many records it took.
+    rules: BTreeMap<String, (Arc<Filter>, Vec<(usize, u64)>)>,
+}
+
+impl Summary {
+    /// One more event.
+    pub(crate) fn event(&mut self, kind: Kind) {
+        *self.events.entry(kind.as_str()).or_default() += 1;
+    }
+
+    /// A log is read to its end.
+    pub(crate) fn log(&mut self, filter: &Arc<Filter>, log: &Log) {
+        let counters = log.counters();
+        self.lines += counters.lines;
+        self.unknown += counters.unknown;
+        self.forgotten += counters.forgotten;
+        let counts: Vec<_> = log.rule_counts().collect();
+        let (_, sums) =
+            self.rules.entry(filter.name().to_owned()).or_insert_with(|| (Arc::clone(filter), Vec::new()));
+        if sums.is_empty() {
+            *sums = counts;
+            return;
+        }
+        for (sum, (_, more)) in sums.iter_mut().zip(counts) {
+            sum.1 += more;
+        }
+    }
+
+    /// Print the sums.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub(crate) fn print(&self, joiner: &Joiner, idle: IdleRules, output: &mut Output) -> Result<(), Failure> {
+        let total: u64 = self.events.values().sum();
+        let mut kinds: Vec<_> = self.events.iter().collect();
+        kinds.sort_by_key(|&(kind, number)| (std::cmp::Reverse(*number), *kind));
+        let kinds: Vec<String> = kinds.iter().map(|(kind, number)| format!("{kind} {number}")).collect();
+        let head = |name: &str| output.paint(Color::Head, name).into_owned();
+        let lines = format!("{}  {}, {} unknown", head("lines "), self.lines, self.unknown);
+        let events = format!("{}  {total}: {}", head("events"), listed(&kinds));
+        let calls = format!("{}  {}", head("calls "), calls(joiner));
+        output.line(&lines)?;
+        output.line(&events)?;
+        output.line(&calls)?;
+        if self.forgotten > 0 {
+            let keys = count(self.forgotten, "remembered key");
+            output.line(&format!("{keys} dropped for want of room: some events may lack what they told"))?;
+        }
+        for (name, (filter, rules)) in &self.rules {
+            print_idle_rules(name, filter, rules, idle, output)?;
+        }
+        Ok(())
+    }
+}
+
+fn print_idle_rules(
+    name: &str,
+    filter: &Filter,
+    rules: &[(usize, u64)],
+    idle: IdleRules,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let lines: Vec<usize> = rules.iter().filter(|(_, took)| *took == 0).map(|&(line, _)| line).collect();
+    let of = rules.len();
+    if lines.is_empty() {
+        return output.line(&format!("every rule of {name} took a line ({of} rules)"));
+    }
+    let head = format!("{} of {of} rules of {name} took no line", lines.len());
+    if idle == IdleRules::Counted {
+        return output.line(&format!("{head} (see which with --filter {name})"));
+    }
+    output.line(&format!("{head}:"))?;
+    for line in lines {
+        let shown =
+            format!("  line {line}: {}", shortened(&rule_match(filter.text(), line), MATCH_SHOWN_CHARS));
+        output.line(&output.paint(Color::Dim, &shown).into_owned())?;
+    }
+    Ok(())
+}
+
+/// The `match` of the rule that begins at a line of the filter's text, as written; of several regexes the
+/// first.
+fn rule_match(text: &str, line: usize) -> String {
+    let mut rule = text.lines().skip(line.saturating_sub(1)).take(40);
+    let Some(rest) = rule.find_map(|line| line.trim_start().strip_prefix("match")) else {
+        return String::new();
+    };
+    match rest.trim_start_matches([' ', '=']).trim_end() {
+        "[" => format!("[{} …", rule.next().unwrap_or("").trim()),
+        whole => whole.to_owned(),
+    }
+}
+
+fn calls(joiner: &Joiner) -> String {
+    let (mut states, mut outcomes): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) = Default::default();
+    for call in joiner.calls() {
+        *states.entry(call.state.as_str()).or_default() += 1;
+        if call.state == State::Ended {
+            *outcomes.entry(call.outcome.map_or("end not told", Outcome::as_str)).or_default() += 1;
+        }
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for state in ["waiting", "running"] {
+        parts.extend(states.get(state).map(|number| format!("{state} {number}")));
+    }
+    parts.extend(outcomes.iter().map(|(outcome, number)| format!("{outcome} {number}")));
+    let mut text = format!("{} joined: {}", joiner.len(), listed(&parts));
+    if joiner.dropped() > 0 {
+        text.push_str(&format!("; {} older ones no longer held", joiner.dropped()));
+    }
+    text
+}
+
+fn listed(parts: &[String]) -> String {
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_shown_by_its_match() {
+        let text =
+            "[filter]\n\n[[rule]]\n# why\nmatch = '^a'\nevent = \"x\"\n[[rule]]\nmatch = ['^b', '^c']\n";
+        assert_eq!(rule_match(text, 3), "'^a'");
+        assert_eq!(rule_match(text, 7), "['^b', '^c']");
+        assert_eq!(rule_match(text, 99), "");
+        assert_eq!(rule_match("[[rule]]\nmatch = [\n    '^d',\n]\n", 1), "['^d', …");
+    }
+}
