@@ -205,8 +205,17 @@ pub struct Head {
 pub struct FileHead {
     /// The path.
     pub path: PathBytes,
+    /// What is kept of it.
+    pub record: FileRecord,
+}
+
+/// What is kept of a path whether or not a generation of it is being read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
     /// Its totals.
     pub totals: Counts,
+    /// When the youngest of its files was born, in nanoseconds since 1970: a younger one is news.
+    pub youngest: Option<i128>,
 }
 
 /// Where one generation stands: the checkpoint.

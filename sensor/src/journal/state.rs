@@ -4,7 +4,7 @@
 //! its end; the writer and the recovery use the same functions, so they cannot differ.
 //! Not here: what filters remember and the open calls; those are handed on ([`super::fold::Replay`]).
 
-use super::frame::{Batch, Birth, Checkpoint, Counts, FileHead, Head, PathBytes, Print, Status};
+use super::frame::{Batch, Birth, Checkpoint, FileHead, FileRecord, Head, PathBytes, Print, Status};
 use std::collections::BTreeMap;
 use wire::event::Id;
 use wire::id::{Generation, SensorKey};
@@ -14,8 +14,8 @@ use wire::id::{Generation, SensorKey};
 pub struct State {
     /// What does not belong to one file.
     pub head: Head,
-    /// Totals by path.
-    pub files: BTreeMap<PathBytes, Counts>,
+    /// What is kept of each path.
+    pub files: BTreeMap<PathBytes, FileRecord>,
     /// Every generation that is not over.
     pub generations: BTreeMap<Generation, Checkpoint>,
 }
@@ -59,9 +59,9 @@ impl State {
         State { head, files: BTreeMap::new(), generations: BTreeMap::new() }
     }
 
-    /// Part of a head: a path's totals.
+    /// Part of a head: a path.
     pub fn add_file(&mut self, file: FileHead) {
-        self.files.insert(file.path, file.totals);
+        self.files.insert(file.path, file.record);
     }
 
     /// Part of a head: a generation.
@@ -79,7 +79,8 @@ impl State {
             return Err(Error::Generation { found: birth.generation.0, expected });
         }
         self.head.next_generation += 1;
-        self.files.entry(birth.path.clone()).or_default();
+        let file = self.files.entry(birth.path.clone()).or_default();
+        file.youngest = file.youngest.max(birth.identity.born);
         self.add_generation(Checkpoint {
             offset: birth.offset,
             counted_to: birth.offset,
@@ -115,8 +116,8 @@ impl State {
         checkpoint.beyond.retain(|(offset, _)| *offset >= batch.offset);
         let places = batch.records.iter().map(|record| (record.found.offset, record.found.number));
         checkpoint.beyond.extend(places.filter(|(offset, _)| *offset >= batch.offset));
-        if let Some(totals) = self.files.get_mut(&checkpoint.birth.path) {
-            totals.add(&batch.counts);
+        if let Some(file) = self.files.get_mut(&checkpoint.birth.path) {
+            file.totals.add(&batch.counts);
         }
         if batch.status == Status::Over {
             self.generations.remove(&batch.generation);

@@ -316,8 +316,8 @@ fn frame_chain(frames: &[u8]) -> u32 {
 /// Append the frames of a head to `out`; the checksum of the last.
 fn head(state: &State, memories: &impl Memories, out: &mut Vec<u8>) -> Result<u32, Error> {
     let mut chain = frame::encode(0, BodyRef::Head(&state.head), out)?;
-    for (path, totals) in &state.files {
-        let file = FileHead { path: path.clone(), totals: *totals };
+    for (path, record) in &state.files {
+        let file = FileHead { path: path.clone(), record: *record };
         chain = frame::encode(chain, BodyRef::File(&file), out)?;
     }
     for (path, filter, changes) in memories.memories() {

@@ -153,8 +153,9 @@ fn run(mut ingest: Ingest, mut watch: Watch, bell: &Bell) {
             return;
         }
         let wait = ingest.turn(&wake);
-        watch.set(ingest.directories());
+        let is_new = watch.set(ingest.directories());
         ingest.set_watch_trouble(watch.trouble());
-        wake = bell.wait(wait);
+        wake = bell.wait(if is_new { Duration::ZERO } else { wait });
+        wake.all |= is_new;
     }
 }

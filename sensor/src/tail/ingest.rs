@@ -67,6 +67,7 @@ pub(super) struct Core {
     /// Why the journal holds back, and when to try again.
     trouble: Option<(String, Duration)>,
     unsynced_since: Option<Duration>,
+    sync_now: bool,
 }
 
 impl Core {
@@ -129,6 +130,8 @@ impl Core {
     pub(super) fn born(&mut self, birth: &Birth) {
         let written = self.journal.born(birth);
         self.note(written);
+        // Unless it is durable, a file rotated away within a moment would be forgotten with the power.
+        self.sync_now = true;
     }
 
     /// The host whose logs a spec names.
@@ -256,8 +259,9 @@ impl Ingest {
             meters: BTreeMap::new(),
             trouble: None,
             unsynced_since: None,
+            sync_now: false,
         };
-        Ok(Ingest {
+        let ingest = Ingest {
             core,
             tracks: BTreeMap::new(),
             kept,
@@ -271,7 +275,9 @@ impl Ingest {
             acknowledged: None,
             board: Arc::default(),
             _lock: None,
-        })
+        };
+        ingest.show();
+        Ok(ingest)
     }
 
     /// Where the state of files is shown.
@@ -314,9 +320,7 @@ impl Ingest {
     /// Do what there is to do. Returns how long nothing needs to be done unless something changes.
     pub fn turn(&mut self, wake: &Wake) -> Duration {
         let now = Now { wall: self.core.clock.wall(), monotonic: self.core.clock.monotonic() };
-        if !self.can_write(&now) {
-            return self.wait(&now);
-        }
+        let can_write = self.can_write(&now);
         if let Some(next) = self.acknowledged.take() {
             let written = self.core.journal.acknowledge(next);
             self.core.note(written);
@@ -325,8 +329,12 @@ impl Ingest {
         if all {
             self.scan(&now);
         }
-        self.read(&now, wake, all);
-        self.keep_journal(&now);
+        if can_write {
+            self.read(&now, wake, all);
+            self.keep_journal(&now);
+        } else {
+            self.hold(&now);
+        }
         self.show();
         self.wait(&now)
     }
@@ -460,10 +468,26 @@ impl Ingest {
             if !(all || told || due || busy.contains(path)) {
                 continue;
             }
-            if track.read(&mut self.core, now) {
+            let has_more = track.read(&mut self.core, now);
+            track.quiet(&mut self.core, now);
+            track.release(&mut self.core, now);
+            if track.is_unsettled {
+                track.settle(&mut self.core, now, Appeared::Later);
+            }
+            let is_new =
+                track.sources.back().is_some_and(|source| source.file.is_some() && !source.is_at_end());
+            if has_more || (is_new && track.is_readable(&self.core)) {
                 self.busy.insert(path.clone());
             }
-            track.quiet(&mut self.core, now);
+            self.board.set_file(track.state(&self.core));
+        }
+    }
+
+    /// While the journal refuses, files are still followed, so that none is deleted unseen; what little has
+    /// to be journalled for that waits with the rest.
+    fn hold(&mut self, now: &Now) {
+        for track in self.tracks.values_mut() {
+            track.look(now);
             track.release(&mut self.core, now);
             self.board.set_file(track.state(&self.core));
         }
@@ -472,7 +496,8 @@ impl Ingest {
     fn keep_journal(&mut self, now: &Now) {
         if self.core.journal.is_unsynced() && !self.core.journal.is_held() {
             let since = *self.core.unsynced_since.get_or_insert(now.monotonic);
-            if now.monotonic.saturating_sub(since) >= self.core.config.sync_every {
+            let is_due = now.monotonic.saturating_sub(since) >= self.core.config.sync_every;
+            if is_due || std::mem::take(&mut self.core.sync_now) {
                 self.core.sync(now);
             }
         }
@@ -499,7 +524,7 @@ impl Ingest {
 
     fn wait(&self, now: &Now) -> Duration {
         if let (true, Some((_, retry_at))) = (self.core.journal.is_held(), &self.core.trouble) {
-            return retry_at.saturating_sub(now.monotonic);
+            return self.next_scan.min(*retry_at).saturating_sub(now.monotonic);
         }
         if !self.busy.is_empty() {
             return Duration::ZERO;

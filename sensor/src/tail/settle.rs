@@ -37,9 +37,7 @@ impl Track {
     /// Look at the disk and follow what happened.
     pub(super) fn settle(&mut self, core: &mut Core, now: &Now, appeared: Appeared) {
         self.health.clear();
-        if core.journal.is_held() {
-            return;
-        }
+        self.is_unsettled = false;
         let directory = self.sources.back().map(|source| source.directory);
         let at = probe::at_path(&self.path, directory);
         // The births of what is known, before any of it ends.
@@ -53,11 +51,14 @@ impl Track {
         self.note_rotation(core, &at);
         let AtPath::File { identity, .. } = at else { return };
         let is_known = |source: &Source| source.ending.is_none() && same_file(&source.identity, &identity);
-        if self.sources.iter().any(is_known) || core.journal.is_held() {
+        if self.sources.iter().any(is_known) {
             return;
         }
-        if let Some(newest) = known.iter().filter_map(|identity| identity.born).max() {
-            self.begin_those_between(core, now, newest, &identity);
+        let newest = known.iter().filter_map(|identity| identity.born).max();
+        // The youngest file ever begun, if it is over: only what is younger still is news.
+        let youngest = core.journal.state().files.get(&self.name).and_then(|file| file.youngest);
+        if let Some(after) = newest.max(youngest.filter(|_| newest < youngest).map(|born| born + 1)) {
+            self.begin_those_between(core, now, after, &identity);
         }
         self.begin(core, now, &self.path.clone(), appeared, Status::Live);
     }

@@ -117,6 +117,16 @@ impl Source {
         self.size.saturating_sub(self.lines.position())
     }
 
+    /// See how long the file is now. What the system refuses to tell stays as it was.
+    pub(super) fn measure(&mut self, now: Duration) {
+        if let Some(Ok(stat)) = self.file.as_ref().map(probe::stat_open) {
+            if stat.size > self.size {
+                self.grown_at = now;
+            }
+            (self.size, self.links) = (stat.size, stat.links);
+        }
+    }
+
     /// Look for more.
     pub(super) fn look(&mut self, buffer: &mut [u8], means: Means, now: Duration) -> io::Result<Look> {
         let nothing = |content| Ok(Look { content, old: 0, end: 0 });

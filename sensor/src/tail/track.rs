@@ -42,6 +42,8 @@ pub(super) struct Track {
     /// The oldest first.
     pub(super) sources: VecDeque<Source>,
     pub(super) health: String,
+    /// A source ended: what the path names now may have to begin.
+    pub(super) is_unsettled: bool,
     /// Set while a quarantined filter keeps it from being read.
     pub(super) stopped: Option<String>,
 }
@@ -67,6 +69,7 @@ impl Track {
             rejects_told: 0,
             sources: VecDeque::new(),
             health: String::new(),
+            is_unsettled: false,
             stopped: None,
         }
     }
@@ -93,6 +96,19 @@ impl Track {
             }
         }
         false
+    }
+
+    /// See how long the files are without reading them.
+    pub(super) fn look(&mut self, now: &Now) {
+        for source in &mut self.sources {
+            source.measure(now.monotonic);
+        }
+    }
+
+    /// Whether reading can bring it forward now.
+    pub(super) fn is_readable(&self, core: &Core) -> bool {
+        let is_slow = self.filter.as_ref().is_some_and(|filter| core.too_slow(filter).is_some());
+        self.engine.is_some() && self.health.is_empty() && !is_slow && !core.journal.is_held()
     }
 
     fn is_quarantined(&mut self, core: &Core) -> bool {
@@ -230,6 +246,7 @@ impl Track {
             return false;
         }
         (source.ending, source.status) = (Some(reason), Status::Rotated);
+        self.is_unsettled = true;
         true
     }
 
@@ -255,6 +272,7 @@ impl Track {
             core.sync(now);
         }
         self.sources.remove(at);
+        self.is_unsettled = true;
     }
 
     /// Tell the last line without its end as incomplete, once.
@@ -352,7 +370,7 @@ impl Track {
 
     /// What queries are told.
     pub(super) fn state(&self, core: &Core) -> FileState {
-        let totals = core.journal.state().files.get(&self.name).copied().unwrap_or_default();
+        let totals = core.journal.state().files.get(&self.name).map(|file| file.totals).unwrap_or_default();
         let live = self.live();
         let health = self.stopped.as_ref().unwrap_or(&self.health).clone();
         FileState {

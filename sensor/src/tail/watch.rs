@@ -109,9 +109,12 @@ impl Watch {
         }
     }
 
-    /// Watch these folders and no others. A folder that is not there is tried again each time.
-    pub fn set(&mut self, directories: &BTreeSet<PathBuf>) {
-        let Some(watcher) = &mut self.watcher else { return };
+    /// Watch these folders and no others. A folder that is not there is tried again each time. Returns
+    /// whether a watch is new: what happened in that folder before it nobody told.
+    #[must_use]
+    pub fn set(&mut self, directories: &BTreeSet<PathBuf>) -> bool {
+        let Some(watcher) = &mut self.watcher else { return false };
+        let mut is_new = false;
         self.watched.retain(|directory, watched| {
             let keep = directories.contains(directory) && directory.is_dir();
             if !keep && *watched == Watched::ByKernel {
@@ -131,6 +134,7 @@ impl Watch {
                     Err(error) => Watched::ByLooking(error.to_string()),
                 },
             };
+            is_new |= watched == Watched::ByKernel;
             self.watched.insert(directory.clone(), watched);
         }
         // Exhausted watches may come back: those folders are tried again at the next call.
@@ -146,6 +150,7 @@ impl Watch {
         let retry =
             |watched: &Watched| matches!(watched, Watched::ByLooking(why) if !why.starts_with("it is on "));
         self.watched.retain(|_, watched| !retry(watched));
+        is_new
     }
 
     /// What is wrong with watching, if anything.
@@ -221,7 +226,7 @@ mod tests {
         let bell = Arc::new(Bell::default());
         let paths = PathSet::new(&[Spec::new(log.to_str().unwrap())]).unwrap();
         let mut watch = Watch::new(bell.clone(), paths);
-        watch.set(&BTreeSet::from([directory.path().to_owned()]));
+        assert!(watch.set(&BTreeSet::from([directory.path().to_owned()])));
         assert_eq!(watch.trouble(), None);
         std::fs::write(directory.path().join("other"), "x").unwrap();
         std::fs::write(&log, "x\n").unwrap();

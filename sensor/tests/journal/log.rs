@@ -132,7 +132,7 @@ impl Writer {
         let next = self.next_line();
         assert_eq!(events.len() as u64, next, "events and progress differ");
         assert_eq!(self.journal.state().head.next, next);
-        assert_eq!(self.journal.state().files[PATH].lines, next);
+        assert_eq!(self.journal.state().files[PATH].totals.lines, next);
         assert_eq!(self.mind, Mind { joined: next, remembered: next }, "what is remembered differs");
         next
     }

@@ -4,5 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
 
 mod rig;
+#[allow(dead_code)] // The tests of the journal use more of it.
+#[path = "../journal/simulated.rs"]
+mod simulated;
 
 mod cases;
+mod disk;
+mod scripts;
+mod thread;

@@ -151,6 +151,19 @@ impl Filters for OneFilter {
     }
 }
 
+/// The filter and the joining of this rig for a tail in its own thread.
+pub struct EachLineFilter;
+
+impl EachLineFilter {
+    pub fn boxed() -> Box<dyn Filters> {
+        Box::new(OneFilter { clocks: Arc::default(), work_micros_per_line: 0 })
+    }
+
+    pub fn join() -> Box<dyn Join> {
+        Box::new(Numbering(0))
+    }
+}
+
 /// Numbers the events; the number must go on across every kind of stop.
 struct Numbering(u64);
 
