@@ -79,6 +79,7 @@ fn values() -> impl Strategy<Value = Value> {
         any::<i32>().prop_map(Value::from),
         any::<f64>().prop_filter("finite", |number| number.is_finite()).prop_map(Value::Double),
         any::<String>().prop_filter("XML characters", |text| is_xml(text)).prop_map(Value::Text),
+        "[\\r\\n\\t a&<>\"\\]]{0,8}".prop_map(Value::Text),
         prop::collection::vec(any::<u8>(), 0..20).prop_map(Value::Bytes),
     ];
     leaf.prop_recursive(4, 60, 8, |inner| {
