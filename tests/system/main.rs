@@ -6,3 +6,6 @@
 #![allow(clippy::unwrap_used)] // A story that cannot go on ends there, and says where.
 
 mod architecture;
+mod hostile_filters;
+mod interop;
+mod kill9;

@@ -1,0 +1,189 @@
+//! Any language can ask: real clients against a running sensor, all of which must see the same.
+//!
+//! Each client reads events (with names outside ASCII), goes on from a cursor, reads whole numbers beyond
+//! 2^53, meets faults, calls several methods at once and asks what there is. The Rust client is part of this
+//! program; those of other languages are behind the feature `clients`, for they must be installed.
+//! No counter of a fresh sensor is large, so the large numbers are served by a small server of this story,
+//! made of the same `rpc`. Not here: hostile requests (the tests of `rpc`).
+
+#[cfg(feature = "clients")]
+mod curl;
+#[cfg(feature = "clients")]
+mod scripts;
+#[cfg(feature = "clients")]
+mod xmlrpc_c;
+
+mod rust;
+
+use rpc::method::{Declaration, Registry};
+use rpc::value::Value;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use system_tests::arguments;
+use system_tests::grid::Daemon;
+use system_tests::query;
+use system_tests::wait::{self, Seen};
+use tokio_util::sync::CancellationToken;
+
+/// Who hands jobs in: names of several writings, and one that XML must not take for its own.
+const USERS: [&str; 4] = ["jürgen", "用户", "o'brien<&>", "ana"];
+/// Longest wait for the sensor to read a log of a few lines.
+const READ: Duration = Duration::from_secs(30);
+
+const FILTER: &str = r#"
+[filter]
+name = "trial-jobs"
+product = "Trial"
+
+[files]
+names = ["jobs.log"]
+
+[time]
+prefix = ["%Y-%m-%dT%H:%M:%S%.f%z "]
+
+[calls]
+names = ["${.job}"]
+
+[[rule]]
+match = '^job (?P<job>\d+) submitted by (?P<user>\S+)$'
+event = "job_submit"
+job = "${job}"
+user = "${user}"
+"#;
+
+/// A sensor that has read the log, and the server of large numbers.
+struct Sides {
+    _folder: tempfile::TempDir,
+    _daemon: Daemon,
+    sensor: SocketAddr,
+    numbers: Numbers,
+}
+
+impl Sides {
+    fn start() -> Sides {
+        let folder = tempfile::tempdir().unwrap();
+        let filters = folder.path().join("filters");
+        std::fs::create_dir(&filters).unwrap();
+        std::fs::write(filters.join("trial-jobs.toml"), FILTER).unwrap();
+        let log = folder.path().join("jobs.log");
+        std::fs::write(&log, lines()).unwrap();
+        let config = folder.path().join("visperf.toml");
+        let text = format!(
+            "[sensor]\ndomain = \"trial\"\nfilters = [{:?}]\n\n[[sensor.tail]]\npath = {:?}\nstart = \"beginning\"\n",
+            filters.display().to_string(),
+            log.display().to_string()
+        );
+        std::fs::write(&config, text).unwrap();
+        let (daemon, sensor) =
+            Daemon::start(&folder.path().join("state"), &arguments!["sensor", "--config", &config]).unwrap();
+        wait::until(READ, "the events of a small log", || {
+            let answer = query::result(sensor, "sensor.events", &json!({}))?;
+            let count = answer["events"].as_array().map_or(0, Vec::len);
+            Ok(if count >= USERS.len() { Seen::Done(()) } else { Seen::NotYet(answer.to_string()) })
+        })
+        .unwrap();
+        Sides { _folder: folder, _daemon: daemon, sensor, numbers: Numbers::start() }
+    }
+
+    /// The addresses as clients are given them.
+    #[cfg(feature = "clients")]
+    fn addresses(&self) -> [String; 2] {
+        [self.sensor, self.numbers.address].map(|address| format!("http://{address}"))
+    }
+}
+
+fn lines() -> String {
+    let line = |(at, user): (usize, &&str)| {
+        format!("2026-11-20T12:00:0{at}.{:06}Z job {} submitted by {user}\n", 125_001 * (at + 1), at + 7)
+    };
+    USERS.iter().enumerate().map(line).collect()
+}
+
+/// What every client must see.
+fn expected() -> serde_json::Value {
+    // 2026-11-20T12:00:00Z
+    let noon = 1_795_176_000;
+    let event = |(at, user): (usize, &&str)| {
+        json!(["job_submit", user, (at + 7).to_string(), format!("{}.{:06}", noon + at, 125_001 * (at + 1))])
+    };
+    json!({
+        "events": USERS.iter().enumerate().map(event).collect::<Vec<_>>(),
+        "missed": 0,
+        "after": 0,
+        "numbers": {
+            "small": "17",
+            "beyond_53_bits": "9007199254740993",
+            "most": "9223372036854775807",
+            "least": "-9223372036854775808",
+            "unsigned": "18446744073709551615",
+        },
+        "unknown": -32601,
+        "bad": -32602,
+        "multicall": ["visperf", -32601],
+        "listed": true,
+        "help": true,
+        "signature": "struct",
+    })
+}
+
+/// The server of large numbers: one method, on a thread that ends with this.
+struct Numbers {
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Numbers {
+    fn start() -> Numbers {
+        let shutdown = CancellationToken::new();
+        let told = shutdown.clone();
+        let (tell, hear) = sync_channel(1);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = rpc::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+                tell.send(listener.local_addr().unwrap()).unwrap();
+                let (limits, counts) = (rpc::limits::Limits::default(), Arc::default());
+                rpc::server::serve(listener, registry(), limits, counts, told).await.unwrap();
+            });
+        });
+        Numbers { address: hear.recv().unwrap(), shutdown, thread: Some(thread) }
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn registry() -> Registry {
+    let answer = || {
+        Value::object([
+            ("small", Value::from(17)),
+            ("beyond_53_bits", Value::from((1_i64 << 53) + 1)),
+            ("most", Value::from(i64::MAX)),
+            ("least", Value::from(i64::MIN)),
+            ("unsigned", Value::from(u64::MAX)),
+        ])
+    };
+    let method = Declaration::new("trial.numbers", "large whole numbers").reading();
+    let mut registry = Registry::new();
+    registry.add(method.handler_now(move |_| Ok(answer()))).unwrap();
+    registry
+}
+
+#[track_caller]
+fn check(client: &str, seen: &serde_json::Value) {
+    let expected = expected();
+    for (part, expected) in expected.as_object().unwrap() {
+        assert_eq!(&seen[part], expected, "{client}: {part}");
+    }
+}

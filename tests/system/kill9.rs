@@ -1,0 +1,194 @@
+//! A sensor killed at any moment loses nothing and tells nothing twice.
+//!
+//! A writer appends numbered lines and rotates the log while the sensor that tails it is killed with SIGKILL
+//! again and again, at moments drawn from a seed, and started on the same state. A reader goes on from its
+//! cursor through all of it. In the end each line has come out once, in one event.
+//! `VISPERF_KILLS` sets how many kills, `VISPERF_SEED` the seed.
+//! Not here: files that are truncated, replaced or unreadable (the sensor's own tests).
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use system_tests::arguments;
+use system_tests::grid::{Daemon, member};
+use system_tests::ledger::{Ledger, Verdict};
+use system_tests::logs::{Growth, Writer};
+use system_tests::query::{self, Answer};
+use system_tests::random::Random;
+use system_tests::wait;
+
+/// Kills unless the environment says otherwise: enough to meet each phase of a run, in half a minute.
+const KILLS: u64 = 20;
+/// Lines a second, and time between rotations.
+const GROWTH: Growth = Growth { lines_per_sec: 5_000, rotate_every: Duration::from_secs(2) };
+/// Longest life of a sensor before it is killed, in milliseconds.
+const LIFE_MS: u64 = 700;
+/// Longest wait for a sensor to tell what is on disk, without any progress.
+const CATCH_UP: Duration = Duration::from_secs(60);
+/// Most events of one answer.
+const PAGE: usize = 10_000;
+
+struct Plan {
+    kills: u64,
+    seed: u64,
+    /// Before the start of this number, the state is deleted: then the story must find fault.
+    forget_before: Option<u64>,
+}
+
+/// How a story ended.
+struct Told {
+    verdict: Verdict,
+    written: usize,
+    cursors_refused: u32,
+    /// What the journal holds when read again from its beginning, where it still holds all.
+    again: Option<Verdict>,
+}
+
+/// One who reads all events, across any number of sensors.
+struct Reader {
+    cursor: String,
+    ledger: Ledger,
+    cursors_refused: u32,
+    missed: u64,
+}
+
+impl Reader {
+    fn new() -> Reader {
+        Reader { cursor: String::new(), ledger: Ledger::default(), cursors_refused: 0, missed: 0 }
+    }
+
+    /// One page; how many events were on it.
+    fn read(&mut self, address: SocketAddr) -> Result<usize> {
+        let params = json!({ "cursor": self.cursor, "limit": PAGE });
+        let page = match query::ask(address, "sensor.events", &params)? {
+            Answer::Result(page) => page,
+            Answer::Fault { code, message, .. } if self.cursor.is_empty() => {
+                bail!("sensor.events from the beginning gave fault {code}: {message}")
+            }
+            Answer::Fault { .. } => {
+                self.cursors_refused += 1;
+                self.cursor.clear();
+                return Ok(0);
+            }
+        };
+        self.cursor = member(&page, "cursor")?.as_str().context("a cursor is a text")?.to_owned();
+        self.missed += member(&page, "missed")?.as_u64().context("missed is a count")?;
+        let events = member(&page, "events")?.as_array().context("events are an array")?;
+        for event in events {
+            self.enter(event)?;
+        }
+        Ok(events.len())
+    }
+
+    fn enter(&mut self, event: &Value) -> Result<()> {
+        let text = |name| member(event, name).map(|value| value.as_str().unwrap_or_default().to_owned());
+        let (id, kind, job) = (text("id")?, text("kind")?, text("job")?);
+        // Anything but a submission (a gap, say) was not written, and is unexpected as it stands.
+        let number = if kind == "job_submit" { job } else { event.to_string() };
+        self.ledger.enter(&id, &number);
+        Ok(())
+    }
+
+    /// Reads until `count` numbers came out and nothing more comes, or nothing has come for long.
+    fn catch_up(&mut self, address: SocketAddr, count: usize) -> Result<()> {
+        let mut last = wait::now();
+        loop {
+            if self.read(address)? > 0 {
+                last = wait::now();
+            } else if self.ledger.count() >= count || wait::now() - last > CATCH_UP {
+                return Ok(());
+            }
+            std::thread::sleep(wait::PAUSE);
+        }
+    }
+}
+
+fn configure(folder: &Path) -> Result<PathBuf> {
+    let log = folder.join("logs/slurmctld.log");
+    std::fs::create_dir_all(folder.join("logs"))?;
+    let path = folder.join("visperf.toml");
+    let text = format!(
+        "[sensor]\ndomain = \"trial\"\nhost = \"trial-host\"\nzone = \"UTC\"\n\n[[sensor.tail]]\npath = {:?}\nfilter = \"slurmctld\"\nstart = \"beginning\"\n",
+        log.display().to_string()
+    );
+    std::fs::write(&path, text)?;
+    Ok(path)
+}
+
+fn story(plan: &Plan) -> Result<Told> {
+    let folder = tempfile::tempdir()?;
+    let config = configure(folder.path())?;
+    let state = folder.path().join("state");
+    let arguments = arguments!["sensor", "--config", &config];
+    let writer = Writer::start(&folder.path().join("logs/slurmctld.log"), GROWTH)?;
+    let (mut random, mut reader) = (Random::new(plan.seed), Reader::new());
+    for number in 0..plan.kills {
+        if plan.forget_before == Some(number) {
+            std::fs::remove_dir_all(&state)?;
+        }
+        let daemon = Daemon::spawn(&state, &arguments)?;
+        live_and_die(daemon, &mut random, &mut reader).with_context(|| format!("in life {number}"))?;
+    }
+    let written = writer.stop()?;
+    let (daemon, address) = Daemon::start(&state, &arguments)?;
+    reader.catch_up(address, written)?;
+    let ended = daemon.stop()?;
+    anyhow::ensure!(ended.success(), "expected a sensor told to end to end well, found {ended}");
+    let (_daemon, address) = Daemon::start(&state, &arguments)?;
+    let mut again = Reader::new();
+    while again.read(address)? > 0 {}
+    // What is left for the first reader after one more start is nothing.
+    while reader.read(address)? > 0 {}
+    Ok(Told {
+        verdict: reader.ledger.verdict(written),
+        written,
+        cursors_refused: reader.cursors_refused,
+        again: (again.missed == 0).then(|| again.ledger.verdict(written)),
+    })
+}
+
+/// Reads from a sensor until its time has come. One in three dies at a time counted from its birth, so that
+/// beginnings are cut short too; the others live for a while after they are ready.
+fn live_and_die(mut daemon: Daemon, random: &mut Random, reader: &mut Reader) -> Result<()> {
+    let from_birth = random.below(3) == 0;
+    let life = Duration::from_millis(random.below(LIFE_MS));
+    let born = wait::now();
+    let mut address = if from_birth { None } else { Some(daemon.ready(system_tests::grid::READY)?) };
+    let dies = if from_birth { born + life } else { wait::now() + life };
+    while wait::now() < dies {
+        match address {
+            Some(address) => _ = reader.read(address)?,
+            None => address = daemon.look()?,
+        }
+        std::thread::sleep(wait::PAUSE);
+    }
+    daemon.kill()
+}
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    let set = std::env::var(name).ok();
+    set.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected a number")))
+}
+
+#[test]
+fn a_sensor_killed_again_and_again_tells_every_line_once() {
+    let (kills, seed) = (from_environment("VISPERF_KILLS", KILLS), from_environment("VISPERF_SEED", 1));
+    let told = story(&Plan { kills, seed, forget_before: None }).unwrap();
+    println!("{kills} kills, seed {seed}, {} lines: {}", told.written, told.verdict);
+    assert!(told.written > 0, "nothing was written");
+    assert!(told.verdict.is_clean(), "seed {seed}, {} lines: {}", told.written, told.verdict);
+    assert_eq!(told.cursors_refused, 0, "seed {seed}: a cursor did not survive");
+    if let Some(again) = told.again {
+        assert!(again.is_clean(), "seed {seed}, read again: {again}");
+    }
+}
+
+#[test]
+fn a_sensor_that_forgets_its_state_is_found_out() {
+    let told = story(&Plan { kills: 4, seed: 2, forget_before: Some(3) }).unwrap();
+    println!("state deleted, {} lines: {}", told.written, told.verdict);
+    let found = !told.verdict.duplicated.is_empty() || !told.verdict.lost.is_empty();
+    assert!(found, "the story would not see a loss: {}", told.verdict);
+}
