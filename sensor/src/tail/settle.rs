@@ -112,7 +112,7 @@ impl Track {
     fn find_file(&mut self, core: &mut Core, now: &Now, siblings: &Siblings, index: usize) -> Search {
         let roots = core.paths.roots(self.spec).to_vec();
         let known = self.sources[index].known();
-        let mut reason = Reason::Missing;
+        let (mut reason, mut cut) = (Reason::Missing, None);
         let itself =
             siblings.same(&known.identity).filter(|path| core.config.means.siblings || *path == self.path);
         if let Some(path) = itself {
@@ -128,6 +128,7 @@ impl Track {
                 Recognition::Regrown => reason = Reason::Regrown,
                 Recognition::Copy | Recognition::Stranger => {}
             }
+            cut = (reason != Reason::Missing && path != self.path).then_some(file);
         }
         if core.config.means.siblings {
             let others = self.sources.iter().enumerate().filter(|(other, _)| *other != index);
@@ -135,7 +136,11 @@ impl Track {
             if let Some((file, stat)) = siblings.copy(&known, &taken, &roots, core.config.means) {
                 // A file that is only elsewhere now is whole; one that was cut lost what came after the copy.
                 self.sources[index].ending = (reason != Reason::Missing).then_some(reason);
-                return self.attach(index, file, &stat);
+                let found = self.attach(index, file, &stat);
+                if let Some(cut) = cut {
+                    self.begin_again(core, now, cut, index + 1);
+                }
+                return found;
             }
         }
         let end = match (reason, self.sources[index].status) {
@@ -143,6 +148,9 @@ impl Track {
             (reason, _) => End::Gap(reason, None),
         };
         self.end(core, index, now, end);
+        if let Some(cut) = cut {
+            self.begin_again(core, now, cut, index);
+        }
         Search::Ended
     }
 
@@ -206,11 +214,33 @@ impl Track {
             FirstStart::Beginning => 0,
             FirstStart::End => stat.size,
         };
+        self.add(core, now, file, &stat, offset, status, self.sources.len());
+    }
+
+    /// A file that the path does not name any more was cut: what it holds now is another generation.
+    pub(super) fn begin_again(&mut self, core: &mut Core, now: &Now, file: File, index: usize) {
+        if let Ok(stat) = probe::stat_open(&file) {
+            self.add(core, now, file, &stat, 0, Status::Rotated, index);
+        }
+    }
+
+    /// Journal a new generation and read it as the `index`th of the path.
+    #[allow(clippy::too_many_arguments)] // What a generation is made of.
+    fn add(
+        &mut self,
+        core: &mut Core,
+        now: &Now,
+        file: File,
+        stat: &Stat,
+        offset: u64,
+        status: Status,
+        index: usize,
+    ) {
         let Ok(last) = probe::read_before(&file, offset, follow::BEFORE_LEN_MAX_BYTES) else {
             self.health = "cannot read it; it is tried again".into();
             return;
         };
-        let parent = probe::stat(path.parent().unwrap_or(Path::new("/")));
+        let parent = probe::stat(self.path.parent().unwrap_or(Path::new("/")));
         let birth = Birth {
             generation: Generation(core.journal.state().head.next_generation),
             path: self.name.clone(),
@@ -226,11 +256,11 @@ impl Track {
         let checkpoint = &core.journal.state().generations[&birth.generation];
         let mut source = Source::new(checkpoint, now.monotonic);
         source.status = status;
-        if let Err(error) = source.attach(file, &stat) {
+        if let Err(error) = source.attach(file, stat) {
             self.health = format!("cannot read it: {error}; it is tried again");
         }
-        tracing::info!(path = %path.display(), generation = %birth.generation, offset, "a log is followed");
-        self.sources.push_back(source);
+        tracing::info!(path = %self.path.display(), generation = %birth.generation, offset, "a log is followed");
+        self.sources.insert(index, source);
     }
 
     fn start(&self, core: &Core, appeared: Appeared) -> FirstStart {

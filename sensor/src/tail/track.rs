@@ -226,12 +226,19 @@ impl Track {
     /// What was read last no longer stands in the file. A copy of it, if there is one, is read to its end;
     /// what was written between the copying and the truncation nobody knows.
     fn lost(&mut self, core: &mut Core, at: usize, now: &Now, reason: Reason) -> Chunk {
-        let ended = self.sources[at].ending.is_some();
-        if !ended && core.config.means.siblings && self.read_on_in_copy(core, at, reason) {
-            return Chunk::More;
+        let source = &self.sources[at];
+        let is_copy = source.ending.is_some();
+        // What the path names begins anew by itself; what it names no more has to be begun here.
+        let is_left = !is_copy && source.status != Status::Live;
+        let cut = source.file.as_ref().filter(|_| is_left).and_then(|file| file.try_clone().ok());
+        let has_copy = !is_copy && core.config.means.siblings && self.read_on_in_copy(core, at, reason);
+        if !has_copy {
+            self.end(core, at, now, End::Gap(reason, None));
         }
-        self.end(core, at, now, End::Gap(reason, None));
-        Chunk::Ended
+        if let Some(cut) = cut {
+            self.begin_again(core, now, cut, at + usize::from(has_copy));
+        }
+        if has_copy { Chunk::More } else { Chunk::Ended }
     }
 
     fn read_on_in_copy(&mut self, core: &Core, at: usize, reason: Reason) -> bool {

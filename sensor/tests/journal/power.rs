@@ -42,7 +42,8 @@ fn lives(seed: u64, sync: impl Fn(&mut Writer) -> bool) -> Result<(), String> {
 
 #[test]
 fn no_loss_of_power_loses_what_was_durable_or_repeats_anything() {
-    let seeds = if cfg!(debug_assertions) { 500 } else { 5000 };
+    let asked = std::env::var("VISPERF_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    let seeds = asked.unwrap_or(500);
     for seed in 0..seeds {
         lives(seed, |writer| writer.journal.sync().is_ok()).unwrap();
     }
