@@ -9,7 +9,7 @@ use crate::query::{self, Answer};
 use crate::wait::{self, Seen};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -33,7 +33,7 @@ impl Daemon {
     ///
     /// # Errors
     /// If the program is missing or cannot be started.
-    pub fn spawn(state: &Path, arguments: &[OsString]) -> Result<Daemon> {
+    pub fn spawn(state: &Path, arguments: &[&OsStr]) -> Result<Daemon> {
         std::fs::create_dir_all(state)?;
         match std::fs::remove_file(state.join("listen")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -59,7 +59,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Daemon::spawn`] and [`Daemon::ready`].
-    pub fn start(state: &Path, arguments: &[OsString]) -> Result<(Daemon, SocketAddr)> {
+    pub fn start(state: &Path, arguments: &[&OsStr]) -> Result<(Daemon, SocketAddr)> {
         let mut daemon = Daemon::spawn(state, arguments)?;
         let address = daemon.ready(READY)?;
         Ok((daemon, address))
@@ -140,12 +140,6 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Arguments of the program, of texts and paths.
-#[macro_export]
-macro_rules! arguments {
-    ($($argument:expr),* $(,)?) => { vec![$(::std::ffi::OsString::from($argument)),*] };
 }
 
 /// The value of a member of an answer, which must be there.

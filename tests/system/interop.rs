@@ -23,7 +23,6 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use system_tests::arguments;
 use system_tests::grid::Daemon;
 use system_tests::query;
 use system_tests::wait::{self, Seen};
@@ -78,8 +77,8 @@ impl Sides {
             log.display().to_string()
         );
         std::fs::write(&config, text).unwrap();
-        let (daemon, sensor) =
-            Daemon::start(&folder.path().join("state"), &arguments!["sensor", "--config", &config]).unwrap();
+        let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
+        let (daemon, sensor) = Daemon::start(&folder.path().join("state"), &arguments).unwrap();
         wait::until(READ, "the events of a small log", || {
             let answer = query::result(sensor, "sensor.events", &json!({}))?;
             let count = answer["events"].as_array().map_or(0, Vec::len);

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use system_tests::arguments;
 use system_tests::grid::{Daemon, member};
 use system_tests::ledger::{Ledger, Verdict};
 use system_tests::logs::{Growth, Writer};
@@ -121,7 +120,7 @@ fn story(plan: &Plan) -> Result<Told> {
     let folder = tempfile::tempdir()?;
     let config = configure(folder.path())?;
     let state = folder.path().join("state");
-    let arguments = arguments!["sensor", "--config", &config];
+    let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
     let writer = Writer::start(&folder.path().join("logs/slurmctld.log"), GROWTH)?;
     let (mut random, mut reader) = (Random::new(plan.seed), Reader::new());
     for number in 0..plan.kills {
