@@ -1,6 +1,7 @@
 //! Every job that LSF's accounting file accounts for is one call, with the right times, hosts and end.
 //!
 //! The truth is read here by a small parser of its own; LSF numbers the fields of a record as below.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod collection;
 

@@ -3,6 +3,7 @@
 //! cluster in two orders.
 //!
 //! The truth is read here from the completion file and the controller's log by other means than the filters.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod collection;
 

@@ -3,6 +3,7 @@
 //! Rule: every label counts, and the filter is chosen by the file's name and first lines as the program
 //! does. Values are compared as printed; the few documented equivalences stand in `same`. All differences
 //! are told at once.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod collection;
 
@@ -252,7 +253,7 @@ fn same(label: &Label, key: &str, want: &Json, has: Option<&Value>) -> bool {
             want == has || want.split_once('@').is_some_and(|(name, _)| name == has)
         }
         (Json::String(want), Some(Value::Text(has))) => want == has,
-        (Json::Bool(want), Some(Value::Text(has))) => has == &want.to_string(),
+        (Json::Bool(want), Some(Value::Text(has))) => *has == want.to_string(),
         (Json::Array(want), Some(Value::List(has))) => {
             want.len() == has.len() && want.iter().zip(has).all(|(want, has)| want.as_str() == Some(has))
         }

@@ -2,7 +2,7 @@
 //!
 //! Rule: nothing is skipped; a collection that is not there fails the test. Its folder is `shared/logs`
 //! beside the repository, or what `VISPERF_LOGS` names.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part; a test may panic")]
 
 use log_filters::engine::{Engine, Source};
 use log_filters::found::Found;
