@@ -6,6 +6,7 @@
 use crate::found::Authority;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use wire::call::{Call, State};
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
@@ -42,6 +43,8 @@ pub(crate) struct Progress {
     offered: Option<Time>,
     selected: Option<Time>,
     started: Told<Option<Time>>,
+    /// Who told the start together with the end: better than what was said when it started.
+    start_by_end: Option<Authority>,
     ended: Told<Option<Time>>,
     offers: Vec<CompactString>,
     hosts: Told<Vec<CompactString>>,
@@ -52,6 +55,8 @@ pub(crate) struct Progress {
     requeues: u32,
     events: u32,
     last_requeue: Option<Time>,
+    /// Nothing came of the last requeue: the job was only stopped to be removed.
+    requeue_undone: bool,
     /// It ended for good; a wish to cancel a waiting job is not yet that.
     is_final: bool,
 }
@@ -69,6 +74,7 @@ impl Progress {
             offered: None,
             selected: None,
             started: Told::default(),
+            start_by_end: None,
             ended: Told::default(),
             offers: Vec::new(),
             hosts: Told::default(),
@@ -79,6 +85,7 @@ impl Progress {
             requeues: 0,
             events: 0,
             last_requeue: None,
+            requeue_undone: false,
             is_final: false,
         }
     }
@@ -193,6 +200,7 @@ impl Progress {
         text(&mut self.name, &other.name);
         text(&mut self.user, &other.user);
         text(&mut self.from, &other.from);
+        let own_start = self.started.clone();
         for (own, their) in [
             (&mut self.submitted, &other.submitted),
             (&mut self.started, &other.started),
@@ -202,10 +210,18 @@ impl Progress {
                 set_time(own, time, by, true);
             }
         }
+        match other.start_by_end.cmp(&self.start_by_end) {
+            Ordering::Greater => {
+                (self.started, self.start_by_end) = (other.started.clone(), other.start_by_end)
+            }
+            Ordering::Less => self.started = own_start,
+            Ordering::Equal => {}
+        }
         self.offered = self.offered.or(other.offered);
         self.selected = self.selected.or(other.selected);
         self.cancel_asked = self.cancel_asked.or(other.cancel_asked);
         self.last_requeue = self.last_requeue.max(other.last_requeue);
+        self.requeue_undone |= other.requeue_undone;
         if self.offers.is_empty() {
             self.offers.clone_from(&other.offers);
         }
@@ -254,6 +270,11 @@ impl Progress {
 
     fn start(&mut self, at: Time, by: Authority) {
         if self.is_earlier_try(at) {
+            // The requeue was told first, when no try was known.
+            self.requeues = self.requeues.max(u32::from(!self.requeue_undone));
+            return;
+        }
+        if self.start_by_end >= Some(by) {
             return;
         }
         set_time(&mut self.started, at, by, true);
@@ -288,10 +309,15 @@ impl Progress {
     fn started_by_end(&mut self, at: Time, by: Authority) {
         if self.started.value.is_none() && self.last_requeue.is_some_and(|requeue| at < requeue) {
             self.requeues = self.requeues.saturating_sub(1);
-            set_time(&mut self.started, at, by, true);
-        } else {
-            self.start(at, by);
+            self.requeue_undone = true;
+        } else if self.is_earlier_try(at) || self.start_by_end > Some(by) || self.started.by > Some(by) {
+            return;
         }
+        if self.start_by_end != Some(by) && self.started.by == Some(by) {
+            self.started.by = None;
+        }
+        set_time(&mut self.started, at, by, true);
+        self.start_by_end = Some(by);
     }
 
     fn set_outcome(&mut self, outcome: Outcome, code: &str, signal: &str, by: Authority) {
@@ -337,15 +363,18 @@ impl Progress {
             self.requeues += 1;
         }
         self.last_requeue = self.last_requeue.max(Some(at));
+        self.requeue_undone = false;
         if self.ended.value.is_some_and(|ended| ended.micros() > at.micros() + 1_000_000) {
             // A poorer account told the end already; what is known of a start is of the try before.
             if self.started.value.is_some_and(|started| started < at) {
                 self.started = Told::default();
+                self.start_by_end = None;
                 self.hosts = Told::default();
             }
             return;
         }
         self.started = Told::default();
+        self.start_by_end = None;
         self.ended = Told::default();
         self.outcome = Told::default();
         self.hosts = Told::default();
@@ -509,6 +538,18 @@ mod tests {
         let call =
             told(&[(Kind::JobStart, 10), (Kind::JobRequeue, 100)], Some((10, Outcome::Cancelled, "root")));
         assert_eq!((call.started, call.tries), (Some(Time::from_micros(10_000_000)), 1));
+    }
+
+    #[test]
+    fn the_start_that_the_end_tells_is_believed() {
+        let mut end = Content::new(Kind::JobEnd, Time::from_micros(90_000_000));
+        end.started = Some(Time::from_micros(11_000_000));
+        let start = Content::new(Kind::JobStart, Time::from_micros(10_000_000));
+        for order in [[&start, &end], [&end, &start]] {
+            let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
+            order.iter().for_each(|content| progress.apply(content, Authority::Accounting));
+            assert_eq!(progress.call().started, end.started);
+        }
     }
 
     #[test]
