@@ -1,6 +1,7 @@
 //! Every job of HTCondor's event log has one call that agrees with it, whichever files are read, in any order.
 //!
 //! Rule: what is true is computed here from the event log by itself, not through the filter.
+#![allow(clippy::unwrap_used)]
 
 mod collection;
 
