@@ -274,6 +274,13 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_read_to_the_last_bit() {
+        let read = parse(r#"{"a":2231111111111111111111111111111111111111111113720}"#).unwrap();
+        let expected = Value::Double("2231111111111111111111111111111111111111111113720".parse().unwrap());
+        assert_eq!(read[0].get("a"), Some(&expected));
+    }
+
+    #[test]
     fn other_bodies_are_refused_with_their_code() {
         let check = |text: &str, code: i32| match parse(text) {
             Err(fault) => assert_eq!(fault.code, code, "{text}: {fault}"),
