@@ -20,6 +20,8 @@ pub mod meter;
 pub mod notice;
 
 pub mod interpret;
+mod core;
+mod memory;
 mod search;
 mod settle;
 mod source;

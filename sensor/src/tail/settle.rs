@@ -5,7 +5,7 @@
 //! Not here: reading ([`super::track`]).
 
 use super::follow::{self, AtPath, Candidate, Fate, Recognition, same_file};
-use super::ingest::{Core, Now};
+use super::core::{Core, Now};
 use super::notice::Reason;
 use super::probe::{self, Stat};
 use super::search::Siblings;

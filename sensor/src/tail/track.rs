@@ -6,7 +6,7 @@
 
 use super::board::FileState;
 use super::follow::Content;
-use super::ingest::{Core, Now};
+use super::core::{Core, Now};
 use super::interpret::Interpret;
 use super::notice::{self, Reason};
 use super::source::Source;
