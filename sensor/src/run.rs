@@ -4,11 +4,13 @@
 
 use crate::config::Config;
 use crate::filters::{Choice, Filtering};
+use crate::journal::reader::Reader;
 use crate::query;
 use crate::representative::host::Figures;
 use crate::sample::collector::Collectors;
 use crate::sample::host::{PROC, collectors};
 use crate::sample::sampler::{self, Sampler};
+use crate::sample::table::Table;
 use crate::tail;
 use log_filters::join::Joiner;
 use std::path::Path;
@@ -86,6 +88,18 @@ impl Sensor {
     #[must_use]
     pub fn key(&self) -> SensorKey {
         self.tail.sensor()
+    }
+
+    /// Reads its events.
+    #[must_use]
+    pub fn events(&self) -> Reader {
+        self.tail.reader()
+    }
+
+    /// Its calls.
+    #[must_use]
+    pub fn calls(&self) -> Arc<Mutex<Joiner>> {
+        Arc::clone(&self.joiner)
     }
 
     /// What others ask of it.
@@ -197,9 +211,11 @@ impl Status {
         ]
     }
 
-    /// The host's figures now.
-    #[must_use]
-    pub fn figures(&self) -> Option<Figures> {
-        self.sampler.latest().map(|table| crate::representative::host::figures(&table, None))
+    /// The host's figures; `older` is an earlier sweep, for what is a difference, and becomes the newest.
+    pub fn figures(&self, older: &mut Option<Arc<Table>>) -> Option<Figures> {
+        let latest = self.sampler.latest()?;
+        let figures = crate::representative::host::figures(&latest, older.as_deref());
+        *older = Some(latest);
+        Some(figures)
     }
 }

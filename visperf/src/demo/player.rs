@@ -32,7 +32,8 @@ impl Player {
 
     /// The clusters with the folders their logs are written to.
     pub(crate) fn clusters(&self) -> Vec<(&'static str, PathBuf)> {
-        let mut clusters: Vec<_> = LOGS.iter().map(|log| (log.cluster, self.folder.join(log.cluster))).collect();
+        let mut clusters: Vec<_> =
+            LOGS.iter().map(|log| (log.cluster, self.folder.join(log.cluster))).collect();
         clusters.dedup();
         clusters
     }

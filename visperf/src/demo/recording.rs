@@ -32,10 +32,14 @@ pub(crate) struct Recording {
 impl Recording {
     pub(crate) fn new(logs: &[Log]) -> Recording {
         let stamps = Stamps::new(RECORDED);
-        let timed: Vec<Vec<(i64, &'static [u8])>> = logs.iter().map(|log| times(&stamps, log.bytes)).collect();
+        let timed: Vec<Vec<(i64, &'static [u8])>> =
+            logs.iter().map(|log| times(&stamps, log.bytes)).collect();
         let begin = |cluster: &str| {
             let logs_of = logs.iter().zip(&timed).filter(|(log, _)| log.cluster == cluster);
-            logs_of.filter_map(|(_, lines)| lines.first().map(|(time, _)| *time)).min().unwrap_or(*RECORDED.start())
+            logs_of
+                .filter_map(|(_, lines)| lines.first().map(|(time, _)| *time))
+                .min()
+                .unwrap_or(*RECORDED.start())
         };
         let begins: Vec<i64> = logs.iter().map(|log| begin(log.cluster)).collect();
         let mut lines = Vec::new();
@@ -66,7 +70,8 @@ impl Recording {
 
 fn times(stamps: &Stamps, bytes: &'static [u8]) -> Vec<(i64, &'static [u8])> {
     let lines = bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
-    let mut timed: Vec<(Option<i64>, &'static [u8])> = lines.map(|line| (stamps.latest(line), line)).collect();
+    let mut timed: Vec<(Option<i64>, &'static [u8])> =
+        lines.map(|line| (stamps.latest(line), line)).collect();
     let first = timed.iter().find_map(|(time, _)| *time);
     let mut last = first;
     for (time, _) in &mut timed {
@@ -91,11 +96,13 @@ mod tests {
     fn lines_keep_the_order_of_their_file_and_clusters_begin_together() {
         let log = |cluster, bytes: &'static [u8]| Log { cluster, name: "x", bytes };
         let recording = Recording::new(&[
-            log("a", b"[2026-11-20T12:00:10] one until 2026-11-20T13:00:00\n[2026-11-20T12:00:12] two\nthree\n"),
+            log(
+                "a",
+                b"[2026-11-20T12:00:10] one until 2026-11-20T13:00:00\n[2026-11-20T12:00:12] two\nthree\n",
+            ),
             log("b", b"[2026-11-20T15:00:01] four\n"),
         ]);
-        let shown: Vec<_> =
-            recording.lines.iter().map(|line| (line.due.as_secs(), line.log)).collect();
+        let shown: Vec<_> = recording.lines.iter().map(|line| (line.due.as_secs(), line.log)).collect();
         assert_eq!(shown, [(0, 0), (0, 0), (0, 0), (0, 1)]);
         assert!(recording.lines[0].text.starts_with(b"[2026-11-20T12:00:10]"));
     }

@@ -39,7 +39,8 @@ impl Stamps {
     pub(crate) fn new(span: RangeInclusive<i64>) -> Stamps {
         let plain = |pattern: &str| Regex::new(pattern).expect("the patterns are constants");
         let alternatives: Vec<_> = FORMS.iter().map(|(pattern, _)| *pattern).collect();
-        let year = Timestamp::from_microsecond(*span.start()).map_or(1970, |at| Offset::UTC.to_datetime(at).year());
+        let year =
+            Timestamp::from_microsecond(*span.start()).map_or(1970, |at| Offset::UTC.to_datetime(at).year());
         Stamps {
             any: plain(&format!(r"(?-u:\b)(?:{})(?-u:\b)", alternatives.join("|"))),
             forms: FORMS.iter().map(|(pattern, form)| (plain(&format!("^(?:{pattern})$")), *form)).collect(),
@@ -50,7 +51,11 @@ impl Stamps {
 
     /// The latest stamp in a line, in microseconds since 1970.
     pub(crate) fn latest(&self, line: &[u8]) -> Option<i64> {
-        self.any.find_iter(line).filter_map(|found| self.read(found.as_bytes())).map(|(micros, _)| micros).max()
+        self.any
+            .find_iter(line)
+            .filter_map(|found| self.read(found.as_bytes()))
+            .map(|(micros, _)| micros)
+            .max()
     }
 
     /// The line with every stamp moved by `to`.
@@ -116,7 +121,11 @@ mod tests {
         let stamps = Stamps::new(DAY);
         let moved = stamps.moved(line.as_bytes(), |micros| micros + 86_400_000_000 + 1_500_000);
         assert_eq!(String::from_utf8_lossy(&moved), expected);
-        assert_eq!(stamps.moved(line.as_bytes(), |micros| micros), line.as_bytes(), "nothing moved, nothing changed");
+        assert_eq!(
+            stamps.moved(line.as_bytes(), |micros| micros),
+            line.as_bytes(),
+            "nothing moved, nothing changed"
+        );
     }
 
     #[test]
@@ -138,7 +147,8 @@ mod tests {
 
     #[test]
     fn the_latest_stamp_of_a_line_counts() {
-        let line = b"StartTime=2026-11-20T12:24:21 EndTime=2026-11-20T12:24:22 SubmitTime=2026-11-20T12:24:20";
+        let line =
+            b"StartTime=2026-11-20T12:24:21 EndTime=2026-11-20T12:24:22 SubmitTime=2026-11-20T12:24:20";
         assert_eq!(Stamps::new(DAY).latest(line), Some(1_795_177_462_000_000));
         assert_eq!(Stamps::new(DAY).latest(b"none here"), None);
     }

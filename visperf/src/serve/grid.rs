@@ -82,7 +82,7 @@ impl Grid {
             sources.statistics.push(("sensor", Box::new(move || status.statistics())));
         }
         if let Some(directory) = &self.directory {
-            self.registry.merge(directory::methods::registry(&directory.handle())?)?;
+            directory::methods::add(&mut self.registry, &directory.handle())?;
             let (handle, unreadable) = (directory.handle(), directory.unreadable_total());
             sources.statistics.push(("directory", Box::new(move || directory_counts(&handle, unreadable))));
         }
@@ -94,7 +94,7 @@ impl Grid {
         let config = self.sensor.as_ref().map(Sensor::config);
         let identity = Identity {
             kind,
-            host: config.map_or_else(super::super::host_name, |config| config.host.to_string()),
+            host: config.map_or_else(crate::command::daemons::host_name, |config| config.host.to_string()),
             domain: config.map(|config| config.domain.to_string()),
             listen: self.address.to_string(),
             state: self.state.clone(),

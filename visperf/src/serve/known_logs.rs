@@ -25,7 +25,9 @@ pub(crate) fn find(registry: &Registry) -> Vec<Tail> {
 
 /// Plain files that a glob of a full path names.
 fn matches(glob: &str) -> Vec<PathBuf> {
-    let Ok(compiled) = globset::GlobBuilder::new(glob).literal_separator(true).build() else { return Vec::new() };
+    let Ok(compiled) = globset::GlobBuilder::new(glob).literal_separator(true).build() else {
+        return Vec::new();
+    };
     let matcher = compiled.compile_matcher();
     let parts: Vec<&str> = glob.split('/').filter(|part| !part.is_empty()).collect();
     let mut folders = vec![PathBuf::from("/")];
@@ -79,7 +81,10 @@ mod tests {
             std::fs::write(root.join(name), "").expect("written");
         }
         let shown = root.display();
-        assert_eq!(matches(&format!("{shown}/a/*/*.log")), [root.join("a/one/x.log"), root.join("a/two/x.log")]);
+        assert_eq!(
+            matches(&format!("{shown}/a/*/*.log")),
+            [root.join("a/one/x.log"), root.join("a/two/x.log")]
+        );
         assert_eq!(matches(&format!("{shown}/a/one/x.log")), [root.join("a/one/x.log")]);
         assert!(matches(&format!("{shown}/a/one")).is_empty(), "a folder is no log");
         assert!(matches(&format!("{shown}/b/*")).is_empty());

@@ -55,7 +55,12 @@ pub(crate) async fn keep(
 }
 
 /// The record of a representative that answers at `address`.
-pub(crate) fn record(domain: &DomainName, host: &HostName, address: std::net::SocketAddr, term: u64) -> Record {
+pub(crate) fn record(
+    domain: &DomainName,
+    host: &HostName,
+    address: std::net::SocketAddr,
+    term: u64,
+) -> Record {
     Record {
         domain: domain.clone(),
         host: host.clone(),

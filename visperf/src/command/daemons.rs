@@ -1,0 +1,136 @@
+//! Options and steps that `up`, `sensor` and `directory` share: where state is, where to listen, which
+//! file says how they behave.
+
+use crate::exit::Failure;
+use crate::output::colors_on_stderr;
+use crate::refusal;
+use crate::serve::grid::{Grid, LISTEN_DEFAULT, Plan};
+use crate::state_folder;
+use daemon::config_file::{self, ConfigError};
+use daemon::telemetry::{self, Form};
+use jiff::tz::TimeZone;
+use rpc::config::Listen;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Where a daemon keeps its state and listens.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Places {
+    /// Folder for state: checkpoints and events [default: /var/lib/visperf for root, else ~/.local/state/visperf]
+    #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Address for queries, port 0 for any free one [default: 127.0.0.1:7317]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// How much the daemon tells of itself on standard error: error, warn, info, debug, or a list such as info,sensor=debug
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    pub(crate) log: String,
+    /// Write what it tells of itself as JSON, a line each
+    #[arg(long)]
+    pub(crate) log_json: bool,
+}
+
+impl Places {
+    /// The state directory.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(state_folder::usual)
+    }
+
+    /// The address, if one was given.
+    pub(crate) fn listen(&self) -> Result<Option<Listen>, Failure> {
+        let parse = |text: &String| {
+            text.parse().map_err(|error: rpc::config::Error| Failure::Usage(format!("--listen: {error}")))
+        };
+        self.listen.as_ref().map(parse).transpose()
+    }
+
+    /// The address, or the usual one.
+    pub(crate) fn listen_or_usual(&self) -> Result<Listen, Failure> {
+        Ok(self.listen()?.unwrap_or_else(|| LISTEN_DEFAULT.parse().expect("a constant that a test parses")))
+    }
+
+    /// Begin to tell of ourselves.
+    pub(crate) fn start_telemetry(&self) -> Result<(), Failure> {
+        let form = if self.log_json { Form::Json } else { Form::Human };
+        telemetry::start(form, &self.log).map_err(|error| Failure::Usage(format!("--log: {error}")))
+    }
+}
+
+/// A configuration file as written: a section for each daemon.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawFile {
+    pub(crate) sensor: Option<sensor::config::RawConfig>,
+    pub(crate) directory: Option<directory::config::RawConfig>,
+}
+
+/// A configuration file, checked.
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    pub(crate) sensor: Option<sensor::config::Config>,
+    pub(crate) directory: Option<directory::config::Config>,
+}
+
+impl File {
+    /// Read and check a file.
+    ///
+    /// # Errors
+    /// What is wrong, with its place.
+    pub(crate) fn read(path: &Path) -> Result<File, ConfigError> {
+        let text = config_file::read(path)?;
+        let raw: RawFile = config_file::load(path, &text)?;
+        let hint = "change the value, or leave the key out for the default";
+        let at = |keys: &[&str], error: &dyn std::fmt::Display| {
+            ConfigError::at_key(path, &text, keys, &error.to_string(), hint)
+        };
+        let sensor = match raw.sensor {
+            None => None,
+            Some(raw) => Some(
+                sensor::config::Config::new(raw, &host_name(), TimeZone::system())
+                    .map_err(|error| at(&["sensor", error.key], &error))?,
+            ),
+        };
+        let directory = match raw.directory {
+            None => None,
+            Some(raw) => Some(
+                directory::config::Config::try_from(raw)
+                    .map_err(|error| at(&["directory", error.key()], &error))?,
+            ),
+        };
+        Ok(File { sensor, directory })
+    }
+}
+
+/// Read a configuration file for a daemon; none is an empty one.
+pub(crate) fn read_file(path: Option<&Path>) -> Result<File, Failure> {
+    match path {
+        None => Ok(File::default()),
+        Some(path) => {
+            File::read(path).map_err(|error| Failure::Refused(refusal::show(&error, colors_on_stderr())))
+        }
+    }
+}
+
+/// What the system calls this host.
+pub(crate) fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+/// Run daemons to their end in a runtime of their own.
+pub(crate) fn run<F>(work: F) -> Result<(), Failure>
+where
+    F: Future<Output = Result<(), Failure>>,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::of("cannot start the runtime", error))?;
+    runtime.block_on(work)
+}
+
+/// Open a plan, with the whole chain of reasons if it fails.
+pub(crate) async fn open(plan: Plan) -> Result<Grid, Failure> {
+    Grid::open(plan).await.map_err(|error| Failure::Failed(format!("{error:#}")))
+}

@@ -1,0 +1,43 @@
+//! `visperf directory`: one directory, as a service runs it.
+
+use super::daemons::{self, Places};
+use crate::exit::Failure;
+use crate::output::note;
+use crate::serve::grid::Plan;
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// Resolve the names of domains to their representatives
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = "Example:\n  visperf directory --config /etc/visperf/visperf.toml --listen 127.0.0.1:7318"
+)]
+pub(crate) struct Args {
+    /// Configuration file; its [directory] section says how the directory behaves
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    places: Places,
+}
+
+/// Run a directory until a signal ends it.
+///
+/// # Errors
+/// If it cannot start, or a part of it fails.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.places.start_telemetry()?;
+    let file = daemons::read_file(args.config.as_deref())?;
+    let plan = Plan {
+        state: args.places.state(),
+        listen: Some(args.places.listen_or_usual()?),
+        sensor: None,
+        directory: Some(file.directory.unwrap_or_default()),
+    };
+    daemons::run(async {
+        let grid = daemons::open(plan).await?;
+        note(&format!("visperf directory answers on http://{}/RPC2", grid.address()));
+        grid.run(CancellationToken::new(), |_| ())
+            .await
+            .map_err(|error| Failure::Failed(format!("{error:#}")))
+    })
+}

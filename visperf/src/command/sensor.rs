@@ -1,0 +1,88 @@
+//! `visperf sensor`: one sensor, as a service runs it.
+
+use super::daemons::{self, Places};
+use crate::exit::Failure;
+use crate::output::note;
+use crate::serve::grid::Plan;
+use jiff::tz::TimeZone;
+use sensor::config::{Config, RawConfig, RawTail};
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// Follow this host's logs, sample it, and answer queries
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf sensor --config /etc/visperf/visperf.toml
+  visperf sensor --tail /var/log/slurm/slurmctld.log=slurmctld --state ./state --listen 127.0.0.1:0")]
+pub(crate) struct Args {
+    /// Configuration file; its [sensor] section says how the sensor behaves
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A log to follow, a glob or a folder, and the filter for it if its name does not tell
+    #[arg(long, value_name = "FILE[=FILTER]")]
+    tail: Vec<String>,
+    #[command(flatten)]
+    places: Places,
+}
+
+/// Run a sensor until a signal ends it.
+///
+/// # Errors
+/// If it cannot start, or a part of it fails.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.places.start_telemetry()?;
+    let file = daemons::read_file(args.config.as_deref())?;
+    let mut config = match file.sensor {
+        Some(config) => config,
+        None => plain()?,
+    };
+    config.tails.extend(tails(&args.tail)?);
+    let plan = Plan {
+        state: args.places.state(),
+        listen: Some(args.places.listen_or_usual()?),
+        sensor: Some(config),
+        directory: None,
+    };
+    daemons::run(async {
+        let grid = daemons::open(plan).await?;
+        note(&format!("visperf sensor answers on http://{}/RPC2", grid.address()));
+        grid.run(CancellationToken::new(), |_| ())
+            .await
+            .map_err(|error| Failure::Failed(format!("{error:#}")))
+    })
+}
+
+/// A sensor without a configuration file.
+pub(crate) fn plain() -> Result<Config, Failure> {
+    Config::new(RawConfig::default(), &daemons::host_name(), TimeZone::system()).map_err(|error| {
+        Failure::Failed(format!("{error}; set [sensor] {} in a configuration file", error.key))
+    })
+}
+
+/// The tails that `--tail` asks for.
+///
+/// # Errors
+/// If one cannot be used.
+pub(crate) fn tails(given: &[String]) -> Result<Vec<sensor::config::Tail>, Failure> {
+    let raw = given.iter().map(|text| {
+        let (path, filter) = match text.rsplit_once('=') {
+            Some((path, filter)) if !path.is_empty() && !filter.contains('/') => {
+                (path, Some(filter.to_owned()))
+            }
+            _ => (text.as_str(), None),
+        };
+        RawTail {
+            path: path.to_owned(),
+            filter,
+            cluster: String::new(),
+            host: None,
+            zone: None,
+            start: None,
+            roots: Vec::new(),
+        }
+    });
+    let raw = RawConfig { tail: raw.collect(), ..RawConfig::default() };
+    Config::new(raw, "unused", TimeZone::UTC)
+        .map(|config| config.tails)
+        .map_err(|error| Failure::Usage(format!("--tail: {error}")))
+}

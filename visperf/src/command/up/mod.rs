@@ -1,0 +1,123 @@
+//! `visperf up`: a whole grid of one machine, without configuration; with `--demo`, recorded clusters.
+//!
+//! Not here: the live picture (`live`), the recordings (`crate::demo`), the daemons (`crate::serve`).
+
+mod live;
+
+use super::daemons::{self, Places};
+use crate::demo::player::Player;
+use crate::exit::Failure;
+use crate::filter_sources::FilterFolders;
+use crate::serve::grid::Plan;
+use crate::serve::known_logs;
+use sensor::config::{Config, Tail};
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+use wire::id::DomainName;
+
+/// Start a directory and a sensor on this machine and watch what happens
+///
+/// No configuration is needed: the logs of known middleware on this machine are found by themselves,
+/// --tail adds others, and the machine itself is sampled. Ctrl-C ends it; the next start goes on where
+/// this one stopped.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf up                                      this machine and the middleware on it
+  visperf up --demo                               recorded clusters, as if they were running now
+  visperf up --tail /data/logs/slurmctld.log      one log more
+  visperf up --tail ./app.log=my-filter --filters ./filters")]
+pub(crate) struct Args {
+    /// Show recorded logs of real Slurm, HTCondor, Grid Engine and GridFTP installations as if they were written now
+    #[arg(long)]
+    demo: bool,
+    /// How many times faster than it was recorded the demo runs
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = speed)]
+    speed: f64,
+    /// A log to follow, a glob or a folder, and the filter for it if its name does not tell
+    #[arg(long, value_name = "FILE[=FILTER]")]
+    tail: Vec<String>,
+    /// The domain's name [default: local, or demo]
+    #[arg(long, value_name = "NAME")]
+    domain: Option<String>,
+    /// Print JSON, an object a line: `started`, `event` and `call`
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    filters: FilterFolders,
+    #[command(flatten)]
+    places: Places,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(speed) if (0.01..=10_000.0).contains(&speed) => Ok(speed),
+        _ => Err("expected a number from 0.01 to 10000".to_owned()),
+    }
+}
+
+/// Run until a signal ends it.
+///
+/// # Errors
+/// If it cannot start, or a part of it fails.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.places.start_telemetry()?;
+    // A demo leaves nothing behind, unless it is told where.
+    let throw_away = match (args.demo, &args.places.state) {
+        (true, None) => {
+            Some(tempfile::tempdir().map_err(|error| Failure::of("cannot make a temporary folder", error))?)
+        }
+        _ => None,
+    };
+    let state = throw_away.as_ref().map_or_else(|| args.places.state(), |folder| folder.path().to_owned());
+    let player = args.demo.then(|| Player::new(state.join("demo"), args.speed));
+    if let Some(player) = &player {
+        player.prepare().map_err(|error| Failure::Failed(format!("{error:#}")))?;
+    }
+    let config = config(args, player.as_ref())?;
+    let plan = Plan {
+        state,
+        listen: args.places.listen()?,
+        sensor: Some(config),
+        directory: Some(directory::config::Config::default()),
+    };
+    let json = args.json;
+    daemons::run(async move {
+        let grid = daemons::open(plan).await?;
+        let shutdown = CancellationToken::new();
+        let live = live::Live::new(&grid, player.as_ref(), json)?;
+        let (for_live, for_player) = (shutdown.clone(), shutdown.clone());
+        let more = move |tasks: &mut daemon::shutdown::Tasks| {
+            tasks.spawn("live picture", live.run(for_live));
+            if let Some(player) = player {
+                tasks.spawn("demo", async move { player.run(for_player).await });
+            }
+        };
+        grid.run(shutdown, more).await.map_err(|error| Failure::Failed(format!("{error:#}")))
+    })
+}
+
+fn config(args: &Args, player: Option<&Player>) -> Result<Config, Failure> {
+    let mut config = super::sensor::plain()?;
+    config.filters = crate::filter_sources::folders(&args.filters);
+    let domain = args.domain.as_deref().or(args.demo.then_some("demo"));
+    if let Some(domain) = domain {
+        config.domain =
+            DomainName::try_from(domain).map_err(|error| Failure::Usage(format!("--domain: {error}")))?;
+    }
+    config.tails = super::sensor::tails(&args.tail)?;
+    match player {
+        Some(player) => config.tails.extend(player.clusters().into_iter().map(demo_tail)),
+        None => {
+            let filtering = sensor::filters::Filtering::load(&config.filters);
+            config.tails.extend(known_logs::find(filtering.registry()));
+        }
+    }
+    Ok(config)
+}
+
+fn demo_tail((cluster, folder): (&'static str, PathBuf)) -> Tail {
+    let mut tail = Tail::new(format!("{}/*", folder.display()));
+    tail.spec.cluster = cluster.to_owned();
+    tail.zone = Some(jiff::tz::TimeZone::UTC);
+    tail
+}
