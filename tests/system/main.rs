@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)] // A story that cannot go on ends there, and says where.
 
 mod architecture;
+mod deploy;
 mod hostile_filters;
 mod interop;
 mod kill9;

@@ -1,0 +1,68 @@
+//! What is installed: the example configuration is good, and the units of systemd start what there is.
+//!
+//! Rule: every file is found by looking, and the test first asserts that there are some.
+//! Not here: running under systemd, which a test machine may not have.
+
+use std::path::{Path, PathBuf};
+use system_tests::program;
+
+fn deployed(ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(program::workspace().join("deploy")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+}
+
+/// Whether `visperf` ends well with these arguments, and all it says.
+fn visperf(arguments: &[&str]) -> (bool, String) {
+    let output = program::command(program::visperf().unwrap()).args(arguments).output().unwrap();
+    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    (output.status.success(), told.concat())
+}
+
+fn config_check(path: &Path) -> (bool, String) {
+    visperf(&["config", "check", path.to_str().unwrap()])
+}
+
+#[test]
+fn every_example_configuration_is_good() {
+    let examples = deployed(".toml");
+    assert!(!examples.is_empty(), "there is no example");
+    for example in examples {
+        let (good, told) = config_check(&example);
+        assert!(good, "{}: {told}", example.display());
+    }
+}
+
+#[test]
+fn a_key_that_is_not_known_is_told_with_its_line() {
+    let text = std::fs::read_to_string(&deployed(".toml")[0]).unwrap();
+    let broken = text.replace("\nsample_hz", "\nsample_hertz");
+    assert_ne!(text, broken);
+    let line = broken.lines().position(|line| line.starts_with("sample_hertz")).unwrap() + 1;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("visperf.toml");
+    std::fs::write(&path, broken).unwrap();
+    let (good, told) = config_check(&path);
+    assert!(!good, "{told}");
+    assert!(told.contains("sample_hertz") && told.contains(&format!("visperf.toml:{line}:")), "{told}");
+}
+
+#[test]
+fn every_unit_starts_a_command_that_there_is_with_flags_it_has() {
+    let units = deployed(".service");
+    assert!(units.len() >= 2, "found {units:?}");
+    for unit in units {
+        let text = std::fs::read_to_string(&unit).unwrap();
+        let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/visperf ")).unwrap();
+        let words: Vec<_> = start.split(' ').collect();
+        let (good, help) = visperf(&[words[0], "--help"]);
+        assert!(good, "{}: {help}", unit.display());
+        let flags: Vec<_> = words.iter().filter(|word| word.starts_with("--")).collect();
+        assert!(!flags.is_empty(), "{start}");
+        for flag in flags {
+            assert!(help.contains(*flag), "{}: visperf {} has no {flag}", unit.display(), words[0]);
+        }
+        let state = text.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
+        assert!(start.contains(&format!("--state /var/lib/{state} ")), "{start}: the state is in {state}");
+    }
+}
