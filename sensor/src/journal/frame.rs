@@ -154,6 +154,8 @@ pub struct Batch {
     pub prefix: Option<Print>,
     /// The last line told as incomplete, by its offset.
     pub incomplete: Option<u64>,
+    /// A copy that was read in its place.
+    pub copy: Option<Identity>,
     /// Where its reading stands.
     pub status: Status,
     /// Additions to the totals.
@@ -177,6 +179,7 @@ impl Batch {
             before: Print::default(),
             prefix: None,
             incomplete: None,
+            copy: None,
             status: Status::Live,
             counts: Counts::default(),
             records: Vec::new(),
@@ -210,12 +213,42 @@ pub struct FileHead {
 }
 
 /// What is kept of a path whether or not a generation of it is being read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
     /// Its totals.
     pub totals: Counts,
-    /// When the youngest of its files was born, in nanoseconds since 1970: a younger one is news.
+    /// When the youngest of its files was born, in nanoseconds since 1970.
     pub youngest: Option<i128>,
+    /// Device and inode of every file that was read and born then: clocks of file systems are coarse.
+    pub youngest_files: Vec<(u64, u64)>,
+}
+
+/// Files born in one tick of a file system's clock that are remembered: more do not happen.
+const YOUNGEST_FILES_MAX: usize = 64;
+
+impl FileRecord {
+    /// This file is read, or was read as part of another.
+    pub fn note(&mut self, identity: &Identity) {
+        if identity.born.is_none() || identity.born < self.youngest {
+            return;
+        }
+        if identity.born > self.youngest {
+            self.youngest = identity.born;
+            self.youngest_files.clear();
+        }
+        let file = (identity.device, identity.inode);
+        if !self.youngest_files.contains(&file) && self.youngest_files.len() < YOUNGEST_FILES_MAX {
+            self.youngest_files.push(file);
+        }
+    }
+
+    /// Whether a file is younger than all that were read.
+    #[must_use]
+    pub fn is_news(&self, identity: &Identity) -> bool {
+        let file = (identity.device, identity.inode);
+        identity.born > self.youngest
+            || (identity.born == self.youngest && !self.youngest_files.contains(&file))
+    }
 }
 
 /// Where one generation stands: the checkpoint.

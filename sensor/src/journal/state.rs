@@ -79,8 +79,7 @@ impl State {
             return Err(Error::Generation { found: birth.generation.0, expected });
         }
         self.head.next_generation += 1;
-        let file = self.files.entry(birth.path.clone()).or_default();
-        file.youngest = file.youngest.max(birth.identity.born);
+        self.files.entry(birth.path.clone()).or_default().note(&birth.identity);
         self.add_generation(Checkpoint {
             offset: birth.offset,
             counted_to: birth.offset,
@@ -118,6 +117,9 @@ impl State {
         checkpoint.beyond.extend(places.filter(|(offset, _)| *offset >= batch.offset));
         if let Some(file) = self.files.get_mut(&checkpoint.birth.path) {
             file.totals.add(&batch.counts);
+            if let Some(copy) = &batch.copy {
+                file.note(copy);
+            }
         }
         if batch.status == Status::Over {
             self.generations.remove(&batch.generation);

@@ -317,7 +317,7 @@ fn frame_chain(frames: &[u8]) -> u32 {
 fn head(state: &State, memories: &impl Memories, out: &mut Vec<u8>) -> Result<u32, Error> {
     let mut chain = frame::encode(0, BodyRef::Head(&state.head), out)?;
     for (path, record) in &state.files {
-        let file = FileHead { path: path.clone(), record: *record };
+        let file = FileHead { path: path.clone(), record: record.clone() };
         chain = frame::encode(chain, BodyRef::File(&file), out)?;
     }
     for (path, filter, changes) in memories.memories() {

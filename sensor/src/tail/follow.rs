@@ -58,6 +58,8 @@ pub struct Candidate {
     pub size: u64,
     /// Whether both stretches of the remembered file stand in it.
     pub content_fits: bool,
+    /// Whether its name is one that rotation gives.
+    pub is_named_so: bool,
 }
 
 /// What a candidate is to the remembered file.
@@ -88,8 +90,9 @@ pub fn recognise(known: &Known, candidate: &Candidate, means: Means) -> Recognit
             Recognition::Regrown
         };
     }
-    let distinctive =
-        known.offset >= DISTINCTIVE_LEN_BYTES && u64::from(known.prefix.len) >= DISTINCTIVE_LEN_BYTES;
+    let compared = u64::from(known.prefix.len.max(known.before.len));
+    let least = if candidate.is_named_so { 1 } else { DISTINCTIVE_LEN_BYTES };
+    let distinctive = known.offset >= least && compared >= least;
     if means.content && fits && distinctive { Recognition::Copy } else { Recognition::Stranger }
 }
 
@@ -185,7 +188,7 @@ mod tests {
     fn check(offset: u64, identity: Identity, size: u64, content_fits: bool, expected: Recognition) {
         let print = |len: u64| Print { len: u16::try_from(len).unwrap(), hash: 1 };
         let known = Known { identity: FILE, offset, prefix: print(offset), before: print(offset.min(256)) };
-        let candidate = Candidate { identity, size, content_fits };
+        let candidate = Candidate { identity, size, content_fits, is_named_so: false };
         assert_eq!(recognise(&known, &candidate, Means::default()), expected);
     }
 
@@ -206,6 +209,10 @@ mod tests {
     #[test]
     fn content_tells_nothing_when_little_was_read() {
         check(10, OTHER, 100, true, Recognition::Stranger);
+        let print = Print { len: 10, hash: 1 };
+        let known = Known { identity: FILE, offset: 10, prefix: print, before: print };
+        let candidate = Candidate { identity: OTHER, size: 100, content_fits: true, is_named_so: true };
+        assert_eq!(recognise(&known, &candidate, Means::default()), Recognition::Copy, "but for its name");
         check(0, FILE, 100, true, Recognition::Itself);
     }
 
@@ -213,7 +220,7 @@ mod tests {
     fn without_the_content_regrowth_goes_unnoticed() {
         let blind = Means { content: false, ..Means::default() };
         let known = Known { identity: FILE, offset: 100, prefix: Print::default(), before: Print::default() };
-        let candidate = Candidate { identity: FILE, size: 200, content_fits: false };
+        let candidate = Candidate { identity: FILE, size: 200, content_fits: false, is_named_so: false };
         assert_eq!(recognise(&known, &candidate, Means::default()), Recognition::Regrown);
         assert_eq!(recognise(&known, &candidate, blind), Recognition::Itself);
         assert_eq!(content(100, 200, Some(false), Means::default()), Content::Regrown);

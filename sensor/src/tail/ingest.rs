@@ -388,4 +388,3 @@ fn concerns(changed: &Path, log: &Path) -> bool {
         |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
     changed == log || (changed.parent() == log.parent() && name(changed).starts_with(&name(log)))
 }
-

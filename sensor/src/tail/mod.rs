@@ -19,8 +19,8 @@ pub mod lines;
 pub mod meter;
 pub mod notice;
 
-pub mod interpret;
 mod core;
+pub mod interpret;
 mod memory;
 mod search;
 mod settle;

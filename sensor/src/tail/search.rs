@@ -6,7 +6,7 @@
 
 use super::follow::{self, Candidate, Known, Means, Recognition, same_file};
 use super::probe::{self, Stat};
-use crate::journal::frame::Identity;
+use crate::journal::frame::{FileRecord, Identity};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -53,34 +53,35 @@ impl Siblings {
     /// A sibling that holds all that was read of a file, being another inode. `taken` are not looked at.
     pub(super) fn copy(
         &self,
+        path: &Path,
         known: &Known,
         taken: &[Identity],
         roots: &[PathBuf],
         means: Means,
     ) -> Option<(File, Stat)> {
         let free = |stat: &Stat| !taken.iter().any(|taken| same_file(taken, &stat.identity));
-        for (path, _) in self.files.iter().filter(|(_, stat)| stat.size >= known.offset && free(stat)) {
-            let Ok((file, stat)) = probe::open(path, roots) else { continue };
+        for (sibling, _) in self.files.iter().filter(|(_, stat)| stat.size >= known.offset && free(stat)) {
+            let Ok((file, stat)) = probe::open(sibling, roots) else { continue };
             let Ok(content_fits) = probe::content_fits(&file, known) else { continue };
-            let candidate = Candidate { identity: stat.identity, size: stat.size, content_fits };
+            let is_named_so = rotated(path, sibling);
+            let candidate = Candidate { identity: stat.identity, size: stat.size, content_fits, is_named_so };
             if follow::recognise(known, &candidate, means) == Recognition::Copy {
-                tracing::debug!(path = %path.display(), "a copy holds what is left to read");
+                tracing::debug!(path = %sibling.display(), "a copy holds what is left to read");
                 return Some((file, stat));
             }
         }
         None
     }
 
-    /// Rotated files born after `after` and before `before`, the oldest first: what was written and rotated
+    /// Rotated files younger than all that were read and older than `before`, the oldest first: what was written and rotated
     /// away between two looks.
-    pub(super) fn between(&self, path: &Path, after: i128, before: Option<i128>) -> Vec<PathBuf> {
+    pub(super) fn between(&self, path: &Path, known: &FileRecord, before: Option<i128>) -> Vec<PathBuf> {
         let mut found: Vec<(i128, i128, &PathBuf)> = Vec::new();
         for (sibling, stat) in &self.files {
             let Some(born) = stat.identity.born else { continue };
             // An unpacked or restored file keeps a time of writing from before its birth.
             let is_live_log = stat.modified >= born;
-            // Times of birth are coarse: two files may have the same. What is known already is left out later.
-            if born >= after
+            if known.is_news(&stat.identity)
                 && before.is_none_or(|before| born <= before)
                 && is_live_log
                 && rotated(path, sibling)

@@ -4,8 +4,8 @@
 //! source lacks its file and has to find it first.
 //! Not here: reading ([`super::track`]).
 
-use super::follow::{self, AtPath, Candidate, Fate, Recognition, same_file};
 use super::core::{Core, Now};
+use super::follow::{self, AtPath, Candidate, Fate, Recognition, same_file};
 use super::notice::Reason;
 use super::probe::{self, Stat};
 use super::search::Siblings;
@@ -40,8 +40,6 @@ impl Track {
         self.is_unsettled = false;
         let directory = self.sources.back().map(|source| source.directory);
         let at = probe::at_path(&self.path, directory);
-        // The births of what is known, before any of it ends.
-        let known: Vec<Identity> = self.sources.iter().map(|source| source.identity).collect();
         self.find_files(core, now, &at);
         match &at {
             AtPath::Refused(why) | AtPath::Hindered(why) => self.health.clone_from(why),
@@ -54,12 +52,7 @@ impl Track {
         if self.sources.iter().any(is_known) {
             return;
         }
-        let newest = known.iter().filter_map(|identity| identity.born).max();
-        // The youngest file ever begun, if it is over: only what is younger still is news.
-        let youngest = core.journal.state().files.get(&self.name).and_then(|file| file.youngest);
-        if let Some(after) = newest.max(youngest.filter(|_| newest < youngest).map(|born| born + 1)) {
-            self.begin_those_between(core, now, after, &identity);
-        }
+        self.begin_those_between(core, now, &identity);
         self.begin(core, now, &self.path.clone(), appeared, Status::Live);
     }
 
@@ -121,7 +114,8 @@ impl Track {
                 Err(at) => return self.undecided(&at),
             };
             let Ok(content_fits) = probe::content_fits(&file, &known) else { return Search::Undecided };
-            let candidate = Candidate { identity: stat.identity, size: stat.size, content_fits };
+            let candidate =
+                Candidate { identity: stat.identity, size: stat.size, content_fits, is_named_so: false };
             match follow::recognise(&known, &candidate, core.config.means) {
                 Recognition::Itself => return self.attach(index, file, &stat),
                 Recognition::Shrunk => reason = Reason::Truncated,
@@ -133,7 +127,7 @@ impl Track {
         if core.config.means.siblings {
             let others = self.sources.iter().enumerate().filter(|(other, _)| *other != index);
             let taken: Vec<_> = others.map(|(_, source)| source.identity).collect();
-            if let Some((file, stat)) = siblings.copy(&known, &taken, &roots, core.config.means) {
+            if let Some((file, stat)) = siblings.copy(&self.path, &known, &taken, &roots, core.config.means) {
                 // A file that is only elsewhere now is whole; one that was cut lost what came after the copy.
                 self.sources[index].ending = (reason != Reason::Missing).then_some(reason);
                 let found = self.attach(index, file, &stat);
@@ -172,12 +166,13 @@ impl Track {
     }
 
     /// What was written and rotated away between two looks is read first.
-    fn begin_those_between(&mut self, core: &mut Core, now: &Now, newest: i128, at: &Identity) {
+    fn begin_those_between(&mut self, core: &mut Core, now: &Now, at: &Identity) {
+        let Some(record) = core.journal.state().files.get(&self.name).cloned() else { return };
         let Ok(siblings) = Siblings::of(&self.path) else { return };
-        if !core.config.means.siblings {
+        if record.youngest.is_none() || !core.config.means.siblings {
             return;
         }
-        for path in siblings.between(&self.path, newest, at.born) {
+        for path in siblings.between(&self.path, &record, at.born) {
             if !self.holds(core, &path) {
                 tracing::info!(path = %path.display(), "a log was written and rotated away unseen");
                 self.begin(core, now, &path, Appeared::Later, Status::Rotated);

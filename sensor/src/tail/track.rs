@@ -5,8 +5,8 @@
 //! Not here: what stands on disk now ([`super::settle`]), when to look ([`super::ingest`]).
 
 use super::board::FileState;
-use super::follow::Content;
 use super::core::{Core, Now};
+use super::follow::Content;
 use super::interpret::Interpret;
 use super::notice::{self, Reason};
 use super::source::Source;
@@ -208,6 +208,7 @@ impl Track {
         batch.before = source.print_before(resume, buffer);
         batch.prefix = source.longer_prefix();
         batch.incomplete = source.incomplete;
+        batch.copy = source.ending.map(|_| source.identity);
         batch.counts.rejects = rejects.saturating_sub(self.rejects_told);
         self.rejects_told = rejects;
         if let Some(engine) = engine {
@@ -246,7 +247,9 @@ impl Track {
         let taken: Vec<_> = self.sources.iter().map(|source| source.identity).collect();
         let source = &mut self.sources[at];
         let roots = core.paths.roots(self.spec);
-        let Some((file, stat)) = siblings.copy(&source.known_here(), &taken, roots, core.config.means) else {
+        let Some((file, stat)) =
+            siblings.copy(&self.path, &source.known_here(), &taken, roots, core.config.means)
+        else {
             return false;
         };
         if source.attach(file, &stat).is_err() {

@@ -115,7 +115,7 @@ impl Script {
             return;
         }
         self.next_name += 1;
-        let copy = self.rig.path(&format!("copy.{}", self.next_name));
+        let copy = self.rig.path(&format!("log.{}", self.next_name));
         std::fs::copy(self.rig.path("log"), copy).unwrap();
         self.rig.truncate("log");
         // What the copy holds is not lost.
