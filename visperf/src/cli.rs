@@ -2,9 +2,12 @@
 //!
 //! Not here: what a subcommand does and its own options (`command`).
 
+use crate::client::target::Target;
 use crate::command::Command;
 use crate::exit;
-use clap::Parser;
+use crate::output::times;
+use clap::{Args, Parser};
+use wire::time::Time;
 
 const ABOUT: &str = "See what a grid is doing: events from the logs of unmodified middleware, and host load";
 
@@ -27,6 +30,32 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Where the daemon is, and how to print its answer: the options of every query.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Query {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print JSON, one object a line, as the daemon gave it
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Bounds on times.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Between {
+    /// Only from this time on: 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 10m or 2h (ago), or seconds
+    /// since 1970
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) since: Option<Time>,
+    /// Only up to this time, in the same forms
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) until: Option<Time>,
+}
+
+fn moment(text: &str) -> Result<Time, String> {
+    times::parse(text, times::now(), &jiff::tz::TimeZone::system())
 }
 
 #[cfg(test)]

@@ -4,11 +4,15 @@
 //! is a file of `command/`.
 
 mod cli;
+mod client;
 mod command;
+mod demo;
 mod exit;
 mod filter_sources;
 mod output;
 mod refusal;
+mod serve;
+mod state_folder;
 mod trial;
 
 use clap::Parser as _;

@@ -3,12 +3,12 @@
 //! One file has a section for each daemon; each section is read by its daemon's own types, so what this
 //! accepts is what the daemon accepts.
 
+use crate::command::daemons::File;
 use crate::exit::Failure;
 use crate::output::{Output, colors_on_stderr};
 use crate::refusal;
 use clap::Subcommand;
-use daemon::config_file::{self, ConfigError};
-use serde::Deserialize;
+use daemon::config_file::ConfigError;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -35,13 +35,6 @@ enum Action {
     },
 }
 
-/// The file as written: a section for each daemon.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFile {
-    directory: Option<directory::config::RawConfig>,
-}
-
 /// Check a file.
 ///
 /// # Errors
@@ -65,17 +58,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// The sections of a file that can be used.
 fn check(path: &Path) -> Result<Vec<&'static str>, ConfigError> {
-    let text = config_file::read(path)?;
-    let raw: RawFile = config_file::load(path, &text)?;
-    let mut sections = Vec::new();
-    if let Some(raw) = raw.directory {
-        directory::config::Config::try_from(raw).map_err(|error| {
-            let hint = "change the value, or leave the key out for the default";
-            ConfigError::at_key(path, &text, &["directory", error.key()], &error.to_string(), hint)
-        })?;
-        sections.push("directory");
-    }
-    Ok(sections)
+    let file = File::read(path)?;
+    let sections = [("sensor", file.sensor.is_some()), ("directory", file.directory.is_some())];
+    Ok(sections.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect())
 }
 
 #[cfg(test)]
@@ -93,6 +78,7 @@ mod tests {
     fn a_file_is_read_as_the_daemons_read_it() {
         assert_eq!(check_text(""), Ok(vec![]));
         assert_eq!(check_text("[directory]\nsnapshot_secs = 5\n"), Ok(vec!["directory"]));
+        assert_eq!(check_text("[directory]\n[sensor]\n"), Ok(vec!["sensor", "directory"]));
         let wrong = check_text("[directory]\nsnapshot_secs = 0\n").unwrap_err();
         assert!(wrong.contains("c.toml:2:17") && wrong.contains("0 seconds between snapshots"), "{wrong}");
         let unknown = check_text("[directory]\nsnapshot_sec = 5\n").unwrap_err();

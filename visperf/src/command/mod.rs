@@ -2,9 +2,25 @@
 //!
 //! Each has an `Args` (its options) and a `run`; the order here is the order of `--help`.
 
+mod call;
+mod calls;
 mod completions;
 mod config;
+pub(crate) mod daemons;
+mod directory;
+mod domains;
+mod events;
+mod files;
 mod filter;
+mod filters;
+mod hosts;
+mod metrics;
+mod query;
+mod resolve;
+mod sensor;
+mod status;
+mod summary;
+mod up;
 
 use crate::exit::Failure;
 use clap::Subcommand;
@@ -12,7 +28,22 @@ use clap::Subcommand;
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(up::Args),
+    Sensor(sensor::Args),
+    Directory(directory::Args),
     Filter(filter::Args),
+    Events(events::Args),
+    Calls(calls::Args),
+    Metrics(metrics::Args),
+    Hosts(hosts::Args),
+    Summary(summary::Args),
+    Domains(domains::Args),
+    Resolve(resolve::Args),
+    Files(files::Args),
+    Filters(filters::Args),
+    #[command(name = "info")]
+    Status(status::Args),
+    Call(call::Args),
     Config(config::Args),
     Completions(completions::Args),
 }
@@ -23,7 +54,21 @@ pub(crate) enum Command {
 /// Why it did not do what it was asked; tells the exit code.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Up(args) => up::run(&args),
+        Command::Sensor(args) => sensor::run(&args),
+        Command::Directory(args) => directory::run(&args),
         Command::Filter(args) => filter::run(args),
+        Command::Events(args) => events::run(&args),
+        Command::Calls(args) => calls::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
+        Command::Hosts(args) => hosts::run(&args),
+        Command::Summary(args) => summary::run(&args),
+        Command::Domains(args) => domains::run(&args),
+        Command::Resolve(args) => resolve::run(&args),
+        Command::Files(args) => files::run(&args),
+        Command::Filters(args) => filters::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Call(args) => call::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),
     }

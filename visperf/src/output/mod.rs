@@ -27,7 +27,7 @@ pub(crate) enum Color {
 
 /// Standard output.
 pub(crate) struct Output {
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
     colors: bool,
 }
 

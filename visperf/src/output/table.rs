@@ -133,15 +133,14 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::RefCell;
     use std::io::{self, Write};
-    use std::rc::Rc;
+    use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]
-    struct Shared(Rc<RefCell<Vec<u8>>>);
+    struct Shared(Arc<Mutex<Vec<u8>>>);
     impl Write for Shared {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.borrow_mut().extend_from_slice(bytes);
+            self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -157,7 +156,7 @@ mod tests {
         table.row(vec![Cell::text("wn01"), Cell::default(), Cell::figure("0.5"), Cell::text("live")]);
         table.row(vec![Cell::text("x"), Cell::default(), Cell::figure("12.25"), Cell::text("")]);
         table.print(&mut output).unwrap();
-        let printed = String::from_utf8(shared.0.borrow().clone()).unwrap();
+        let printed = String::from_utf8(shared.0.lock().unwrap().clone()).unwrap();
         assert_eq!(printed, "HOST   LOAD  STATE\nwn01    0.5  live\nx     12.25\n");
     }
 

@@ -1,5 +1,6 @@
 //! `visperf filter try`: what a filter finds in logs, and what it does not know.
 
+use crate::command::daemons::host_name;
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::{FilterFolders, FilterSources};
 use crate::output::call_table::{call_table, print_rows};
@@ -99,7 +100,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
         forced,
         lines: EventLines::new(zone.clone()),
         zone,
-        host: args.host.clone().unwrap_or_else(this_host),
+        host: args.host.clone().unwrap_or_else(host_name),
         seen: times::now(),
         output: Output::stdout(),
         joiner: Joiner::new(CALLS_MAX),
@@ -227,8 +228,4 @@ impl Trial<'_> {
         let idle = if self.forced.is_some() { IdleRules::Listed } else { IdleRules::Counted };
         self.summary.print(&self.joiner, idle, &mut self.output)
     }
-}
-
-fn this_host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

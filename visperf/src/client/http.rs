@@ -1,0 +1,210 @@
+//! Answers of HTTP/1.1 as bytes: the head, and a body by its length, in chunks, or up to the end.
+//!
+//! Reads from any [`BufRead`]; deadlines are the stream's. Bounded: head, chunk lines and body.
+
+use std::io::{self, BufRead, Read};
+
+/// Largest head of an answer, in bytes; ours have some hundred.
+const HEAD_LEN_MAX_BYTES: u64 = 64 << 10;
+/// Largest body, in bytes: twice what a daemon answers at most.
+pub(crate) const BODY_LEN_MAX_BYTES: u64 = 64 << 20;
+/// Longest line with a chunk's size, in bytes.
+const CHUNK_LINE_LEN_MAX_BYTES: u64 = 1 << 10;
+
+/// Why an answer cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    /// The connection ended before the first byte.
+    #[error("it closed the connection")]
+    ClosedBefore,
+    /// The stream failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Not HTTP/1.1, or larger than its limit.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+/// An answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    /// Whether the connection may be used again.
+    pub(crate) keeps: bool,
+}
+
+/// Read one answer.
+///
+/// # Errors
+/// See [`Error`]; the connection is of no more use then.
+pub(crate) fn read(from: &mut impl BufRead) -> Result<Response, Error> {
+    loop {
+        let head = head(from)?;
+        if (100..200).contains(&head.status) {
+            continue;
+        }
+        let (body, known_end) = match (&head.length, head.chunked) {
+            _ if matches!(head.status, 204 | 304) => (Vec::new(), true),
+            (_, true) => (chunks(from)?, true),
+            (Some(length), false) => (exactly(from, *length)?, true),
+            (None, false) => (to_the_end(from)?, false),
+        };
+        return Ok(Response { status: head.status, body, keeps: known_end && !head.closes });
+    }
+}
+
+struct Head {
+    status: u16,
+    length: Option<u64>,
+    chunked: bool,
+    closes: bool,
+}
+
+fn head(from: &mut impl BufRead) -> Result<Head, Error> {
+    if from.fill_buf()?.is_empty() {
+        return Err(Error::ClosedBefore);
+    }
+    let mut room = HEAD_LEN_MAX_BYTES;
+    let status_line = line(from, &mut room)?;
+    let status = status_line
+        .strip_prefix("HTTP/1.")
+        .and_then(|rest| rest.split(' ').nth(1)?.parse().ok())
+        .ok_or_else(|| Error::Malformed(format!("{status_line:?}, which is not HTTP")))?;
+    let closes = status_line.starts_with("HTTP/1.0");
+    let mut head = Head { status, length: None, chunked: false, closes };
+    loop {
+        let line = line(from, &mut room)?;
+        if line.is_empty() {
+            return Ok(head);
+        }
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.trim();
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => {
+                let length =
+                    value.parse().map_err(|_| Error::Malformed(format!("a Content-Length of {value:?}")))?;
+                head.length = Some(length);
+            }
+            "transfer-encoding" => head.chunked = value.to_ascii_lowercase().ends_with("chunked"),
+            "connection" => head.closes |= value.eq_ignore_ascii_case("close"),
+            _ => {}
+        }
+    }
+}
+
+/// A line without its end, out of the `room` that is left for the head.
+fn line(from: &mut impl BufRead, room: &mut u64) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    let read = from.by_ref().take(*room).read_until(b'\n', &mut bytes)?;
+    *room -= read as u64;
+    if bytes.pop() != Some(b'\n') {
+        let what = if *room == 0 { "a head or line without end" } else { "an answer that is cut short" };
+        return Err(Error::Malformed(what.to_owned()));
+    }
+    if bytes.last() == Some(&b'\r') {
+        bytes.pop();
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn too_large() -> Error {
+    Error::Malformed(format!("an answer of more than {BODY_LEN_MAX_BYTES} bytes"))
+}
+
+fn exactly(from: &mut impl BufRead, length: u64) -> Result<Vec<u8>, Error> {
+    if length > BODY_LEN_MAX_BYTES {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    let read = from.by_ref().take(length).read_to_end(&mut body)?;
+    if (read as u64) < length {
+        return Err(Error::Malformed(format!("an answer that ends after {read} of {length} bytes")));
+    }
+    Ok(body)
+}
+
+fn chunks(from: &mut impl BufRead) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    loop {
+        let mut room = CHUNK_LINE_LEN_MAX_BYTES;
+        let size_line = line(from, &mut room)?;
+        let digits = size_line.split(';').next().unwrap_or("").trim();
+        let size = u64::from_str_radix(digits, 16)
+            .map_err(|_| Error::Malformed(format!("a chunk of size {digits:?}")))?;
+        if size.saturating_add(body.len() as u64) > BODY_LEN_MAX_BYTES {
+            return Err(too_large());
+        }
+        if size == 0 {
+            let mut room = HEAD_LEN_MAX_BYTES;
+            while !line(from, &mut room)?.is_empty() {}
+            return Ok(body);
+        }
+        body.extend(exactly(from, size)?);
+        if !line(from, &mut room)?.is_empty() {
+            return Err(Error::Malformed("a chunk longer than its size".to_owned()));
+        }
+    }
+}
+
+fn to_the_end(from: &mut impl BufRead) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    from.by_ref().take(BODY_LEN_MAX_BYTES + 1).read_to_end(&mut body)?;
+    if body.len() as u64 > BODY_LEN_MAX_BYTES {
+        return Err(too_large());
+    }
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(answer: &str, expected: Option<(u16, &str, bool)>) {
+        let mut from = io::BufReader::with_capacity(3, answer.as_bytes());
+        let found = read(&mut from).ok();
+        let expected =
+            expected.map(|(status, body, keeps)| Response { status, body: body.as_bytes().to_vec(), keeps });
+        assert_eq!(found, expected, "{answer:?}");
+    }
+
+    #[test]
+    fn bodies_end_where_the_head_says() {
+        check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcrest", Some((200, "abc", true)));
+        check("HTTP/1.1 200 OK\r\ncontent-length:0\r\nConnection: close\r\n\r\n", Some((200, "", false)));
+        check("HTTP/1.1 404 No\nContent-Length: 1\n\nx", Some((404, "x", true)));
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nT: v\r\n\r\n",
+            Some((200, "abcde", true)),
+        );
+        check("HTTP/1.1 200 OK\r\n\r\nto the end", Some((200, "to the end", false)));
+        check("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", Some((200, "x", false)));
+        check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n", Some((204, "", true)));
+    }
+
+    #[test]
+    fn other_answers_are_refused() {
+        for answer in [
+            "",
+            "SSH-2.0-OpenSSH\r\n",
+            "HTTP/1.1 abc\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+            "HTTP/1.1 200 OK\r\nX: y",
+        ] {
+            check(answer, None);
+        }
+        let endless = format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(20_000));
+        check(&endless, None);
+    }
+
+    #[test]
+    fn a_connection_closed_while_idle_is_told_apart() {
+        assert!(matches!(read(&mut io::empty()), Err(Error::ClosedBefore)));
+    }
+}

@@ -1,0 +1,154 @@
+//! The queries' way to a daemon: JSON over HTTP/1.1, blocking, one connection kept alive.
+//!
+//! Rule: every call has a deadline, every answer a largest size. A connection that the daemon closed while
+//! it was idle is made anew, once, without being told.
+
+mod connection;
+mod http;
+pub(crate) mod target;
+pub(crate) mod xml;
+
+use crate::exit::Failure;
+use connection::Connection;
+use serde_json::Value;
+use std::time::Duration;
+use target::Target;
+
+/// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Why a call has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    /// No daemon answers; the text tells what was tried and what to do.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The connection broke, or the deadline passed, before the answer was there.
+    #[error("the daemon at {address} did not answer: {what}")]
+    Lost {
+        /// Where it was.
+        address: String,
+        /// What happened.
+        what: String,
+    },
+    /// The daemon's fault.
+    #[error("{message} (fault {code})")]
+    Fault {
+        /// Its code, as `docs/query-interface.md` lists them.
+        code: i64,
+        /// Its words.
+        message: String,
+    },
+    /// Something answered that is no daemon of ours.
+    #[error("expected the answer of a visperf daemon from {address}, found {found}")]
+    Answer {
+        /// Who answered.
+        address: String,
+        /// What is wrong with it.
+        found: String,
+    },
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Unreachable(text) => Failure::Unreachable(text),
+            Error::Lost { .. } => Failure::Unreachable(error.to_string()),
+            Error::Fault { code, message } => Failure::Fault { code, message },
+            Error::Answer { .. } => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+/// What HTTP brought back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// The status.
+    pub(crate) status: u16,
+    /// The body.
+    pub(crate) body: Vec<u8>,
+}
+
+/// A daemon to ask.
+#[derive(Debug)]
+pub(crate) struct Client {
+    target: Target,
+    connection: Option<Connection>,
+}
+
+impl Client {
+    /// A client for the daemon that `target` means; it connects with the first call.
+    pub(crate) fn new(target: &Target) -> Client {
+        Client { target: target.clone(), connection: None }
+    }
+
+    /// Call a method with named parameters.
+    ///
+    /// # Errors
+    /// See [`Error`]. After a lost connection the next call makes another.
+    pub(crate) fn call(&mut self, method: &str, params: &Value, patience: Duration) -> Result<Value, Error> {
+        let path = format!("/api/v1/{method}");
+        let answer = self.post(&path, "application/json", params.to_string().as_bytes(), patience)?;
+        let unexpected = |found: String| Error::Answer { address: self.address(), found };
+        let value: Value = serde_json::from_slice(&answer.body)
+            .map_err(|error| unexpected(format!("HTTP status {} and no JSON ({error})", answer.status)))?;
+        if answer.status == 200 {
+            return Ok(value);
+        }
+        let fault = value.get("error").map(|error| (error.get("code"), error.get("message")));
+        match fault {
+            Some((Some(code), Some(message))) => Err(Error::Fault {
+                code: code.as_i64().unwrap_or(0),
+                message: message.as_str().unwrap_or_default().to_owned(),
+            }),
+            _ => Err(unexpected(format!("HTTP status {}", answer.status))),
+        }
+    }
+
+    /// Send a body, and take the answer whatever its status.
+    ///
+    /// # Errors
+    /// As [`Client::call`], but for faults.
+    pub(crate) fn post(
+        &mut self,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+        patience: Duration,
+    ) -> Result<Answer, Error> {
+        if let Some(mut kept) = self.connection.take() {
+            match kept.post(path, content_type, body, patience) {
+                Ok(answer) => return Ok(self.keep(kept, answer)),
+                // Closed while idle: nothing of this request was answered, so it may be sent again.
+                Err(connection::Error::ClosedBefore) => {}
+                Err(error) => return Err(lost(&kept, &error)),
+            }
+        }
+        let mut fresh = self.target.connect()?;
+        match fresh.post(path, content_type, body, patience) {
+            Ok(answer) => Ok(self.keep(fresh, answer)),
+            Err(error) => Err(lost(&fresh, &error)),
+        }
+    }
+
+    /// The address in use, or the one that would be tried.
+    pub(crate) fn address(&self) -> String {
+        self.connection.as_ref().map_or_else(|| self.target.first_choice(), |open| open.address().to_owned())
+    }
+
+    fn keep(&mut self, connection: Connection, answer: Answer) -> Answer {
+        self.connection = connection.is_reusable().then_some(connection);
+        answer
+    }
+}
+
+fn lost(connection: &Connection, error: &connection::Error) -> Error {
+    let address = connection.address().to_owned();
+    match error {
+        connection::Error::Malformed(found) => Error::Answer { address, found: found.clone() },
+        connection::Error::ClosedBefore | connection::Error::Io(_) | connection::Error::Late => {
+            Error::Lost { address, what: error.to_string() }
+        }
+    }
+}

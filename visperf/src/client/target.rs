@@ -1,0 +1,150 @@
+//! Which daemon is meant: `--connect`, else the address that a running daemon told in its state folder,
+//! else the usual port of this machine.
+
+use crate::client::Error;
+use crate::client::connection::Connection;
+use crate::state_folder;
+use std::net::ToSocketAddrs as _;
+use std::path::PathBuf;
+
+/// The port on which daemons listen unless told otherwise.
+pub(crate) const PORT: u16 = 7317;
+
+/// The options that name a daemon.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Target {
+    /// The daemon to ask: HOST:PORT, or HOST for port 7317
+    ///
+    /// Unless given, it is the daemon that runs on this machine: its address is read from the file `listen` in
+    /// its state folder, else 127.0.0.1:7317 is tried.
+    #[arg(long, value_name = "ADDR", env = "VISPERF_CONNECT", value_parser = address)]
+    connect: Option<String>,
+    /// The state folder of the daemon to ask, as it was given to it
+    #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
+    state: Option<PathBuf>,
+}
+
+/// An address to try, and why.
+struct Choice {
+    address: String,
+    reason: String,
+}
+
+impl Target {
+    /// The address that is tried first.
+    pub(crate) fn first_choice(&self) -> String {
+        self.choices().first().map_or_else(String::new, |choice| choice.address.clone())
+    }
+
+    /// Connect to the first of the addresses that answers.
+    ///
+    /// # Errors
+    /// If none does; the text tells each and what to do.
+    pub(crate) fn connect(&self) -> Result<Connection, Error> {
+        let mut tried = Vec::new();
+        for choice in self.choices() {
+            let Choice { address, reason } = &choice;
+            match open(address) {
+                Ok(connection) => return Ok(connection),
+                Err(error) => tried.push(format!("\n  {address} ({reason}): {error}")),
+            }
+        }
+        if let (Some(folder), true) = (&self.state, tried.is_empty()) {
+            let file = folder.join(state_folder::LISTEN_FILE);
+            tried.push(format!("\n  {}: no daemon told its address there", file.display()));
+        }
+        Err(Error::Unreachable(format!(
+            "no daemon could be reached; tried:{}\nstart one with: visperf up    (or name one with --connect HOST:PORT)",
+            tried.concat()
+        )))
+    }
+
+    fn choices(&self) -> Vec<Choice> {
+        if let Some(address) = &self.connect {
+            return vec![Choice { address: address.clone(), reason: "as told".to_owned() }];
+        }
+        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
+        let told = state_folder::listen_address(&folder).map(|address| Choice {
+            address,
+            reason: format!("from {}", folder.join(state_folder::LISTEN_FILE).display()),
+        });
+        let usual = Choice { address: format!("127.0.0.1:{PORT}"), reason: "the usual address".to_owned() };
+        match (told, &self.state) {
+            (Some(told), None) if told.address != usual.address => vec![told, usual],
+            (Some(told), _) => vec![told],
+            (None, None) => vec![usual],
+            (None, Some(_)) => Vec::new(),
+        }
+    }
+}
+
+fn open(address: &str) -> Result<Connection, String> {
+    let sockets: Vec<_> = address.to_socket_addrs().map_err(|error| error.to_string())?.collect();
+    let mut last = "the name has no address".to_owned();
+    for socket in sockets {
+        match Connection::open(address, socket) {
+            Ok(connection) => return Ok(connection),
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(last)
+}
+
+/// `HOST:PORT` of what a person writes: a scheme and path are cut off, the port may be left out.
+fn address(text: &str) -> Result<String, String> {
+    let refuse = || format!("expected HOST:PORT such as 127.0.0.1:{PORT}, found {text:?}");
+    if text.starts_with("https://") {
+        return Err("daemons answer http, not https; give HOST:PORT".to_owned());
+    }
+    let bare = text.trim().trim_start_matches("http://");
+    let bare = bare.split('/').next().unwrap_or("");
+    if bare.is_empty() || bare.contains(char::is_whitespace) || !bare.is_ascii() {
+        return Err(refuse());
+    }
+    if let Ok(ip) = bare.parse::<std::net::Ipv6Addr>() {
+        return Ok(format!("[{ip}]:{PORT}"));
+    }
+    let port_at = bare.rfind(':').filter(|&at| bare.rfind(']').is_none_or(|bracket| at > bracket));
+    match port_at {
+        None => Ok(format!("{bare}:{PORT}")),
+        Some(at) if bare[at + 1..].parse::<u16>().is_ok_and(|port| port > 0) && at > 0 => Ok(bare.to_owned()),
+        Some(_) => Err(refuse()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_people_write_them() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(address(text).ok().as_deref(), expected, "{text}");
+        };
+        check("127.0.0.1:80", Some("127.0.0.1:80"));
+        check("grid.example", Some("grid.example:7317"));
+        check("http://grid.example:99/RPC2", Some("grid.example:99"));
+        check("[::1]:99", Some("[::1]:99"));
+        check("[::1]", Some("[::1]:7317"));
+        check("::1", Some("[::1]:7317"));
+        for wrong in ["", "a:b", "a:0", "a:70000", ":80", "a b:80", "https://x:1", "grid\r\nX: y"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn the_usual_address_is_where_daemons_listen() {
+        assert_eq!(format!("127.0.0.1:{PORT}"), crate::serve::grid::LISTEN_DEFAULT);
+    }
+
+    #[test]
+    fn what_was_tried_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target { connect: None, state: Some(folder.path().to_owned()) };
+        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        assert!(text.contains("listen: no daemon told") && text.contains("visperf up"), "{text}");
+        std::fs::write(folder.path().join("listen"), "127.0.0.1:1\n").unwrap();
+        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        assert!(text.contains("127.0.0.1:1 (from"), "{text}");
+    }
+}

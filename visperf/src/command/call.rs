@@ -1,0 +1,105 @@
+//! `visperf call`: any method of a daemon, over XML-RPC.
+
+use crate::client::target::Target;
+use crate::client::{Client, xml};
+use crate::exit::Failure;
+use crate::output::Output;
+use serde_json::{Map, Value};
+
+/// Call any method of a daemon by XML-RPC and print its answer as JSON
+///
+/// `visperf call system.listMethods` tells the methods; `visperf call system.methodHelp name=METHOD` what one
+/// takes. Whole numbers above 2^63-1 come as text.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf call daemon.info
+  visperf call sensor.events limit=5 'kind=[\"job_start\",\"job_end\"]'
+  visperf call sensor.events '{\"limit\": 5, \"since\": 1795178489.5}'
+  visperf call --compact directory.domains")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// The method's name
+    #[arg(value_name = "METHOD")]
+    method: String,
+    /// Parameters: NAME=VALUE each, or one JSON object
+    ///
+    /// A value is text (daemons read numbers and true/false from it) unless it begins with [ or { or a double
+    /// quote; then it is JSON.
+    #[arg(value_name = "ARGS")]
+    arguments: Vec<String>,
+    /// Print the answer on one line
+    #[arg(long, visible_alias = "json")]
+    compact: bool,
+}
+
+/// Call the method.
+///
+/// # Errors
+/// If the parameters are malformed, no daemon is reached, or it answers with a fault.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let argument = argument(&args.arguments).map_err(Failure::Usage)?;
+    let answer = xml::call(&mut Client::new(&args.target), &args.method, argument.as_ref())?;
+    let mut output = Output::stdout();
+    let text = if args.compact { answer.to_string() } else { format!("{answer:#}") };
+    output.line(&text)?;
+    output.flush()
+}
+
+/// The structure of named parameters, if there are any.
+fn argument(given: &[String]) -> Result<Option<Value>, String> {
+    if let [one] = given
+        && one.trim_start().starts_with('{')
+    {
+        let object: Map<String, Value> = serde_json::from_str(one)
+            .map_err(|error| format!("expected a JSON object of parameters: {error}, in {one}"))?;
+        return Ok(Some(Value::Object(object)));
+    }
+    let mut members = Map::new();
+    for argument in given {
+        let Some((name, text)) = argument.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(format!("expected NAME=VALUE or one JSON object, found {argument:?}"));
+        };
+        let value = match text.trim_start().chars().next() {
+            Some('[' | '{' | '"') => serde_json::from_str(text)
+                .map_err(|error| format!("expected JSON as the value of {name}: {error}, in {text}"))?,
+            _ => Value::from(text),
+        };
+        if members.insert(name.to_owned(), value).is_some() {
+            return Err(format!(
+                "expected each parameter once, found {name} twice; write a list as JSON: '{name}=[...]'"
+            ));
+        }
+    }
+    Ok((!members.is_empty()).then_some(Value::Object(members)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(given: &[&str], expected: Result<Option<Value>, &str>) {
+        let given: Vec<String> = given.iter().map(|&text| text.to_owned()).collect();
+        match (argument(&given), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{given:?}"),
+            (Err(found), Err(part)) => assert!(found.contains(part), "{found}"),
+            (found, expected) => panic!("{given:?}: {found:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn parameters_are_pairs_or_an_object() {
+        check(&[], Ok(None));
+        check(&["limit=5", "job=007"], Ok(Some(json!({"limit": "5", "job": "007"}))));
+        check(&["kind=[\"a\",1]", "x=\"y\""], Ok(Some(json!({"kind": ["a", 1], "x": "y"}))));
+        check(&["a=b=c", "e="], Ok(Some(json!({"a": "b=c", "e": ""}))));
+        check(&["{\"limit\": 5}"], Ok(Some(json!({"limit": 5}))));
+        check(&["{}"], Ok(Some(json!({}))));
+        check(&["limit"], Err("NAME=VALUE"));
+        check(&["=5"], Err("NAME=VALUE"));
+        check(&["{\"limit\""], Err("JSON object"));
+        check(&["a=[1"], Err("value of a"));
+        check(&["a=1", "a=2"], Err("twice"));
+    }
+}

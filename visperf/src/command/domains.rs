@@ -1,0 +1,69 @@
+//! `visperf domains`: the domains a directory knows.
+
+use crate::cli::Query;
+use crate::command::query::{self, Params};
+use crate::exit::Failure;
+use crate::output::Color;
+use crate::output::Output;
+use crate::output::figures::{number_of, plain, text_of};
+use crate::output::table::{Cell, Table};
+use crate::output::times::age;
+use clap::ValueEnum;
+use serde_json::Value;
+
+/// Print the domains that the directory knows, and where each answers
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+    /// Only domains in this state
+    #[arg(long, value_name = "STATE")]
+    state: Option<StateWord>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StateWord {
+    /// Its representative renews its record
+    Live,
+    /// It does not any more
+    #[value(name = "last_seen")]
+    LastSeen,
+}
+
+/// Print the domains.
+///
+/// # Errors
+/// If no daemon is reached, or it answers with a fault.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let state = args.state.map(|state| match state {
+        StateWord::Live => "live",
+        StateWord::LastSeen => "last_seen",
+    });
+    let answer = query::ask(&args.query, "directory.domains", Params::default().with("state", state))?;
+    query::print(&args.query, query::items(&answer, "domains"), "the directory knows no domain", table)
+}
+
+/// Domains as a table, also for the one of `visperf resolve`.
+///
+/// # Errors
+/// If the output fails.
+pub(crate) fn table(domains: &[Value], output: &mut Output) -> Result<(), Failure> {
+    let mut table =
+        Table::new(&["DOMAIN", "HOST", "PORT", "TYPE", "STATE", "AGE", "LEASE", "TERM", "ADDRESSES"]);
+    for domain in domains {
+        let state = text_of(domain, "state");
+        let span = |name: &str| Cell::figure(number_of(domain, name).map_or(String::new(), age));
+        table.row(vec![
+            Cell::text(text_of(domain, "domain")).color(Color::Name),
+            Cell::text(text_of(domain, "host")),
+            Cell::figure(plain(domain.get("port"))),
+            Cell::text(text_of(domain, "type")),
+            Cell::text(state).color(if state == "live" { Color::Good } else { Color::Caution }),
+            span("age"),
+            span("lease_remaining"),
+            Cell::figure(plain(domain.get("term"))),
+            Cell::text(plain(domain.get("addresses"))),
+        ]);
+    }
+    table.print(output)
+}

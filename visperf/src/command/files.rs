@@ -1,0 +1,51 @@
+//! `visperf files`: the logs a sensor reads, and how far it is.
+
+use crate::cli::Query;
+use crate::command::query::{self, Params};
+use crate::exit::Failure;
+use crate::output::figures::{bytes, number_of, plain, text_of};
+use crate::output::table::{Cell, Table};
+use crate::output::{Color, Output};
+use serde_json::Value;
+
+/// Print the logs that the sensor reads: filter, size, how far behind, lines that no rule takes
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+}
+
+/// Print the files.
+///
+/// # Errors
+/// If no daemon is reached, or it answers with a fault.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let answer = query::ask(&args.query, "sensor.files", Params::default())?;
+    query::print(&args.query, query::items(&answer, "files"), "the sensor reads no log", table)
+}
+
+fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
+    let heads = [
+        "FILE", "FILTER", "CLUSTER", "STATE", "SIZE", "BEHIND", "LINES", "EVENTS", "UNKNOWN", "GAPS",
+        "HEALTH",
+    ];
+    let mut table = Table::new(&heads);
+    for file in files {
+        let size = |name: &str| Cell::figure(number_of(file, name).map_or(String::new(), bytes));
+        let figure = |name: &str| Cell::figure(plain(file.get(name)));
+        table.row(vec![
+            Cell::text(text_of(file, "path")).color(Color::Name),
+            Cell::text(text_of(file, "filter")),
+            Cell::text(text_of(file, "cluster")),
+            Cell::text(text_of(file, "state")),
+            size("size"),
+            size("lag"),
+            figure("lines"),
+            figure("events"),
+            figure("unknown"),
+            figure("gaps"),
+            Cell::text(plain(file.get("health"))).color(Color::Caution),
+        ]);
+    }
+    table.print(output)
+}

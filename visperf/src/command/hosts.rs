@@ -1,0 +1,56 @@
+//! `visperf hosts`: the hosts of the domain and how they are.
+
+use crate::cli::Query;
+use crate::command::query::{self, Params};
+use crate::exit::Failure;
+use crate::output::figures::{bytes, number_of, plain, share, text_of};
+use crate::output::table::{Cell, Table};
+use crate::output::times::age;
+use crate::output::{Color, Output};
+use serde_json::Value;
+
+/// Print the hosts of the domain: alive or not, load, CPU, memory, calls at work
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+}
+
+/// Print the hosts.
+///
+/// # Errors
+/// If no daemon is reached, or it answers with a fault.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let answer = query::ask(&args.query, "domain.hosts", Params::default())?;
+    query::print(&args.query, query::items(&answer, "hosts"), "the domain has no host yet", table)
+}
+
+fn table(hosts: &[Value], output: &mut Output) -> Result<(), Failure> {
+    let mut table = Table::new(&[
+        "HOST", "STATE", "ROLE", "LOAD", "CPUS", "CPU", "MEMORY", "OF", "UP", "SEEN", "EVENTS", "RUNNING",
+        "HEALTH",
+    ]);
+    for host in hosts {
+        let figure = |name: &str, form: fn(f64) -> String| {
+            Cell::figure(number_of(host, name).map_or(String::new(), form))
+        };
+        let state = text_of(host, "state");
+        table.row(vec![
+            Cell::text(text_of(host, "host")).color(Color::Name),
+            Cell::text(state).color(if state == "live" { Color::Good } else { Color::Caution }),
+            Cell::text(text_of(host, "role")),
+            figure("load1", |load| format!("{load:.2}")),
+            Cell::figure(plain(host.get("cpus"))),
+            figure("cpu_used", share),
+            // A share of the whole or bytes, as the sensor tells it.
+            figure("memory_used", |used| if used <= 1.0 { share(used) } else { bytes(used) }),
+            figure("memory_total", bytes),
+            figure("uptime", age),
+            figure("age", |secs| format!("{} ago", age(secs))),
+            Cell::figure(plain(host.get("events"))),
+            Cell::figure(plain(host.get("calls_running"))),
+            Cell::text(plain(host.get("health"))).color(Color::Caution),
+        ]);
+    }
+    table.print(output)
+}

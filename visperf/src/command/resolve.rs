@@ -1,0 +1,27 @@
+//! `visperf resolve`: from a domain's name to the host that answers for it.
+
+use crate::cli::Query;
+use crate::command::domains;
+use crate::command::query::{self, Params};
+use crate::exit::Failure;
+
+/// Ask the directory where a domain's representative answers
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  visperf resolve UT-ICL --json | jq -r '\"\\(.host):\\(.port)\"'")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+    /// The domain's name
+    #[arg(value_name = "DOMAIN")]
+    domain: String,
+}
+
+/// Print where it answers.
+///
+/// # Errors
+/// If no daemon is reached, or the directory does not know the domain (a fault).
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let params = Params::default().with("domain", Some(args.domain.clone()));
+    let answer = query::ask(&args.query, "directory.resolve", params)?;
+    query::print(&args.query, vec![answer], "", domains::table)
+}

@@ -1,0 +1,55 @@
+//! `visperf info`: what a daemon says of itself.
+
+use crate::cli::Query;
+use crate::command::query::{self, Params};
+use crate::exit::Failure;
+use crate::output::figures::{number_of, plain};
+use crate::output::times::{age, shown};
+use crate::output::{Color, Output, clean};
+use jiff::tz::TimeZone;
+use serde_json::Value;
+use wire::time::Time;
+
+/// Print what the daemon says of itself: version, addresses, health, statistics
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+}
+
+/// Print it.
+///
+/// # Errors
+/// If no daemon is reached, or it answers with a fault.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let answer = query::ask(&args.query, "daemon.info", Params::default())?;
+    let mut output = Output::stdout();
+    if args.query.json {
+        output.json(&answer)?;
+        return output.flush();
+    }
+    for (name, value) in answer.as_object().into_iter().flatten() {
+        match (name.as_str(), value) {
+            ("statistics", Value::Object(_)) | ("health", _) => {}
+            ("started", _) => {
+                let secs = number_of(&answer, name).unwrap_or(0.0);
+                line(name, &shown(Time::from_secs_f64(secs), &TimeZone::system()), &mut output)?;
+            }
+            ("uptime", _) => line(name, &age(number_of(&answer, name).unwrap_or(0.0)), &mut output)?,
+            _ => line(name, &plain(Some(value)), &mut output)?,
+        }
+    }
+    for problem in query::items(&answer, "health") {
+        let text = output.paint(Color::Bad, &clean(&plain(Some(&problem)))).into_owned();
+        output.line(&format!("{:<18}{text}", "problem"))?;
+    }
+    for (name, value) in answer.get("statistics").and_then(Value::as_object).into_iter().flatten() {
+        line(&format!("  {name}"), &plain(Some(value)), &mut output)?;
+    }
+    output.flush()
+}
+
+fn line(name: &str, text: &str, output: &mut Output) -> Result<(), Failure> {
+    let name = output.paint(Color::Head, &format!("{name:<18}")).into_owned();
+    output.line(&format!("{name}{}", clean(text)))
+}

@@ -1,0 +1,55 @@
+//! Where daemons keep their state unless told otherwise, and the file in which a daemon that runs tells its
+//! address: `listen`, one line such as `127.0.0.1:7317`.
+//!
+//! Not here: what else is in that folder.
+
+use std::path::{Path, PathBuf};
+
+/// The file that holds the address of the daemon that uses the folder.
+pub(crate) const LISTEN_FILE: &str = "listen";
+
+/// The folder of daemons' state: `/var/lib/visperf` for root, else `visperf` in the user's state folder.
+pub(crate) fn usual() -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    of(rustix::process::geteuid().is_root(), set("XDG_STATE_HOME"), set("HOME"))
+}
+
+fn of(root: bool, state_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+    match (state_home, home) {
+        (Some(state), _) => state.join("visperf"),
+        (None, _) if root => PathBuf::from("/var/lib/visperf"),
+        (None, Some(home)) => home.join(".local/state/visperf"),
+        (None, None) => PathBuf::from("/var/lib/visperf"),
+    }
+}
+
+/// The address that the daemon of this folder told, if the file is there.
+pub(crate) fn listen_address(folder: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(folder.join(LISTEN_FILE)).ok()?;
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_folder_follows_who_asks() {
+        let check = |root, state: Option<&str>, home: Option<&str>, expected: &str| {
+            assert_eq!(of(root, state.map(PathBuf::from), home.map(PathBuf::from)), Path::new(expected));
+        };
+        check(false, Some("/s"), Some("/h"), "/s/visperf");
+        check(false, None, Some("/h"), "/h/.local/state/visperf");
+        check(true, None, Some("/root"), "/var/lib/visperf");
+        check(true, Some("/s"), None, "/s/visperf");
+        check(false, None, None, "/var/lib/visperf");
+    }
+
+    #[test]
+    fn the_address_is_the_first_line() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(listen_address(folder.path()), None);
+        std::fs::write(folder.path().join(LISTEN_FILE), "\n 127.0.0.1:4000 \n").unwrap();
+        assert_eq!(listen_address(folder.path()).as_deref(), Some("127.0.0.1:4000"));
+    }
+}
