@@ -3,15 +3,17 @@
 //! Pure. Invariant: an account is clean only if every number written came out exactly once, in one event
 //! id each, and nothing else did. Not here: writing lines ([`crate::logs`]), asking for events.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What came out.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     /// For each number, how many events told of it.
     seen: Vec<u32>,
-    /// The event ids, each with how often it came.
-    ids: BTreeMap<String, u32>,
+    /// Digests of the event ids: millions come in a long story.
+    ids: HashSet<u64>,
+    ids_repeated: Vec<String>,
     unexpected: Vec<String>,
 }
 
@@ -31,7 +33,11 @@ pub struct Verdict {
 impl Ledger {
     /// One event that tells of a number, as its text.
     pub fn enter(&mut self, id: &str, number: &str) {
-        *self.ids.entry(id.to_owned()).or_default() += 1;
+        let mut digest = DefaultHasher::new();
+        id.hash(&mut digest);
+        if !self.ids.insert(digest.finish()) {
+            self.ids_repeated.push(id.to_owned());
+        }
         let Some(number) = number.parse::<usize>().ok().filter(|number| *number < 1 << 32) else {
             self.unexpected.push(number.to_owned());
             return;
@@ -55,11 +61,10 @@ impl Ledger {
         let mut unexpected = self.unexpected.clone();
         let beyond = (0..self.seen.len()).filter(|number| *number == 0 || *number > written);
         unexpected.extend(beyond.filter(|number| times(*number) > 0).map(|number| number.to_string()));
-        let repeated = self.ids.iter().filter(|(_, times)| **times > 1);
         Verdict {
             lost: (1..=written).filter(|number| times(*number) == 0).collect(),
             duplicated: (1..=written).filter(|number| times(*number) > 1).collect(),
-            ids_repeated: repeated.map(|(id, _)| id.clone()).collect(),
+            ids_repeated: self.ids_repeated.clone(),
             unexpected,
         }
     }
