@@ -159,6 +159,12 @@ fn usual_folders() -> Vec<PathBuf> {
     std::iter::once(PathBuf::from("/etc/visperf/filters")).chain(own).collect()
 }
 
+/// The folders of filters of one's own that are there, in the order in which they win.
+pub(crate) fn folders(given: &FilterFolders) -> Vec<PathBuf> {
+    let usual = usual_folders().into_iter().filter(|folder| folder.is_dir());
+    usual.chain(given.folders.iter().filter(|folder| !folder.as_os_str().is_empty()).cloned()).collect()
+}
+
 /// The filter in a file, and its text.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ pub(crate) struct Target {
     connect: Option<String>,
     /// The state folder of the daemon to ask, as it was given to it
     #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
-    state: Option<PathBuf>,
+    pub(crate) state: Vec<PathBuf>,
 }
 
 /// An address to try, and why.
@@ -49,7 +49,7 @@ impl Target {
                 Err(error) => tried.push(format!("\n  {address} ({reason}): {error}")),
             }
         }
-        if let (Some(folder), true) = (&self.state, tried.is_empty()) {
+        if let (Some(folder), true) = (self.state.last(), tried.is_empty()) {
             let file = folder.join(state_folder::LISTEN_FILE);
             tried.push(format!("\n  {}: no daemon told its address there", file.display()));
         }
@@ -63,13 +63,13 @@ impl Target {
         if let Some(address) = &self.connect {
             return vec![Choice { address: address.clone(), reason: "as told".to_owned() }];
         }
-        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
+        let folder = self.state.last().cloned().unwrap_or_else(state_folder::usual);
         let told = state_folder::listen_address(&folder).map(|address| Choice {
             address,
             reason: format!("from {}", folder.join(state_folder::LISTEN_FILE).display()),
         });
         let usual = Choice { address: format!("127.0.0.1:{PORT}"), reason: "the usual address".to_owned() };
-        match (told, &self.state) {
+        match (told, self.state.last()) {
             (Some(told), None) if told.address != usual.address => vec![told, usual],
             (Some(told), _) => vec![told],
             (None, None) => vec![usual],
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_was_tried_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let target = Target { connect: None, state: Some(folder.path().to_owned()) };
+        let target = Target { connect: None, state: vec![folder.path().to_owned()] };
         let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
         assert!(text.contains("listen: no daemon told") && text.contains("visperf up"), "{text}");
         std::fs::write(folder.path().join("listen"), "127.0.0.1:1\n").unwrap();

@@ -1,15 +1,21 @@
 //! `visperf calls`: jobs, transfers and requests, each joined from its events.
 
 use crate::cli::{Between, Query};
-use crate::command::query::{self, Params};
+use crate::command::query::{Params, ask, items, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::note;
-use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use serde_json::Value;
+use std::path::{Path, PathBuf};
+use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
+
+/// The states of a call.
+const STATES: [State; 3] = [State::Waiting, State::Running, State::Ended];
+const STATE_HELP: &str = "Only calls in this state: waiting, running or ended. Anything else is the state folder of \
+the daemon to ask, as in every command; both may be given";
 
 /// Print the calls (jobs, transfers, requests) of the domain, newest first
 #[derive(Debug, clap::Args)]
@@ -17,15 +23,13 @@ use wire::time::Time;
   visperf calls --state running
   visperf calls --user mrossi --outcome failed --since 1h
   visperf calls --host wn01 --json | jq -r .id")]
+#[command(mut_arg("state", |state| state.value_name("STATE or DIR").help(STATE_HELP).long_help(STATE_HELP)))]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
     /// Only the call of this name
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
-    /// Only calls in this state
-    #[arg(long, value_name = "STATE")]
-    state: Option<StateWord>,
     /// Only calls of this user
     #[arg(long, value_name = "USER")]
     user: Option<String>,
@@ -51,21 +55,12 @@ pub(crate) struct Args {
     local: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StateWord {
-    Waiting,
-    Running,
-    Ended,
-}
-
-impl StateWord {
-    fn as_str(self) -> &'static str {
-        match self {
-            StateWord::Waiting => "waiting",
-            StateWord::Running => "running",
-            StateWord::Ended => "ended",
-        }
-    }
+/// Take the word for a call's state, if there is one, out of the values of `--state`.
+fn take_state(values: &mut Vec<PathBuf>) -> Option<&'static str> {
+    let word = |value: &Path| STATES.iter().map(|state| state.as_str()).find(|word| value == Path::new(word));
+    let state = values.iter().find_map(|value| word(value));
+    values.retain(|value| word(value).is_none());
+    state
 }
 
 fn outcome(word: &str) -> Result<&'static str, String> {
@@ -80,9 +75,11 @@ fn outcome(word: &str) -> Result<&'static str, String> {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut query = args.query.clone();
+    let state = take_state(&mut query.target.state);
     let params = Params::default()
         .with("call", args.call.clone())
-        .with("state", args.state.map(StateWord::as_str))
+        .with("state", state)
         .with("user", args.user.clone())
         .with("host", args.host.clone())
         .with("job", args.job.clone())
@@ -92,10 +89,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .with("limit", Some(args.limit))
         .with("order", Some(if args.oldest { "oldest" } else { "newest" }));
     let method = if args.local { "sensor.calls" } else { "domain.calls" };
-    let answer = query::ask(&args.query, method, params)?;
-    let calls = query::items(&answer, "calls");
+    let answer = ask(&query, method, params)?;
+    let calls = items(&answer, "calls");
     let shown = calls.len() as u64;
-    query::print(&args.query, calls, "no call fits", |calls, output| {
+    print(&query, calls, "no call fits", |calls, output| {
         print_rows(call_table(), calls.iter().cloned(), &TimeZone::system(), output)
     })?;
     match answer.get("total").and_then(Value::as_u64) {
@@ -105,4 +102,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(_) | None => {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_of_calls_is_told_from_a_folder() {
+        let check = |given: &[&str], state: Option<&str>, folders: &[&str]| {
+            let mut values: Vec<PathBuf> = given.iter().map(PathBuf::from).collect();
+            assert_eq!(take_state(&mut values), state, "{given:?}");
+            assert_eq!(values, folders.iter().map(PathBuf::from).collect::<Vec<_>>(), "{given:?}");
+        };
+        check(&["running"], Some("running"), &[]);
+        check(&["/s", "ended"], Some("ended"), &["/s"]);
+        check(&["./running"], None, &["./running"]);
+        check(&[], None, &[]);
+    }
 }

@@ -8,7 +8,6 @@ use crate::output::Output;
 use crate::output::figures::{number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::times::age;
-use clap::ValueEnum;
 use serde_json::Value;
 
 /// Print the domains that the directory knows, and where each answers
@@ -16,18 +15,9 @@ use serde_json::Value;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Only domains in this state
-    #[arg(long, value_name = "STATE")]
-    state: Option<StateWord>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StateWord {
-    /// Its representative renews its record
-    Live,
-    /// It does not any more
-    #[value(name = "last_seen")]
-    LastSeen,
+    /// Only domains whose representative is live
+    #[arg(long)]
+    live: bool,
 }
 
 /// Print the domains.
@@ -35,10 +25,7 @@ enum StateWord {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let state = args.state.map(|state| match state {
-        StateWord::Live => "live",
-        StateWord::LastSeen => "last_seen",
-    });
+    let state = args.live.then_some("live");
     let answer = query::ask(&args.query, "directory.domains", Params::default().with("state", state))?;
     query::print(&args.query, query::items(&answer, "domains"), "the directory knows no domain", table)
 }

@@ -48,7 +48,7 @@ impl Player {
 
     /// Write until all is written, then wait for `shutdown`.
     pub(crate) async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let start = crate::serve::info::now().micros();
+        let start = crate::output::times::now().micros();
         let begin = tokio::time::Instant::now();
         let mut files = LOGS.iter().map(|log| open(&self.folder, log)).collect::<anyhow::Result<Vec<_>>>()?;
         let mut rest = self.recording.lines.as_slice();

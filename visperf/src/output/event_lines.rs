@@ -110,7 +110,7 @@ mod tests {
         );
         check(
             json!({"kind": "node_down", "time": 2.0, "from": "a", "to": "b", "attributes": {}}),
-            "1970-01-01T00:00:02      node_down                       a -> b",
+            "1970-01-01T00:00:02.000  node_down                       a -> b",
         );
     }
 }

@@ -98,7 +98,7 @@ impl Grid {
             domain: config.map(|config| config.domain.to_string()),
             listen: self.address.to_string(),
             state: self.state.clone(),
-            started: info::now(),
+            started: crate::output::times::now(),
         };
         self.registry.add(info::method(identity, sources, Arc::clone(&self.http)))?;
         Ok(())
@@ -155,8 +155,11 @@ fn part(state: &Path, name: &str) -> anyhow::Result<PathBuf> {
 fn directory_counts(handle: &directory::handle::Handle, unreadable: u64) -> Vec<(&'static str, u64)> {
     let counts = handle.counts();
     vec![
-        ("domains_live", counts.live as u64),
-        ("domains_last_seen", counts.last_seen as u64),
+        ("registered_total", counts.registered_total),
+        ("renewed_total", counts.renewed_total),
+        ("refused_total", counts.refused_total),
+        ("expired_total", counts.expired_total),
+        ("dropped_total", counts.dropped_total),
         ("snapshots_unreadable_total", unreadable),
     ]
 }

@@ -26,11 +26,6 @@ pub(crate) struct Sources {
 
 type Statistic = (&'static str, Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>);
 
-#[allow(clippy::disallowed_methods)] // The shell that reads the clock.
-pub(crate) fn now() -> Time {
-    std::time::SystemTime::now().into()
-}
-
 pub(crate) fn method(identity: Identity, sources: Sources, http: Arc<Statistics>) -> Method {
     Declaration::new("daemon.info", "what this daemon is, how it is, and what it did")
         .reading()
@@ -61,7 +56,7 @@ fn answer(identity: &Identity, sources: &Sources, http: &Statistics) -> Value {
     members.extend([
         ("pid".into(), Value::UInt(std::process::id().into())),
         ("started".into(), Value::Double(identity.started.secs_f64())),
-        ("uptime".into(), Value::Double(now().since(identity.started).as_secs_f64())),
+        ("uptime".into(), Value::Double(crate::output::times::now().since(identity.started).as_secs_f64())),
         ("listen".into(), Value::Array(vec![Value::Text(identity.listen.clone())])),
         ("state_directory".into(), Value::Text(identity.state.display().to_string())),
         ("healthy".into(), Value::Bool(health.is_empty())),

@@ -43,7 +43,7 @@ pub(crate) async fn keep(
             () = shutdown.cancelled() => return Ok(()),
             _ = renewal.tick() => {}
         }
-        record.stated = super::info::now();
+        record.stated = crate::output::times::now();
         match directory.register(record.clone()) {
             Ok(_) => {}
             // The state directory was lost or copied: go on above what the directory remembers.
@@ -69,6 +69,6 @@ pub(crate) fn record(
         addresses: vec![format!("http://{address}")],
         term,
         sequence: 1,
-        stated: super::info::now(),
+        stated: crate::output::times::now(),
     }
 }

@@ -123,8 +123,6 @@ fn tests(text: &str) -> Vec<(String, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn tests_are_found_with_their_lines() {
         let text =

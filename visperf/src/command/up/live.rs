@@ -132,7 +132,10 @@ impl Live {
     }
 
     fn show_call(&self, screen: &mut Screen, call: Option<&Call>) -> Result<(), Failure> {
-        let Some(call) = call.filter(|call| call.state == State::Ended) else { return Ok(()) };
+        // A call of one event has nothing to tell that its event did not.
+        let Some(call) = call.filter(|call| call.state == State::Ended && call.events > 1) else {
+            return Ok(());
+        };
         if self.json {
             let mut json = json_of(&shape::call(call))?;
             json["type"] = "call".into();
@@ -277,7 +280,7 @@ impl Screen {
                 bar.set_message(text.to_owned());
                 Ok(())
             }
-            None if ticks == 2 || ticks % STATUS_LINE_EVERY == 0 => self.output.line(&format!("-- {text}")),
+            None if ticks == 2 || ticks.is_multiple_of(STATUS_LINE_EVERY) => self.output.line(&format!("-- {text}")),
             None => Ok(()),
         }
     }
