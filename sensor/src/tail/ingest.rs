@@ -346,7 +346,7 @@ impl Ingest {
                 self.core.sync(now);
             }
         }
-        if self.core.journal.wants_new_segment() {
+        if self.core.trouble.is_none() && self.core.journal.wants_new_segment() {
             let memories = Remembered { join: &*self.core.join, tracks: &self.tracks, kept: &self.kept };
             let begun = self.core.journal.begin_segment(&memories);
             self.core.note(begun);

@@ -149,7 +149,8 @@ impl Source {
             // It shrank between the look and the reading.
             return nothing(Content::Shrunk);
         }
-        let fits = buffer[..old] == self.tail[..];
+        // Lines may be alike at their ends; the beginning of the file has to be the same, too.
+        let fits = buffer[..old] == self.tail[..] && self.prefix_fits()?;
         let content = follow::content(position, position + (end - old) as u64, Some(fits), means);
         Ok(Look { content, old, end })
     }
@@ -178,6 +179,14 @@ impl Source {
         // the beginning of the file alone tells its content.
         let read = self.file.as_ref().and_then(|file| probe::read_before(file, offset, len).ok());
         Print::of(&read.unwrap_or_default())
+    }
+
+    fn prefix_fits(&self) -> io::Result<bool> {
+        let mut bytes = [0; PREFIX_LEN_MAX_BYTES];
+        let bytes = &mut bytes[..usize::from(self.prefix.len).min(PREFIX_LEN_MAX_BYTES)];
+        let Some(file) = &self.file else { return Ok(true) };
+        let got = read_some(file, bytes, 0)?;
+        Ok(self.prefix.fits(&bytes[..got]))
     }
 
     /// The print of the beginning of the file, if more of it is known than before.

@@ -326,7 +326,8 @@ impl Track {
 
     /// When [`Track::quiet`] has something to do, by the monotonic clock.
     pub(super) fn quiet_at(&self, incomplete_after: Duration) -> Option<Duration> {
-        let waiting = (0..self.sources.len()).filter(|at| self.is_waiting(*at));
+        let waiting =
+            (0..self.sources.len()).filter(|at| self.sources[*at].is_at_end() && self.is_waiting(*at));
         waiting.map(|at| self.sources[at].grown_at + incomplete_after).min()
     }
 

@@ -228,6 +228,27 @@ fn regrowth_beyond_the_place_of_reading_is_noticed() {
 }
 
 #[test]
+fn regrowth_with_the_same_bytes_before_the_place_of_reading_is_noticed() {
+    every_way(|sensor| {
+        let (one, other) = (format!("1 {}", "like".repeat(100)), format!("2 {}", "like".repeat(100)));
+        let mut rig = Rig::new("log");
+        rig.append("log", one.clone() + "\n");
+        rig.start();
+        if sensor != Running {
+            rig.kill();
+        }
+        rig.truncate("log");
+        rig.append("log", other.clone() + "\nlast\n");
+        if sensor != Running {
+            rig.start();
+        }
+        rig.look();
+        assert_eq!(rig.lines(), [one, other, "last".to_owned()]);
+        rig.check_gaps("log", &[("regrown", None)]);
+    });
+}
+
+#[test]
 fn regrowth_to_just_the_same_length_is_noticed() {
     every_way(|sensor| {
         let rig = changed(sensor, |rig| {
@@ -542,7 +563,7 @@ fn a_filter_that_is_too_slow_is_stopped_and_nothing_else_is() {
     rig.work_micros_per_line = 1000;
     rig.append("log", "short\n".repeat(1000));
     rig.start();
-    rig.append("log", "never read\n");
+    rig.append("log", "never read\nnor told as incompl");
     rig.pass(Duration::from_secs(60));
     assert_eq!(rig.notices("quarantine").len(), 1);
     assert!(rig.file("log").health.contains("quarantine"), "{:?}", rig.file("log"));
