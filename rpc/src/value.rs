@@ -98,6 +98,9 @@ impl Value {
             return self;
         }
         match self {
+            Value::UInt(number) if i64::try_from(number).is_ok() => {
+                Value::from(number).with_integers(form, exact)
+            }
             Value::Int(number) if exact.contains(&number) => Value::Int(number),
             #[allow(clippy::cast_precision_loss)] // what "double" asks for
             Value::Int(number) if form == BigIntegers::Double => Value::Double(number as f64),

@@ -42,9 +42,12 @@ pub fn write_value(out: &mut String, value: &Value) {
         Value::Bool(flag) => {
             out.push_str(if *flag { "<boolean>1</boolean>" } else { "<boolean>0</boolean>" })
         }
-        Value::Int(number) if i32::try_from(*number).is_ok() => tagged(out, "int", number),
-        Value::Int(number) => tagged(out, "i8", number),
-        Value::UInt(number) => tagged(out, "string", number),
+        Value::Int(number) => write_int(out, *number),
+        Value::UInt(number) => match i64::try_from(*number) {
+            Ok(number) => write_int(out, number),
+            // Beyond what `<i8>` holds: its digits as text.
+            Err(_) => tagged(out, "string", number),
+        },
         // Rust writes no exponent here, which is what XML-RPC demands.
         Value::Double(number) if number.is_finite() => tagged(out, "double", number),
         Value::Double(number) => tagged(out, "string", not_finite(*number)),
@@ -71,6 +74,11 @@ pub fn write_value(out: &mut String, value: &Value) {
         }
     }
     out.push_str("</value>");
+}
+
+fn write_int(out: &mut String, number: i64) {
+    let name = if i32::try_from(number).is_ok() { "int" } else { "i8" };
+    tagged(out, name, number);
 }
 
 /// The text that stands for a number which is not finite.
@@ -149,6 +157,8 @@ mod tests {
         check(2_147_483_648_i64.into(), "<i8>2147483648</i8>");
         check(i64::MIN.into(), "<i8>-9223372036854775808</i8>");
         check(u64::MAX.into(), "<string>18446744073709551615</string>");
+        check(Value::UInt(5), "<int>5</int>");
+        check(Value::UInt((1 << 53) + 1), "<i8>9007199254740993</i8>");
         check(1e21.into(), "<double>1000000000000000000000</double>");
         check(0.1.into(), "<double>0.1</double>");
         check(f64::NAN.into(), "<string>NaN</string>");
