@@ -1,6 +1,6 @@
 //! How many lines a second the engine takes, on one core, log by log.
 //!
-//! Prints for each real log found (in `../shared/logs`, or where `VISPERF_LOGS` says) the median of several
+//! Prints for each recorded log (in `log-filters/logs`, or where `VISPERF_LOGS` says) the median of several
 //! passes: lines a second and megabytes a second through the engine alone, and with joining to calls.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::cast_precision_loss, missing_docs)]
 
@@ -20,7 +20,7 @@ const LINES_A_PASS: usize = 200_000;
 
 fn main() {
     let logs = std::env::var("VISPERF_LOGS")
-        .map_or_else(|_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/logs"), PathBuf::from);
+        .map_or_else(|_| Path::new(env!("CARGO_MANIFEST_DIR")).join("logs"), PathBuf::from);
     let registry = Registry::shipped();
     let mut files = Vec::new();
     collect(&logs, &mut files);

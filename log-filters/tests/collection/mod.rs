@@ -1,7 +1,7 @@
 //! The collection of real logs, and one log read through the filter that the program would choose for it.
 //!
-//! Rule: nothing is skipped; a collection that is not there fails the test. Its folder is `shared/logs`
-//! beside the repository, or what `VISPERF_LOGS` names.
+//! Rule: nothing is skipped; a collection that is not there fails the test. Its folder is `log-filters/logs`,
+//! or what `VISPERF_LOGS` names.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part; a test may panic")]
 
 use log_filters::engine::{Engine, Source};
@@ -29,7 +29,7 @@ pub(crate) fn registry() -> &'static Registry {
 
 pub(crate) fn folder() -> PathBuf {
     let folder = std::env::var_os("VISPERF_LOGS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/logs"), PathBuf::from);
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("logs"), PathBuf::from);
     assert!(folder.is_dir(), "{} is no folder: the logs to test against are missing", folder.display());
     folder
 }

@@ -18,19 +18,20 @@ pub(crate) struct Log {
 }
 
 macro_rules! logs {
-    ($($cluster:literal: $($name:literal),+;)+) => {
+    ($($cluster:literal $folder:literal: $($name:literal),+;)+) => {
         &[$($(Log {
             cluster: $cluster,
             name: $name,
-            bytes: include_bytes!(concat!("../../demo/", $cluster, "/", $name)),
+            bytes: include_bytes!(concat!("../../../log-filters/logs/", $folder, "/", $name)),
         }),+),+]
     };
 }
 
 /// All that is recorded.
 pub(crate) const LOGS: &[Log] = logs! {
-    "slurm": "slurmctld.log", "jobcomp.log", "slurmd.wn01.log", "slurmd.wn02.log", "slurmd.wn03.log", "slurmd.wn04.log";
-    "htcondor": "sub01.EventLog", "cm01.MatchLog";
-    "gridengine": "reporting", "qmaster.messages";
-    "gridftp": "se01.transfer.log", "se02.transfer.log";
+    "slurm" "slurm/22.05.8-alpha":
+        "slurmctld.log", "jobcomp.log", "slurmd.wn01.log", "slurmd.wn02.log", "slurmd.wn03.log", "slurmd.wn04.log";
+    "htcondor" "htcondor/23.9.6-cat": "sub01.EventLog", "cm01.MatchLog";
+    "gridengine" "gridengine/8.1.9-alpha": "reporting", "qmaster.messages";
+    "gridftp" "gridftp/13.24-alpha": "se01.transfer.log", "se02.transfer.log";
 };

@@ -34,18 +34,20 @@ const FORMATS: &[&str] = &[
     "epoch",
     "epoch_ms",
     "epoch_us",
+    "[%s]",
 ];
 /// What may stand around a stamp.
 const AROUND: &[(&str, &str)] = &[("", ""), ("[", "]"), ("(", ")"), ("<", ">"), ("\"", "\"")];
-/// A bare number is taken for seconds since 1970 only where most lines begin so, and with so many digits.
-const EPOCH_DIGITS: [(&str, usize); 3] = [("epoch", 10), ("epoch_ms", 13), ("epoch_us", 16)];
+/// A number is taken for a time since 1970 only where it has so many digits, behind so many other bytes.
+const EPOCHS: [(&str, usize, usize); 4] =
+    [("epoch", 0, 10), ("epoch_ms", 0, 13), ("epoch_us", 0, 16), ("[%s]", 1, 10)];
 
 /// The format of the stamp that most of these lines begin with, if half of them do.
 pub(crate) fn guess(lines: &[&[u8]]) -> Option<String> {
     let mut best: Option<(usize, usize, String)> = None;
     for format in FORMATS {
         for (before, after) in AROUND {
-            let epoch = EPOCH_DIGITS.iter().find(|(name, _)| name == format).map(|&(_, digits)| digits);
+            let epoch = EPOCHS.iter().find(|(name, ..)| name == format);
             if epoch.is_some() && !before.is_empty() {
                 continue;
             }
@@ -53,8 +55,7 @@ pub(crate) fn guess(lines: &[&[u8]]) -> Option<String> {
             let Ok(parsed) = Format::parse(&text) else { continue };
             let (mut fit, mut taken) = (0, 0);
             for line in lines {
-                let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-                if epoch.is_some_and(|expected| digits != expected) {
+                if epoch.is_some_and(|&(_, skipped, expected)| digits(line, skipped) != expected) {
                     continue;
                 }
                 if let Some((_, len)) = parsed.read(line) {
@@ -69,6 +70,11 @@ pub(crate) fn guess(lines: &[&[u8]]) -> Option<String> {
     }
     let with_text = lines.iter().filter(|line| !line.is_empty()).count();
     best.filter(|(fit, ..)| fit * 2 >= with_text).map(|(.., text)| text)
+}
+
+/// How many digits stand there behind `skipped` bytes.
+fn digits(line: &[u8], skipped: usize) -> usize {
+    line.iter().skip(skipped).take_while(|byte| byte.is_ascii_digit()).count()
 }
 
 #[cfg(test)]
@@ -93,6 +99,8 @@ mod tests {
         check("1795178489 x", Some("epoch"));
         check("1795178489.25 x", Some("epoch"));
         check("1795178489250 x", Some("epoch_ms"));
+        check("[1795178489] x", Some("[%s]"));
+        check("[1234] x", None);
         check("job 5", None);
         check("17 jobs", None);
         check("", None);

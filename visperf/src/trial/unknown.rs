@@ -77,9 +77,9 @@ impl Unknown {
             let left: u64 = groups.iter().skip(most).map(|group| group.count).sum();
             let more = groups.len() - most;
             output.line(&format!(
-                "  and {} in {} more; see them with --unknown {}",
+                "  and {} in {}; see them with --unknown {}",
                 count(left, "line"),
-                count(more as u64, "group"),
+                count(more as u64, "more group"),
                 groups.len()
             ))?;
         }

@@ -280,7 +280,9 @@ impl Screen {
                 bar.set_message(text.to_owned());
                 Ok(())
             }
-            None if ticks == 2 || ticks.is_multiple_of(STATUS_LINE_EVERY) => self.output.line(&format!("-- {text}")),
+            None if ticks == 2 || ticks.is_multiple_of(STATUS_LINE_EVERY) => {
+                self.output.line(&format!("-- {text}"))
+            }
             None => Ok(()),
         }
     }

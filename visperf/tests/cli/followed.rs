@@ -1,0 +1,100 @@
+//! `visperf events --follow` over a daemon that comes and goes.
+
+use crate::program::Home;
+use crate::server::{Daemon, Events, event};
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+/// Far longer than anything here takes.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The lines of a pipe, as they come.
+fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (give, take) = sync_channel(10_000);
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if give.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    take
+}
+
+fn ids(from: &Receiver<String>, count: usize) -> Vec<String> {
+    let id = |line: String| {
+        serde_json::from_str::<serde_json::Value>(&line).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    (0..count).map(|_| id(from.recv_timeout(DEADLINE).expect("another event"))).collect()
+}
+
+fn expected(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|number| format!("e-{number}")).collect()
+}
+
+/// Send it what Ctrl-C sends.
+fn interrupt(child: &Child) {
+    let pid = i32::try_from(child.id()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+}
+
+#[test]
+fn following_survives_a_restart_and_repeats_nothing() {
+    let events = Events::default();
+    events.lock().unwrap().extend((0..3).map(event));
+    let daemon = Daemon::start("127.0.0.1:0", &events);
+    let address = daemon.connect();
+    let home = Home::new();
+    let arguments = ["events", "--follow", "--json", "--cursor", "0", "--connect", &address];
+    let mut child = home.command(&arguments).spawn().unwrap();
+    let (out, notes) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+    assert_eq!(ids(&out, 3), expected(0..3));
+    events.lock().unwrap().push(event(3));
+    assert_eq!(ids(&out, 1), expected(3..4));
+
+    drop(daemon);
+    let note = notes.recv_timeout(DEADLINE).expect("a note that the daemon is gone");
+    assert!(note.contains("trying again"), "{note}");
+    events.lock().unwrap().extend((4..6).map(event));
+    let daemon = Daemon::start(&address, &events);
+    assert_eq!(ids(&out, 2), expected(4..6));
+    let note = notes.recv_timeout(DEADLINE).expect("a note that it is back");
+    assert!(note.contains("going on"), "{note}");
+
+    interrupt(&child);
+    let rest: Vec<String> = notes.iter().collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(rest.concat().contains("--cursor 6"), "{rest:?}");
+    assert_eq!(out.iter().count(), 0);
+    drop(daemon);
+}
+
+#[test]
+fn following_begins_with_the_next_event_and_stops_at_its_limit() {
+    let events = Events::default();
+    events.lock().unwrap().extend((0..3).map(event));
+    let daemon = Daemon::start("127.0.0.1:0", &events);
+    let home = Home::new();
+    let address = daemon.connect();
+    // It must have asked before the next event comes: until it has, feed it one after the other.
+    let mut child = home
+        .command(&["events", "--follow", "--json", "--limit", "2", "--connect", &address])
+        .spawn()
+        .unwrap();
+    let out = lines(child.stdout.take().unwrap());
+    let mut given = 3;
+    let first = loop {
+        events.lock().unwrap().push(event(given));
+        given += 1;
+        if let Ok(line) = out.recv_timeout(Duration::from_millis(50)) {
+            break line;
+        }
+    };
+    assert!(!first.contains("\"e-0\"") && !first.contains("\"e-2\""), "{first}");
+    events.lock().unwrap().push(event(given));
+    assert!(out.recv_timeout(DEADLINE).is_ok());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

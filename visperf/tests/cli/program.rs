@@ -1,0 +1,104 @@
+//! Runs of the program, with a home of their own.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder to run in; nothing of the tester's own settings is seen.
+pub(crate) struct Home(tempfile::TempDir);
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) notes: String,
+}
+
+impl Home {
+    pub(crate) fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Write a file into the home.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// The program with arguments, not started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_visperf"));
+        command.args(arguments).current_dir(self.path()).env_clear();
+        command.env("HOME", self.path()).env("TZ", "UTC").env("XDG_STATE_HOME", self.path().join("state"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Run it to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    /// Run it to its end with this on standard input.
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        Ran::from(child.wait_with_output().unwrap())
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).unwrap(),
+            notes: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    /// It ended with 0.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Ran {
+        self.with_code(0)
+    }
+
+    /// It ended with this code.
+    #[track_caller]
+    pub(crate) fn with_code(self, code: i32) -> Ran {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// The output holds each of these.
+    #[track_caller]
+    pub(crate) fn prints(self, parts: &[&str]) -> Ran {
+        for part in parts {
+            assert!(self.out.contains(part), "{part:?} in {self:#?}");
+        }
+        self
+    }
+
+    /// The notes hold each of these.
+    #[track_caller]
+    pub(crate) fn notes(self, parts: &[&str]) -> Ran {
+        for part in parts {
+            assert!(self.notes.contains(part), "{part:?} in {self:#?}");
+        }
+        self
+    }
+
+    /// The output as JSON, a value a line.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Vec<serde_json::Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+    }
+}

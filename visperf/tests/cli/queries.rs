@@ -1,0 +1,123 @@
+//! The queries, against a daemon of canned answers.
+
+use crate::program::{Home, Ran};
+use crate::server::{Daemon, Events, event};
+use std::io::{BufRead as _, BufReader};
+
+fn daemon(count: usize) -> Daemon {
+    let events = Events::default();
+    events.lock().unwrap().extend((0..count).map(event));
+    Daemon::start("127.0.0.1:0", &events)
+}
+
+fn ask(daemon: &Daemon, arguments: &[&str]) -> Ran {
+    let address = daemon.connect();
+    let arguments: Vec<&str> = arguments.iter().copied().chain(["--connect", &address]).collect();
+    Home::new().run(&arguments)
+}
+
+#[test]
+fn events_are_read_page_by_page() {
+    let daemon = daemon(2_500);
+    let events = ask(&daemon, &["events", "--json"]).ok().json();
+    let ids: Vec<String> = events.iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, (0..2_500).map(|number| format!("e-{number}")).collect::<Vec<_>>());
+    let rows = ask(&daemon, &["events", "--limit", "3"]).ok();
+    let rows =
+        rows.prints(&["2026-11-20T12:41:29.500  job_start", "müller", "-> wn01"]).notes(&["1 event missed"]);
+    assert_eq!(rows.out.lines().count(), 3);
+    let rest = ask(&daemon, &["events", "--json", "--cursor", "2498"]).ok().json();
+    assert_eq!(rest.len(), 2);
+}
+
+#[test]
+fn answers_are_tables_or_json() {
+    let daemon = daemon(0);
+    ask(&daemon, &["hosts"]).ok().prints(&["HOST", "wn01", "0.50", "2.0 GiB"]);
+    assert_eq!(ask(&daemon, &["hosts", "--json"]).ok().json()[0]["host"], "wn01");
+    ask(&daemon, &["calls", "--state", "ended"])
+        .ok()
+        .prints(&["slurm:1", "ok", "5m", "wn01,wn02"])
+        .notes(&["1 of 7 calls"]);
+    ask(&daemon, &["metrics"]).ok().prints(&["node_big_total{device=\"sda\"}", "9007199254740993"]);
+    ask(&daemon, &["resolve", "UT-ICL"]).ok().prints(&["rep", "7317"]);
+    ask(&daemon, &["info"]).ok().prints(&["uptime            5m"]);
+}
+
+#[test]
+fn any_method_is_called_by_xml_rpc() {
+    let daemon = daemon(2);
+    let answer = ask(&daemon, &["call", "domain.events", "limit=1", "--compact"]).ok().json();
+    assert_eq!(
+        (answer[0]["cursor"].as_str(), answer[0]["events"][0]["user"].as_str()),
+        (Some("1"), Some("müller"))
+    );
+    let answer = ask(&daemon, &["call", "domain.metrics", "{\"limit\": 5}", "--compact"]).ok().json();
+    assert_eq!(answer[0]["metrics"][0]["value"].as_i64(), Some(9_007_199_254_740_993));
+    ask(&daemon, &["call", "system.listMethods"]).ok().prints(&["\"domain.hosts\""]);
+    ask(&daemon, &["call", "no.such"]).with_code(4).notes(&["-32601"]);
+    ask(&daemon, &["call", "domain.events", "limit"]).with_code(2).notes(&["NAME=VALUE"]);
+}
+
+#[test]
+fn faults_have_their_exit_code() {
+    let daemon = daemon(0);
+    ask(&daemon, &["resolve", "none"]).with_code(4).notes(&["no domain of this name (fault -32010)"]);
+    ask(&daemon, &["files"]).with_code(4).notes(&["no method"]);
+    ask(&daemon, &["events", "--kind", "nonsense"]).with_code(2).notes(&["job_submit"]);
+    ask(&daemon, &["events", "--since", "yesterday"]).with_code(2).notes(&["2026-11-20T"]);
+}
+
+#[test]
+fn where_no_daemon_is_the_way_to_one_is_told() {
+    let home = Home::new();
+    let run = |arguments: &[&str]| {
+        home.run(arguments).with_code(3).notes(&["no daemon could be reached", "visperf up"])
+    };
+    run(&["hosts", "--connect", "127.0.0.1:1"]).notes(&["127.0.0.1:1 (as told)"]);
+    run(&["call", "daemon.info", "--connect", "127.0.0.1:1"]);
+    run(&["events", "--follow", "--connect", "127.0.0.1:1"]);
+    home.file("state/visperf/listen", "127.0.0.1:2\n");
+    home.file("other/listen", "127.0.0.1:3\n");
+    run(&["hosts", "--state", "other"]).notes(&["127.0.0.1:3 (from other/listen)"]);
+    home.run(&["hosts", "--connect", "nonsense:"]).with_code(2).notes(&["HOST:PORT"]);
+}
+
+#[test]
+fn the_daemon_of_the_state_folder_is_found() {
+    let daemon = daemon(0);
+    let home = Home::new();
+    home.file("state/visperf/listen", format!("{}\n", daemon.connect()));
+    home.run(&["hosts"]).ok().prints(&["wn01"]);
+    home.file("own/listen", format!("{}\n", daemon.connect()));
+    home.run(&["calls", "--state", "own", "--state", "ended"]).ok().prints(&["slurm:1"]);
+    let mut with_variable = home.command(&["hosts", "--json"]);
+    let output = with_variable.env("VISPERF_CONNECT", daemon.connect()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn something_else_that_answers_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"SSH-2.0-OpenSSH_9\r\n").unwrap();
+        let mut request = BufReader::new(stream);
+        while request.read_until(b'\n', &mut Vec::new()).is_ok_and(|read| read > 0) {}
+    });
+    let home = Home::new();
+    home.run(&["hosts", "--connect", &address]).with_code(1).notes(&["SSH", "not HTTP"]);
+    other.join().unwrap();
+}
+
+#[test]
+fn a_reader_of_events_that_has_enough_ends_it_quietly() {
+    let daemon = daemon(100_000);
+    let home = Home::new();
+    let mut child = home.command(&["events", "--connect", &daemon.connect()]).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), String::from_utf8(ended.stderr).unwrap().as_str()), (Some(0), ""));
+}

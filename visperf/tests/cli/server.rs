@@ -1,0 +1,152 @@
+//! A daemon of canned answers, on the real RPC server.
+
+use rpc::fault::Fault;
+use rpc::limits::Limits;
+use rpc::method::{Declaration, Registry};
+use rpc::params::{Parameter, Params, Type};
+use rpc::value::Value;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The events a daemon holds; a cursor is a number of them.
+pub(crate) type Events = Arc<Mutex<Vec<Value>>>;
+
+/// A daemon that runs until it is dropped.
+pub(crate) struct Daemon {
+    pub(crate) address: SocketAddr,
+    shutdown: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Daemon {
+    /// Listen on `address` (port 0: any).
+    pub(crate) fn start(address: &str, events: &Events) -> Daemon {
+        let shutdown = CancellationToken::new();
+        let (token, registry) = (shutdown.clone(), registry(events));
+        let address = address.to_owned();
+        let (told, tell) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = rpc::server::bind(address.parse().unwrap()).await.unwrap();
+                told.send(listener.local_addr().unwrap()).unwrap();
+                let limits = Limits { drain_time: std::time::Duration::ZERO, ..Limits::default() };
+                rpc::server::serve(listener, registry, limits, Arc::default(), token).await.unwrap();
+            });
+        });
+        Daemon { address: tell.recv().unwrap(), shutdown, thread: Some(thread) }
+    }
+
+    pub(crate) fn connect(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// An event with this number.
+pub(crate) fn event(number: usize) -> Value {
+    Value::object([
+        ("id", Value::from(format!("e-{number}"))),
+        ("kind", "job_start".into()),
+        ("time", (1_795_178_489.5 + number as f64).into()),
+        ("job", number.to_string().into()),
+        ("user", "müller".into()),
+        ("from", "".into()),
+        ("to", "wn01".into()),
+        ("attributes", Value::object([("host", "wn01")])),
+    ])
+}
+
+fn registry(events: &Events) -> Registry {
+    let mut registry = Registry::new();
+    let mut canned = |name, answer: Value| {
+        let declared = Declaration::new(name, "canned")
+            .parameter(Parameter::new("state", Type::Text, "any"))
+            .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "any"))
+            .parameter(Parameter::new("order", Type::Text, "any"))
+            .parameter(Parameter::new("name", Type::Text, "any"));
+        registry.add(declared.handler_now(move |_| Ok(answer.clone()))).unwrap();
+    };
+    let host = Value::object([
+        ("host", Value::from("wn01")),
+        ("state", "live".into()),
+        ("load1", 0.5.into()),
+        ("memory_total", Value::from(2_u64 << 30)),
+    ]);
+    canned("domain.hosts", Value::object([("domain", Value::from("d")), ("hosts", Value::array([host]))]));
+    let call = Value::object([
+        ("id", Value::from("slurm:1")),
+        ("state", "ended".into()),
+        ("outcome", "ok".into()),
+        ("started", 10.0.into()),
+        ("ended", 310.0.into()),
+        ("hosts", Value::array(["wn01", "wn02"])),
+    ]);
+    canned("domain.calls", Value::object([("calls", Value::array([call])), ("total", Value::from(7))]));
+    let metric = Value::object([
+        ("name", Value::from("node_big_total")),
+        ("labels", Value::object([("device", "sda")])),
+        ("value", Value::from(9_007_199_254_740_993_i64)),
+        ("unit", "total".into()),
+        ("host", "wn01".into()),
+    ]);
+    canned("domain.metrics", Value::object([("metrics", Value::array([metric]))]));
+    canned("daemon.info", Value::object([("name", Value::from("visperf")), ("uptime", 300.0.into())]));
+    let declared = Declaration::new("directory.resolve", "canned")
+        .parameter(Parameter::new("domain", Type::Text, "any").required());
+    registry.add(declared.handler_now(resolve)).unwrap();
+    registry.add(events_method(events)).unwrap();
+    registry
+}
+
+fn resolve(params: &Params) -> Result<Value, Fault> {
+    match params.text("domain")? {
+        Some("UT-ICL") => Ok(Value::object([
+            ("domain", Value::from("UT-ICL")),
+            ("host", "rep".into()),
+            ("port", 7317.into()),
+        ])),
+        _ => Err(Fault::not_found("no domain of this name")),
+    }
+}
+
+fn events_method(events: &Events) -> rpc::method::Method {
+    let events = Arc::clone(events);
+    Declaration::new("domain.events", "canned")
+        .parameter(Parameter::new("cursor", Type::Text, "any"))
+        .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "any"))
+        .parameter(Parameter::new("kind", Type::Texts, "any"))
+        .parameter(Parameter::new("wait", Type::Number, "any"))
+        .handler(move |params| {
+            let events = Arc::clone(&events);
+            async move {
+                let waits = params.value("wait").is_some();
+                let limit = usize::try_from(params.whole("limit")?.unwrap_or(1000)).unwrap();
+                let held = || events.lock().unwrap().clone();
+                let from = match params.text("cursor")?.unwrap_or("") {
+                    "" => 0,
+                    "end" => held().len(),
+                    number => number.parse().unwrap(),
+                };
+                while waits && held().len() <= from {
+                    tokio::task::yield_now().await;
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+                let page: Vec<Value> = held().into_iter().skip(from).take(limit).collect();
+                let (cursor, missed) = ((from + page.len()).to_string(), i32::from(from == 0 && limit == 3));
+                Ok(Value::object([
+                    ("events", Value::Array(page)),
+                    ("cursor", cursor.into()),
+                    ("missed", missed.into()),
+                ]))
+            }
+        })
+}
