@@ -24,7 +24,7 @@ sub result {
 sub fault {
     my $answer = $sensor->send_request(@_);
     die "@_: $answer" unless ref $answer;
-    return $answer->is_fault ? $answer->code : undef;
+    return $answer->is_fault ? 0 + $answer->code : undef;
 }
 
 my $answer = result($sensor, 'sensor.events', { limit => 100 });

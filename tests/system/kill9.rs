@@ -26,6 +26,8 @@ const GROWTH: Growth = Growth { lines_per_sec: 5_000, rotate_every: Duration::fr
 const LIFE_MS: u64 = 700;
 /// Longest wait for a sensor to tell what is on disk, without any progress.
 const CATCH_UP: Duration = Duration::from_secs(60);
+/// The same where it is known that something is missing.
+const CATCH_UP_IN_VAIN: Duration = Duration::from_secs(5);
 /// Most events of one answer.
 const PAGE: usize = 10_000;
 
@@ -91,12 +93,12 @@ impl Reader {
     }
 
     /// Reads until `count` numbers came out and nothing more comes, or nothing has come for long.
-    fn catch_up(&mut self, address: SocketAddr, count: usize) -> Result<()> {
+    fn catch_up(&mut self, address: SocketAddr, count: usize, patience: Duration) -> Result<()> {
         let mut last = wait::now();
         loop {
             if self.read(address)? > 0 {
                 last = wait::now();
-            } else if self.ledger.count() >= count || wait::now() - last > CATCH_UP {
+            } else if self.ledger.count() >= count || wait::now() - last > patience {
                 return Ok(());
             }
             std::thread::sleep(wait::PAUSE);
@@ -132,7 +134,8 @@ fn story(plan: &Plan) -> Result<Told> {
     }
     let written = writer.stop()?;
     let (daemon, address) = Daemon::start(&state, &arguments)?;
-    reader.catch_up(address, written)?;
+    let patience = if plan.forget_before.is_some() { CATCH_UP_IN_VAIN } else { CATCH_UP };
+    reader.catch_up(address, written, patience)?;
     let ended = daemon.stop()?;
     anyhow::ensure!(ended.success(), "expected a sensor told to end to end well, found {ended}");
     let (_daemon, address) = Daemon::start(&state, &arguments)?;

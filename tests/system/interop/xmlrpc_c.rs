@@ -16,6 +16,22 @@ fn call(address: &str, method: &str, params: &[&str]) -> String {
     [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
 }
 
+/// Text as it prints it: bytes outside ASCII by their numbers.
+fn shown(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        0x20..0x7f => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    };
+    text.bytes().map(byte).collect()
+}
+
+/// The value it printed for the last key of this name.
+fn value<'a>(told: &'a str, key: &str) -> &'a str {
+    let key = format!("Key:   String: '{key}'");
+    let (_, rest) = told.rsplit_once(&key).unwrap_or_else(|| panic!("xmlrpc-c: expected {key} in {told}"));
+    rest.lines().nth(1).unwrap_or_default().trim().trim_start_matches("Value: ")
+}
+
 #[track_caller]
 fn check(told: &str, expected: &str) {
     assert!(told.contains(expected), "xmlrpc-c: expected {expected:?} in {told}");
@@ -28,10 +44,14 @@ fn xmlrpc_c_sees_what_all_see() {
     let sensor = |method: &str, params: &[&str]| call(&sensor, method, params);
     let events = sensor("sensor.events", &["{\"limit\": 100}"]);
     for (user, event) in USERS.iter().zip(expected()["events"].as_array().unwrap()) {
-        check(&events, user);
+        check(&events, &shown(user));
         check(&events, event[3].as_str().unwrap());
     }
     check(&events, "Array of 4 items");
+    assert_eq!(value(&events, "missed"), "Integer: 0");
+    let cursor = value(&events, "cursor").trim_start_matches("String: ").trim_matches('\'').to_owned();
+    let after = serde_json::json!({ "cursor": cursor }).to_string();
+    check(&sensor("sensor.events", &[&after]), "Array of 0 items");
     let large = call(&numbers, "trial.numbers", &[]);
     for (_, number) in expected()["numbers"].as_object().unwrap() {
         check(&large, number.as_str().unwrap());
