@@ -22,7 +22,7 @@ use wire::id::{Generation, SensorKey};
 const CHANGES_PER_FRAME: usize = 1024;
 
 /// Bytes of open calls in one frame of a head.
-const CALLS_PER_FRAME_BYTES: usize = 4 << 20;
+const CALLS_PER_FRAME_BYTES: usize = 512 << 10;
 
 /// The journal, for the one thread that writes it.
 pub struct Journal {
@@ -69,13 +69,7 @@ impl Journal {
         let recovered = recovery::recover(&*disk, replay)?;
         let live = match recovered.live {
             Some(live) => live,
-            None => {
-                let state = State::new(fresh_key);
-                let mut out = Vec::new();
-                let chain = head(&state, &Nothing, &mut out)?;
-                let segment = write_segment(&*disk, &state, &out)?;
-                recovery::Live { state, segment, len: out.len() as u64, chain }
-            }
+            None => begin(&*disk, State::new(fresh_key), &Nothing)?,
         };
         // What is there may have been written by a process that was killed before it could sync.
         live.segment.file().sync().map_err(Error::disk("sync the journal"))?;
@@ -241,23 +235,13 @@ impl Journal {
     /// If the disk refuses; the live segment then goes on.
     pub fn begin_segment(&mut self, memories: &impl Memories) -> Result<(), Error> {
         self.sync()?;
+        let doomed = self.beyond_budget()?;
         let mut state = self.state.clone();
-        let mut out = Vec::new();
-        let chain = head(&state, memories, &mut out)?;
-        let doomed = self.beyond_budget(out.len() as u64)?;
-        let lost: u64 = doomed.iter().map(|segment| self.unacknowledged(segment)).sum();
-        if lost > 0 {
-            state.head.lost += lost;
-            out.clear();
-            head(&state, memories, &mut out)?;
-        }
-        let chain = if lost > 0 { frame_chain(&out) } else { chain };
-        let segment = write_segment(&*self.disk, &state, &out)?;
-        self.shared.replace_live(segment.clone(), doomed.len());
-        self.state = state;
-        self.live = segment;
-        (self.len, self.synced, self.head_len) = (out.len() as u64, out.len() as u64, out.len() as u64);
-        self.chain = chain;
+        state.head.lost += doomed.iter().map(|segment| self.unacknowledged(segment)).sum::<u64>();
+        let begun = begin(&*self.disk, state, memories)?;
+        self.shared.replace_live(begun.segment.clone(), doomed.len());
+        (self.state, self.live, self.chain) = (begun.state, begun.segment, begun.chain);
+        (self.len, self.synced, self.head_len) = (begun.len, begun.len, begun.len);
         for old in doomed {
             if let Err(source) = self.disk.remove(&name(old.first)) {
                 return Err(Error::Disk { what: format!("remove {}", name(old.first)), source });
@@ -266,8 +250,8 @@ impl Journal {
         Ok(())
     }
 
-    /// The oldest segments, so many that the others and a new head stay within the budget.
-    fn beyond_budget(&self, head_len: u64) -> Result<Vec<Arc<Segment>>, Error> {
+    /// The oldest segments, so many that the others and a head as long as the last stay within the budget.
+    fn beyond_budget(&self) -> Result<Vec<Arc<Segment>>, Error> {
         let segments = self.shared.segments();
         let mut lens = Vec::with_capacity(segments.len());
         for segment in &segments {
@@ -275,7 +259,7 @@ impl Journal {
                 segment.file().size().map_err(Error::disk(format!("measure {}", name(segment.first))))?;
             lens.push(len);
         }
-        let mut total: u64 = lens.iter().sum::<u64>() + head_len;
+        let mut total: u64 = lens.iter().sum::<u64>() + self.head_len;
         let mut doomed = Vec::new();
         for (segment, len) in segments.into_iter().zip(lens) {
             if total <= self.config.budget_bytes || segment.first == self.live.first {
@@ -302,60 +286,72 @@ impl Journal {
     }
 }
 
-/// The checksum of the last frame of a head: the frames are walked by their lengths.
-fn frame_chain(frames: &[u8]) -> u32 {
-    let (mut at, mut chain) = (0, 0);
-    while at < frames.len() {
-        chain = frame::checksum(&frames[at..]);
-        let len = u32::from_le_bytes(frames[at..at + 4].try_into().expect("a whole frame"));
-        at += wire::codec::HEADER_LEN_BYTES + len as usize;
-    }
-    chain
-}
-
-/// Append the frames of a head to `out`; the checksum of the last.
-fn head(state: &State, memories: &impl Memories, out: &mut Vec<u8>) -> Result<u32, Error> {
-    let mut chain = frame::encode(0, BodyRef::Head(&state.head), out)?;
-    for (path, record) in &state.files {
-        let file = FileHead { path: path.clone(), record: record.clone() };
-        chain = frame::encode(chain, BodyRef::File(&file), out)?;
-    }
-    for (path, filter, changes) in memories.memories() {
-        for some in changes.chunks(CHANGES_PER_FRAME) {
-            chain = frame::encode(chain, BodyRef::Memory(&path, &filter, some), out)?;
-        }
-    }
-    for checkpoint in state.generations.values() {
-        chain = frame::encode(chain, BodyRef::Generation(checkpoint), out)?;
-    }
-    for part in memories.calls().chunks(CALLS_PER_FRAME_BYTES) {
-        chain = frame::encode(chain, BodyRef::Calls(part), out)?;
-    }
-    Ok(frame::encode(chain, BodyRef::HeadEnd, out)?)
-}
-
-/// Write a new segment; it gets its name only when its head is durable.
-fn write_segment(disk: &dyn Disk, state: &State, head: &[u8]) -> Result<Arc<Segment>, Error> {
+/// Begin a segment; it gets its name only when its head is durable.
+fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<recovery::Live, Error> {
     let first = state.head.next;
     let (new, last) = (format!("{}.new", name(first)), name(first));
-    let write = || -> std::io::Result<Arc<dyn Stored>> {
-        let file = disk.create(&new)?;
-        file.write_at(head, 0)?;
-        file.sync()?;
-        disk.rename(&new, &last)?;
-        disk.sync_names()?;
-        Ok(file)
+    let write = || -> Result<(Arc<dyn Stored>, u64, u32), Error> {
+        let what = || Error::disk(format!("begin journal segment {last}"));
+        let file = disk.create(&new).map_err(what())?;
+        let mut head = Head { file: &*file, at: 0, out: Vec::new(), chain: 0 };
+        head.write(&state, memories)?;
+        head.flush()?;
+        let (len, chain) = (head.at, head.chain);
+        let named = file.sync().and_then(|()| disk.rename(&new, &last)).and_then(|()| disk.sync_names());
+        named.map_err(what())?;
+        Ok((file, len, chain))
     };
-    let file = write().map_err(|source| {
+    let (file, len, chain) = write().inspect_err(|_| {
         // Whatever was made is in the way of nothing: recovery removes it.
         let _nothing_there = disk.remove(&new);
-        Error::Disk { what: format!("begin journal segment {last}"), source }
     })?;
-    let mut table = Table::new(head.len() as u64, first);
+    let mut table = Table::new(len, first);
     for (generation, checkpoint) in &state.generations {
         table.add_source(*generation, source_of(&checkpoint.birth));
     }
-    Ok(Arc::new(Segment::new(first, file, Some(table))))
+    let segment = Arc::new(Segment::new(first, file, Some(table)));
+    Ok(recovery::Live { state, segment, len, chain })
+}
+
+/// Writes the frames of a head, a stretch at a time: the calls of a busy sensor are many.
+struct Head<'a> {
+    file: &'a dyn Stored,
+    at: u64,
+    out: Vec<u8>,
+    chain: u32,
+}
+
+impl Head<'_> {
+    fn write(&mut self, state: &State, memories: &impl Memories) -> Result<(), Error> {
+        self.push(BodyRef::Head(&state.head))?;
+        for (path, record) in &state.files {
+            self.push(BodyRef::File(&FileHead { path: path.clone(), record: record.clone() }))?;
+        }
+        for (path, filter, changes) in memories.memories() {
+            for some in changes.chunks(CHANGES_PER_FRAME) {
+                self.push(BodyRef::Memory(&path, &filter, some))?;
+            }
+        }
+        for checkpoint in state.generations.values() {
+            self.push(BodyRef::Generation(checkpoint))?;
+        }
+        for part in memories.calls().chunks(CALLS_PER_FRAME_BYTES) {
+            self.push(BodyRef::Calls(part))?;
+        }
+        self.push(BodyRef::HeadEnd)
+    }
+
+    fn push(&mut self, body: BodyRef<'_>) -> Result<(), Error> {
+        self.chain = frame::encode(self.chain, body, &mut self.out)?;
+        if self.out.len() >= CALLS_PER_FRAME_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.file.write_at(&self.out, self.at).map_err(Error::disk("write the head of a journal segment"))?;
+        self.at += self.out.len() as u64;
+        self.out.clear();
+        Ok(())
+    }
 }
 
 /// Nothing is remembered in a new journal.

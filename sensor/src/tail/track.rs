@@ -22,8 +22,8 @@ use wire::id::Generation;
 const CHUNKS_PER_TURN: usize = 4;
 
 /// Rotated files of one path that stay open although they were read to their end: their writer may not
-/// have noticed the rotation yet.
-const FINISHED_MAX: usize = 4;
+/// have noticed the rotation yet. What it writes into one that so many have followed is not heard.
+const FINISHED_MAX: usize = 16;
 
 /// Bytes of deleted files of one path that stay open although they were read to their end: the disk they
 /// occupy is not free before they are closed.
