@@ -25,6 +25,9 @@ pub(crate) enum IdleRules {
     Counted,
 }
 
+/// Of each rule its line in the filter, and how many records it took.
+type RuleCounts = Vec<(usize, u64)>;
+
 /// Sums over the logs of a trial.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
@@ -32,8 +35,8 @@ pub(crate) struct Summary {
     unknown: u64,
     forgotten: u64,
     events: BTreeMap<&'static str, u64>,
-    /// By filter's name: the filter, and per rule its line in the filter and how many records it took.
-    rules: BTreeMap<String, (Arc<Filter>, Vec<(usize, u64)>)>,
+    /// By filter's name.
+    rules: BTreeMap<String, (Arc<Filter>, RuleCounts)>,
 }
 
 impl Summary {
@@ -107,7 +110,7 @@ fn print_idle_rules(
     for line in lines {
         let shown =
             format!("  line {line}: {}", shortened(&rule_match(filter.text(), line), MATCH_SHOWN_CHARS));
-        output.line(&output.paint(Color::Dim, &shown).into_owned())?;
+        output.line(&output.paint(Color::Dim, &shown))?;
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ impl Unknown {
             count(self.total, "line"),
             count(groups.len() as u64, "group"),
         );
-        output.line(&output.paint(Color::Head, &head).into_owned())?;
+        output.line(&output.paint(Color::Head, &head))?;
         let width = groups.first().map_or(0, |group| group.count.to_string().len());
         for group in groups.iter().take(most) {
             let place = match files {

@@ -1,8 +1,8 @@
 //! The program as its users run it: arguments in; output, notes and exit code out.
 #![allow(
     clippy::disallowed_methods,
-    missing_docs,
-    reason = "these tests start the program and read the clock"
+    clippy::unwrap_used,
+    reason = "these tests start programs, and may panic"
 )]
 
 mod filters;
