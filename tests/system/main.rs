@@ -10,3 +10,4 @@ mod deploy;
 mod hostile_filters;
 mod interop;
 mod kill9;
+mod slow_filter;
