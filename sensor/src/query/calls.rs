@@ -1,4 +1,6 @@
 //! `sensor.calls` and `domain.calls`: jobs, transfers and requests, their events joined.
+//!
+//! Not here: how events become calls (`log_filters::join`).
 
 use super::shape;
 use log_filters::join::Joiner;

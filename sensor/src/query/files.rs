@@ -1,4 +1,6 @@
 //! `sensor.files` and `sensor.filters`: what is read, by which filter, how far, and what is wrong.
+//!
+//! Not here: the choosing of filters (`filters`), the reading (`tail`).
 
 use crate::config::Config;
 use crate::filters::Filtering;

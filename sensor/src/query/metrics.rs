@@ -1,4 +1,6 @@
 //! `sensor.metrics` and `domain.metrics`: the host's figures, the newest or the last minutes.
+//!
+//! Rule: an answer holds a bounded number of points, the newest. Not here: sampling (`sample`).
 
 use super::shape;
 use crate::sample::sampler::Handle;

@@ -1,4 +1,6 @@
 //! One TCP connection to a daemon, one request at a time, each with a deadline.
+//!
+//! Not here: what is asked (`json`, `xml`), trying again (the commands).
 
 use crate::client::{Answer, http};
 use std::io::{self, BufReader, Read, Write};

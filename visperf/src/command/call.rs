@@ -1,4 +1,6 @@
 //! `visperf call`: any method of a daemon, over XML-RPC.
+//!
+//! Rule: the answer is printed as JSON whatever the method. Not here: the transport (`client::xml`).
 
 use crate::client::target::Target;
 use crate::client::{Client, xml};

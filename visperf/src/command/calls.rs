@@ -1,4 +1,6 @@
 //! `visperf calls`: jobs, transfers and requests, each joined from its events.
+//!
+//! Not here: the joining (the sensor does it).
 
 use crate::cli::{Between, Query};
 use crate::command::query::{Params, ask, items, print};

@@ -1,4 +1,6 @@
 //! `visperf completions`: completion scripts for shells.
+//!
+//! Not here: the command line they complete (`cli`).
 
 use crate::cli::Cli;
 use crate::exit::Failure;

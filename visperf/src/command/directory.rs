@@ -1,4 +1,6 @@
 //! `visperf directory`: one directory, as a service runs it.
+//!
+//! Not here: opening, binding and draining (`serve::grid`).
 
 use super::daemons::{self, Places};
 use crate::exit::Failure;

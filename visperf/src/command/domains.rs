@@ -1,4 +1,6 @@
 //! `visperf domains`: the domains a directory knows.
+//!
+//! Not here: how records come and go (`directory`).
 
 use crate::cli::Query;
 use crate::command::query::{self, Params};

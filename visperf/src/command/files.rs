@@ -1,4 +1,6 @@
 //! `visperf files`: the logs a sensor reads, and how far it is.
+//!
+//! Not here: how they are read (`sensor::tail`).
 
 use crate::cli::Query;
 use crate::command::query::{self, Params};

@@ -1,4 +1,6 @@
 //! `visperf filters`: the filters that a running sensor has.
+//!
+//! Not here: filters without a daemon (`command::filter`).
 
 use crate::cli::Query;
 use crate::command::query::{self, Params};

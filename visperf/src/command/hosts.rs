@@ -1,4 +1,6 @@
 //! `visperf hosts`: the hosts of the domain and how they are.
+//!
+//! Not here: the figures (the representative has them).
 
 use crate::cli::Query;
 use crate::command::query::{self, Params};

@@ -1,4 +1,6 @@
 //! `visperf metrics`: what the sensors measure of their hosts.
+//!
+//! Not here: sampling (`sensor::sample`).
 
 use crate::cli::{Between, Query};
 use crate::command::query::{self, Params};

@@ -1,4 +1,6 @@
 //! What every query shares: ask once, and print a list as JSON lines or as a table.
+//!
+//! Not here: the connection (`client`), the columns of each list (the commands).
 
 use crate::cli::Query;
 use crate::client::{Client, PATIENCE};

@@ -1,4 +1,6 @@
 //! `visperf resolve`: from a domain's name to the host that answers for it.
+//!
+//! Not here: leases and terms (`directory`).
 
 use crate::cli::Query;
 use crate::command::domains;

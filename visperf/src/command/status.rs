@@ -1,4 +1,6 @@
 //! `visperf info`: what a daemon says of itself.
+//!
+//! Not here: what a daemon puts into it (`serve::info`).
 
 use crate::cli::Query;
 use crate::command::query::{self, Params};

@@ -1,4 +1,6 @@
 //! `visperf summary`: the domain at a glance.
+//!
+//! Not here: the summing up (`sensor::representative`).
 
 use crate::cli::Query;
 use crate::command::query::{self, Params};

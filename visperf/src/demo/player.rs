@@ -1,4 +1,6 @@
 //! Writes a recording, line by line as it is due, to files that the sensor tails.
+//!
+//! Rule: files are only appended to, as middleware does. Not here: when lines are due (`recording`).
 
 use super::recording::{Line, Recording};
 use super::{LOGS, Log};

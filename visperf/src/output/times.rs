@@ -1,6 +1,6 @@
 //! Times and ages as people read and write them.
 //!
-//! Pure but for [`now`], the one place where the program reads the calendar.
+//! [`now`] is the one place where the program reads the calendar; everything else is given the time.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

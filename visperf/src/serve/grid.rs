@@ -1,4 +1,7 @@
 //! One process of daemons: open, bind, serve, drain.
+//!
+//! Rule: everything is opened and bound before anything is served, so that a failure leaves nothing half
+//! started.
 
 use super::info::{self, Identity, Sources};
 use super::{registration, state_dir};

@@ -1,4 +1,6 @@
 //! `daemon.info`: what every daemon tells of itself.
+//!
+//! Rule: health and figures are asked when the call comes, never remembered.
 
 use rpc::method::{Declaration, Method};
 use rpc::statistics::Statistics;

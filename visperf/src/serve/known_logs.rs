@@ -1,4 +1,6 @@
 //! Which logs of known middleware this host has: the places that the filters name.
+//!
+//! Rule: only files that can be read now count; the tail watches their globs from then on.
 
 use log_filters::registry::Registry;
 use sensor::config::Tail;

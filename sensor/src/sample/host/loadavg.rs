@@ -1,4 +1,6 @@
 //! Load averages, from `/proc/loadavg`.
+//!
+//! Rule: a line of another form is an error with the line, never a wrong figure.
 
 use super::fields::{self, Malformed};
 use super::proc_file::ProcFile;

@@ -1,4 +1,6 @@
 //! Memory and swap space, from `/proc/meminfo`: every line, under node_exporter's rule for names.
+//!
+//! Rule: a line that is not understood is left out, not guessed.
 
 use super::column::Raw;
 use super::fields::{self, Malformed};

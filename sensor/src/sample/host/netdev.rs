@@ -1,4 +1,6 @@
 //! Network traffic by interface, from `/proc/net/dev`.
+//!
+//! Rule: one series an interface and column, whole numbers as the kernel counts them.
 
 use super::column::{Column, Raw};
 use super::fields::{self, Malformed};

@@ -1,4 +1,6 @@
 //! Pressure stall information: time that work waited for CPU, memory or disk, from `/proc/pressure`.
+//!
+//! Rule: a kernel without it says so once. Source: Documentation/accounting/psi.rst.
 
 use super::column::{Column, Raw};
 use super::fields::{self, Malformed};

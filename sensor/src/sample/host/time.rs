@@ -1,4 +1,6 @@
 //! The host's clock and how long it has been up, from the sweep's own time and `/proc/uptime`.
+//!
+//! Rule: it reads no clock; the sweep brings the time.
 
 use super::fields::{self, Malformed};
 use super::proc_file::ProcFile;

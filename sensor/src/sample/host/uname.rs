@@ -1,4 +1,6 @@
 //! What the kernel says it is, as the labels of a metric whose value is 1.
+//!
+//! Rule: asked at every sweep, since a host may be renamed; built anew only if it changed.
 
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::{Rows, metric};

@@ -1,4 +1,6 @@
 //! `visperf filter new`: the beginning of a filter for a log that none reads.
+//!
+//! Rule: what it writes is a filter that compiles, with guesses as comments.
 
 use crate::exit::Failure;
 use crate::output::{Output, note};

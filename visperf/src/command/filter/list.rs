@@ -1,4 +1,6 @@
 //! `visperf filter list`: every filter at hand.
+//!
+//! Not here: where filters are looked for (`filter_sources`).
 
 use crate::exit::Failure;
 use crate::filter_sources::{FilterFolders, FilterSources};

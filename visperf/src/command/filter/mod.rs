@@ -1,4 +1,6 @@
 //! `visperf filter`: list, show, test, try and begin log filters, without a daemon.
+//!
+//! Not here: the filters of a running sensor (`command::filters`).
 
 mod begin;
 mod list;

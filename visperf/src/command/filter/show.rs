@@ -1,4 +1,6 @@
 //! `visperf filter show`: one filter's text.
+//!
+//! Rule: the text as it stands in its file, so that it can be saved and changed.
 
 use crate::exit::Failure;
 use crate::filter_sources::{FilterFolders, FilterSources};

@@ -1,4 +1,6 @@
 //! `visperf filter test`: the tests that filters carry, with a verdict for each.
+//!
+//! Not here: how a test is run (`log_filters::test_lines`).
 
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::{FilterFolders, FilterSources, read_filter};

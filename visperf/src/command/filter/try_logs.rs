@@ -1,4 +1,6 @@
 //! `visperf filter try`: what a filter finds in logs, and what it does not know.
+//!
+//! Not here: reading the logs and what is printed of them (`trial`).
 
 use crate::command::daemons::host_name;
 use crate::exit::{Failure, Kind};
