@@ -43,15 +43,29 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     for problem in query::items(&answer, "health") {
         let text = output.paint(Color::Bad, &clean(&plain(Some(&problem)))).into_owned();
-        output.line(&format!("{:<18}{text}", "problem"))?;
+        output.line(&format!("{:<32}{text}", "problem"))?;
     }
-    for (name, value) in answer.get("statistics").and_then(Value::as_object).into_iter().flatten() {
-        line(&format!("  {name}"), &plain(Some(value)), &mut output)?;
+    if let Some(statistics) = answer.get("statistics") {
+        show_statistics(statistics, 1, &mut output)?;
     }
     output.flush()
 }
 
+/// Figures a line each; those of a part of the daemon below its name.
+fn show_statistics(value: &Value, depth: usize, output: &mut Output) -> Result<(), Failure> {
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let indented = format!("{}{name}", "  ".repeat(depth));
+        if value.is_object() && depth < 4 {
+            line(&indented, "", output)?;
+            show_statistics(value, depth + 1, output)?;
+        } else {
+            line(&indented, &plain(Some(value)), output)?;
+        }
+    }
+    Ok(())
+}
+
 fn line(name: &str, text: &str, output: &mut Output) -> Result<(), Failure> {
-    let name = output.paint(Color::Head, &format!("{name:<18}")).into_owned();
-    output.line(&format!("{name}{}", clean(text)))
+    let name = output.paint(Color::Head, &format!("{name:<32}")).into_owned();
+    output.line(format!("{name}{}", clean(text)).trim_end())
 }

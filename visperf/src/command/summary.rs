@@ -7,7 +7,7 @@ use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
-use crate::output::{Color, Output, clean};
+use crate::output::{Color, Output, clean, note};
 use serde_json::Value;
 
 /// Print the domain at a glance: hosts, calls by state and outcome, sums of metrics, who is busiest
@@ -15,7 +15,22 @@ use serde_json::Value;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    /// Every metric, not just load, CPU, memory, file systems and pressure
+    #[arg(long)]
+    all: bool,
 }
+
+/// The metrics of a glance, by the beginnings of their names.
+const AT_A_GLANCE: [&str; 8] = [
+    "node_load1",
+    "node_cpu_used",
+    "node_memory_MemTotal",
+    "node_memory_MemAvailable",
+    "node_memory_SwapFree",
+    "node_filesystem_avail",
+    "node_pressure_cpu_waiting",
+    "node_pressure_memory_waiting",
+];
 
 /// Print the summary.
 ///
@@ -26,12 +41,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut output = Output::stdout();
     match args.query.json {
         true => output.json(&answer)?,
-        false => show(&answer, &mut output)?,
+        false => show(&answer, args.all, &mut output)?,
     }
     output.flush()
 }
 
-fn show(answer: &Value, output: &mut Output) -> Result<(), Failure> {
+fn show(answer: &Value, every_metric: bool, output: &mut Output) -> Result<(), Failure> {
     let line = |name: &str, text: String, output: &mut Output| {
         let name = output.paint(Color::Head, &format!("{name:<16}")).into_owned();
         output.line(&format!("{name}{}", clean(&text)))
@@ -57,10 +72,19 @@ fn show(answer: &Value, output: &mut Output) -> Result<(), Failure> {
             line(title, top.join(", "), output)?;
         }
     }
-    metrics(&query::items(answer, "metrics"), output)
+    let all_metrics = query::items(answer, "metrics");
+    let at_a_glance =
+        |metric: &&Value| AT_A_GLANCE.iter().any(|beginning| text_of(metric, "name").starts_with(beginning));
+    let shown: Vec<&Value> =
+        all_metrics.iter().filter(|metric| every_metric || at_a_glance(metric)).collect();
+    metrics(&shown, output)?;
+    if shown.len() < all_metrics.len() {
+        note(&format!("{} of {} metrics; --all shows them all", shown.len(), all_metrics.len()));
+    }
+    Ok(())
 }
 
-fn metrics(metrics: &[Value], output: &mut Output) -> Result<(), Failure> {
+fn metrics(metrics: &[&Value], output: &mut Output) -> Result<(), Failure> {
     if metrics.is_empty() {
         return Ok(());
     }

@@ -21,14 +21,14 @@ pub(crate) fn shown(time: Time, zone: &TimeZone) -> String {
     stamp.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.3f").to_string()
 }
 
-/// A span in seconds as `0.4s`, `3s`, `5m`, `2h10m`, `4d`.
+/// A span in seconds as `40ms`, `3s`, `5m`, `2h10m`, `4d`.
 pub(crate) fn age(secs: f64) -> String {
     #[allow(clippy::cast_possible_truncation)] // cut to whole seconds on purpose; huge spans saturate
     let whole = secs as i64;
     match whole {
         _ if secs < 0.0 => format!("-{}", age(-secs)),
         _ if !secs.is_finite() => "?".to_owned(),
-        0 if secs > 0.0 => format!("{secs:.1}s"),
+        0 if secs >= 0.000_5 => format!("{:.0}ms", secs * 1e3),
         0..=119 => format!("{whole}s"),
         120..=7199 => format!("{}m", whole / 60),
         7200..=172_799 if whole % 3600 < 60 => format!("{}h", whole / 3600),
@@ -128,7 +128,8 @@ mod tests {
     fn ages_are_short() {
         let check = |secs: f64, expected: &str| assert_eq!(age(secs), expected, "{secs}");
         check(0.0, "0s");
-        check(0.42, "0.4s");
+        check(0.42, "420ms");
+        check(0.0001, "0s");
         check(3.9, "3s");
         check(119.0, "119s");
         check(300.0, "5m");

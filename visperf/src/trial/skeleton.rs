@@ -3,8 +3,9 @@
 //! Pure. What is written here is itself a filter that compiles and passes its own test, so that its writer
 //! goes from one working state to the next.
 
+use crate::output::figures::count;
 use crate::trial::known_stamps;
-use crate::trial::shape::{Piece, pieces};
+use crate::trial::pattern;
 use crate::trial::unknown::Unknown;
 use log_filters::filter::Filter;
 use log_filters::timestamp::Format;
@@ -23,14 +24,19 @@ const RULE_LINE_LEN_MAX_BYTES: usize = 600;
 /// If the name cannot be one, or there is no line to begin with.
 pub(crate) fn write(name: &str, file_name: &str, lines: &[Vec<u8>]) -> Result<String, String> {
     let raw: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
-    let stamp = known_stamps::guess(&raw);
+    let stamp = known_stamps::guess(&raw).map(|format| with_blank(format, &raw));
     let format = stamp.as_deref().map(|text| Format::parse(text).expect("the guess is one of the known"));
-    let mut shapes = Unknown::default();
+    let (mut shapes, mut indented) = (Unknown::default(), Indented::default());
+    let mut before = "";
     for (number, line) in lines.iter().enumerate() {
-        let cut = format.as_ref().and_then(|format| format.read(line)).map_or(0, |(_, len)| len);
-        let usable = std::str::from_utf8(line).is_ok() && line.len() <= RULE_LINE_LEN_MAX_BYTES;
-        if usable && line.len() > cut && !line.contains(&b'\r') {
-            shapes.add(0, number as u64 + 1, &line[cut..]);
+        let cut = format.as_ref().and_then(|format| format.read(line)).map(|(_, len)| len);
+        let Ok(text) = std::str::from_utf8(&line[cut.unwrap_or(0)..]) else { continue };
+        let usable = line.len() <= RULE_LINE_LEN_MAX_BYTES && !text.is_empty() && !text.contains('\r');
+        if format.is_some() && cut.is_none() && text.starts_with([' ', '\t']) {
+            indented.add(before);
+        } else if usable {
+            shapes.add(0, number as u64 + 1, text.as_bytes());
+            before = text;
         }
     }
     let examples = shapes.examples(RULES);
@@ -40,11 +46,59 @@ pub(crate) fn write(name: &str, file_name: &str, lines: &[Vec<u8>]) -> Result<St
     let whole =
         lines.iter().find(|line| line.ends_with(first.as_bytes())).expect("the example is from there");
     let mut text = head(name, file_name, stamp.as_deref());
+    text.push_str(&indented.record());
     for (at, (count, example)) in examples.iter().enumerate() {
         text.push_str(&rule(*count, example, at == 0));
     }
+    let left = shapes.groups().saturating_sub(examples.len());
+    if left > 0 {
+        let kinds = count(left as u64, "more kind");
+        let _ = write!(text, "\n# {kinds} of lines: `visperf filter try` shows what no rule takes.\n");
+    }
     text.push_str(&test(&String::from_utf8_lossy(whole)));
     Filter::parse(name, &text).map(|_| text).map_err(|error| error.message)
+}
+
+/// The format with the blank behind the stamp, where one blank follows it in every line: rules are easier
+/// to write without.
+fn with_blank(format: String, lines: &[&[u8]]) -> String {
+    let parsed = Format::parse(&format).expect("the guess is one of the known");
+    let mut rests = lines.iter().filter_map(|line| parsed.read(line).map(|(_, len)| &line[len..]));
+    let longer = format!("{format} ");
+    let one_blank = |rest: &[u8]| matches!(rest, [b' ', next, ..] if !next.is_ascii_whitespace());
+    if rests.all(one_blank) && Format::parse(&longer).is_ok() { longer } else { format }
+}
+
+/// Lines without a stamp that begin with a blank, in a log that has stamps.
+#[derive(Default)]
+struct Indented {
+    lines: u64,
+    /// The line before the first.
+    first_before: String,
+}
+
+impl Indented {
+    fn add(&mut self, before: &str) {
+        if self.lines == 0 {
+            before.clone_into(&mut self.first_before);
+        }
+        self.lines += 1;
+    }
+
+    /// How to read them with the line before, to be opened.
+    fn record(&self) -> String {
+        if self.lines == 0 || self.first_before.is_empty() {
+            return String::new();
+        }
+        let start = pattern::without_captures(&self.first_before);
+        format!(
+            "\n# {} without a stamp, indented: open this, and the rules see a line that matches `start` and\n\
+             # those after it as one text, joined by \\n (end a `match` with (?s).* instead of $ there).\n\
+             # [[record]]\n# start = {}\n# continue = '^\\s'\n",
+            count(self.lines, "line"),
+            quoted(&start),
+        )
+    }
 }
 
 fn head(name: &str, file_name: &str, stamp: Option<&str>) -> String {
@@ -65,52 +119,30 @@ fn head(name: &str, file_name: &str, stamp: Option<&str>) -> String {
          # Events with the same job belong to the same call.\n\
          [calls]\nnames = [\"${{.job}}\"]\n\n\
          # One rule for each kind of line, most frequent first; the stamp is cut off before they see it.\n\
-         # Rename the captures, and choose an event: job_submit job_select job_start job_end job_cancel\n\
-         # transfer_start transfer_end node_up node_down service_start workload message ...\n\
-         # A rule without `event` knows the line and tells nothing.\n",
+         # Take out the `# ` before the rules you want, rename their captures, and choose an event:\n\
+         # job_submit job_select job_start job_end job_cancel transfer_start transfer_end node_up node_down\n\
+         # service_start workload message ... A rule without `event` knows the line and tells nothing.\n",
         name = quoted(name),
         file = quoted(&glob_escaped(file_name)),
     )
 }
 
-fn rule(count: u64, example: &str, active: bool) -> String {
-    let (pattern, captures) = pattern(example);
-    let event = if active { "message" } else { "job_start" };
-    let mut lines =
-        vec!["[[rule]]".to_owned(), format!("match = {}", quoted(&pattern)), format!("event = \"{event}\"")];
-    if let Some(first) = captures.first() {
-        lines.push(format!("{}job = \"${{{first}}}\"", if active { "# " } else { "" }));
+fn rule(times: u64, example: &str, active: bool) -> String {
+    let (pattern, captures) = pattern::of(example);
+    let mut lines = vec![
+        "[[rule]]".to_owned(),
+        format!("match = {}", quoted(&pattern)),
+        "event = \"message\"".to_owned(),
+    ];
+    if let Some(job) = captures.iter().find(|name| matches!(name.as_str(), "job" | "jobid" | "job_id" | "id"))
+    {
+        lines.push(format!("job = \"${{{job}}}\""));
     }
-    let mut text = format!("\n# {count} x, such as: {}\n", one_line(example));
+    let mut text = format!("\n# {times} x, such as: {}\n", one_line(example));
     for line in lines {
-        let _ = writeln!(text, "{}{line}", if active || line.starts_with('#') { "" } else { "# " });
+        let _ = writeln!(text, "{}{line}", if active { "" } else { "# " });
     }
     text
-}
-
-/// A regex for lines of this shape, and the names of its captures.
-fn pattern(example: &str) -> (String, Vec<String>) {
-    let mut regex = "^".to_owned();
-    let mut captures = Vec::new();
-    for piece in pieces(example) {
-        let (name, inner) = match piece {
-            Piece::Literal(text) => {
-                regex.push_str(&regex::escape(text));
-                continue;
-            }
-            Piece::Number(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => ("n", r"\d+"),
-            Piece::Number(_) => ("n", r"\d[\d.,:-]*"),
-            Piece::Hex(_) => ("hex", "[0-9A-Za-z]+"),
-            Piece::Uuid(_) => ("uuid", "[0-9A-Fa-f-]{36}"),
-            Piece::Quoted(text) if text.starts_with('"') => ("text", "\"[^\"]*\""),
-            Piece::Quoted(_) => ("text", "'[^']*'"),
-        };
-        let name = format!("{name}{}", captures.len() + 1);
-        let _ = write!(regex, "(?P<{name}>{inner})");
-        captures.push(name);
-    }
-    regex.push('$');
-    (regex, captures)
 }
 
 fn test(line: &str) -> String {
@@ -163,7 +195,10 @@ mod tests {
         assert_eq!(log_filters::test_lines::run(&filter), []);
         assert_eq!((filter.rules(), filter.tests()), (1, 1));
         assert!(text.contains("prefix = [\"%b %e %H:%M:%S\"]"), "{text}");
-        assert!(text.contains(r"job (?P<n1>\d+) started on wn(?P<n2>\d+) for (?P<text3>'[^']*')$"), "{text}");
+        assert!(
+            text.contains(r"'^job (?P<job>\d+) started on (?P<n2>[\w.@-]+) for (?P<text3>'[^']*')$"),
+            "{text}"
+        );
     }
 
     #[test]
