@@ -2,7 +2,8 @@
 
 use crate::program::{Home, Ran};
 use crate::server::{Daemon, Events, event};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 
 fn daemon(count: usize) -> Daemon {
     let events = Events::default();
@@ -98,11 +99,11 @@ fn the_daemon_of_the_state_folder_is_found() {
 
 #[test]
 fn something_else_that_answers_is_told() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let other = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        std::io::Write::write_all(&mut stream, b"SSH-2.0-OpenSSH_9\r\n").unwrap();
+        stream.write_all(b"SSH-2.0-OpenSSH_9\r\n").unwrap();
         let mut request = BufReader::new(stream);
         while request.read_until(b'\n', &mut Vec::new()).is_ok_and(|read| read > 0) {}
     });
@@ -120,4 +121,32 @@ fn a_reader_of_events_that_has_enough_ends_it_quietly() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), String::from_utf8(ended.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_is_made_anew() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let pages = [r#"{"events":[{"id":"e-0"}],"cursor":"1"}"#, r#"{"events":[],"cursor":"1"}"#];
+    let closing = std::thread::spawn(move || pages.map(|page| answer_once(&listener, page)));
+    let events = Home::new().run(&["events", "--json", "--connect", &address]).ok();
+    assert_eq!((events.json().len(), events.notes.as_str()), (1, ""));
+    let asked = closing.join().unwrap();
+    assert!(asked[0].contains(r#""cursor":"""#) && asked[1].contains(r#""cursor":"1""#), "{asked:?}");
+}
+
+/// Answer one request as if more could follow, then close; the request's body.
+fn answer_once(listener: &TcpListener, page: &str) -> String {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = BufReader::new(stream.try_clone().unwrap());
+    let (mut line, mut length) = (String::new(), 0);
+    while line != "\r\n" {
+        line.clear();
+        request.read_line(&mut line).unwrap();
+        length = line.strip_prefix("Content-Length: ").map_or(length, |value| value.trim().parse().unwrap());
+    }
+    let mut body = vec![0; length];
+    request.read_exact(&mut body).unwrap();
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{page}", page.len()).unwrap();
+    String::from_utf8(body).unwrap()
 }
