@@ -15,6 +15,8 @@ pub struct Ledger {
     ids: HashSet<u64>,
     ids_repeated: Vec<String>,
     unexpected: Vec<String>,
+    /// Different numbers that came out.
+    count: usize,
 }
 
 /// How the account stands.
@@ -45,13 +47,14 @@ impl Ledger {
         if self.seen.len() <= number {
             self.seen.resize(number + 1, 0);
         }
+        self.count += usize::from(self.seen[number] == 0);
         self.seen[number] += 1;
     }
 
     /// How many different numbers came out.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.seen.iter().filter(|times| **times > 0).count()
+        self.count
     }
 
     /// How the account stands if the numbers from 1 to `written` were written.

@@ -4,7 +4,6 @@
 //! number of the last line is known. Rotation is by renaming, as logrotate does without `copytruncate`.
 //! Not here: who reads it ([`crate::grid`]), what came of it ([`crate::ledger`]).
 
-use crate::wait;
 use anyhow::{Context, Result, anyhow};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -17,15 +16,18 @@ use std::time::Duration;
 /// Rotated files kept: minutes of rotations, so that none is deleted before a busy machine has read it.
 const ROTATED_KEPT: usize = 120;
 /// Lines are written in so many strokes a second.
-const STROKES_PER_SEC: usize = 50;
+const STROKES_PER_SEC: u32 = 50;
 
 /// How a log grows.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// Lines a second.
     pub lines_per_sec: usize,
-    /// Time between two rotations.
+    /// Time between two rotations, while it is written.
     pub rotate_every: Duration,
+    /// The writer pauses while it is ahead of what was read by more lines than this, so that on a slow or
+    /// busy machine no rotated file has to be deleted before it was read.
+    pub ahead_max: usize,
 }
 
 /// A log with a thread that writes it.
@@ -33,6 +35,7 @@ pub struct Growth {
 pub struct Writer {
     stop: Arc<AtomicBool>,
     written: Arc<AtomicUsize>,
+    read: Arc<AtomicUsize>,
     thread: Option<JoinHandle<Result<usize>>>,
 }
 
@@ -43,24 +46,32 @@ impl Writer {
     /// If the file cannot be made.
     pub fn start(path: &Path, growth: Growth) -> Result<Writer> {
         let mut log = Log::create(path, growth)?;
-        let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let (told, count) = (Arc::clone(&stop), Arc::clone(&written));
+        let (stop, written, read) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (told, count, seen) = (Arc::clone(&stop), Arc::clone(&written), Arc::clone(&read));
         let write = move || {
             while !told.load(Ordering::Relaxed) {
-                log.stroke()?;
+                if log.number <= seen.load(Ordering::Relaxed) + growth.ahead_max {
+                    log.stroke()?;
+                }
                 count.store(log.number, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_secs(1) / u32::try_from(STROKES_PER_SEC)?);
+                std::thread::sleep(Duration::from_secs(1) / STROKES_PER_SEC);
             }
             Ok(log.number)
         };
         let thread = std::thread::Builder::new().name("log writer".into()).spawn(write)?;
-        Ok(Writer { stop, written, thread: Some(thread) })
+        Ok(Writer { stop, written, read, thread: Some(thread) })
     }
 
     /// How many lines were written so far.
     #[must_use]
     pub fn written(&self) -> usize {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// Tells the writer how many lines came out at the other end.
+    pub fn tell_read(&self, lines: usize) {
+        self.read.store(lines, Ordering::Relaxed);
     }
 
     /// Stops writing; the number of the last line.
@@ -88,24 +99,24 @@ struct Log {
     file: File,
     growth: Growth,
     number: usize,
-    began: std::time::Instant,
-    rotations: u32,
+    strokes: u32,
 }
 
 impl Log {
     fn create(path: &Path, growth: Growth) -> Result<Log> {
         let file = append(path)?;
-        Ok(Log { path: path.to_owned(), file, growth, number: 0, began: wait::now(), rotations: 0 })
+        Ok(Log { path: path.to_owned(), file, growth, number: 0, strokes: 0 })
     }
 
     /// Writes the lines that are due, and rotates if that is due.
     fn stroke(&mut self) -> Result<()> {
-        let age = wait::now() - self.began;
-        if age >= self.growth.rotate_every * (self.rotations + 1) {
-            self.rotations += 1;
+        let strokes_per_file = self.growth.rotate_every.as_secs_f64() * f64::from(STROKES_PER_SEC);
+        if f64::from(self.strokes) >= strokes_per_file {
+            self.strokes = 0;
             self.rotate()?;
         }
-        let per_stroke = self.growth.lines_per_sec.div_ceil(STROKES_PER_SEC);
+        self.strokes += 1;
+        let per_stroke = self.growth.lines_per_sec.div_ceil(STROKES_PER_SEC as usize);
         let mut text = String::with_capacity(per_stroke * 96);
         for _ in 0..per_stroke {
             self.number += 1;
@@ -162,7 +173,7 @@ mod tests {
     fn rotation_renames_every_file_and_goes_on_in_a_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("slurmctld.log");
-        let growth = Growth { lines_per_sec: 100, rotate_every: Duration::ZERO };
+        let growth = Growth { lines_per_sec: 100, rotate_every: Duration::from_millis(20), ahead_max: 0 };
         let mut log = Log::create(&path, growth).unwrap();
         for _ in 0..3 {
             log.stroke().unwrap();
@@ -172,7 +183,7 @@ mod tests {
         assert_eq!(read("slurmctld.log"), line(5) + &line(6));
         assert_eq!(read("slurmctld.log.1"), line(3) + &line(4));
         assert_eq!(read("slurmctld.log.2"), line(1) + &line(2));
-        assert_eq!(read("slurmctld.log.3"), "");
+        assert!(!folder.path().join("slurmctld.log.3").exists());
     }
 
     #[test]

@@ -21,7 +21,8 @@ use system_tests::wait;
 /// Kills unless the environment says otherwise: enough to meet each phase of a run, in half a minute.
 const KILLS: u64 = 20;
 /// Lines a second, and time between rotations.
-const GROWTH: Growth = Growth { lines_per_sec: 5_000, rotate_every: Duration::from_secs(2) };
+const GROWTH: Growth =
+    Growth { lines_per_sec: 5_000, rotate_every: Duration::from_secs(2), ahead_max: 50_000 };
 /// Longest life of a sensor before it is killed, in milliseconds.
 const LIFE_MS: u64 = 700;
 /// Longest wait for a sensor to tell what is on disk, without any progress.
@@ -130,7 +131,8 @@ fn story(plan: &Plan) -> Result<Told> {
             std::fs::remove_dir_all(&state)?;
         }
         let daemon = Daemon::spawn(&state, &arguments)?;
-        live_and_die(daemon, &mut random, &mut reader).with_context(|| format!("in life {number}"))?;
+        live_and_die(daemon, &mut random, &mut reader, &writer)
+            .with_context(|| format!("in life {number}"))?;
     }
     let written = writer.stop()?;
     let (daemon, address) = Daemon::start(&state, &arguments)?;
@@ -153,7 +155,7 @@ fn story(plan: &Plan) -> Result<Told> {
 
 /// Reads from a sensor until its time has come. One in three dies at a time counted from its birth, so that
 /// beginnings are cut short too; the others live for a while after they are ready.
-fn live_and_die(mut daemon: Daemon, random: &mut Random, reader: &mut Reader) -> Result<()> {
+fn live_and_die(mut daemon: Daemon, random: &mut Random, reader: &mut Reader, writer: &Writer) -> Result<()> {
     let from_birth = random.below(3) == 0;
     let life = Duration::from_millis(random.below(LIFE_MS));
     let born = wait::now();
@@ -164,6 +166,7 @@ fn live_and_die(mut daemon: Daemon, random: &mut Random, reader: &mut Reader) ->
             Some(address) => _ = reader.read(address)?,
             None => address = daemon.look()?,
         }
+        writer.tell_read(reader.ledger.count());
         std::thread::sleep(wait::PAUSE);
     }
     daemon.kill()
