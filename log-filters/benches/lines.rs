@@ -2,6 +2,7 @@
 //!
 //! Prints for each recorded log (in `log-filters/logs`, or where `VISPERF_LOGS` says) the median of several
 //! passes: lines a second and megabytes a second through the engine alone, and with joining to calls.
+//! Words after `--` choose logs whose path or filter holds one of them.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::cast_precision_loss, missing_docs)]
 
 use log_filters::engine::{Engine, Source};
@@ -21,6 +22,7 @@ const LINES_A_PASS: usize = 200_000;
 fn main() {
     let logs = std::env::var("VISPERF_LOGS")
         .map_or_else(|_| Path::new(env!("CARGO_MANIFEST_DIR")).join("logs"), PathBuf::from);
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let registry = Registry::shipped();
     let mut files = Vec::new();
     collect(&logs, &mut files);
@@ -31,18 +33,16 @@ fn main() {
         let Ok(bytes) = std::fs::read(&file) else { continue };
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some(filter) = registry.choose(&name, &bytes) else { continue };
+        let short = file.strip_prefix(&logs).unwrap_or(&file).display().to_string();
+        let label = format!("{short} ({})", filter.name());
+        if !words.is_empty() && !words.iter().any(|word| label.contains(word.as_str())) {
+            continue;
+        }
         let lines: Vec<&[u8]> = bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty()).collect();
         let alone = median(|| pass(filter, &name, &lines, false));
         let joined = median(|| pass(filter, &name, &lines, true));
         let mean_len = bytes.len() as f64 / lines.len() as f64;
-        let short = file.strip_prefix(&logs).unwrap_or(&file).display().to_string();
-        println!(
-            "{:<52} {:>12.0} {:>9.1} {:>14.0}",
-            format!("{short} ({})", filter.name()),
-            1e9 / alone,
-            mean_len * 1e3 / alone,
-            1e9 / joined
-        );
+        println!("{label:<52} {:>12.0} {:>9.1} {:>14.0}", 1e9 / alone, mean_len * 1e3 / alone, 1e9 / joined);
     }
 }
 

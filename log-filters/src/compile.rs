@@ -2,13 +2,13 @@
 //!
 //! Pure. Rule: an error names the place of what is wrong, and nothing of a refused filter is used.
 
+use crate::captures::Captures;
 use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
 use crate::fields::Cutting;
 use crate::filter::{
-    Alternative, CallChoice, Calls, FILE_LEN_MAX_BYTES, Filter, RULES_MAX, Record, Remember, Rule, Telling,
-    Until,
+    CallChoice, Calls, FILE_LEN_MAX_BYTES, Filter, RULES_MAX, Record, Remember, Rule, Telling, Until,
 };
 use crate::found::{Authority, Naming};
 use crate::pattern::{self, Set};
@@ -275,14 +275,10 @@ fn compile_rule(
     let recall = optional(place, raw.recall.as_ref(), &mut slot)?;
     let forget = optional(place, raw.forget.as_ref(), &mut slot)?;
     let names = slots.names;
-    let alternatives = compiled.iter().map(|regex| Alternative {
-        groups: names
-            .iter()
-            .map(|name| regex.capture_names().position(|known| known == Some(name)))
-            .collect(),
-        captures: !names.is_empty(),
-        regex: regex.clone(),
-    });
+    let alternatives = sources(raw.matches.get_ref())
+        .into_iter()
+        .zip(&compiled)
+        .map(|(source, regex)| Captures::new(source, regex.clone(), &names));
     Ok(Rule {
         alternatives: alternatives.collect(),
         unless: raw.unless.as_ref().map(|source| place.regex(source)).transpose()?,

@@ -5,6 +5,7 @@
 //! the other would have found; so the sensor can stop anywhere.
 //! Not here: cutting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
 
+use crate::captures::Scratch;
 use crate::filter::{Filter, Until};
 use crate::found::{Change, Found};
 use crate::memory::Memory;
@@ -67,7 +68,7 @@ pub struct Engine {
     pub(crate) memory: Memory,
     pub(crate) changes: Vec<Change>,
     pub(crate) last: Last,
-    pub(crate) locations: Vec<Vec<regex::bytes::CaptureLocations>>,
+    pub(crate) scratch: Scratch,
     pub(crate) counters: Counters,
     pub(crate) taken_by: Vec<u64>,
     pending: Option<Pending>,
@@ -98,11 +99,7 @@ impl Engine {
             memory: Memory::default(),
             changes: Vec::new(),
             last: Last::None,
-            locations: filter
-                .rules
-                .iter()
-                .map(|rule| rule.alternatives.iter().map(|one| one.regex.capture_locations()).collect())
-                .collect(),
+            scratch: Scratch::default(),
             counters: Counters::default(),
             taken_by: vec![0; filter.rules.len()],
             pending: None,

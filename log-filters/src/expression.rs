@@ -3,10 +3,9 @@
 //! Pure. An expression is compiled once, with names of captures turned into numbers, and worked out for
 //! each record without looking up a name in a table larger than the rule.
 
-use crate::fields::{self, Field};
+use crate::fields::{Field, Record};
 use crate::operation::{Operation, Value, number};
 use compact_str::CompactString;
-use regex::bytes::CaptureLocations;
 use std::borrow::Cow;
 use wire::event::{Content, Value as Attribute};
 
@@ -91,13 +90,10 @@ impl Key {
 
 /// What an expression is worked out over.
 #[derive(Clone, Copy)]
-pub(crate) struct Context<'a> {
-    pub(crate) text: &'a [u8],
-    /// Group numbers by slot, for the alternative that matched.
-    pub(crate) groups: &'a [Option<usize>],
-    pub(crate) locations: &'a CaptureLocations,
-    /// The record's fields, where the filter cuts its records.
-    pub(crate) fields: &'a [Field<'a>],
+pub(crate) struct Context<'a, 't> {
+    pub(crate) record: &'a Record<'t>,
+    /// Where the captures lie, by slot.
+    pub(crate) spans: &'a [Option<(usize, usize)>],
     pub(crate) recalled: &'a [(CompactString, CompactString)],
     pub(crate) parts: &'a [(CompactString, CompactString)],
     pub(crate) own: Option<&'a Content>,
@@ -105,7 +101,7 @@ pub(crate) struct Context<'a> {
 
 impl Expression {
     /// The value in this context.
-    pub(crate) fn value<'a>(&'a self, context: &Context<'a>) -> Value<'a> {
+    pub(crate) fn value<'a>(&'a self, context: &Context<'a, '_>) -> Value<'a> {
         match self {
             Expression::Template(pieces) => template(pieces, context),
             Expression::Map { value, arms, default } => {
@@ -128,7 +124,7 @@ impl Expression {
     }
 
     /// The value as text; empty for nothing; a list joined by commas; bad UTF-8 replaced.
-    pub(crate) fn text(&self, context: &Context<'_>) -> CompactString {
+    pub(crate) fn text(&self, context: &Context<'_, '_>) -> CompactString {
         match self.value(context) {
             Value::Nothing => CompactString::default(),
             Value::Text(text) => compact(&text),
@@ -137,7 +133,7 @@ impl Expression {
     }
 
     /// The value as an attribute; `None` for nothing or an empty text.
-    pub(crate) fn attribute(&self, context: &Context<'_>) -> Option<Attribute> {
+    pub(crate) fn attribute(&self, context: &Context<'_, '_>) -> Option<Attribute> {
         match self.value(context) {
             Value::Nothing => None,
             Value::Text(text) if text.is_empty() => None,
@@ -166,7 +162,7 @@ fn is_empty(value: &Value<'_>) -> bool {
     }
 }
 
-fn template<'a>(pieces: &'a [Piece], context: &Context<'a>) -> Value<'a> {
+fn template<'a>(pieces: &'a [Piece], context: &Context<'a, '_>) -> Value<'a> {
     match pieces {
         [] => Value::Text(Cow::Borrowed(b"")),
         [Piece::Literal(text)] => Value::Text(Cow::Borrowed(text)),
@@ -189,28 +185,24 @@ fn template<'a>(pieces: &'a [Piece], context: &Context<'a>) -> Value<'a> {
     }
 }
 
-fn reference<'a>(source: &'a Reference, operations: &[Operation], context: &Context<'a>) -> Value<'a> {
+fn reference<'a>(source: &'a Reference, operations: &[Operation], context: &Context<'a, '_>) -> Value<'a> {
     let named = |values: &'a [(CompactString, CompactString)], name: &CompactString| {
         let value = values.iter().find(|(known, _)| known == name);
         value.map_or(Value::Nothing, |(_, value)| Value::Text(Cow::Borrowed(value.as_bytes())))
     };
     let value = match source {
-        Reference::Capture(slot) => {
-            match context.groups[*slot].and_then(|group| context.locations.get(group)) {
-                Some((start, end)) => Value::Text(Cow::Borrowed(&context.text[start..end])),
-                None => Value::Nothing,
-            }
-        }
-        Reference::Field(number) => match context.fields.get(number - 1) {
+        Reference::Capture(slot) => match context.spans.get(*slot).copied().flatten() {
+            Some((start, end)) => Value::Text(Cow::Borrowed(&context.record.text()[start..end])),
+            None => Value::Nothing,
+        },
+        Reference::Field(number) => match context.record.field(*number) {
             None => Value::Nothing,
             Some(Field::One(one)) => Value::Text(Cow::Borrowed(one)),
             Some(Field::Several(several)) => {
                 Value::List(several.iter().map(|one| Cow::Borrowed(&**one)).collect())
             }
         },
-        Reference::Pair(key) => {
-            fields::pair(context.text, key.as_bytes()).map_or(Value::Nothing, Value::Text)
-        }
+        Reference::Pair(key) => context.record.pair(key.as_bytes()).map_or(Value::Nothing, Value::Text),
         Reference::Recalled(name) => named(context.recalled, name),
         Reference::Part(name) => named(context.parts, name),
         Reference::Own(name) => own(name, context.own),

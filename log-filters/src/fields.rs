@@ -3,6 +3,7 @@
 //! Pure. Nothing is copied but what a quote or a backslash makes different.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// How a filter's records are cut (`[fields]` of the format).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,8 +25,75 @@ pub(crate) enum Field<'a> {
 /// Most fields of a record: a hostile line of separators must not cost more than its own size many times over.
 const FIELDS_MAX: usize = 8_192;
 
+/// A record's text, cut only when somebody asks, and then once.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    cutting: &'a Cutting,
+    text: &'a [u8],
+    fields: OnceCell<Vec<Field<'a>>>,
+    /// Where the `=` stand.
+    equals: OnceCell<Vec<usize>>,
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn new(cutting: &'a Cutting, text: &'a [u8]) -> Record<'a> {
+        Record { cutting, text, fields: OnceCell::new(), equals: OnceCell::new() }
+    }
+
+    pub(crate) fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// A field, from 1.
+    pub(crate) fn field(&self, number: usize) -> Option<&Field<'a>> {
+        self.fields.get_or_init(|| cut(self.cutting, self.text)).get(number.checked_sub(1)?)
+    }
+
+    /// The value of `key` in a record of `KEY=VALUE` pairs.
+    pub(crate) fn pair(&self, key: &[u8]) -> Option<Cow<'a, [u8]>> {
+        let equals = self.equals.get_or_init(|| memchr::memchr_iter(b'=', self.text).collect());
+        let at = equals.iter().position(|&equals| {
+            let Some(start) = equals.checked_sub(key.len()) else { return false };
+            let starts = start == 0 || matches!(self.text[start - 1], b' ' | b'\t' | b',' | b';' | b'\n');
+            starts && &self.text[start..equals] == key
+        })?;
+        let start = equals[at] + 1;
+        let value = &self.text[start..];
+        if value.first() == Some(&b'"') {
+            return Some(quoted(value, b'"').0);
+        }
+        let end = next_key(self.text, start, &equals[at + 1..]);
+        Some(Cow::Borrowed(self.text[start..end].trim_ascii_end()))
+    }
+}
+
+/// Where the blank before the next ` KEY=` stands, or the end of the line; `equals` are those after `start`.
+fn next_key(text: &[u8], start: usize, equals: &[usize]) -> usize {
+    let line_end = |from: usize| memchr::memchr(b'\n', &text[from..]).map(|len| from + len);
+    let mut looked_at = start;
+    for &equals in equals {
+        if let Some(end) = memchr::memchr(b'\n', &text[looked_at..equals]) {
+            return looked_at + end;
+        }
+        let blank = memchr::memrchr(b' ', &text[looked_at..equals]).map(|at| looked_at + at);
+        if let Some(blank) = blank
+            && is_key(&text[blank + 1..equals])
+        {
+            return blank;
+        }
+        // An earlier blank has another `=` between: no key begins there.
+        looked_at = equals;
+    }
+    line_end(looked_at).unwrap_or(text.len())
+}
+
+fn is_key(key: &[u8]) -> bool {
+    key.first().is_some_and(u8::is_ascii_alphabetic)
+        && key.iter().all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+}
+
 /// Cut `text` into its fields.
-pub(crate) fn cut<'a>(cutting: &Cutting, text: &'a [u8]) -> Vec<Field<'a>> {
+fn cut<'a>(cutting: &Cutting, text: &'a [u8]) -> Vec<Field<'a>> {
     let Some(separator) = cutting.separator else { return Vec::new() };
     let mut plain = Plain { text, at: Some(0), separator, quote: cutting.quote }.take(FIELDS_MAX);
     let mut fields = Vec::new();
@@ -104,37 +172,6 @@ fn quoted(text: &[u8], quote: u8) -> (Cow<'_, [u8]>, usize) {
     (inner, (at + 1).min(text.len()))
 }
 
-/// The value of `key` in a record of `KEY=VALUE` pairs.
-pub(crate) fn pair<'a>(text: &'a [u8], key: &[u8]) -> Option<Cow<'a, [u8]>> {
-    let finder = memchr::memmem::Finder::new(key);
-    let at = finder.find_iter(text).find(|&at| {
-        let starts = at == 0 || matches!(text[at - 1], b' ' | b'\t' | b',' | b';' | b'\n');
-        starts && text.get(at + key.len()) == Some(&b'=')
-    })?;
-    let value = &text[at + key.len() + 1..];
-    if value.first() == Some(&b'"') {
-        return Some(quoted(value, b'"').0);
-    }
-    let end = next_key(value);
-    Some(Cow::Borrowed(value[..end].trim_ascii_end()))
-}
-
-/// Where the blank before the next ` KEY=` stands, or the end of the line.
-fn next_key(value: &[u8]) -> usize {
-    let line_end = memchr::memchr(b'\n', value).unwrap_or(value.len());
-    let line = &value[..line_end];
-    for equals in memchr::memchr_iter(b'=', line) {
-        let key_start = line[..equals].iter().rposition(|&b| b == b' ').map_or(0, |blank| blank + 1);
-        let key = &line[key_start..equals];
-        let is_key = key.first().is_some_and(u8::is_ascii_alphabetic)
-            && key.iter().all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
-        if is_key && key_start > 0 {
-            return key_start - 1;
-        }
-    }
-    line_end
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +210,7 @@ mod tests {
     fn pairs_are_found() {
         let text =
             br#"JobId=13 Name=my job x NodeList=wn04 WorkDir= Tres=cpu=1,mem=50M msg="a \"b\" c" End=1 "#;
+        let cutting = Cutting { pairs: true, ..Cutting::default() };
         for (key, expected) in [
             ("JobId", Some("13")),
             ("Name", Some("my job x")),
@@ -183,7 +221,7 @@ mod tests {
             ("End", Some("1")),
             ("Nope", None),
         ] {
-            let found = pair(text, key.as_bytes());
+            let found = Record::new(&cutting, text).pair(key.as_bytes());
             assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{key}");
         }
     }

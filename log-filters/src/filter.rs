@@ -3,6 +3,7 @@
 //! Pure. Not here: reading the file's text (`definition`), making this of it (`compile`), running it
 //! (`engine`).
 
+use crate::captures::Captures;
 use crate::error::Error;
 use crate::expression::Expression;
 use crate::fields::Cutting;
@@ -72,7 +73,8 @@ pub(crate) struct Calls {
 
 #[derive(Debug)]
 pub(crate) struct Rule {
-    pub(crate) alternatives: Vec<Alternative>,
+    /// Where the captures lie, for each of its patterns.
+    pub(crate) alternatives: Vec<Captures>,
     pub(crate) unless: Option<Regex>,
     pub(crate) remember: Option<Remember>,
     pub(crate) recall: Option<Expression>,
@@ -81,15 +83,6 @@ pub(crate) struct Rule {
     pub(crate) tellings: Vec<Telling>,
     /// Where the rule begins in the file, line from 1.
     pub(crate) line: usize,
-}
-
-#[derive(Debug)]
-pub(crate) struct Alternative {
-    pub(crate) regex: Regex,
-    /// Group numbers by slot.
-    pub(crate) groups: Vec<Option<usize>>,
-    /// Whether any expression of the rule asks for a capture.
-    pub(crate) captures: bool,
 }
 
 #[derive(Debug)]

@@ -301,7 +301,11 @@ impl Joiner {
 }
 
 fn scoped(keys: &Keys, name: &str) -> CompactString {
-    format_compact!("{}:{name}", keys.scope)
+    let mut scoped = CompactString::with_capacity(keys.scope.len() + 1 + name.len());
+    scoped.push_str(&keys.scope);
+    scoped.push(':');
+    scoped.push_str(name);
+    scoped
 }
 
 /// Whether the event tells of another call that uses the name of one that is over.

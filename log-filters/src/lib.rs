@@ -3,6 +3,7 @@
 //! Pure: bytes and the time of reading go in, events come out. A filter is data (`filters/*.toml`); nothing
 //! here knows a product. Not here: files (`sensor::tail`), where filters of users are kept.
 
+mod captures;
 mod compile;
 mod definition;
 pub mod engine;

@@ -6,12 +6,12 @@
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_automata::util::pool::Pool;
-use regex_automata::{Input, MatchKind, PatternSet, meta, util::syntax};
+use regex_automata::{Anchored, Input, MatchKind, PatternSet, meta, util::syntax};
 
 /// Longest source of a pattern, in bytes.
 pub(crate) const SOURCE_LEN_MAX_BYTES: usize = 4 << 10;
 /// Largest compiled program of a pattern, in bytes.
-const COMPILED_LEN_MAX_BYTES: usize = 1 << 20;
+pub(crate) const COMPILED_LEN_MAX_BYTES: usize = 1 << 20;
 /// Largest lazy automaton of a pattern, in bytes.
 const AUTOMATON_LEN_MAX_BYTES: usize = 2 << 20;
 /// Largest compiled program of all patterns of a filter together, in bytes.
@@ -61,51 +61,121 @@ fn explain(error: &regex::Error) -> String {
     }
 }
 
+/// How patterns are read, wherever they are.
+pub(crate) fn syntax() -> syntax::Config {
+    syntax::Config::new().unicode(false).utf8(false).nest_limit(NESTING_MAX)
+}
+
 /// Several patterns asked at once which of them fit.
 #[derive(Debug)]
 pub(crate) struct Set {
-    all: meta::Regex,
-    found: Pool<
-        PatternSet,
-        Box<dyn Fn() -> PatternSet + Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>,
-    >,
+    /// Those bound to the line's start: one walk tells the first that fits, and ends where none can any more.
+    bound: Option<Part>,
+    /// All others.
+    free: Option<Part>,
+    /// All, each by itself: asked where the first that fits is not wanted.
+    all: Part,
 }
 
-impl Set {
-    /// Compile the set; every source has been accepted by [`compile`].
-    pub(crate) fn new(sources: &[&str]) -> Result<Set, String> {
-        let all = meta::Regex::builder()
+#[derive(Debug)]
+struct Part {
+    regex: meta::Regex,
+    /// The number in the set of each pattern, ascending.
+    numbers: Vec<usize>,
+    found: Pool<PatternSet, MakeFound>,
+}
+
+type MakeFound =
+    Box<dyn Fn() -> PatternSet + Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>;
+
+impl Part {
+    fn new(sources: &[&str], numbers: Vec<usize>, kind: MatchKind) -> Result<Part, String> {
+        let own: Vec<&str> = numbers.iter().map(|&number| sources[number]).collect();
+        let regex = meta::Regex::builder()
             .configure(
                 meta::Config::new()
-                    // Otherwise a pattern that fits at the line's start hides those that fit further on.
-                    .match_kind(MatchKind::All)
+                    .match_kind(kind)
                     .utf8_empty(false)
                     .nfa_size_limit(Some(SET_LEN_MAX_BYTES))
                     .hybrid_cache_capacity(AUTOMATON_LEN_MAX_BYTES)
                     .which_captures(regex_automata::nfa::thompson::WhichCaptures::Implicit),
             )
-            .syntax(syntax::Config::new().unicode(false).utf8(false).nest_limit(NESTING_MAX))
-            .build_many(sources)
+            .syntax(self::syntax())
+            .build_many(&own)
             .map_err(|error| {
                 format!(
                     "the filter's regexes together cannot be used ({error}); at most {SET_LEN_MAX_BYTES} compiled bytes are allowed"
                 )
             })?;
-        let len = all.pattern_len();
-        Ok(Set { all, found: Pool::new(Box::new(move || PatternSet::new(len))) })
+        let len = regex.pattern_len();
+        Ok(Part { regex, numbers, found: Pool::new(Box::new(move || PatternSet::new(len))) })
     }
 
-    /// Call `visit` with the number of each pattern that fits, ascending, until it says stop (`true`).
-    #[inline]
-    pub(crate) fn fitting(&self, text: &[u8], mut visit: impl FnMut(usize) -> bool) {
+    /// The patterns that fit, ascending, until `visit` says stop; whether it did.
+    fn fitting(&self, text: &[u8], mut visit: impl FnMut(usize) -> bool) -> bool {
         let mut found = self.found.get();
         found.clear();
-        self.all.which_overlapping_matches(&Input::new(text), &mut found);
-        for pattern in found.iter() {
-            if visit(pattern.as_usize()) {
-                return;
+        self.regex.which_overlapping_matches(&Input::new(text), &mut found);
+        found.iter().any(|pattern| visit(self.numbers[pattern.as_usize()]))
+    }
+}
+
+impl Set {
+    /// Compile the set; every source has been accepted by [`compile`].
+    pub(crate) fn new(sources: &[&str]) -> Result<Set, String> {
+        let (mut bound, mut free) = (Vec::new(), Vec::new());
+        for (number, source) in sources.iter().enumerate() {
+            let hir = regex_automata::util::syntax::parse_with(source, &syntax())
+                .map_err(|error| error.to_string())?;
+            let starts = hir.properties().look_set_prefix().contains(regex_syntax::hir::Look::Start);
+            if starts { bound.push(number) } else { free.push(number) }
+        }
+        let part = |numbers: Vec<usize>, kind| match numbers.is_empty() {
+            true => Ok(None),
+            false => Part::new(sources, numbers, kind).map(Some),
+        };
+        // Of patterns that all begin where the line does, the first that fits is preferred by the engine itself.
+        // Otherwise one that fits at the line's start would hide those that fit further on.
+        Ok(Set {
+            all: Part::new(sources, (0..sources.len()).collect(), MatchKind::All)?,
+            bound: part(bound, MatchKind::LeftmostFirst)?,
+            free: part(free, MatchKind::All)?,
+        })
+    }
+
+    /// The first pattern that fits and that `wanted` takes.
+    #[inline]
+    pub(crate) fn first(&self, text: &[u8], mut wanted: impl FnMut(usize) -> bool) -> Option<usize> {
+        let input = Input::new(text).anchored(Anchored::Yes);
+        let bound = self.bound.as_ref().and_then(|part| {
+            part.regex.search_half(&input).map(|found| part.numbers[found.pattern().as_usize()])
+        });
+        let before = bound.unwrap_or(usize::MAX);
+        if let Some(free) = self.free.as_ref().filter(|free| free.numbers[0] < before) {
+            let mut chosen = None;
+            free.fitting(text, |number| {
+                chosen = (number < before && wanted(number)).then_some(number);
+                chosen.is_some() || number >= before
+            });
+            if chosen.is_some() {
+                return chosen;
             }
         }
+        let bound = bound?;
+        if wanted(bound) {
+            return Some(bound);
+        }
+        let mut chosen = None;
+        self.all.fitting(text, |number| {
+            chosen = (number > bound && wanted(number)).then_some(number);
+            chosen.is_some()
+        });
+        chosen
+    }
+
+    /// Whether any pattern fits.
+    pub(crate) fn fits(&self, text: &[u8]) -> bool {
+        self.first(text, |_| true).is_some()
     }
 }
 
@@ -127,25 +197,30 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_set_tells_all_that_fit_in_order() {
-        let set = Set::new(&["^a", "b", r"^\w+$", "z"]).expect("small");
-        let mut fits = Vec::new();
-        set.fitting(b"ab", |n| {
-            fits.push(n);
-            false
-        });
-        assert_eq!(fits, [0, 1, 2]);
+    /// What the set finds, against each pattern by itself.
+    fn check(sources: &[&str], text: &str, refused: usize) {
+        let set = Set::new(sources).expect("small");
+        let fits = |source: &str| compile(source).expect(source).is_match(text.as_bytes());
+        let expected = (0..sources.len()).find(|&n| n != refused && fits(sources[n]));
+        let found = set.first(text.as_bytes(), |n| n != refused);
+        assert_eq!(found, expected, "{sources:?} on {text:?} without {refused}");
     }
 
     #[test]
-    fn a_pattern_that_fits_further_on_is_not_hidden_by_one_at_the_start() {
-        let set = Set::new(&[r"\((\d+)\) was accepted", r"^(?:\(\d+\)|\*\*)"]).expect("small");
-        let mut fits = Vec::new();
-        set.fitting(b"** pid (7) was accepted", |n| {
-            fits.push(n);
-            false
-        });
-        assert_eq!(fits, [0, 1]);
+    fn the_first_pattern_that_fits_is_found() {
+        let sets: [&[&str]; 5] = [
+            &["^a", "b", r"^\w+$", "z"],
+            &[r"\((\d+)\) was accepted", r"^(?:\(\d+\)|\*\*)"],
+            &[r"^(?:\(\d+\)|\*\*)", r"\((\d+)\) was accepted"],
+            &["^ab.*x$", "^ab", "^a", "c", "^", "d"],
+            &["b", "a"],
+        ];
+        for set in sets {
+            for text in ["ab", "** pid (7) was accepted", "(7) x", "abcx", "abcd", "cab", "z", "", "a\nb"] {
+                for refused in 0..=set.len() {
+                    check(set, text, refused);
+                }
+            }
+        }
     }
 }

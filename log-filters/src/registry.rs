@@ -94,15 +94,7 @@ fn claims(filter: &Filter, file_name: &str) -> bool {
 
 fn known_lines(filter: &Filter, lines: &[&[u8]]) -> usize {
     let Some(set) = &filter.first_lines else { return 0 };
-    let known = |line: &&&[u8]| {
-        let mut fits = false;
-        set.fitting(line, |_| {
-            fits = true;
-            true
-        });
-        fits
-    };
-    lines.iter().filter(known).count()
+    lines.iter().filter(|line| set.fits(line)).count()
 }
 
 /// The name without a rotation suffix, if it has one.

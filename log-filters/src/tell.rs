@@ -4,7 +4,7 @@
 
 use crate::engine::{Engine, Last};
 use crate::expression::{Context, Expression};
-use crate::fields;
+use crate::fields::Record;
 use crate::filter::{CallChoice, Calls, Filter, Rule, Telling};
 use crate::found::{Change, Found, Keys};
 use crate::memory::Entry;
@@ -23,26 +23,20 @@ pub(crate) fn record(
     out: &mut Vec<Found>,
 ) -> bool {
     let filter = Arc::clone(&engine.filter);
-    let mut chosen = None;
-    filter.set.fitting(text, |pattern| {
-        let (number, alternative) = filter.patterns[pattern];
-        let fits = filter.rules[number].unless.as_ref().is_none_or(|unless| !unless.is_match(text));
-        if fits {
-            chosen = Some((number, alternative));
-        }
-        fits
+    let chosen = filter.set.first(text, |pattern| {
+        let rule = &filter.rules[filter.patterns[pattern].0];
+        rule.unless.as_ref().is_none_or(|unless| !unless.is_match(text))
     });
-    let Some((number, alternative)) = chosen else { return false };
+    let Some((number, alternative)) = chosen.map(|pattern| filter.patterns[pattern]) else { return false };
     engine.taken_by[number] += 1;
     let rule = &filter.rules[number];
-    let alternate = &rule.alternatives[alternative];
-    let locations = &mut engine.locations[number][alternative];
-    if alternate.captures && alternate.regex.captures_read(locations, text).is_none() {
+    if rule.tellings.is_empty() && rule.remember.is_none() && rule.forget.is_none() {
+        return true;
+    }
+    if !rule.alternatives[alternative].find(text, &mut engine.scratch) {
         return false;
     }
-    if !rule.tellings.is_empty() || rule.remember.is_some() || rule.forget.is_some() {
-        apply(engine, &filter, rule, (number, alternative), Place { text, offset, seen }, out);
-    }
+    apply(engine, &filter, rule, Place { text, offset, seen }, out);
     true
 }
 
@@ -53,27 +47,12 @@ struct Place<'a> {
     seen: Time,
 }
 
-fn apply(
-    engine: &mut Engine,
-    filter: &Filter,
-    rule: &Rule,
-    (number, alternative): (usize, usize),
-    place: Place<'_>,
-    out: &mut Vec<Found>,
-) {
+fn apply(engine: &mut Engine, filter: &Filter, rule: &Rule, place: Place<'_>, out: &mut Vec<Found>) {
     // Taken out, so that the engine can be changed while they are looked at; put back at the end.
-    let locations = std::mem::take(&mut engine.locations[number]);
+    let spans = std::mem::take(&mut engine.scratch.spans);
     let parts = std::mem::take(&mut engine.parts);
-    let fields = fields::cut(&filter.cutting, place.text);
-    let mut context = Context {
-        text: place.text,
-        groups: &rule.alternatives[alternative].groups,
-        locations: &locations[alternative],
-        fields: &fields,
-        recalled: &[],
-        parts: &parts,
-        own: None,
-    };
+    let record = Record::new(&filter.cutting, place.text);
+    let mut context = Context { record: &record, spans: &spans, recalled: &[], parts: &parts, own: None };
     let recalled: Option<Entry> =
         rule.recall.as_ref().and_then(|key| engine.memory.get(&key.text(&context)).cloned());
     if let Some(entry) = &recalled {
@@ -85,7 +64,7 @@ fn apply(
     }
     number_events(out);
     remember(engine, rule, &context, place);
-    engine.locations[number] = locations;
+    engine.scratch.spans = spans;
     engine.parts = parts;
 }
 
@@ -98,7 +77,7 @@ fn number_events(out: &mut [Found]) {
     }
 }
 
-fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_>, place: Place<'_>) {
+fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_, '_>, place: Place<'_>) {
     if let Some(forget) = &rule.forget {
         let key = forget.text(context);
         if engine.memory.forget(&key) {
@@ -130,7 +109,7 @@ fn tell(
     engine: &mut Engine,
     filter: &Filter,
     telling: &Telling,
-    context: &Context<'_>,
+    context: &Context<'_, '_>,
     place: Place<'_>,
     origin: Option<&Entry>,
 ) -> Option<Found> {
@@ -165,7 +144,7 @@ fn event_time(
     engine: &mut Engine,
     filter: &Filter,
     telling: &Telling,
-    context: &Context<'_>,
+    context: &Context<'_, '_>,
     place: Place<'_>,
     origin: Option<&Entry>,
 ) -> Time {
@@ -224,7 +203,7 @@ fn keys(
     engine: &Engine,
     filter: &Filter,
     telling: &Telling,
-    context: &Context<'_>,
+    context: &Context<'_, '_>,
     content: &Content,
 ) -> Option<Keys> {
     let calls: &Calls = match &telling.call {
