@@ -173,10 +173,10 @@ fn named(
     match (arguments.pop(), positional) {
         (None | Some(Value::Nil), _) => Ok(Vec::new()),
         (Some(Value::Struct(members)), _) => Ok(members),
-        (Some(value), Some(name)) => Ok(vec![(Name::Borrowed(name), value)]),
-        (Some(Value::Text(text)), None) if text.trim_start().starts_with('{') => {
-            named(json::parse_params(text.as_bytes(), limits)?, None, limits)
+        (Some(Value::Text(text)), _) if text.trim_start().starts_with('{') => {
+            named(json::parse_params(text.as_bytes(), limits)?, positional, limits)
         }
+        (Some(value), Some(name)) => Ok(vec![(Name::Borrowed(name), value)]),
         (Some(value), None) => Err(Fault::invalid_params(format!("{expected}, found {}", value.shown()))),
     }
 }
@@ -270,6 +270,9 @@ mod tests {
             .map(|answer| answer.get("faultCode").and_then(Value::as_int).unwrap_or(0))
             .collect();
         assert_eq!(codes, vec![0, -32601, -32603, -32602]);
+        let text = r#"{"calls": [{"methodName": "test.echo", "params": [{"value": 7}]}]}"#;
+        let answers = call("system.multicall", vec![text.into()]).await.unwrap();
+        assert_eq!(answers, Value::array([Value::array([7])]), "a client without structures");
         let many = Value::Array(vec![inner("test.echo"); 101]);
         assert_eq!(code(call("system.multicall", vec![many]).await), fault::TOO_LARGE);
     }

@@ -48,7 +48,8 @@ impl Filters for Shipped {
 }
 
 fn main() {
-    let logs = std::env::var("VISPERF_LOGS").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../log-filters/logs").to_owned());
+    let logs = std::env::var("VISPERF_LOGS")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../log-filters/logs").to_owned());
     let recorded = PathBuf::from(logs).join("slurm/22.05.8-alpha/slurmctld.log");
     let Ok(text) = std::fs::read_to_string(&recorded) else {
         println!("no recorded log at {}; set VISPERF_LOGS", recorded.display());

@@ -6,11 +6,10 @@ use crate::config::Config;
 use crate::filters::{Choice, Filtering};
 use crate::journal::reader::Reader;
 use crate::query;
-use crate::representative::host::Figures;
 use crate::sample::collector::Collectors;
+use crate::sample::figures::Figures;
 use crate::sample::host::{PROC, collectors};
 use crate::sample::sampler::{self, Sampler};
-use crate::sample::table::Table;
 use crate::tail;
 use log_filters::join::Joiner;
 use std::path::Path;
@@ -136,7 +135,6 @@ impl Sensor {
             joiner: Arc::clone(&self.joiner),
             events: Box::new(move || *counted.borrow()),
             health: Box::new(move || status.health()),
-            sweeps: Mutex::default(),
         };
         let methods = events
             .methods()
@@ -211,11 +209,9 @@ impl Status {
         ]
     }
 
-    /// The host's figures; `older` is an earlier sweep, for what is a difference, and becomes the newest.
-    pub fn figures(&self, older: &mut Option<Arc<Table>>) -> Option<Figures> {
-        let latest = self.sampler.latest()?;
-        let figures = crate::representative::host::figures(&latest, older.as_deref());
-        *older = Some(latest);
-        Some(figures)
+    /// The host's figures.
+    #[must_use]
+    pub fn figures(&self) -> Option<Figures> {
+        self.sampler.figures()
     }
 }

@@ -3,10 +3,9 @@
 //! A domain of one host has itself as representative.
 
 use super::shape;
-use crate::representative::host::{Figures, figures};
 use crate::representative::summary;
+use crate::sample::figures::Figures;
 use crate::sample::sampler::Handle;
-use crate::sample::table::Table;
 use log_filters::join::Joiner;
 use rpc::method::{Declaration, Method};
 use rpc::value::{Name, Value};
@@ -35,24 +34,6 @@ pub struct Domain {
     pub events: Box<dyn Fn() -> u64 + Send + Sync>,
     /// What is wrong with it, in sentences.
     pub health: Box<dyn Fn() -> Vec<String> + Send + Sync>,
-    /// The newest two sweeps seen here.
-    pub sweeps: Mutex<Sweeps>,
-}
-
-/// The newest sweep and the one before, for what is a difference between them.
-#[derive(Debug, Default)]
-pub struct Sweeps {
-    newest: Option<Arc<Table>>,
-    before: Option<Arc<Table>>,
-}
-
-impl Sweeps {
-    fn figures(&mut self, latest: Arc<Table>) -> Figures {
-        if self.newest.as_ref().is_none_or(|newest| newest.time() != latest.time()) {
-            self.before = self.newest.replace(Arc::clone(&latest));
-        }
-        figures(&latest, self.before.as_deref())
-    }
 }
 
 impl Domain {
@@ -74,11 +55,6 @@ impl Domain {
         ]
     }
 
-    fn figures(&self) -> Option<Figures> {
-        let latest = self.sampler.latest()?;
-        Some(self.sweeps.lock().unwrap_or_else(PoisonError::into_inner).figures(latest))
-    }
-
     fn hosts(&self) -> Value {
         let running = {
             let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +69,7 @@ impl Domain {
         if let Some(address) = self.address.get() {
             members.push(("address".into(), Value::Text(address.clone())));
         }
-        if let Some(figures) = self.figures() {
+        if let Some(figures) = self.sampler.figures() {
             show_figures(&mut members, &figures);
         }
         members.push(("events".into(), Value::UInt((self.events)())));
@@ -114,7 +90,7 @@ impl Domain {
         let plain =
             latest.iter().flat_map(|table| table.rows()).filter(|(metric, _)| metric.labels.is_empty());
         let own = plain.map(|(metric, value)| (metric.name.clone(), metric.unit.clone(), value.as_f64()));
-        let used = self.figures().and_then(|figures| figures.cpu_used);
+        let used = self.sampler.figures().and_then(|figures| figures.cpu_used);
         let used = used.map(|used| ("cpu_used".into(), "ratio".into(), used));
         let metrics = summary::metrics(own.chain(used));
         Value::object([

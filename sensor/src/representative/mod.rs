@@ -2,5 +2,4 @@
 //!
 //! Not here: how members report to it, how it is elected (the overlay).
 
-pub mod host;
 pub mod summary;

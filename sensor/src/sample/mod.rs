@@ -6,6 +6,7 @@
 //! Not here: processes, and how tables reach other programs (`channel`, `query`).
 
 pub mod collector;
+pub mod figures;
 pub mod history;
 pub mod host;
 pub mod sampler;

@@ -5,6 +5,7 @@
 //! Not here: when a sweep is due (`schedule`), what is read (`host`).
 
 use super::collector::{Collectors, Now};
+use super::figures::{CPU_METRIC, Figures, figures};
 use super::history::{Completeness, History, Series};
 use super::schedule::{Rate, Schedule};
 use super::table::Table;
@@ -15,6 +16,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::sample::Metric;
 use wire::time::Time;
+
+/// Sweeps looked back for what is a difference between two: one more than needed, as sweeps may be late.
+const SWEEPS_FOR_DIFFERENCES: u32 = 3;
 
 /// Why sampling ended other than as asked.
 #[derive(Debug, thiserror::Error)]
@@ -140,6 +144,15 @@ impl Handle {
     ) -> (Vec<Series>, Completeness) {
         let view = locked(&self.0.history).view();
         view.series(wanted, since, points_max)
+    }
+
+    /// What the newest sweeps tell of the host as a whole; `None` before the first.
+    #[must_use]
+    pub fn figures(&self) -> Option<Figures> {
+        let latest = self.latest()?;
+        let recent = latest.time().minus(self.rate().period() * SWEEPS_FOR_DIFFERENCES);
+        let (cpu, _) = self.history(|metric| metric.name == CPU_METRIC, recent, usize::MAX);
+        Some(figures(&latest, &cpu))
     }
 
     /// How often it sweeps.

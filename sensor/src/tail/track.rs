@@ -6,10 +6,10 @@
 
 use super::board::FileState;
 use super::core::{Core, Now};
-use super::follow::Content;
+use super::follow::{BEFORE_LEN_MAX_BYTES, Content};
 use super::interpret::Interpret;
 use super::notice::{self, Reason};
-use super::source::Source;
+use super::source::{CHUNK_LEN_BYTES, Source};
 use crate::journal::frame::{Batch, PathBytes, Status};
 use compact_str::CompactString;
 use std::collections::VecDeque;
@@ -20,6 +20,13 @@ use wire::id::Generation;
 
 /// Chunks read of one file before the others have their turn.
 const CHUNKS_PER_TURN: usize = 4;
+
+/// First chunk given to a filter of which nothing is known: one thread reads all logs, and a hostile filter
+/// must be found out before it holds up the others for long.
+const CHUNK_LEN_FIRST_BYTES: usize = 16 << 10;
+
+/// A filter that takes longer for a chunk gets half as much the next time.
+const CHUNK_WORK: Duration = Duration::from_millis(20);
 
 /// Rotated files of one path that stay open although they were read to their end: their writer may not
 /// have noticed the rotation yet. What it writes into one that so many have followed is not heard.
@@ -39,6 +46,8 @@ pub(super) struct Track {
     /// The generation whose lines the filter was given last.
     fed: Option<Generation>,
     rejects_told: u64,
+    /// How much the filter is given at a time, in bytes.
+    chunk_len: usize,
     /// The oldest first.
     pub(super) sources: VecDeque<Source>,
     pub(super) health: String,
@@ -67,6 +76,7 @@ impl Track {
             engine: None,
             fed: None,
             rejects_told: 0,
+            chunk_len: CHUNK_LEN_FIRST_BYTES,
             sources: VecDeque::new(),
             health: String::new(),
             is_unsettled: false,
@@ -123,7 +133,8 @@ impl Track {
 
     fn read_chunk(&mut self, core: &mut Core, at: usize, now: &Now) -> Chunk {
         let mut buffer = std::mem::take(&mut core.buffer);
-        let chunk = match self.sources[at].look(&mut buffer, core.config.means, now.monotonic) {
+        let room = BEFORE_LEN_MAX_BYTES + self.chunk_len;
+        let chunk = match self.sources[at].look(&mut buffer[..room], core.config.means, now.monotonic) {
             Ok(look) => match look.content {
                 Content::Same => Chunk::End,
                 Content::More => {
@@ -160,6 +171,8 @@ impl Track {
         core.batch.counts.nul_bytes += source.lines.take_nul_bytes();
         source.keep_tail(buffer);
         let work = core.clock.work().saturating_sub(started);
+        let wanted = if work > CHUNK_WORK { self.chunk_len / 2 } else { self.chunk_len * 2 };
+        self.chunk_len = wanted.clamp(CHUNK_LEN_FIRST_BYTES, CHUNK_LEN_BYTES);
         let filter = self.filter.clone().unwrap_or_default();
         if let Some(speed) = core.meter(&filter, (buffer.len() - old) as u64, work) {
             let position = source.lines.position();

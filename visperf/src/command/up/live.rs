@@ -13,7 +13,6 @@ use log_filters::join::Joiner;
 use sensor::journal::reader::Reader;
 use sensor::query::shape;
 use sensor::run::Status;
-use sensor::sample::table::Table;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -85,7 +84,6 @@ impl Live {
         // What earlier runs found is history; the picture shows what comes.
         let mut cursor = *next.borrow_and_update();
         let mut redraw = tokio::time::interval(REDRAW);
-        let mut older = None;
         let mut ticks = 0;
         loop {
             tokio::select! {
@@ -93,7 +91,7 @@ impl Live {
                 changed = next.changed() => if changed.is_err() { return Ok(()) },
                 _ = redraw.tick() => {
                     ticks += 1;
-                    self.draw_status(&mut screen, &mut older, ticks)?;
+                    self.draw_status(&mut screen, ticks)?;
                 }
             }
             let newest = *next.borrow_and_update();
@@ -145,12 +143,7 @@ impl Live {
         screen.line(&line)
     }
 
-    fn draw_status(
-        &self,
-        screen: &mut Screen,
-        older: &mut Option<Arc<Table>>,
-        ticks: u32,
-    ) -> Result<(), Failure> {
+    fn draw_status(&self, screen: &mut Screen, ticks: u32) -> Result<(), Failure> {
         if self.json {
             return Ok(());
         }
@@ -163,7 +156,7 @@ impl Live {
             })
         };
         let mut text = format!("{}/{}", self.domain, self.host);
-        if let Some(figures) = self.status.figures(older) {
+        if let Some(figures) = self.status.figures() {
             if let Some([one, five, fifteen]) = figures.load {
                 let _ = write!(text, "  load {one:.2} {five:.2} {fifteen:.2}");
             }
