@@ -2,6 +2,7 @@
 //!
 //! Pure.
 
+use crate::output::figures::count;
 use crate::trial::log::{Log, Met};
 use log_filters::engine::Source;
 use log_filters::filter::Filter;
@@ -46,24 +47,20 @@ pub(crate) fn nearest(registry: &Registry, shown_name: &str, file_name: &str, be
     let lines: Vec<&[u8]> = beginning.split(|&byte| byte == b'\n').take(NEAREST_LINES).collect();
     let mut near: Vec<(usize, &Arc<Filter>)> = registry
         .iter()
-        .map(|filter| (known_lines(filter, file_name, &lines), filter))
-        .filter(|(known, _)| *known > 0)
+        .map(|filter| (events(filter, file_name, &lines), filter))
+        .filter(|(events, _)| *events > 0)
         .collect();
-    near.sort_by_key(|(known, filter)| (std::cmp::Reverse(*known), filter.name().to_owned()));
+    near.sort_by_key(|(events, filter)| (std::cmp::Reverse(*events), filter.name().to_owned()));
     let mut text = format!(
         "no filter reads {shown_name}: none claims its name, and none knows enough of its first {FIRST_LINES} lines"
     );
     if near.is_empty() {
-        text.push_str("\n  no filter knows a single line of its beginning");
+        text.push_str("\n  no filter finds an event in its beginning");
     }
-    for (known, filter) in near.iter().take(NEAREST_SHOWN) {
-        let of = lines.len();
-        let _ = write!(
-            text,
-            "\n  {} ({}) knows {known} of the first {of} lines",
-            filter.name(),
-            filter.product()
-        );
+    for (events, filter) in near.iter().take(NEAREST_SHOWN) {
+        let told = count(*events as u64, "event");
+        let (name, product, of) = (filter.name(), filter.product(), lines.len());
+        let _ = write!(text, "\n  {name} ({product}) finds {told} in its first {of} lines");
     }
     text.push_str(
         "\nname one with `--filter NAME` (`visperf filter list`), or begin your own: \
@@ -72,7 +69,8 @@ pub(crate) fn nearest(registry: &Registry, shown_name: &str, file_name: &str, be
     text
 }
 
-fn known_lines(filter: &Arc<Filter>, file_name: &str, lines: &[&[u8]]) -> usize {
+/// How many events a filter finds. What it merely knows says little: some filters know any line.
+fn events(filter: &Arc<Filter>, file_name: &str, lines: &[&[u8]]) -> usize {
     let source = Source {
         file_name: file_name.to_owned(),
         host: String::new(),
@@ -80,14 +78,17 @@ fn known_lines(filter: &Arc<Filter>, file_name: &str, lines: &[&[u8]]) -> usize 
         zone: jiff::tz::TimeZone::UTC,
     };
     let mut log = Log::new(Arc::clone(filter), &source);
-    let mut offset = 0;
-    let mut ignore = |_: Met<'_>| Ok::<(), std::convert::Infallible>(());
+    let (mut offset, mut events) = (0, 0);
+    let mut take = |met: Met<'_>| {
+        events += usize::from(matches!(met, Met::Event(..)));
+        Ok::<(), std::convert::Infallible>(())
+    };
     for line in lines {
-        let Ok(()) = log.line(line, offset, Time::default(), &mut ignore);
+        let Ok(()) = log.line(line, offset, Time::default(), &mut take);
         offset += line.len() as u64 + 1;
     }
-    let Ok(()) = log.end(Time::default(), &mut ignore);
-    usize::try_from(log.counters().taken).unwrap_or(usize::MAX)
+    let Ok(()) = log.end(Time::default(), &mut take);
+    events
 }
 
 #[cfg(test)]
@@ -99,7 +100,7 @@ mod tests {
         for (name, names, first) in [("one", "one.log", "^one "), ("two", "*.log", "^two ")] {
             let text = format!(
                 "[filter]\nname = \"{name}\"\nproduct = \"P\"\n[files]\nnames = [\"{names}\"]\n\
-                 first_lines = ['{first}']\n[[rule]]\nmatch = '^{name}'\n"
+                 first_lines = ['{first}']\n[[rule]]\nmatch = '^{name}'\nevent = \"message\"\n"
             );
             registry.add(name, &text).unwrap();
         }
@@ -124,8 +125,9 @@ mod tests {
     #[test]
     fn the_nearest_filters_are_named() {
         let text = nearest(&registry(), "dir/x", "x", b"three\none\nonly\ntwo\none\n");
-        let (one, two) = (text.find("one (P) knows 2 of").unwrap(), text.find("two (P) knows 1 of").unwrap());
+        let (one, two) =
+            (text.find("one (P) finds 2 events").unwrap(), text.find("two (P) finds 1 event").unwrap());
         assert!(one < two, "{text}");
-        assert!(nearest(&registry(), "x", "x", b"three").contains("no filter knows a single line"));
+        assert!(nearest(&registry(), "x", "x", b"three").contains("no filter finds an event"));
     }
 }

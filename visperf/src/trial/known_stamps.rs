@@ -42,7 +42,7 @@ const AROUND: &[(&str, &str)] = &[("", ""), ("[", "]"), ("(", ")"), ("<", ">"), 
 const EPOCHS: [(&str, usize, usize); 4] =
     [("epoch", 0, 10), ("epoch_ms", 0, 13), ("epoch_us", 0, 16), ("[%s]", 1, 10)];
 
-/// The format of the stamp that most of these lines begin with, if half of them do.
+/// The format of the stamp that most of these lines begin with, if half of those do that are not indented.
 pub(crate) fn guess(lines: &[&[u8]]) -> Option<String> {
     let mut best: Option<(usize, usize, String)> = None;
     for format in FORMATS {
@@ -68,8 +68,9 @@ pub(crate) fn guess(lines: &[&[u8]]) -> Option<String> {
             }
         }
     }
-    let with_text = lines.iter().filter(|line| !line.is_empty()).count();
-    best.filter(|(fit, ..)| fit * 2 >= with_text).map(|(.., text)| text)
+    let indented = |line: &[u8]| line.first().is_none_or(u8::is_ascii_whitespace);
+    let may_have_one = lines.iter().filter(|line| !indented(line)).count();
+    best.filter(|(fit, ..)| fit * 2 >= may_have_one).map(|(.., text)| text)
 }
 
 /// How many digits stand there behind `skipped` bytes.
@@ -110,6 +111,7 @@ mod tests {
     fn half_of_the_lines_are_enough() {
         let lines: [&[u8]; 4] = [b"Nov 20 12:24:17 a", b"more", b"Nov 20 12:24:18 b", b"  and more"];
         assert_eq!(guess(&lines).as_deref(), Some("%b %e %H:%M:%S"));
-        assert_eq!(guess(&lines[1..]), None);
+        assert_eq!(guess(&[b"more", b"Nov 20 12:24:17 a", b"and more"]), None);
+        assert_eq!(guess(&[b"Nov 20 12:24:17 a", b" 1", b" 2", b" 3"]).as_deref(), Some("%b %e %H:%M:%S"));
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod input;
 pub(crate) mod known_stamps;
 pub(crate) mod line_numbers;
 pub(crate) mod log;
+pub(crate) mod pattern;
 pub(crate) mod shape;
 pub(crate) mod skeleton;
 pub(crate) mod summary;

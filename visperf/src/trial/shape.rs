@@ -1,4 +1,5 @@
-//! The shape of a line: what stays when numbers, hexadecimal words, UUIDs and quoted texts are taken out.
+//! The shape of a line: what stays when numbers, hexadecimal words, UUIDs, quoted texts and the values of
+//! `key=value` are taken out.
 //!
 //! Pure. Lines of one shape were most likely printed by the same statement of a program, so they are one
 //! group of unknown lines and one rule of a new filter.
@@ -16,6 +17,8 @@ pub(crate) enum Piece<'a> {
     Uuid(&'a str),
     /// A text in quotes, with them.
     Quoted(&'a str),
+    /// What follows `key=`, with its quotes if it has some.
+    Value(&'a str),
 }
 
 /// The pieces of a line, in order.
@@ -27,6 +30,7 @@ pub(crate) fn pieces(line: &str) -> Vec<Piece<'_>> {
         let within_word = at > 0 && bytes[at - 1].is_ascii_alphanumeric();
         let rest = &line[at..];
         let found = match bytes[at] {
+            _ if follows_key(&bytes[..at]) && !ends_value(bytes[at]) => Some(Piece::Value(value(rest))),
             b'"' | b'\'' if !within_word => quoted(rest).map(|len| Piece::Quoted(&rest[..len])),
             byte if byte.is_ascii_hexdigit() => special(rest, within_word),
             _ => None,
@@ -56,7 +60,8 @@ impl<'a> Piece<'a> {
             | Piece::Number(text)
             | Piece::Hex(text)
             | Piece::Uuid(text)
-            | Piece::Quoted(text) => text,
+            | Piece::Quoted(text)
+            | Piece::Value(text) => text,
         }
     }
 }
@@ -71,6 +76,7 @@ pub(crate) fn shape(line: &str) -> String {
             Piece::Hex(_) => "<hex>",
             Piece::Uuid(_) => "<uuid>",
             Piece::Quoted(_) => "<\"…\">",
+            Piece::Value(_) => "<v>",
         });
     }
     shape
@@ -125,6 +131,22 @@ fn number(bytes: &[u8]) -> usize {
     len
 }
 
+/// Whether these bytes end with `key=`.
+fn follows_key(before: &[u8]) -> bool {
+    matches!(before, [.., key, b'='] if key.is_ascii_alphanumeric() || *key == b'_')
+}
+
+fn ends_value(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'=' | b',' | b';' | b')' | b']' | b'}' | b'&' | b'|')
+}
+
+/// The value that begins here, which is not empty.
+fn value(rest: &str) -> &str {
+    let in_quotes = if rest.starts_with(['"', '\'']) { quoted(rest) } else { None };
+    let len = in_quotes.or_else(|| rest.bytes().position(ends_value)).unwrap_or(rest.len());
+    &rest[..len]
+}
+
 /// How long the quoted text is that begins here; nothing where it does not end.
 fn quoted(rest: &str) -> Option<usize> {
     let quote = rest.chars().next()?;
@@ -148,11 +170,15 @@ mod tests {
         check("größe 5 €", "größe <n> €");
         check("", "");
         check("3.", "<n>.");
+        check("a=5,b=x (c=\"y z\") d= e==1 f=\"g h", "a=<v>,b=<v> (c=<v>) d= e==<n> f=<v> h");
+        check("owner=größe; x", "owner=<v>; x");
     }
 
     #[test]
     fn the_pieces_are_the_line() {
-        for line in ["", "a 1 b", "é\"é\"é 0x1g", "1-2-3 'x", "deadbeef0 0x", "\u{1F600}7"] {
+        for line in
+            ["", "a 1 b", "é\"é\"é 0x1g", "1-2-3 'x", "deadbeef0 0x", "\u{1F600}7", "a=\u{1F600}=, b='"]
+        {
             assert_eq!(pieces(line).iter().map(Piece::text).collect::<String>(), line);
         }
     }

@@ -194,11 +194,34 @@ mod tests {
         let filter = Arc::new(Filter::parse("f", &text).unwrap());
         assert_eq!(log_filters::test_lines::run(&filter), []);
         assert_eq!((filter.rules(), filter.tests()), (1, 1));
-        assert!(text.contains("prefix = [\"%b %e %H:%M:%S\"]"), "{text}");
+        assert!(text.contains("prefix = [\"%b %e %H:%M:%S \"]"), "{text}");
         assert!(
-            text.contains(r"'^job (?P<job>\d+) started on (?P<n2>[\w.@-]+) for (?P<text3>'[^']*')$"),
+            text.contains(r"^job (?P<job>\d+) started on (?P<n2>[\w.@-]+) for (?P<text3>'[^']*')$"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn indented_lines_are_offered_as_a_record() {
+        let log = "2026-11-20 12:24:17 report job 5\n  rc: 0\n  cpu: 3\n2026-11-20 12:24:18 report job 6\n  rc: 1\n";
+        let text = write("x", "x.log", &lines(log)).unwrap();
+        assert!(text.contains("prefix = [\"%Y-%m-%d %H:%M:%S%.f \"]"), "{text}");
+        assert!(text.contains("# 3 lines without a stamp"), "{text}");
+        assert!(!text.contains("such as: rc"), "{text}");
+        let opened: String = text
+            .lines()
+            .map(|line| {
+                if line.contains("[[record") || line.contains("start =") || line.contains("continue =") {
+                    &line[2..]
+                } else {
+                    line
+                }
+            })
+            .map(|line| line.replace("$'", "(?s).*'") + "\n")
+            .collect();
+        let filter =
+            Arc::new(Filter::parse("f", &opened).unwrap_or_else(|error| panic!("{error}\n{opened}")));
+        assert_eq!(log_filters::test_lines::run(&filter), []);
     }
 
     #[test]

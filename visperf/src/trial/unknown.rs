@@ -89,6 +89,11 @@ impl Unknown {
         Ok(())
     }
 
+    /// How many shapes there are.
+    pub(crate) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
     /// The most frequent shapes' first lines, most frequent first.
     pub(crate) fn examples(&self, most: usize) -> Vec<(u64, &str)> {
         let mut groups: Vec<&Group> = self.groups.values().collect();

@@ -1,0 +1,169 @@
+//! A regex for the lines of one shape: what varies becomes captures, named after the word before them.
+//!
+//! Pure. Every pattern fits the line that it was made of.
+
+use crate::trial::shape::{Piece, pieces};
+use std::fmt::Write as _;
+
+/// Longest word that names a capture, in bytes: a longer one makes the pattern hard to read.
+const NAME_LEN_MAX_BYTES: usize = 20;
+/// Words before a value that do not say what it is.
+const EMPTY_WORDS: &[&str] = &["at", "for", "in", "is", "of", "on", "the", "was", "with"];
+
+/// A regex for lines of this shape, and the names of its captures.
+pub(crate) fn of(example: &str) -> (String, Vec<String>) {
+    let mut draft = Draft { regex: "^".to_owned(), captures: Vec::new() };
+    let (mut literal, mut at) = (0, 0);
+    for piece in pieces(example) {
+        let begin = at.max(literal);
+        at += piece.text().len();
+        // A piece that the word of an earlier one took in.
+        if at <= literal && !piece.text().is_empty() {
+            continue;
+        }
+        let (mut start, mut end) = (begin, at);
+        let (kind, inner) = match piece {
+            Piece::Literal(_) => continue,
+            Piece::Number(text) | Piece::Hex(text)
+                if text.bytes().all(word_byte) && in_word(example, literal, begin, at) =>
+            {
+                start = begin - word_before(&example[literal..begin]);
+                end += word_after(&example[at..]);
+                ("n", r"[\w.@-]+".to_owned())
+            }
+            Piece::Number(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => ("n", r"\d+".to_owned()),
+            Piece::Number(_) => ("n", r"\d[\d.,:-]*".to_owned()),
+            Piece::Hex(_) => ("hex", "[0-9A-Za-z]+".to_owned()),
+            Piece::Uuid(_) => ("uuid", "[0-9A-Fa-f-]{36}".to_owned()),
+            Piece::Quoted(text) => ("text", in_quotes(text)),
+            Piece::Value(text) => ("v", value(text, example[at..].chars().next())),
+        };
+        draft.literal(&example[literal..start]);
+        draft.capture(&example[literal..start], kind, &inner);
+        literal = end;
+    }
+    draft.literal(&example[literal..]);
+    draft.regex.push('$');
+    (draft.regex, draft.captures)
+}
+
+/// A regex for the beginning of lines of this shape, without captures.
+pub(crate) fn without_captures(example: &str) -> String {
+    let (mut regex, captures) = of(example);
+    for name in captures {
+        regex = regex.replace(&format!("(?P<{name}>"), "(?:");
+    }
+    regex.pop();
+    regex
+}
+
+struct Draft {
+    regex: String,
+    captures: Vec<String>,
+}
+
+impl Draft {
+    fn literal(&mut self, text: &str) {
+        for c in text.chars() {
+            if r"\.+*?()|[]{}^$".contains(c) {
+                self.regex.push('\\');
+            }
+            self.regex.push(c);
+        }
+    }
+
+    /// A capture, named after the word that ends the text before it, else by its kind and number.
+    fn capture(&mut self, before: &str, kind: &str, inner: &str) {
+        let before = before.trim_end_matches([' ', '=', ':', '[', '(', '#', '<']);
+        let letters = |c: char| c.is_ascii_alphabetic() || c == '_';
+        let word = before[before.trim_end_matches(letters).len()..].to_ascii_lowercase();
+        let names = (2..=NAME_LEN_MAX_BYTES).contains(&word.len())
+            && word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && !EMPTY_WORDS.contains(&word.as_str())
+            && !self.captures.contains(&word);
+        let name = if names { word } else { format!("{kind}{}", self.captures.len() + 1) };
+        let _ = write!(self.regex, "(?P<{name}>{inner})");
+        self.captures.push(name);
+    }
+}
+
+/// Whether letters stand right before or after the piece, so that the whole word is what varies.
+fn in_word(example: &str, literal: usize, begin: usize, end: usize) -> bool {
+    let before = &example[begin - word_before(&example[literal..begin])..begin];
+    let after = &example[end..end + word_after(&example[end..])];
+    [before, after].iter().any(|part| part.contains(|c: char| c.is_ascii_alphabetic()))
+}
+
+fn word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte)
+}
+
+fn word_before(text: &str) -> usize {
+    text.bytes().rev().take_while(|&byte| word_byte(byte)).count()
+}
+
+fn word_after(text: &str) -> usize {
+    text.bytes().take_while(|&byte| word_byte(byte)).count()
+}
+
+fn in_quotes(text: &str) -> String {
+    if text.starts_with('"') { "\"[^\"]*\"".to_owned() } else { "'[^']*'".to_owned() }
+}
+
+/// A value, other ones of which may have no quotes, ended by `next`.
+fn value(text: &str, next: Option<char>) -> String {
+    let plain = match next {
+        None | Some(' ' | '\t') => r"\S+".to_owned(),
+        Some(c @ (']' | '=' | '|' | '&' | ',' | ';' | ')' | '}')) => {
+            format!("[^{}{c}]+", if c == ']' || c == '&' { "\\s\\" } else { "\\s" })
+        }
+        Some(_) => r"\S+?".to_owned(),
+    };
+    let quotes = text.len() > 1 && text.starts_with(['"', '\'']) && text.ends_with(['"', '\'']);
+    if quotes { format!("{}|{plain}", in_quotes(text)) } else { plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(line: &str, expected: &str) {
+        let (regex, _) = of(line);
+        assert_eq!(regex, expected, "{line}");
+        assert!(regex::Regex::new(&regex).unwrap().is_match(line), "{regex} on {line}");
+    }
+
+    #[test]
+    fn captures_are_whole_words_named_by_the_word_before() {
+        check(
+            "place job 5121 on tern-w07 slot 3",
+            r"^place job (?P<job>\d+) on (?P<n2>[\w.@-]+) slot (?P<slot>\d+)$",
+        );
+        check("worker wn07.site.org up", r"^worker (?P<worker>[\w.@-]+) up$");
+        check("job 1 after job 2", r"^job (?P<job>\d+) after job (?P<n2>\d+)$");
+        check("took 3.5s (code 7)", r"^took (?P<took>[\w.@-]+) \(code (?P<code>\d+)\)$");
+        check("a=x,b=\"y z\" c=1", r#"^a=(?P<v1>[^\s,]+),b=(?P<v2>"[^"]*"|\S+) c=(?P<v3>\S+)$"#);
+        check("rc=0] 4x5y6", r"^rc=(?P<rc>[^\s\]]+)\] (?P<n2>[\w.@-]+)$");
+        check("slot w07/3 at 10.0.0.1:80", r"^slot (?P<slot>[\w.@-]+)/(?P<n2>\d+) at (?P<n3>\d[\d.,:-]*)$");
+    }
+
+    #[test]
+    fn a_beginning_has_no_captures() {
+        assert_eq!(without_captures("report job 5"), r"^report job (?:\d+)");
+    }
+
+    proptest! {
+        // A line that fails is printed; no file of them is kept beside the source.
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn every_pattern_fits_its_line(line in "[a-zé0-9 =\"'.,;:()\\[\\]{}&|@/#<$^\\\\_-]{0,60}") {
+            let (regex, captures) = of(&line);
+            let compiled = regex::Regex::new(&regex).unwrap_or_else(|error| panic!("{error}: {line}"));
+            prop_assert!(compiled.is_match(&line), "{} on {}", regex, line);
+            prop_assert_eq!(compiled.captures_len(), captures.len() + 1);
+            let begins = regex::Regex::new(&without_captures(&line)).unwrap();
+            prop_assert!(begins.is_match(&line));
+        }
+    }
+}
