@@ -13,6 +13,7 @@ use rpc::config::Listen;
 use rpc::limits::Limits;
 use rpc::method::Registry;
 use rpc::statistics::Statistics;
+use sd_notify::NotifyState;
 use sensor::run::Sensor;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -142,10 +143,19 @@ impl Grid {
         tasks.spawn("queries", rpc::server::serve(listener, registry, limits, http, shutdown.clone()));
         more(&mut tasks);
         state_dir::write_listen(&state, &address.to_string())?;
+        tell_service_manager(&[NotifyState::Ready]);
         let result = tasks.run(GRACE).await;
+        tell_service_manager(&[NotifyState::Stopping]);
         state_dir::remove_listen(&state);
         obeying.abort();
         result.map_err(anyhow::Error::from)
+    }
+}
+
+/// Without a service manager this does nothing.
+fn tell_service_manager(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!(%error, "the service manager cannot be told");
     }
 }
 
