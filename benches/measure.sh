@@ -6,7 +6,7 @@
 
 BENCHES=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(dirname "$BENCHES")
-LOGS=${VISPERF_LOGS:-$(dirname "$ROOT")/shared/logs}
+LOGS=${VISPERF_LOGS:-$ROOT/log-filters/logs}
 VISPERF=${VISPERF:-${CARGO_TARGET_DIR:-$ROOT/target}/release/visperf}
 RECORDED=$LOGS/slurm/22.05.8-alpha/slurmctld.log
 CORES=$(nproc)
@@ -72,6 +72,11 @@ cpu_ms() {
     # shellcheck disable=SC2086
     set -- ${stat##*) }
     echo $(((${12} + ${13}) * 1000 / TICKS_PER_SECOND))
+}
+
+# The same in microseconds, of the threads that are alive: for spans in which no thread ends.
+threads_cpu_us() {
+    cat "/proc/$1/task/"*/schedstat 2>/dev/null | awk '{ sum += $1 } END { printf "%d\n", sum / 1000 }'
 }
 
 # memory_kib PID VmHWM|VmRSS
