@@ -75,6 +75,8 @@ fn hint(message: &str) -> &'static str {
     if says("look-around") || says("look-ahead") || says("look-behind") || says("backreference") {
         "the regex engine has neither look-around nor back-references: match the line plainly and exclude \
          others with `unless`"
+    } else if says("escape") {
+        "put regexes in single quotes, where a backslash stands for itself: match = '^job (?P<job>\\d+)'"
     } else if says("unknown field") {
         "docs/filter-format.md lists the keys of every table; see a whole filter with `visperf filter show NAME`"
     } else if says("time format") {
@@ -105,6 +107,13 @@ mod tests {
             assert!(shown.contains(expected), "{expected} in {shown}");
         }
         assert!(!shown.contains('\x1b'), "{shown}");
+    }
+
+    #[test]
+    fn a_regex_in_double_quotes_is_told_to_use_single_ones() {
+        let text = "[filter]\nname = \"x\"\nproduct = \"X\"\n[[rule]]\nmatch = \"^a \\d\"\n";
+        let shown = filter(&Filter::parse("x.toml", text).unwrap_err(), text, false);
+        assert!(shown.contains("single quotes"), "{shown}");
     }
 
     #[test]

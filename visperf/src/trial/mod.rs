@@ -11,5 +11,6 @@ pub(crate) mod log;
 pub(crate) mod pattern;
 pub(crate) mod shape;
 pub(crate) mod skeleton;
+pub(crate) mod stamps;
 pub(crate) mod summary;
 pub(crate) mod unknown;

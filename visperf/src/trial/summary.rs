@@ -79,6 +79,10 @@ impl Summary {
         output.line(&lines)?;
         output.line(&events)?;
         output.line(&calls)?;
+        let callable = |kind: &str| ["job_", "step_", "transfer_"].iter().any(|part| kind.starts_with(part));
+        if joiner.len() == 0 && self.events.keys().any(|kind| callable(kind)) {
+            output.line("no event has a call: `names` of [calls] tells which belong to one")?;
+        }
         if self.forgotten > 0 {
             let keys = count(self.forgotten, "remembered key");
             output.line(&format!("{keys} dropped for want of room: some events may lack what they told"))?;

@@ -92,6 +92,18 @@ fn a_log_is_tried_for_people() {
 }
 
 #[test]
+fn what_is_likely_wrong_with_a_filter_is_told() {
+    let home = home();
+    let told = ["no line of toy.log begins with a stamp", "(%Y-%m-%d)"];
+    home.file("stamp.toml", FILTER.replace("[%s]", "%Y-%m-%d"));
+    home.run(&["filter", "try", "--filter", "stamp.toml", "toy.log"]).ok().prints(&told);
+    home.file("calls.toml", FILTER.replace("[calls]\nnames = [\"${.job}\"]", ""));
+    home.run(&["filter", "try", "--filter", "calls.toml", "toy.log"]).ok().prints(&["no event has a call"]);
+    let right = home.run(&["filter", "try", "--filter", "filters/toy.toml", "toy.log"]).ok();
+    assert!(!right.out.contains("no line of") && !right.out.contains("no event has"), "{}", right.out);
+}
+
+#[test]
 fn a_log_is_tried_for_programs() {
     let home = home();
     let ran =

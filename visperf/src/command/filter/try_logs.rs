@@ -13,6 +13,7 @@ use crate::trial::choice;
 use crate::trial::event::{self, Place};
 use crate::trial::input::Input;
 use crate::trial::log::{Log, Met};
+use crate::trial::stamps::Stamps;
 use crate::trial::summary::{IdleRules, Summary};
 use crate::trial::unknown::Unknown;
 use jiff::tz::TimeZone;
@@ -86,6 +87,8 @@ struct Trial<'a> {
     joiner: Joiner,
     unknown: Unknown,
     summary: Summary,
+    /// What is likely wrong with the filter.
+    hints: Vec<String>,
 }
 
 /// Try the logs.
@@ -108,6 +111,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
         joiner: Joiner::new(CALLS_MAX),
         unknown: Unknown::default(),
         summary: Summary::default(),
+        hints: Vec::new(),
     };
     let mut worst: Option<Kind> = None;
     let mut read = 0;
@@ -148,12 +152,17 @@ impl Trial<'_> {
         let mut log = Log::new(Arc::clone(&filter), &source);
         let generation = Generation(u32::try_from(number + 1).unwrap_or(u32::MAX));
         let seen = self.seen;
+        let mut stamps = Stamps::expected(filter.text());
         let mut take = |met: Met<'_>| self.take(met, number, generation, &shown, filter.name());
         while let Some(line) = input.next_line().map_err(|error| cannot_read(&error))? {
+            stamps.line(line.bytes);
             log.line(line.bytes, line.offset, seen, &mut take)?;
         }
         log.end(seen, &mut take)?;
         self.summary.log(&filter, &log);
+        if log.counters().lines > 0 {
+            self.hints.extend(stamps.missing(&shown));
+        }
         if input.cut_lines > 0 {
             note(&format!(
                 "{shown}: {} longer than 1 MiB, only the beginning read",
@@ -228,6 +237,8 @@ impl Trial<'_> {
         self.unknown.print(self.args.unknown, &files, &mut self.output)?;
         self.output.line("")?;
         let idle = if self.forced.is_some() { IdleRules::Listed } else { IdleRules::Counted };
-        self.summary.print(&self.joiner, idle, &mut self.output)
+        self.summary.print(&self.joiner, idle, &mut self.output)?;
+        let hints = std::mem::take(&mut self.hints);
+        hints.iter().try_for_each(|hint| self.output.line(hint))
     }
 }
