@@ -147,29 +147,36 @@ impl<'a> Iterator for Plain<'a> {
 /// The text within quotes at the start of `text`, and how long it is with them.
 fn quoted(text: &[u8], quote: u8) -> (Cow<'_, [u8]>, usize) {
     let mut owned: Option<Vec<u8>> = None;
-    let mut at = 1;
-    while at < text.len() {
-        let byte = text[at];
-        let escaped = match text.get(at + 1) {
-            Some(&next) if byte == b'\\' && (next == quote || next == b'\\') => Some(next),
-            Some(&next) if byte == quote && next == quote => Some(quote),
-            _ => None,
+    let (mut kept, mut at) = (1, 1);
+    while let Some(len) = memchr::memchr2(quote, b'\\', &text[at..]) {
+        at += len;
+        let next = text.get(at + 1).copied();
+        let is_escape = match text[at] {
+            b'\\' if quote != b'\\' => matches!(next, Some(next) if next == quote || next == b'\\'),
+            _ => next == Some(quote),
         };
-        if let Some(plain) = escaped {
-            owned.get_or_insert_with(|| text[1..at].to_vec()).push(plain);
+        if is_escape {
+            // The first of the two is left out.
+            owned.get_or_insert_default().extend_from_slice(&text[kept..at]);
+            kept = at + 1;
             at += 2;
-            continue;
+        } else if text[at] == quote {
+            return (finish(owned, &text[kept..at]), at + 1);
+        } else {
+            at += 1;
         }
-        if byte == quote {
-            break;
-        }
-        if let Some(owned) = &mut owned {
-            owned.push(byte);
-        }
-        at += 1;
     }
-    let inner = owned.map_or(Cow::Borrowed(&text[1.min(at)..at]), Cow::Owned);
-    (inner, (at + 1).min(text.len()))
+    (finish(owned, text.get(kept..).unwrap_or_default()), text.len())
+}
+
+fn finish<'a>(owned: Option<Vec<u8>>, rest: &'a [u8]) -> Cow<'a, [u8]> {
+    match owned {
+        None => Cow::Borrowed(rest),
+        Some(mut owned) => {
+            owned.extend_from_slice(rest);
+            Cow::Owned(owned)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -223,6 +230,71 @@ mod tests {
         ] {
             let found = Record::new(&cutting, text).pair(key.as_bytes());
             assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{key}");
+        }
+    }
+
+    /// What `quoted` must find, byte by byte.
+    fn quoted_plainly(text: &[u8], quote: u8) -> (Vec<u8>, usize) {
+        let (mut inner, mut at) = (Vec::new(), 1);
+        while at < text.len() {
+            let next = text.get(at + 1).copied();
+            let escaped = match text[at] {
+                b'\\' => next.filter(|&next| next == quote || next == b'\\'),
+                byte if byte == quote => next.filter(|&next| next == quote),
+                _ => None,
+            };
+            match escaped {
+                Some(escaped) => {
+                    inner.push(escaped);
+                    at += 2;
+                }
+                None if text[at] == quote => return (inner, at + 1),
+                None => {
+                    inner.push(text[at]);
+                    at += 1;
+                }
+            }
+        }
+        (inner, text.len())
+    }
+
+    /// What a pair's value must be, found by looking at every place.
+    fn pair_plainly<'a>(text: &'a [u8], key: &[u8]) -> Option<Vec<u8>> {
+        let is_separator = |b: u8| matches!(b, b' ' | b'\t' | b',' | b';' | b'\n');
+        let at = (0..text.len()).find(|&at| {
+            (at == 0 || is_separator(text[at - 1]))
+                && text[at..].starts_with(key)
+                && text.get(at + key.len()) == Some(&b'=')
+        })?;
+        let value = &text[at + key.len() + 1..];
+        if value.first() == Some(&b'"') {
+            return Some(quoted_plainly(value, b'"').0);
+        }
+        let line = value.split(|&b| b == b'\n').next().unwrap_or_default();
+        let ends = |&at: &usize| {
+            let key = line[at..].strip_prefix(b" ").and_then(|rest| rest.split(|&b| b == b'=').next());
+            line[at..].contains(&b'=') && key.is_some_and(is_key)
+        };
+        let end = (0..line.len()).find(ends).unwrap_or(line.len());
+        Some(line[..end].trim_ascii_end().to_vec())
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, cases: 4_000, ..Default::default() })]
+
+        #[test]
+        fn pairs_are_those_found_by_looking_at_every_place(text in r#"[ab=" ,\n1_\\;]{0,24}"#, key in "[ab1]{1,3}") {
+            let cutting = Cutting { pairs: true, ..Cutting::default() };
+            let record = Record::new(&cutting, text.as_bytes());
+            let found = record.pair(key.as_bytes()).map(Cow::into_owned);
+            proptest::prop_assert_eq!(found, pair_plainly(text.as_bytes(), key.as_bytes()));
+        }
+
+        #[test]
+        fn quotes_are_read_as_byte_by_byte(inner in r#"[a'"\\]{0,16}"#, quote in r#"['"]"#) {
+            let (text, quote) = (format!("{quote}{inner}"), quote.as_bytes()[0]);
+            let (found, len) = quoted(text.as_bytes(), quote);
+            proptest::prop_assert_eq!((found.into_owned(), len), quoted_plainly(text.as_bytes(), quote));
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::found::{Found, Keys, Naming};
 use crate::progress::Progress;
+use crate::shared::{Shared, Standing, Told, tell};
 use compact_str::{CompactString, format_compact};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -22,8 +23,8 @@ const OLDEST_LOOKED_AT: usize = 64;
 const CLOCKS_DIFFER_MICROS: i64 = 1_000_000;
 /// How long after its end a call may be told to start again by a log that comes late.
 const LATE_START_MICROS: i64 = 60_000_000;
-/// How far two logs may differ on when the same transfer was.
-const SAME_TRANSFER_MICROS: i64 = 2_000_000;
+/// Of a number that was used again and again, how many of the latest calls a late event is looked for among.
+const LIVES_LOOKED_AT: usize = 64;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
@@ -33,14 +34,19 @@ struct Entry {
     parent: Option<CompactString>,
     progress: Progress,
     /// Which kinds each file has told of it, for shared names.
-    told: Vec<(Generation, u32)>,
+    told: Told,
+    /// How it stands among the calls of its shared names, if it has any.
+    #[serde(skip)]
+    standing: Option<Standing>,
 }
 
 /// All calls of a sensor, and their names.
 #[derive(Clone, Debug)]
 pub struct Joiner {
     entries: BTreeMap<u64, Entry>,
-    by_name: HashMap<CompactString, Vec<u64>>,
+    /// Calls by name, the oldest first.
+    by_name: HashMap<CompactString, VecDeque<u64>>,
+    shared: Shared,
     by_id: HashMap<CompactString, u64>,
     order: VecDeque<u64>,
     next: u64,
@@ -63,6 +69,7 @@ impl Joiner {
         Joiner {
             entries: BTreeMap::new(),
             by_name: HashMap::new(),
+            shared: Shared::default(),
             by_id: HashMap::new(),
             order: VecDeque::new(),
             next: 0,
@@ -79,7 +86,9 @@ impl Joiner {
         let slot = match keys.naming {
             Naming::Unique => self.unique(found, &names),
             Naming::Shared => {
-                self.of_record(&names, id).or_else(|| self.shared(found, &names, id.generation))
+                let (kind, time) = (found.content.kind, found.content.time);
+                self.of_record(&names, id)
+                    .or_else(|| self.shared.find(&names, id.generation, kind, time))
             }
         };
         let slot = slot.unwrap_or_else(|| self.open(found, keys, &names, id));
@@ -89,9 +98,12 @@ impl Joiner {
             entry.parent =
                 keys.parent.as_ref().map(|parent| scoped(keys, parent)).filter(|p| !names.contains(p));
         }
-        tell(&mut entry.told, id.generation, found.content.kind);
+        if keys.naming == Naming::Shared || !entry.told.is_empty() {
+            tell(&mut entry.told, id.generation, found.content.kind);
+        }
         entry.progress.apply(&found.content, keys.authority);
         let call_id = entry.progress.id.clone();
+        self.file(slot);
         self.last_record = names.into_iter().next().map(|name| (id.generation, id.offset, name, slot));
         call_id
     }
@@ -143,7 +155,7 @@ impl Joiner {
     fn shown(&self, entry: &Entry) -> Call {
         let mut call = entry.progress.call();
         let parent =
-            entry.parent.as_ref().and_then(|name| self.by_name.get(name)).and_then(|slots| slots.first());
+            entry.parent.as_ref().and_then(|name| self.by_name.get(name)).and_then(VecDeque::front);
         if let Some(parent) = parent.map(|slot| self.entries[slot].progress.call()) {
             call.submitted = call.submitted.or(parent.submitted);
             for (own, whole) in
@@ -159,7 +171,7 @@ impl Joiner {
 
     fn unique(&mut self, found: &Found, names: &[CompactString]) -> Option<u64> {
         let mut slots: Vec<u64> =
-            names.iter().filter_map(|name| self.by_name.get(name)).flatten().copied().collect();
+            names.iter().filter_map(|name| self.by_name.get(name)).flat_map(latest).copied().collect();
         slots.sort_unstable();
         slots.dedup();
         let &latest = slots.last()?;
@@ -189,31 +201,21 @@ impl Joiner {
         self.entries[&one].names.first() == self.entries[&other].names.first()
     }
 
-    /// The oldest call of these names that this file has not told this kind, or a later one, of.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
-    fn shared(&self, found: &Found, names: &[CompactString], file: Generation) -> Option<u64> {
-        let kind = found.content.kind;
-        let time = found.content.time.micros();
-        let candidates = names.iter().filter_map(|name| self.by_name.get(name)).flatten();
-        candidates.copied().find(|slot| {
-            let entry = &self.entries[slot];
-            let told = entry.told.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds);
-            let near = |moment: Option<wire::time::Time>| {
-                moment.is_some_and(|moment| (moment.micros() - time).abs() <= SAME_TRANSFER_MICROS)
-            };
-            if told != 0 {
-                let over_elsewhere = entry.progress.ended().is_some() && !near(entry.progress.ended());
-                return rank(kind) > highest_rank(told) && !over_elsewhere;
-            }
-            // Another file's account of it: the same moment must be told.
-            match kind {
-                Kind::JobSubmit => false,
-                Kind::TransferStart | Kind::JobStart => near(entry.progress.started()),
-                _ => {
-                    near(entry.progress.ended()) || (entry.progress.ended().is_none() && opened(entry, kind))
-                }
-            }
-        })
+    /// Put a call of a shared name where it now stands.
+    fn file(&mut self, slot: u64) {
+        let entry = self.entries.get_mut(&slot).expect("the caller has it");
+        if entry.told.is_empty() {
+            return;
+        }
+        let standing = Standing::new(&entry.told, entry.progress.started(), entry.progress.ended());
+        if entry.standing.as_ref() == Some(&standing) {
+            return;
+        }
+        if let Some(former) = &entry.standing {
+            self.shared.unfile(&entry.names, slot, former);
+        }
+        self.shared.file(&entry.names, slot, &standing);
+        entry.standing = Some(standing);
     }
 
     fn open(&mut self, found: &Found, keys: &Keys, names: &[CompactString], id: Id) -> u64 {
@@ -222,33 +224,57 @@ impl Joiner {
         self.next += 1;
         let call_id = match keys.naming {
             Naming::Shared => format_compact!("{}@{}-{}", names[0], id.generation, id.offset),
-            Naming::Unique => {
-                let mut life = 1;
-                let mut free = names[0].clone();
-                while self.by_id.contains_key(&free) {
-                    life += 1;
-                    free = format_compact!("{}#{life}", names[0]);
-                }
-                free
-            }
+            Naming::Unique => self.free_id(&names[0]),
         };
         self.by_id.insert(call_id.clone(), slot);
         let progress = Progress::new(call_id, found.content.time);
         self.entries.insert(
             slot,
-            Entry { names: Vec::new(), absorbed: Vec::new(), parent: None, progress, told: Vec::new() },
+            Entry {
+                names: Vec::new(),
+                absorbed: Vec::new(),
+                parent: None,
+                progress,
+                told: Told::new(),
+                standing: None,
+            },
         );
         self.order.push_back(slot);
         slot
     }
 
+    /// An id for a new call of this name: the name, and from its second life on the number of the life.
+    fn free_id(&self, name: &CompactString) -> CompactString {
+        let life_of = |id: &CompactString| -> Option<u64> {
+            let rest = id.strip_prefix(name.as_str())?;
+            if rest.is_empty() { Some(1) } else { rest.strip_prefix('#')?.parse().ok() }
+        };
+        let lives = self.by_name.get(name).into_iter().flat_map(latest);
+        let last = lives.filter_map(|slot| life_of(&self.entries[slot].progress.id)).max();
+        let mut life = last.map_or(1, |life| life.saturating_add(1));
+        loop {
+            let id = if life == 1 { name.clone() } else { format_compact!("{name}#{life}") };
+            if !self.by_id.contains_key(&id) {
+                return id;
+            }
+            life += 1;
+        }
+    }
+
     fn add_names(&mut self, slot: u64, names: &[CompactString]) {
         let entry = self.entries.get_mut(&slot).expect("the caller has it");
         for name in names {
-            if !entry.names.contains(name) {
-                entry.names.push(name.clone());
-                self.by_name.entry(name.clone()).or_default().push(slot);
+            if entry.names.contains(name) {
+                continue;
             }
+            // Filed again under all names by the caller.
+            if let Some(former) = entry.standing.take() {
+                self.shared.unfile(&entry.names, slot, &former);
+            }
+            entry.names.push(name.clone());
+            let slots = self.by_name.entry(name.clone()).or_default();
+            let at = slots.partition_point(|&known| known < slot);
+            slots.insert(at, slot);
         }
     }
 
@@ -285,9 +311,14 @@ impl Joiner {
 
     fn remove(&mut self, slot: u64) -> Option<Entry> {
         let entry = self.entries.remove(&slot)?;
+        if let Some(standing) = &entry.standing {
+            self.shared.unfile(&entry.names, slot, standing);
+        }
         for name in &entry.names {
             if let Some(slots) = self.by_name.get_mut(name) {
-                slots.retain(|known| *known != slot);
+                if let Ok(at) = slots.binary_search(&slot) {
+                    slots.remove(at);
+                }
                 if slots.is_empty() {
                     self.by_name.remove(name);
                 }
@@ -298,6 +329,11 @@ impl Joiner {
         }
         Some(entry)
     }
+}
+
+/// The last calls of a name.
+fn latest(slots: &VecDeque<u64>) -> impl Iterator<Item = &u64> {
+    slots.range(slots.len().saturating_sub(LIVES_LOOKED_AT)..)
 }
 
 fn scoped(keys: &Keys, name: &str) -> CompactString {
@@ -319,38 +355,6 @@ fn is_new_life(progress: &Progress, found: &Found) -> bool {
         Kind::JobSelect | Kind::JobStart => after(content.time, LATE_START_MICROS),
         _ => content.submitted.is_some_and(|submitted| after(submitted, CLOCKS_DIFFER_MICROS)),
     }
-}
-
-/// The place of a kind in a call's life.
-#[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
-fn rank(kind: Kind) -> u32 {
-    match kind {
-        Kind::JobSubmit | Kind::JobReject => 0,
-        Kind::ServerList => 1,
-        Kind::JobSelect => 2,
-        Kind::JobStart | Kind::TransferStart => 3,
-        Kind::JobEnd | Kind::TransferEnd => 5,
-        _ => 4,
-    }
-}
-
-fn highest_rank(told: u32) -> u32 {
-    31 - told.leading_zeros().min(31)
-}
-
-fn tell(told: &mut Vec<(Generation, u32)>, file: Generation, kind: Kind) {
-    let bit = 1 << rank(kind);
-    match told.iter_mut().find(|(known, _)| *known == file) {
-        Some((_, kinds)) => *kinds |= bit,
-        None => told.push((file, bit)),
-    }
-}
-
-/// Whether a call that another file began may get this event; only an end follows on a mere choice of host.
-fn opened(entry: &Entry, kind: Kind) -> bool {
-    let selected = 1 << rank(Kind::JobSelect);
-    let is_selected = || entry.told.iter().any(|&(_, kinds)| kinds & selected != 0);
-    entry.progress.started().is_some() || (kind == Kind::JobEnd && is_selected())
 }
 
 #[derive(Serialize, Deserialize)]
@@ -376,13 +380,14 @@ impl<'de> Deserialize<'de> for Joiner {
             let slot = joiner.next;
             joiner.next += 1;
             for name in &entry.names {
-                joiner.by_name.entry(name.clone()).or_default().push(slot);
+                joiner.by_name.entry(name.clone()).or_default().push_back(slot);
             }
             for id in std::iter::once(&entry.progress.id).chain(&entry.absorbed) {
                 joiner.by_id.insert(id.clone(), slot);
             }
             joiner.order.push_back(slot);
             joiner.entries.insert(slot, entry);
+            joiner.file(slot);
         }
         Ok(joiner)
     }

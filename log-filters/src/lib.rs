@@ -18,6 +18,7 @@ mod operation;
 mod pattern;
 mod progress;
 pub mod registry;
+mod shared;
 mod tell;
 pub mod test_lines;
 pub mod timestamp;

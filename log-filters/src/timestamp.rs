@@ -11,6 +11,9 @@ use wire::time::Time;
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
+/// Digits of seconds since 1970 until the year 5138; more are milli- or microseconds.
+const EPOCH_SECS_DIGITS_MAX: usize = 11;
+
 /// What a stamp prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
@@ -255,7 +258,8 @@ fn offset(bytes: &[u8], at: usize, stamp: &mut Stamp) -> Option<usize> {
 fn epoch(bytes: &[u8], at: usize, unit: u32, stamp: &mut Stamp) -> Option<usize> {
     let tail = bytes.get(at..)?;
     let len = tail.iter().take_while(|b| b.is_ascii_digit()).count();
-    if len == 0 || len > 17 {
+    let len_max = if unit == 1_000_000 { EPOCH_SECS_DIGITS_MAX } else { 17 };
+    if len == 0 || len > len_max {
         return None;
     }
     let whole = tail[..len].iter().fold(0i64, |number, b| number * 10 + i64::from(b - b'0'));
@@ -477,6 +481,7 @@ mod tests {
             ("%b", "Foo"),
             ("epoch", "12a"),
             ("epoch", ""),
+            ("epoch", "1795178489250"),
         ] {
             assert_eq!(Format::parse(format).expect(format).read_all(text.as_bytes()), None, "{text}");
         }

@@ -1,0 +1,234 @@
+//! Which of several calls of one name an event is of: for names such as a problem's nickname or a file.
+//!
+//! Pure. Rule: an event is of the oldest call of its name that its file has not told this kind, or a later
+//! one, of; what another file told of a call is taken for the same call only if the moments agree.
+//! Calls that every file told the same of stand in one class, so that a thousand open calls, or ten thousand
+//! that are over, cost no more to choose from than ten.
+//! Not here: making calls, and names that mean one call for ever ([`crate::join`]).
+
+use compact_str::CompactString;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use wire::event::Kind;
+use wire::id::Generation;
+use wire::time::Time;
+
+/// How far two logs may differ on when the same transfer was.
+const SAME_TRANSFER_MICROS: i64 = 2_000_000;
+
+/// Which kinds each file has told of a call, as bits by rank; files ascending.
+pub(crate) type Told = Vec<(Generation, u32)>;
+
+/// What the choice depends on, but for the moments.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Class {
+    told: Told,
+    is_started: bool,
+    is_ended: bool,
+}
+
+/// How a call stands: where it is filed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    class: Class,
+    started: Option<i64>,
+    ended: Option<i64>,
+}
+
+impl Standing {
+    pub(crate) fn new(told: &Told, started: Option<Time>, ended: Option<Time>) -> Standing {
+        Standing {
+            class: Class { told: told.clone(), is_started: started.is_some(), is_ended: ended.is_some() },
+            started: started.map(Time::micros),
+            ended: ended.map(Time::micros),
+        }
+    }
+}
+
+/// The calls of one class, oldest first, and by their moments.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    slots: BTreeSet<u64>,
+    by_start: BTreeSet<(i64, u64)>,
+    by_end: BTreeSet<(i64, u64)>,
+}
+
+/// All calls of shared names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared {
+    groups: HashMap<CompactString, BTreeMap<Class, Members>>,
+}
+
+impl Shared {
+    /// Put a call among those of its names.
+    pub(crate) fn file(&mut self, names: &[CompactString], slot: u64, standing: &Standing) {
+        for name in names {
+            if !self.groups.contains_key(name) {
+                self.groups.insert(name.clone(), BTreeMap::new());
+            }
+            let group = self.groups.get_mut(name).expect("just made");
+            let members = group.entry(standing.class.clone()).or_default();
+            members.slots.insert(slot);
+            members.by_start.extend(standing.started.map(|at| (at, slot)));
+            members.by_end.extend(standing.ended.map(|at| (at, slot)));
+        }
+    }
+
+    /// Take a call away that was filed with this standing.
+    pub(crate) fn unfile(&mut self, names: &[CompactString], slot: u64, standing: &Standing) {
+        for name in names {
+            let Some(group) = self.groups.get_mut(name) else { continue };
+            let Some(members) = group.get_mut(&standing.class) else { continue };
+            members.slots.remove(&slot);
+            forget(&mut members.by_start, standing.started, slot);
+            forget(&mut members.by_end, standing.ended, slot);
+            if members.slots.is_empty() {
+                group.remove(&standing.class);
+            }
+            if group.is_empty() {
+                self.groups.remove(name);
+            }
+        }
+    }
+
+    /// The call of the first of `names` that has one for an event of this kind and time told by `file`.
+    pub(crate) fn find(
+        &self,
+        names: &[CompactString],
+        file: Generation,
+        kind: Kind,
+        time: Time,
+    ) -> Option<u64> {
+        names.iter().find_map(|name| {
+            let group = self.groups.get(name)?;
+            group.iter().filter_map(|(class, members)| choose(class, members, file, kind, time)).min()
+        })
+    }
+}
+
+fn forget(by_moment: &mut BTreeSet<(i64, u64)>, moment: Option<i64>, slot: u64) {
+    if let Some(at) = moment {
+        by_moment.remove(&(at, slot));
+    }
+}
+
+/// The oldest call of a class that the event may be of.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
+fn choose(class: &Class, members: &Members, file: Generation, kind: Kind, time: Time) -> Option<u64> {
+    let oldest = || members.slots.first().copied();
+    let near = |by_moment: &BTreeSet<(i64, u64)>| {
+        let at = time.micros();
+        let window = (at.saturating_sub(SAME_TRANSFER_MICROS), 0)
+            ..=(at.saturating_add(SAME_TRANSFER_MICROS), u64::MAX);
+        by_moment.range(window).map(|&(_, slot)| slot).min()
+    };
+    let told = class.told.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds);
+    if told != 0 {
+        // Its own file goes on with it, unless another file has already told that it was over elsewhen.
+        return match (rank(kind) > highest_rank(told), class.is_ended) {
+            (false, _) => None,
+            (true, false) => oldest(),
+            (true, true) => near(&members.by_end),
+        };
+    }
+    match kind {
+        Kind::JobSubmit => None,
+        Kind::TransferStart | Kind::JobStart => near(&members.by_start),
+        _ if class.is_ended => near(&members.by_end),
+        _ if is_opened(class, kind) => oldest(),
+        _ => None,
+    }
+}
+
+/// Whether a call that another file began may get this event; only an end follows on a mere choice of host.
+fn is_opened(class: &Class, kind: Kind) -> bool {
+    let selected = 1 << rank(Kind::JobSelect);
+    let is_selected = || class.told.iter().any(|&(_, kinds)| kinds & selected != 0);
+    class.is_started || (kind == Kind::JobEnd && is_selected())
+}
+
+/// The place of a kind in a call's life.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
+fn rank(kind: Kind) -> u32 {
+    match kind {
+        Kind::JobSubmit | Kind::JobReject => 0,
+        Kind::ServerList => 1,
+        Kind::JobSelect => 2,
+        Kind::JobStart | Kind::TransferStart => 3,
+        Kind::JobEnd | Kind::TransferEnd => 5,
+        _ => 4,
+    }
+}
+
+fn highest_rank(told: u32) -> u32 {
+    31 - told.leading_zeros().min(31)
+}
+
+/// Note that `file` told an event of this kind.
+pub(crate) fn tell(told: &mut Told, file: Generation, kind: Kind) {
+    let bit = 1 << rank(kind);
+    match told.binary_search_by_key(&file, |&(known, _)| known) {
+        Ok(at) => told[at].1 |= bit,
+        Err(at) => told.insert(at, (file, bit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Generation = Generation(1);
+    const B: Generation = Generation(2);
+
+    fn at(secs: i64) -> Time {
+        Time::from_micros(secs * 1_000_000)
+    }
+
+    /// A call per entry, in order: what files told of it, when it started and ended.
+    fn shared(calls: &[(&[(Generation, Kind)], Option<i64>, Option<i64>)]) -> Shared {
+        let mut shared = Shared::default();
+        for (slot, (kinds, started, ended)) in (0u64..).zip(calls) {
+            let mut told = Told::new();
+            kinds.iter().for_each(|&(file, kind)| tell(&mut told, file, kind));
+            shared.file(&["n".into()], slot, &Standing::new(&told, started.map(at), ended.map(at)));
+        }
+        shared
+    }
+
+    fn check(shared: &Shared, file: Generation, kind: Kind, secs: i64, expected: Option<u64>) {
+        assert_eq!(shared.find(&["n".into()], file, kind, at(secs)), expected, "{file:?} {kind} {secs}");
+    }
+
+    #[test]
+    fn the_oldest_call_that_lacks_the_kind_is_chosen() {
+        let submitted: &[_] = &[(A, Kind::JobSubmit)];
+        let selected: &[_] = &[(A, Kind::JobSubmit), (A, Kind::JobSelect)];
+        let all = shared(&[(selected, None, None), (submitted, None, None), (submitted, None, None)]);
+        check(&all, A, Kind::JobSelect, 5, Some(1));
+        check(&all, A, Kind::JobEnd, 5, Some(0));
+        check(&all, A, Kind::JobSubmit, 5, None);
+        // Another file's end follows on a choice, its submission on nothing.
+        check(&all, B, Kind::JobEnd, 5, Some(0));
+        check(&all, B, Kind::JobSubmit, 5, None);
+        check(&all, B, Kind::JobStart, 5, None);
+    }
+
+    #[test]
+    fn what_another_file_told_must_agree_in_time() {
+        let whole: &[_] = &[(A, Kind::TransferStart), (A, Kind::TransferEnd)];
+        let all = shared(&[(whole, Some(10), Some(20)), (whole, Some(30), Some(40))]);
+        check(&all, B, Kind::TransferStart, 31, Some(1));
+        check(&all, B, Kind::TransferStart, 25, None);
+        check(&all, B, Kind::TransferEnd, 19, Some(0));
+        check(&all, B, Kind::TransferEnd, 30, None);
+        check(&all, A, Kind::TransferEnd, 20, None);
+    }
+
+    #[test]
+    fn what_is_taken_away_is_gone_from_every_index() {
+        let mut all = shared(&[(&[(A, Kind::TransferStart)], Some(10), Some(20))]);
+        let mut told = Told::new();
+        tell(&mut told, A, Kind::TransferStart);
+        all.unfile(&["n".into()], 0, &Standing::new(&told, Some(at(10)), Some(at(20))));
+        assert!(all.groups.is_empty());
+    }
+}
