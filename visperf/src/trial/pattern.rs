@@ -65,6 +65,10 @@ struct Draft {
 impl Draft {
     fn literal(&mut self, text: &str) {
         for c in text.chars() {
+            if c == '\t' {
+                self.regex.push_str(r"\t");
+                continue;
+            }
             if r"\.+*?()|[]{}^$".contains(c) {
                 self.regex.push('\\');
             }
@@ -145,6 +149,7 @@ mod tests {
         check("took 3.5s (code 7)", r"^took (?P<took>[\w.@-]+) \(code (?P<code>\d+)\)$");
         check("a=x,b=\"y z\" c=1", r#"^a=(?P<v1>[^\s,]+),b=(?P<v2>"[^"]*"|\S+) c=(?P<v3>\S+)$"#);
         check("rc=0] 4x5y6", r"^rc=(?P<rc>[^\s\]]+)\] (?P<n2>[\w.@-]+)$");
+        check("a\tb", r"^a\tb$");
         check("slot w07/3 at 10.0.0.1:80", r"^slot (?P<slot>[\w.@-]+)/(?P<n2>\d+) at (?P<n3>\d[\d.,:-]*)$");
     }
 

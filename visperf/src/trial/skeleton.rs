@@ -8,6 +8,7 @@ use crate::trial::known_stamps;
 use crate::trial::pattern;
 use crate::trial::unknown::Unknown;
 use log_filters::filter::Filter;
+use log_filters::registry::unrotated;
 use log_filters::timestamp::Format;
 use std::fmt::Write as _;
 
@@ -123,7 +124,7 @@ fn head(name: &str, file_name: &str, stamp: Option<&str>) -> String {
          # job_submit job_select job_start job_end job_cancel transfer_start transfer_end node_up node_down\n\
          # service_start workload message ... A rule without `event` knows the line and tells nothing.\n",
         name = quoted(name),
-        file = quoted(&glob_escaped(file_name)),
+        file = quoted(&glob_escaped(unrotated(file_name).unwrap_or(file_name))),
     )
 }
 
@@ -190,7 +191,8 @@ mod tests {
     fn the_beginning_compiles_and_passes_its_test() {
         let log = "Nov 20 12:24:17 job 1 started on wn01 for 'a'\nNov 20 12:24:18 job 2 started on wn02 for 'b'\n\
                    Nov 20 12:24:19 odd \\ line \"x\" 0xff it's 3f2504e0-4f89-11d3-9a0c-0305e82c3301\n";
-        let text = write("my-app", "my[app].log", &lines(log)).unwrap();
+        let text = write("my-app", "my[app].log.1", &lines(log)).unwrap();
+        assert!(text.contains("names = [\"my[[]app[]].log\"]"), "{text}");
         let filter = Arc::new(Filter::parse("f", &text).unwrap());
         assert_eq!(log_filters::test_lines::run(&filter), []);
         assert_eq!((filter.rules(), filter.tests()), (1, 1));
