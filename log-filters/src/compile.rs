@@ -21,6 +21,12 @@ use toml::Spanned;
 use wire::event::{Kind, Outcome};
 
 const RECORD_LINES_MAX: usize = 200;
+/// Most regexes of a filter, the alternatives of its rules counted: four a rule.
+const PATTERNS_MAX: usize = 1_024;
+/// Most further events of a rule: one line tells of a handful at most.
+const ALSO_MAX: usize = 16;
+/// Most attributes of an event.
+const ATTRIBUTES_MAX: usize = 128;
 const RECORD_LINES_LIMIT: usize = 10_000;
 
 struct Place<'a> {
@@ -57,12 +63,13 @@ pub(crate) fn filter(file: &str, text: &str) -> Result<Filter, Error> {
         Some(calls) => Some(call_keys(&place, calls.get_ref(), None, calls.span(), &mut no_captures)?),
         None => None,
     };
+    // First, because it is refused as a whole before single patterns have cost much.
+    let (set, patterns) = rule_set(&place, &raw)?;
     let rules = raw
         .rule
         .iter()
         .map(|rule| compile_rule(&place, rule, calls.as_ref()))
         .collect::<Result<Vec<_>, _>>()?;
-    let (set, patterns) = rule_set(&place, &raw)?;
     let name = raw.filter.name.get_ref();
     Ok(Filter {
         name: name.as_str().into(),
@@ -203,6 +210,11 @@ fn rule_set(place: &Place<'_>, raw: &Definition) -> Result<(Set, Vec<(usize, usi
             owners.push((number, alternative));
         }
     }
+    if all.len() > PATTERNS_MAX {
+        let message = format!("the filter has {} regexes; at most {PATTERNS_MAX} are allowed", all.len());
+        let (rule, _) = owners[PATTERNS_MAX];
+        return Err(place.error(raw.rule[rule].get_ref().matches.span(), message));
+    }
     let set = Set::new(&all).map_err(|message| place.error(0..0, message))?;
     Ok((set, owners))
 }
@@ -261,6 +273,10 @@ fn compile_rule(
     let mut slots = Slots { regexes: &compiled, names: Vec::new() };
     let mut slot = |name: &str| slots.slot(name);
     let mut tellings = vec![telling(place, &raw.into(), calls, &mut slot)?];
+    if raw.also.len() > ALSO_MAX {
+        let message = format!("the rule has {} `also`; at most {ALSO_MAX} are allowed", raw.also.len());
+        return Err(place.error(span, message));
+    }
     for also in &raw.also {
         tellings.push(telling(place, &also.into(), calls, &mut slot)?);
     }
@@ -297,6 +313,14 @@ fn telling(
     calls: Option<&Calls>,
     slot: &mut Slot<'_>,
 ) -> Result<Telling, Error> {
+    if raw.attributes.len() > ATTRIBUTES_MAX {
+        let message = format!(
+            "the event has {} attributes; at most {ATTRIBUTES_MAX} are allowed",
+            raw.attributes.len()
+        );
+        let span = raw.event.map_or(0..0, Spanned::span);
+        return Err(place.error(span, message));
+    }
     if let Some(event) = raw.event {
         check_words(event, "event", |word| word == "none" || Kind::from_word(word).is_some(), &kinds())
             .map_err(|message| place.error(event.span(), message))?;

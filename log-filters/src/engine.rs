@@ -70,6 +70,8 @@ pub struct Engine {
     pub(crate) last: Last,
     pub(crate) scratch: Scratch,
     pub(crate) counters: Counters,
+    /// Bytes of attributes that the record at hand gave so far.
+    pub(crate) told_bytes: usize,
     pub(crate) taken_by: Vec<u64>,
     pending: Option<Pending>,
     unknown: Option<Vec<(u64, Vec<u8>)>>,
@@ -101,6 +103,7 @@ impl Engine {
             last: Last::None,
             scratch: Scratch::default(),
             counters: Counters::default(),
+            told_bytes: 0,
             taken_by: vec![0; filter.rules.len()],
             pending: None,
             unknown: None,
@@ -255,6 +258,7 @@ impl Engine {
             self.last = Last::Stamp(stamp);
         }
         let before = out.len();
+        self.told_bytes = 0;
         if tell::record(self, text, offset, seen, out) {
             self.counters.taken += 1;
             self.counters.events += (out.len() - before) as u64;

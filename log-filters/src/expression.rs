@@ -4,7 +4,7 @@
 //! each record without looking up a name in a table larger than the rule.
 
 use crate::fields::{Field, Record};
-use crate::operation::{Operation, Value, number};
+use crate::operation::{Operation, VALUE_LEN_MAX_BYTES, Value, number};
 use compact_str::CompactString;
 use std::borrow::Cow;
 use wire::event::{Content, Value as Attribute};
@@ -138,8 +138,8 @@ impl Expression {
             Value::Nothing => None,
             Value::Text(text) if text.is_empty() => None,
             Value::Text(text) => Some(match std::str::from_utf8(&text) {
-                Ok(text) => Attribute::Text(CompactString::new(text)),
-                Err(_) => Attribute::Bytes(text.into_owned()),
+                Ok(_) => Attribute::Text(compact(&text)),
+                Err(_) => Attribute::Bytes(text[..text.len().min(VALUE_LEN_MAX_BYTES)].to_vec()),
             }),
             Value::List(list) if list.is_empty() => None,
             Value::List(list) => Some(Attribute::List(list.iter().map(|text| compact(text)).collect())),
@@ -147,7 +147,9 @@ impl Expression {
     }
 }
 
+/// Text as events hold it: at most [`VALUE_LEN_MAX_BYTES`], bad UTF-8 replaced.
 pub(crate) fn compact(bytes: &[u8]) -> CompactString {
+    let bytes = &bytes[..bytes.len().min(VALUE_LEN_MAX_BYTES)];
     match std::str::from_utf8(bytes) {
         Ok(text) => CompactString::new(text),
         Err(_) => CompactString::from_utf8_lossy(bytes),
@@ -170,6 +172,9 @@ fn template<'a>(pieces: &'a [Piece], context: &Context<'a, '_>) -> Value<'a> {
         several => {
             let mut whole = Vec::new();
             for piece in several {
+                if whole.len() > VALUE_LEN_MAX_BYTES {
+                    break;
+                }
                 match piece {
                     Piece::Literal(text) => whole.extend_from_slice(text),
                     Piece::Reference { source, operations } => match reference(source, operations, context) {
@@ -180,6 +185,7 @@ fn template<'a>(pieces: &'a [Piece], context: &Context<'a, '_>) -> Value<'a> {
                     },
                 }
             }
+            whole.truncate(VALUE_LEN_MAX_BYTES);
             Value::Text(Cow::Owned(whole))
         }
     }

@@ -1,6 +1,6 @@
 //! What the engine remembers between lines: values under keys, bounded.
 //!
-//! Pure. Invariant: at most [`KEYS_MAX`] keys; the one longest without change goes first, and is counted.
+//! Pure. Invariant: at most [`KEYS_MAX`] keys and [`LEN_MAX_BYTES`]; the key longest without change goes first, and is counted.
 
 use crate::found::Change;
 use compact_str::CompactString;
@@ -9,6 +9,8 @@ use wire::time::Time;
 
 /// Most keys remembered by one engine: processes, sessions and jobs that are between two lines.
 pub(crate) const KEYS_MAX: usize = 65_536;
+/// Most bytes remembered by one engine, keys and values: 65,536 keys with 128 bytes each.
+const LEN_MAX_BYTES: usize = 8 << 20;
 /// Most values under one key.
 const VALUES_MAX: usize = 64;
 
@@ -21,12 +23,21 @@ pub(crate) struct Entry {
     turn: u64,
 }
 
+impl Entry {
+    /// Bytes of its values and their names.
+    fn len_bytes(&self) -> usize {
+        self.values.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     entries: HashMap<CompactString, Entry>,
     by_turn: BTreeMap<u64, CompactString>,
     next_turn: u64,
     forgotten: u64,
+    /// Bytes of all keys and values.
+    len_bytes: usize,
 }
 
 impl Memory {
@@ -49,10 +60,14 @@ impl Memory {
     ) {
         let turn = self.next_turn;
         self.next_turn += 1;
+        if !self.entries.contains_key(&key) {
+            self.len_bytes += key.len();
+        }
         let fresh = || Entry { values: Vec::new(), offset, time, turn };
         let entry = self.entries.entry(key.clone()).or_insert_with(fresh);
         self.by_turn.remove(&entry.turn);
         entry.turn = turn;
+        let before = entry.len_bytes();
         for (name, value) in values {
             match entry.values.iter().position(|(known, _)| *known == name) {
                 Some(at) => entry.values[at].1 = value,
@@ -60,11 +75,13 @@ impl Memory {
                 None => {}
             }
         }
+        self.len_bytes = self.len_bytes + entry.len_bytes() - before;
         self.by_turn.insert(turn, key);
-        if self.entries.len() > KEYS_MAX
-            && let Some((_, oldest)) = self.by_turn.pop_first()
-        {
-            self.entries.remove(&oldest);
+        while self.entries.len() > KEYS_MAX || self.len_bytes > LEN_MAX_BYTES {
+            let Some((_, oldest)) = self.by_turn.pop_first() else { return };
+            if let Some(entry) = self.entries.remove(&oldest) {
+                self.len_bytes -= oldest.len() + entry.len_bytes();
+            }
             self.forgotten += 1;
         }
     }
@@ -74,6 +91,7 @@ impl Memory {
         match self.entries.remove(key) {
             Some(entry) => {
                 self.by_turn.remove(&entry.turn);
+                self.len_bytes -= key.len() + entry.len_bytes();
                 true
             }
             None => false,
@@ -110,6 +128,24 @@ mod tests {
         let entry = memory.get("k").expect("just remembered");
         assert_eq!(entry.values, [("a".into(), "3".into()), ("b".into(), "2".into())]);
         assert_eq!(entry.offset, 10);
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_counted_right() {
+        let mut memory = Memory::default();
+        let long = "x".repeat(LEN_MAX_BYTES / 4);
+        for n in 0..20 {
+            remember(&mut memory, &n.to_string(), "a", &long, 0);
+            remember(&mut memory, &n.to_string(), "a", &long, 0);
+            remember(&mut memory, "empty", "a", "", 0);
+        }
+        assert!(memory.len_bytes <= LEN_MAX_BYTES && memory.get("19").is_some());
+        assert!(memory.get("0").is_none() && memory.forgotten() > 0);
+        for n in 0..20 {
+            memory.forget(&n.to_string());
+        }
+        memory.forget("empty");
+        assert_eq!(memory.len_bytes, 0, "everything forgotten, nothing left");
     }
 
     #[test]

@@ -13,6 +13,13 @@ pub(crate) enum Value<'a> {
     List(Vec<Cow<'a, [u8]>>),
 }
 
+/// Longest value that reaches an event, in bytes: the rest of a longer one is cut off. Names, paths and
+/// reasons are far shorter; what an operation makes longer must not grow without end.
+pub(crate) const VALUE_LEN_MAX_BYTES: usize = 64 << 10;
+
+/// Most bytes of the names that a bracket list may unfold to.
+const HOSTS_LEN_MAX_BYTES: usize = 2 << 20;
+
 /// Most hosts that a bracket list may unfold to: the largest clusters have some ten thousand.
 pub(crate) const HOSTS_MAX: usize = 65_536;
 
@@ -253,8 +260,12 @@ fn replaced<'a>(text: Cow<'a, [u8]>, from: &[u8], to: &[u8]) -> Cow<'a, [u8]> {
         result.extend_from_slice(&text[rest..at]);
         result.extend_from_slice(to);
         rest = at + from.len();
+        if result.len() > VALUE_LEN_MAX_BYTES {
+            break;
+        }
     }
     result.extend_from_slice(&text[rest..]);
+    result.truncate(VALUE_LEN_MAX_BYTES);
     Cow::Owned(result)
 }
 
@@ -270,6 +281,7 @@ fn split<'a>(value: Value<'a>, by: &[u8]) -> Value<'a> {
         parts.push(rest);
     }
     parts.retain(|part| !part.is_empty());
+    parts.truncate(HOSTS_MAX);
     Value::List(parts)
 }
 
@@ -312,11 +324,13 @@ fn outside_brackets(text: &[u8]) -> Vec<&[u8]> {
 /// Unfold the first bracket of `text`, and those after it, into `hosts`.
 fn unfold(text: &[u8], hosts: &mut Vec<Vec<u8>>) {
     let mut open = vec![text.to_vec()];
+    let mut held: usize = hosts.iter().map(Vec::len).sum();
     while let Some(name) = open.pop() {
         if hosts.len() + open.len() >= HOSTS_MAX {
             return;
         }
         let Some((head, inner, tail)) = first_bracket(&name) else {
+            held += name.len();
             hosts.push(name);
             continue;
         };
@@ -324,6 +338,9 @@ fn unfold(text: &[u8], hosts: &mut Vec<Vec<u8>>) {
         for range in inner.split(|&b| b == b',') {
             range_numbers(range, &mut numbers);
         }
+        let waiting: usize = open.iter().map(Vec::len).sum();
+        let room = HOSTS_LEN_MAX_BYTES.saturating_sub(held + waiting);
+        numbers.truncate(room / name.len().max(1));
         // The last is pushed first, so that the first is unfolded first.
         for number in numbers.iter().rev() {
             open.push([head, number.as_slice(), tail].concat());

@@ -14,6 +14,9 @@ use std::sync::Arc;
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 
+/// Most bytes of attributes that one record may give, its events together.
+const TOLD_LEN_MAX_BYTES: usize = 1 << 20;
+
 /// Find the rule for a record and tell its events; whether a rule took it.
 pub(crate) fn record(
     engine: &mut Engine,
@@ -125,7 +128,12 @@ fn tell(
     content.outcome = telling.outcome.as_ref().and_then(|outcome| Outcome::from_word(&outcome.text(context)));
     content.attributes.reserve_exact(telling.attributes.len());
     for (name, value) in &telling.attributes {
+        if engine.told_bytes > TOLD_LEN_MAX_BYTES {
+            // What else this record tells is left out: a filter may copy a long line many times over.
+            break;
+        }
         if let Some(value) = value.attribute(context) {
+            engine.told_bytes += len_bytes(&value);
             content.attributes.push((name.clone(), value));
         }
     }
@@ -188,6 +196,14 @@ fn fill_parties(content: &mut Content) {
     }
     if content.from.is_empty() {
         content.from = party(content, &["client", "submit_host"]).unwrap_or_default();
+    }
+}
+
+fn len_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::List(list) => list.iter().map(CompactString::len).sum(),
+        Value::Bytes(bytes) => bytes.len(),
     }
 }
 
