@@ -215,7 +215,14 @@ fn rule_set(place: &Place<'_>, raw: &Definition) -> Result<(Set, Vec<(usize, usi
         let (rule, _) = owners[PATTERNS_MAX];
         return Err(place.error(raw.rule[rule].get_ref().matches.span(), message));
     }
-    let set = Set::new(&all).map_err(|message| place.error(0..0, message))?;
+    let set = Set::new(&all).map_err(|message| {
+        // The one at fault explains itself better than the set does.
+        let fault = all.iter().zip(&owners).find_map(|(source, &(rule, _))| {
+            let message = pattern::compile(source).err()?;
+            Some(place.error(raw.rule[rule].get_ref().matches.span(), message))
+        });
+        fault.unwrap_or_else(|| place.error(0..0, message))
+    })?;
     Ok((set, owners))
 }
 
