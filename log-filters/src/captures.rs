@@ -30,7 +30,7 @@ pub(crate) struct Captures {
 
 #[derive(Debug)]
 enum Walk {
-    OnePass(onepass::DFA),
+    OnePass(Box<onepass::DFA>),
     Backtrack(BoundedBacktracker),
     General,
 }
@@ -124,7 +124,7 @@ fn walk(source: &str, names: &[String], kept: &mut Vec<String>) -> Walk {
         .configure(onepass::Config::new().size_limit(Some(ONE_PASS_LEN_MAX_BYTES)))
         .build_from_nfa(nfa.clone());
     if let Ok(automaton) = one_pass {
-        return Walk::OnePass(automaton);
+        return Walk::OnePass(Box::new(automaton));
     }
     let config = backtrack::Config::new().visited_capacity(VISITED_LEN_MAX_BYTES);
     debug_assert_eq!(MatchKind::default(), MatchKind::LeftmostFirst, "as the general engine finds");

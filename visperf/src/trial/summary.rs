@@ -80,7 +80,7 @@ impl Summary {
         output.line(&events)?;
         output.line(&calls)?;
         let callable = |kind: &str| ["job_", "step_", "transfer_"].iter().any(|part| kind.starts_with(part));
-        if joiner.len() == 0 && self.events.keys().any(|kind| callable(kind)) {
+        if joiner.is_empty() && self.events.keys().any(|kind| callable(kind)) {
             output.line("no event has a call: `names` of [calls] tells which belong to one")?;
         }
         if self.forgotten > 0 {
