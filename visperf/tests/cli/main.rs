@@ -7,6 +7,7 @@
 
 mod filters;
 mod followed;
+mod page;
 mod program;
 mod queries;
 mod server;
