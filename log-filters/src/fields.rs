@@ -259,7 +259,7 @@ mod tests {
     }
 
     /// What a pair's value must be, found by looking at every place.
-    fn pair_plainly<'a>(text: &'a [u8], key: &[u8]) -> Option<Vec<u8>> {
+    fn pair_plainly(text: &[u8], key: &[u8]) -> Option<Vec<u8>> {
         let is_separator = |b: u8| matches!(b, b' ' | b'\t' | b',' | b';' | b'\n');
         let at = (0..text.len()).find(|&at| {
             (at == 0 || is_separator(text[at - 1]))

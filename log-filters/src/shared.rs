@@ -183,8 +183,10 @@ mod tests {
         Time::from_micros(secs * 1_000_000)
     }
 
-    /// A call per entry, in order: what files told of it, when it started and ended.
-    fn shared(calls: &[(&[(Generation, Kind)], Option<i64>, Option<i64>)]) -> Shared {
+    /// What files told of a call, when it started and ended.
+    type Life<'a> = (&'a [(Generation, Kind)], Option<i64>, Option<i64>);
+
+    fn shared(calls: &[Life<'_>]) -> Shared {
         let mut shared = Shared::default();
         for (slot, (kinds, started, ended)) in (0u64..).zip(calls) {
             let mut told = Told::new();

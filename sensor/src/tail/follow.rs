@@ -3,7 +3,7 @@
 //! Pure: it is told what stands on disk and decides. Rule: a file is known by device, inode and time of
 //! birth, and by its content before the place of reading; a name proves nothing, and neither does an
 //! inode alone, for both are used again.
-//! Not here: looking at the disk ([`super::probe`]), acting on a decision ([`super::track`]).
+//! Not here: looking at the disk ([`super::probe`]), acting on a decision (`track`).
 
 use crate::journal::frame::{Identity, Print};
 

@@ -25,7 +25,7 @@ const GUEST_SECONDS: Column = Column::counter("node_cpu_guest_seconds_total", "s
 /// begins anew.
 const STEP_BACK_MAX_TICKS: u64 = 300;
 
-/// Time of one core, in ticks since boot: [`MODES`], then [`GUEST_MODES`].
+/// Time of one core, in ticks since boot: `MODES`, then `GUEST_MODES`.
 pub type Ticks = [u64; COLUMNS];
 
 /// Read a line if it is of a single core (`cpu3 …`): its number and times. Modes that an old kernel does

@@ -22,7 +22,7 @@ const LINES: [(&[u8], Column); 6] = [
     (b"procs_blocked", Column::gauge("node_procs_blocked", "", Raw::Count)),
 ];
 
-/// Read a line of [`LINES`]: which one it is, and its number.
+/// Read a line of `LINES`: which one it is, and its number.
 ///
 /// # Errors
 /// If the line begins as one but has no number.
