@@ -14,8 +14,10 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::{Capture, Hir, HirKind, Look};
 
-/// Largest one-pass automaton of a pattern, in bytes: those of real logs need a tenth.
-const ONE_PASS_LEN_MAX_BYTES: usize = 128 << 10;
+/// Largest one-pass automaton of a pattern, in bytes: a whole record of 15 captures needs the half.
+const ONE_PASS_LEN_MAX_BYTES: usize = 512 << 10;
+/// Largest one-pass automata of a filter together, in bytes; patterns beyond walk with the backtracker.
+pub(crate) const ONE_PASS_ALL_LEN_MAX_BYTES: usize = 4 << 20;
 /// Most memory a backtracker notes its way in, in bytes: a pattern of 500 states over a line of 4 KiB.
 const VISITED_LEN_MAX_BYTES: usize = 256 << 10;
 
@@ -50,9 +52,11 @@ pub(crate) type Spans = Vec<Option<(usize, usize)>>;
 
 impl Captures {
     /// Prepare to find the groups called `names` of `source`, which compiled to `regex`.
-    pub(crate) fn new(source: &str, regex: Regex, names: &[String]) -> Captures {
+    ///
+    /// `room` is what is left for one-pass automata, in bytes.
+    pub(crate) fn new(source: &str, regex: Regex, names: &[String], room: &mut usize) -> Captures {
         let mut kept = Vec::new();
-        let walk = walk(source, names, &mut kept);
+        let walk = walk(source, names, &mut kept, room);
         let groups = names
             .iter()
             .map(|name| {
@@ -104,7 +108,7 @@ impl Captures {
 }
 
 /// The quickest way through `source`; `kept` are the names of its groups, in their order.
-fn walk(source: &str, names: &[String], kept: &mut Vec<String>) -> Walk {
+fn walk(source: &str, names: &[String], kept: &mut Vec<String>, room: &mut usize) -> Walk {
     if names.is_empty() {
         return Walk::General;
     }
@@ -121,9 +125,10 @@ fn walk(source: &str, names: &[String], kept: &mut Vec<String>) -> Walk {
         .which_captures(WhichCaptures::All);
     let Ok(nfa) = NFA::compiler().configure(config).build_from_hir(&pruned) else { return Walk::General };
     let one_pass = onepass::DFA::builder()
-        .configure(onepass::Config::new().size_limit(Some(ONE_PASS_LEN_MAX_BYTES)))
+        .configure(onepass::Config::new().size_limit(Some(ONE_PASS_LEN_MAX_BYTES.min(*room))))
         .build_from_nfa(nfa.clone());
     if let Ok(automaton) = one_pass {
+        *room = room.saturating_sub(automaton.memory_usage());
         return Walk::OnePass(Box::new(automaton));
     }
     let config = backtrack::Config::new().visited_capacity(VISITED_LEN_MAX_BYTES);
@@ -169,7 +174,7 @@ mod tests {
     fn check(source: &str, names: &[&str], text: &str) -> &'static str {
         let regex = pattern::compile(source).expect(source);
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let captures = Captures::new(source, regex.clone(), &names);
+        let captures = Captures::new(source, regex.clone(), &names, &mut ONE_PASS_ALL_LEN_MAX_BYTES.clone());
         let mut scratch = Scratch::default();
         // Twice, and after another pattern: nothing of an earlier search may be left.
         let fits = captures.find(text.as_bytes(), &mut scratch);

@@ -2,7 +2,7 @@
 //!
 //! Pure. Rule: an error names the place of what is wrong, and nothing of a refused filter is used.
 
-use crate::captures::Captures;
+use crate::captures::{Captures, ONE_PASS_ALL_LEN_MAX_BYTES};
 use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
@@ -65,10 +65,11 @@ pub(crate) fn filter(file: &str, text: &str) -> Result<Filter, Error> {
     };
     // First, because it is refused as a whole before single patterns have cost much.
     let (set, patterns) = rule_set(&place, &raw)?;
+    let mut room = ONE_PASS_ALL_LEN_MAX_BYTES;
     let rules = raw
         .rule
         .iter()
-        .map(|rule| compile_rule(&place, rule, calls.as_ref()))
+        .map(|rule| compile_rule(&place, rule, calls.as_ref(), &mut room))
         .collect::<Result<Vec<_>, _>>()?;
     let name = raw.filter.name.get_ref();
     Ok(Filter {
@@ -267,6 +268,7 @@ fn compile_rule(
     place: &Place<'_>,
     spanned: &Spanned<raw::Rule>,
     calls: Option<&Calls>,
+    room: &mut usize,
 ) -> Result<Rule, Error> {
     let raw = spanned.get_ref();
     let span = raw.matches.span();
@@ -301,7 +303,7 @@ fn compile_rule(
     let alternatives = sources(raw.matches.get_ref())
         .into_iter()
         .zip(&compiled)
-        .map(|(source, regex)| Captures::new(source, regex.clone(), &names));
+        .map(|(source, regex)| Captures::new(source, regex.clone(), &names, room));
     Ok(Rule {
         alternatives: alternatives.collect(),
         unless: raw.unless.as_ref().map(|source| place.regex(source)).transpose()?,

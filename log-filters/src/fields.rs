@@ -52,7 +52,12 @@ impl<'a> Record<'a> {
     /// The value of `key` in a record of `KEY=VALUE` pairs.
     pub(crate) fn pair(&self, key: &[u8]) -> Option<Cow<'a, [u8]>> {
         let equals = self.equals.get_or_init(|| memchr::memchr_iter(b'=', self.text).collect());
+        let last = *key.last()?;
         let at = equals.iter().position(|&equals| {
+            // Most are told apart by this byte.
+            if equals == 0 || self.text[equals - 1] != last {
+                return false;
+            }
             let Some(start) = equals.checked_sub(key.len()) else { return false };
             let starts = start == 0 || matches!(self.text[start - 1], b' ' | b'\t' | b',' | b';' | b'\n');
             starts && &self.text[start..equals] == key
@@ -69,27 +74,21 @@ impl<'a> Record<'a> {
 
 /// Where the blank before the next ` KEY=` stands, or the end of the line; `equals` are those after `start`.
 fn next_key(text: &[u8], start: usize, equals: &[usize]) -> usize {
-    let line_end = |from: usize| memchr::memchr(b'\n', &text[from..]).map(|len| from + len);
-    let mut looked_at = start;
-    for &equals in equals {
-        if let Some(end) = memchr::memchr(b'\n', &text[looked_at..equals]) {
-            return looked_at + end;
-        }
-        let blank = memchr::memrchr(b' ', &text[looked_at..equals]).map(|at| looked_at + at);
-        if let Some(blank) = blank
-            && is_key(&text[blank + 1..equals])
-        {
-            return blank;
-        }
-        // An earlier blank has another `=` between: no key begins there.
-        looked_at = equals;
-    }
-    line_end(looked_at).unwrap_or(text.len())
+    let before_key = |&equals: &usize| {
+        let value = &text[start..equals];
+        let blank = value.iter().rposition(|&b| !is_in_key(b))?;
+        (value[blank] == b' ' && is_key(&value[blank + 1..])).then_some(start + blank)
+    };
+    let end = equals.iter().find_map(before_key).unwrap_or(text.len());
+    memchr::memchr(b'\n', &text[start..end]).map_or(end, |len| start + len)
+}
+
+fn is_in_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
 }
 
 fn is_key(key: &[u8]) -> bool {
-    key.first().is_some_and(u8::is_ascii_alphabetic)
-        && key.iter().all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+    key.first().is_some_and(u8::is_ascii_alphabetic) && key.iter().all(|&b| is_in_key(b))
 }
 
 /// Cut `text` into its fields.

@@ -87,8 +87,7 @@ impl Joiner {
             Naming::Unique => self.unique(found, &names),
             Naming::Shared => {
                 let (kind, time) = (found.content.kind, found.content.time);
-                self.of_record(&names, id)
-                    .or_else(|| self.shared.find(&names, id.generation, kind, time))
+                self.of_record(&names, id).or_else(|| self.shared.find(&names, id.generation, kind, time))
             }
         };
         let slot = slot.unwrap_or_else(|| self.open(found, keys, &names, id));
@@ -154,8 +153,7 @@ impl Joiner {
     /// A part takes from the whole what its own events do not tell.
     fn shown(&self, entry: &Entry) -> Call {
         let mut call = entry.progress.call();
-        let parent =
-            entry.parent.as_ref().and_then(|name| self.by_name.get(name)).and_then(VecDeque::front);
+        let parent = entry.parent.as_ref().and_then(|name| self.by_name.get(name)).and_then(VecDeque::front);
         if let Some(parent) = parent.map(|slot| self.entries[slot].progress.call()) {
             call.submitted = call.submitted.or(parent.submitted);
             for (own, whole) in
