@@ -7,7 +7,7 @@
 
 use crate::found::{Found, Keys, Naming};
 use crate::progress::Progress;
-use crate::shared::{Shared, Standing, Told, tell};
+use crate::namesakes::{Shared, Standing, Told, tell};
 use compact_str::{CompactString, format_compact};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, VecDeque};
