@@ -37,7 +37,7 @@ require_visperf
 export VISPERF
 
 echo "== a. log-filters alone"
-VISPERF_LOGS=$LOGS taskset -c "$MEASURED_CORE" cargo bench -q -p log-filters --bench lines
+VISPERF_LOGS=$LOGS taskset -c "$MEASURED_CORE" cargo bench -q -p log-filters --bench lines -- slurmctld
 echo
 echo "== b. from a log on disk to events"
 "$BENCHES/end-to-end.sh"
