@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
 use crate::fields::Cutting;
 use crate::filter::{
-    CallChoice, Calls, FILE_LEN_MAX_BYTES, Filter, RULES_MAX, Record, Remember, Rule, Telling, Until,
+    ALSO_MAX, CallChoice, Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Record, Remember, Rule, Telling, Until,
 };
 use crate::found::{Authority, Naming};
 use crate::pattern::{self, Set};
@@ -17,14 +17,13 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jiff::tz::TimeZone;
 use regex::bytes::Regex;
 use std::ops::Range;
+use std::sync::OnceLock;
 use toml::Spanned;
 use wire::event::{Kind, Outcome};
 
 const RECORD_LINES_MAX: usize = 200;
 /// Most regexes of a filter, the alternatives of its rules counted: four a rule.
 const PATTERNS_MAX: usize = 1_024;
-/// Most further events of a rule: one line tells of a handful at most.
-const ALSO_MAX: usize = 16;
 /// Most attributes of an event.
 const ATTRIBUTES_MAX: usize = 128;
 const RECORD_LINES_LIMIT: usize = 10_000;
@@ -50,19 +49,16 @@ impl Place<'_> {
 
 /// Compile a filter's text.
 pub(crate) fn filter(file: &str, text: &str) -> Result<Filter, Error> {
+    let filter = without_program(file, text)?;
+    filter.program.set(program(file, text)?).expect("nothing has asked for it yet");
+    Ok(filter)
+}
+
+/// Compile a filter's rules.
+pub(crate) fn program(file: &str, text: &str) -> Result<Program, Error> {
     let place = Place { file, text };
-    if text.len() > FILE_LEN_MAX_BYTES {
-        let message =
-            format!("the filter has {} bytes; at most {FILE_LEN_MAX_BYTES} are allowed", text.len());
-        return Err(place.error(0..0, message));
-    }
-    let raw: Definition = toml::from_str(text)
-        .map_err(|error| place.error(error.span().unwrap_or(0..0), error.message().to_owned()))?;
-    check_head(&place, &raw)?;
-    let calls = match &raw.calls {
-        Some(calls) => Some(call_keys(&place, calls.get_ref(), None, calls.span(), &mut no_captures)?),
-        None => None,
-    };
+    let raw = definition(&place)?;
+    let calls = calls(&place, &raw)?;
     // First, because it is refused as a whole before single patterns have cost much.
     let (set, patterns) = rule_set(&place, &raw)?;
     let mut room = ONE_PASS_ALL_LEN_MAX_BYTES;
@@ -71,6 +67,33 @@ pub(crate) fn filter(file: &str, text: &str) -> Result<Filter, Error> {
         .iter()
         .map(|rule| compile_rule(&place, rule, calls.as_ref(), &mut room))
         .collect::<Result<Vec<_>, _>>()?;
+    Ok(Program { set, patterns, rules })
+}
+
+fn definition(place: &Place<'_>) -> Result<Definition, Error> {
+    let text = place.text;
+    if text.len() > FILE_LEN_MAX_BYTES {
+        let message =
+            format!("the filter has {} bytes; at most {FILE_LEN_MAX_BYTES} are allowed", text.len());
+        return Err(place.error(0..0, message));
+    }
+    let raw: Definition = toml::from_str(text)
+        .map_err(|error| place.error(error.span().unwrap_or(0..0), error.message().to_owned()))?;
+    check_head(place, &raw)?;
+    Ok(raw)
+}
+
+fn calls(place: &Place<'_>, raw: &Definition) -> Result<Option<Calls>, Error> {
+    match &raw.calls {
+        Some(calls) => call_keys(place, calls.get_ref(), None, calls.span(), &mut no_captures).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// All of a filter but its rules.
+pub(crate) fn without_program(file: &str, text: &str) -> Result<Filter, Error> {
+    let place = Place { file, text };
+    let raw = definition(&place)?;
     let name = raw.filter.name.get_ref();
     Ok(Filter {
         name: name.as_str().into(),
@@ -90,10 +113,10 @@ pub(crate) fn filter(file: &str, text: &str) -> Result<Filter, Error> {
         zone: raw.time.zone.as_ref().map(|source| zone_key(&place, source)).transpose()?.flatten(),
         cutting: cutting(&place, &raw.fields)?,
         records: raw.record.iter().map(|record| compile_record(&place, record)).collect::<Result<_, _>>()?,
-        calls,
-        set,
-        patterns,
-        rules,
+        calls: calls(&place, &raw)?,
+        file: file.to_owned(),
+        rule_count: raw.rule.len(),
+        program: OnceLock::new(),
         tests: crate::test_lines::compile(&place_error(&place), &raw.test)?,
     })
 }

@@ -68,6 +68,8 @@ pub struct Engine {
     pub(crate) memory: Memory,
     pub(crate) changes: Vec<Change>,
     pub(crate) last: Last,
+    /// The last time that changes have told.
+    told_last: Option<Time>,
     pub(crate) scratch: Scratch,
     pub(crate) counters: Counters,
     /// Bytes of attributes that the record at hand gave so far.
@@ -81,7 +83,8 @@ pub struct Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
     None,
-    Stamp(Stamp),
+    /// A stamp and when it was read, which a stamp without a year needs.
+    Stamp(Stamp, Time),
     Known(Time),
 }
 
@@ -101,10 +104,11 @@ impl Engine {
             memory: Memory::default(),
             changes: Vec::new(),
             last: Last::None,
+            told_last: None,
             scratch: Scratch::default(),
             counters: Counters::default(),
             told_bytes: 0,
-            taken_by: vec![0; filter.rules.len()],
+            taken_by: vec![0; filter.program().rules.len()],
             pending: None,
             unknown: None,
             filter,
@@ -125,7 +129,7 @@ impl Engine {
 
     /// For each rule the line of the filter's file where it begins, and how many records it took.
     pub fn rule_counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.filter.rules.iter().map(|rule| rule.line).zip(self.taken_by.iter().copied())
+        self.filter.program().rules.iter().map(|rule| rule.line).zip(self.taken_by.iter().copied())
     }
 
     /// From now on keep the records that no rule took, for [`Engine::take_unknown`].
@@ -174,10 +178,10 @@ impl Engine {
     /// Changes since the last call, in order.
     pub fn take_changes(&mut self, into: &mut Vec<Change>) {
         into.append(&mut self.changes);
-        if let Last::Stamp(_) = self.last
-            && let Some(time) = self.last_time(Time::from_micros(i64::MAX / 2))
-        {
-            into.push(Change::Stamp { time });
+        let last = self.last_time();
+        if last != self.told_last {
+            self.told_last = last;
+            into.extend(last.map(|time| Change::Stamp { time }));
         }
     }
 
@@ -188,7 +192,10 @@ impl Engine {
             Change::Forget { key } => {
                 self.memory.forget(&key);
             }
-            Change::Stamp { time } => self.last = Last::Known(time),
+            Change::Stamp { time } => {
+                self.last = Last::Known(time);
+                self.told_last = Some(time);
+            }
         }
     }
 
@@ -199,7 +206,7 @@ impl Engine {
         let mut clock = self.clock.clone();
         let last = match self.last {
             Last::None => None,
-            Last::Stamp(stamp) => clock.resolve(&stamp, Time::from_micros(i64::MAX / 2)),
+            Last::Stamp(stamp, seen) => clock.resolve(&stamp, seen),
             Last::Known(time) => Some(time),
         };
         changes.extend(last.map(|time| Change::Stamp { time }));
@@ -207,16 +214,15 @@ impl Engine {
     }
 
     /// The last time read from the log, if any; from here on as a moment.
-    pub(crate) fn last_time(&mut self, seen: Time) -> Option<Time> {
-        let time = match self.last {
-            Last::None => None,
-            Last::Known(time) => Some(time),
-            Last::Stamp(stamp) => self.clock.resolve(&stamp, seen),
-        };
-        if let Some(time) = time {
-            self.last = Last::Known(time);
+    pub(crate) fn last_time(&mut self) -> Option<Time> {
+        if let Last::Stamp(stamp, seen) = self.last {
+            // A date that does not exist is no time.
+            self.last = self.clock.resolve(&stamp, seen).map_or(Last::None, Last::Known);
         }
-        time
+        match self.last {
+            Last::Known(time) => Some(time),
+            Last::None | Last::Stamp(..) => None,
+        }
     }
 
     #[inline]
@@ -255,7 +261,7 @@ impl Engine {
 
     fn record(&mut self, text: &[u8], stamp: Option<Stamp>, offset: u64, seen: Time, out: &mut Vec<Found>) {
         if let Some(stamp) = stamp {
-            self.last = Last::Stamp(stamp);
+            self.last = Last::Stamp(stamp, seen);
         }
         let before = out.len();
         self.told_bytes = 0;

@@ -14,9 +14,13 @@ use compact_str::CompactString;
 use globset::GlobSet;
 use jiff::tz::TimeZone;
 use regex::bytes::Regex;
+use std::sync::OnceLock;
 
 /// Most rules of a filter.
 pub const RULES_MAX: usize = 256;
+
+/// Most further events of a rule: one line tells of a handful at most.
+pub(crate) const ALSO_MAX: usize = 16;
 
 /// Longest filter file, in bytes: 256 rules of ordinary size are a tenth of it.
 pub const FILE_LEN_MAX_BYTES: usize = 1 << 20;
@@ -42,11 +46,20 @@ pub struct Filter {
     pub(crate) cutting: Cutting,
     pub(crate) records: Vec<Record>,
     pub(crate) calls: Option<Calls>,
+    /// The file's name, for errors of the rules.
+    pub(crate) file: String,
+    pub(crate) rule_count: usize,
+    pub(crate) program: OnceLock<Program>,
+    pub(crate) tests: Vec<crate::test_lines::Test>,
+}
+
+/// What the rules compiled to.
+#[derive(Debug)]
+pub(crate) struct Program {
     pub(crate) set: Set,
     /// For each pattern of `set`, its rule and which alternative of it.
     pub(crate) patterns: Vec<(usize, usize)>,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) tests: Vec<crate::test_lines::Test>,
 }
 
 #[derive(Debug)]
@@ -126,6 +139,21 @@ impl Filter {
         crate::compile::filter(file, text)
     }
 
+    /// The same for a filter that comes with the program: its rules are compiled when the first log asks
+    /// for them, since most hosts have logs of one product only.
+    pub(crate) fn parse_shipped(file: &str, text: &str) -> Result<Filter, Error> {
+        crate::compile::without_program(file, text)
+    }
+
+    /// What its rules compiled to.
+    pub(crate) fn program(&self) -> &Program {
+        self.program.get_or_init(|| {
+            crate::compile::program(&self.file, &self.text).expect(
+                "a filter of a user is compiled when it is read, and a test compiles all shipped ones",
+            )
+        })
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -171,7 +199,7 @@ impl Filter {
     /// How many rules it has.
     #[must_use]
     pub fn rules(&self) -> usize {
-        self.rules.len()
+        self.rule_count
     }
 
     /// How many embedded tests it has.

@@ -6,8 +6,8 @@
 //! Not here: what an event changes in its call (`progress`).
 
 use crate::found::{Found, Keys, Naming};
-use crate::progress::Progress;
 use crate::namesakes::{Shared, Standing, Told, tell};
+use crate::progress::Progress;
 use compact_str::{CompactString, format_compact};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, VecDeque};

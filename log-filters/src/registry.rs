@@ -30,7 +30,7 @@ impl Registry {
     pub fn shipped() -> Registry {
         let mut registry = Registry::default();
         for (file, text) in SHIPPED {
-            match Filter::parse(file, text) {
+            match Filter::parse_shipped(file, text) {
                 Ok(filter) => registry.insert(filter),
                 Err(error) => panic!("shipped filter: {error}"),
             }

@@ -5,7 +5,7 @@
 use crate::engine::{Engine, Last};
 use crate::expression::{Context, Expression};
 use crate::fields::Record;
-use crate::filter::{CallChoice, Calls, Filter, Rule, Telling};
+use crate::filter::{ALSO_MAX, CallChoice, Calls, Filter, Rule, Telling};
 use crate::found::{Change, Found, Keys};
 use crate::memory::Entry;
 use crate::timestamp::Clock;
@@ -17,6 +17,10 @@ use wire::time::Time;
 /// Most bytes of attributes that one record may give, its events together.
 const TOLD_LEN_MAX_BYTES: usize = 1 << 20;
 
+/// Events that stand where a recalled record stands are numbered from here on, each rule's for themselves:
+/// that record may have told events of its own, before a stop of the program as well as after it.
+const RECALLED_FROM: usize = 1 << 15;
+
 /// Find the rule for a record and tell its events; whether a rule took it.
 pub(crate) fn record(
     engine: &mut Engine,
@@ -26,20 +30,21 @@ pub(crate) fn record(
     out: &mut Vec<Found>,
 ) -> bool {
     let filter = Arc::clone(&engine.filter);
-    let chosen = filter.set.first(text, |pattern| {
-        let rule = &filter.rules[filter.patterns[pattern].0];
+    let program = filter.program();
+    let chosen = program.set.first(text, |pattern| {
+        let rule = &program.rules[program.patterns[pattern].0];
         rule.unless.as_ref().is_none_or(|unless| !unless.is_match(text))
     });
-    let Some((number, alternative)) = chosen.map(|pattern| filter.patterns[pattern]) else { return false };
+    let Some((number, alternative)) = chosen.map(|pattern| program.patterns[pattern]) else { return false };
     engine.taken_by[number] += 1;
-    let rule = &filter.rules[number];
+    let rule = &program.rules[number];
     if rule.tellings.is_empty() && rule.remember.is_none() && rule.forget.is_none() {
         return true;
     }
     if !rule.alternatives[alternative].find(text, &mut engine.scratch) {
         return false;
     }
-    apply(engine, &filter, rule, Place { text, offset, seen }, out);
+    apply(engine, &filter, number, Place { text, offset, seen }, out);
     true
 }
 
@@ -50,7 +55,8 @@ struct Place<'a> {
     seen: Time,
 }
 
-fn apply(engine: &mut Engine, filter: &Filter, rule: &Rule, place: Place<'_>, out: &mut Vec<Found>) {
+fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, out: &mut Vec<Found>) {
+    let rule = &filter.program().rules[number];
     // Taken out, so that the engine can be changed while they are looked at; put back at the end.
     let spans = std::mem::take(&mut engine.scratch.spans);
     let parts = std::mem::take(&mut engine.parts);
@@ -62,22 +68,17 @@ fn apply(engine: &mut Engine, filter: &Filter, rule: &Rule, place: Place<'_>, ou
         context.recalled = &entry.values;
     }
     let origin = recalled.as_ref().filter(|_| rule.origin_recalled);
+    let mut next = if origin.is_some() { RECALLED_FROM + number * (ALSO_MAX + 1) } else { 0 };
     for telling in &rule.tellings {
-        out.extend(tell(engine, filter, telling, &context, place, origin));
+        if let Some(found) = tell(engine, filter, telling, &context, place, origin) {
+            let number = u16::try_from(next).expect("256 rules of 17 events are fewer");
+            out.push(Found { number, ..found });
+            next += 1;
+        }
     }
-    number_events(out);
     remember(engine, rule, &context, place);
     engine.scratch.spans = spans;
     engine.parts = parts;
-}
-
-/// Events of one record are numbered from 0: the last ones of `out` that share an offset.
-fn number_events(out: &mut [Found]) {
-    let Some(offset) = out.last().map(|found| found.offset) else { return };
-    let first = out.iter().rposition(|found| found.offset != offset).map_or(0, |at| at + 1);
-    for (number, found) in out[first..].iter_mut().enumerate() {
-        found.number = u16::try_from(number).unwrap_or(u16::MAX);
-    }
 }
 
 fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_, '_>, place: Place<'_>) {
@@ -98,7 +99,7 @@ fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_, '_>, place: 
         .map(|(name, value)| (name.clone(), value.text(context)))
         .filter(|(_, value)| !value.is_empty())
         .collect();
-    let time = engine.last_time(place.seen);
+    let time = engine.last_time();
     engine.changes.push(Change::Remember {
         key: key.clone(),
         values: values.clone(),
@@ -160,13 +161,12 @@ fn event_time(
         && let Some(time) = read_time(filter, &mut engine.clock, &expression.text(context), place.seen)
     {
         engine.last = Last::Known(time);
-        engine.changes.push(Change::Stamp { time });
         return time;
     }
     if let Some(time) = origin.and_then(|entry| entry.time) {
         return time;
     }
-    engine.last_time(place.seen).unwrap_or(place.seen)
+    engine.last_time().unwrap_or(place.seen)
 }
 
 fn read_time(filter: &Filter, clock: &mut Clock, text: &str, seen: Time) -> Option<Time> {

@@ -50,20 +50,40 @@ fn declaration(name: &'static str, summary: &'static str) -> Declaration {
 }
 
 struct Wanted {
-    name: Option<GlobMatcher>,
+    name: Option<Name>,
     labels: Vec<(String, String)>,
+}
+
+/// Most questions name one metric, and comparing costs a fraction of compiling a glob.
+enum Name {
+    Plain(String),
+    Glob(GlobMatcher),
+}
+
+impl Name {
+    fn new(given: &str) -> Result<Name, Fault> {
+        if !given.contains(['*', '?', '[', '{', '\\']) {
+            return Ok(Name::Plain(given.to_owned()));
+        }
+        match Glob::new(given) {
+            Ok(glob) => Ok(Name::Glob(glob.compile_matcher())),
+            Err(error) => Err(Fault::invalid_params(format!(
+                "name: expected a metric's name or a glob, found {given:?} ({error})"
+            ))),
+        }
+    }
+
+    fn fits(&self, name: &str) -> bool {
+        match self {
+            Name::Plain(plain) => plain == name,
+            Name::Glob(glob) => glob.is_match(name),
+        }
+    }
 }
 
 impl Wanted {
     fn new(params: &Params) -> Result<Wanted, Fault> {
-        let name = params.text("name")?.map(|glob| {
-            let compiled = Glob::new(glob).map_err(|error| {
-                Fault::invalid_params(format!(
-                    "name: expected a metric's name or a glob, found {glob:?} ({error})"
-                ))
-            });
-            compiled.map(|glob| glob.compile_matcher())
-        });
+        let name = params.text("name")?.map(Name::new).transpose()?;
         let mut labels = Vec::new();
         if let Some(Value::Struct(members)) = params.value("labels") {
             for (label, value) in members {
@@ -76,15 +96,14 @@ impl Wanted {
                 labels.push((label.to_string(), text.to_owned()));
             }
         }
-        Ok(Wanted { name: name.transpose()?, labels })
+        Ok(Wanted { name, labels })
     }
 
     fn fits(&self, metric: &Metric) -> bool {
         let labelled = |(name, value): &(String, String)| {
             metric.labels.iter().any(|(n, v)| n == name.as_str() && v == value.as_str())
         };
-        self.name.as_ref().is_none_or(|glob| glob.is_match(metric.name.as_str()))
-            && self.labels.iter().all(labelled)
+        self.name.as_ref().is_none_or(|name| name.fits(&metric.name)) && self.labels.iter().all(labelled)
     }
 }
 
