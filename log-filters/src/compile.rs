@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
 use crate::fields::Cutting;
 use crate::filter::{
-    ALSO_MAX, CallChoice, Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Record, Remember, Rule, Telling, Until,
+    ALSO_MAX, CallChoice, Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Record, Remember, Rule,
+    Telling, Until,
 };
 use crate::found::{Authority, Naming};
 use crate::pattern::{self, Set};
