@@ -41,6 +41,7 @@ pub(crate) struct Progress {
     from: Told<CompactString>,
     submitted: Told<Option<Time>>,
     offered: Option<Time>,
+    /// The last choice; one before the last requeue is of an earlier try.
     selected: Option<Time>,
     started: Told<Option<Time>>,
     /// Who told the start together with the end: better than what was said when it started.
@@ -98,6 +99,10 @@ impl Progress {
         self.started.value
     }
 
+    fn selected(&self) -> Option<Time> {
+        self.selected.filter(|&at| self.requeue_undone || !self.is_earlier_try(at))
+    }
+
     pub(crate) fn is_final(&self) -> bool {
         self.is_final
     }
@@ -122,7 +127,7 @@ impl Progress {
             state: self.state(),
             submitted: self.submitted.value,
             offered: self.offered,
-            selected: self.selected,
+            selected: self.selected(),
             started: self.started.value,
             ended: self.ended.value,
             offers: self.offers.clone(),
@@ -149,7 +154,7 @@ impl Progress {
             }
             Kind::JobSelect => {
                 self.reopen(content.time);
-                self.selected = self.selected.or(Some(content.time));
+                self.selected = self.selected.max(Some(content.time));
                 if !self.is_earlier_try(content.time) {
                     self.ran_on(content, by);
                 }
@@ -218,7 +223,7 @@ impl Progress {
             Ordering::Equal => {}
         }
         self.offered = self.offered.or(other.offered);
-        self.selected = self.selected.or(other.selected);
+        self.selected = self.selected.max(other.selected);
         self.cancel_asked = self.cancel_asked.or(other.cancel_asked);
         self.last_requeue = self.last_requeue.max(other.last_requeue);
         self.requeue_undone |= other.requeue_undone;
@@ -342,7 +347,7 @@ impl Progress {
 
     fn cancel(&mut self, at: Time) {
         self.cancel_asked = self.cancel_asked.or(Some(at));
-        let waits = self.started.value.is_none() && self.selected.is_none() && self.ended.value.is_none();
+        let waits = self.started.value.is_none() && self.selected().is_none() && self.ended.value.is_none();
         if waits {
             // Nothing else may ever be printed of it; a start or an end that comes after all sets this right.
             self.ended = Told { value: Some(at), by: None };
@@ -359,7 +364,7 @@ impl Progress {
             self.requeues += 1;
             return;
         }
-        if self.started.value.is_some() || self.selected.is_some() {
+        if self.started.value.is_some() || self.selected().is_some() {
             self.requeues += 1;
         }
         self.last_requeue = self.last_requeue.max(Some(at));
@@ -378,7 +383,6 @@ impl Progress {
         self.ended = Told::default();
         self.outcome = Told::default();
         self.hosts = Told::default();
-        self.selected = None;
         self.code = CompactString::default();
         self.signal = CompactString::default();
         self.is_final = false;
