@@ -5,6 +5,7 @@
 
 mod captures;
 mod compile;
+mod compile_rules;
 mod definition;
 pub mod engine;
 pub mod error;

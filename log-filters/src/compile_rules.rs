@@ -1,0 +1,314 @@
+//! From a filter's rules, as written, to what the engine runs: patterns, captures, expressions.
+//!
+//! Pure. Rule: an error names the place of what is wrong. Not here: the rest of a filter (`compile`).
+
+use crate::captures::Captures;
+use crate::compile::Place;
+use crate::definition::{self as raw, Definition};
+use crate::error::Error;
+use crate::expression::{self, Expression, Key, Piece};
+use crate::filter::{ALSO_MAX, CallChoice, Calls, Remember, Rule, Telling};
+use crate::found::Naming;
+use crate::pattern::{self, Set};
+use regex::bytes::Regex;
+use std::ops::Range;
+use toml::Spanned;
+use wire::event::{Kind, Outcome};
+
+/// Most regexes of a filter, the alternatives of its rules counted: four a rule.
+const PATTERNS_MAX: usize = 1_024;
+/// Most attributes of an event.
+const ATTRIBUTES_MAX: usize = 128;
+
+fn sources(patterns: &raw::Patterns) -> Vec<&str> {
+    match patterns {
+        raw::Patterns::One(one) => vec![one],
+        raw::Patterns::Several(several) => several.iter().map(String::as_str).collect(),
+    }
+}
+
+pub(crate) fn rule_set(place: &Place<'_>, raw: &Definition) -> Result<(Set, Vec<(usize, usize)>), Error> {
+    let (mut all, mut owners) = (Vec::new(), Vec::new());
+    for (number, rule) in raw.rule.iter().enumerate() {
+        for (alternative, source) in sources(rule.get_ref().matches.get_ref()).into_iter().enumerate() {
+            all.push(source);
+            owners.push((number, alternative));
+        }
+    }
+    if all.len() > PATTERNS_MAX {
+        let message = format!("the filter has {} regexes; at most {PATTERNS_MAX} are allowed", all.len());
+        let (rule, _) = owners[PATTERNS_MAX];
+        return Err(place.error(raw.rule[rule].get_ref().matches.span(), message));
+    }
+    let set = Set::new(&all).map_err(|message| {
+        // The one at fault explains itself better than the set does.
+        let fault = all.iter().zip(&owners).find_map(|(source, &(rule, _))| {
+            let message = pattern::compile(source).err()?;
+            Some(place.error(raw.rule[rule].get_ref().matches.span(), message))
+        });
+        fault.unwrap_or_else(|| place.error(0..0, message))
+    })?;
+    Ok((set, owners))
+}
+
+/// Names of captures in the order in which expressions ask for them.
+struct Slots<'a> {
+    regexes: &'a [Regex],
+    names: Vec<String>,
+}
+
+impl Slots<'_> {
+    fn slot(&mut self, name: &str) -> Result<usize, String> {
+        if let Some(slot) = self.names.iter().position(|known| known == name) {
+            return Ok(slot);
+        }
+        let known = |regex: &Regex| regex.capture_names().flatten().any(|capture| capture == name);
+        if !self.regexes.iter().any(known) {
+            let mut all: Vec<_> =
+                self.regexes.iter().flat_map(|regex| regex.capture_names().flatten()).collect();
+            all.sort_unstable();
+            all.dedup();
+            return Err(format!(
+                "`${{{name}}}`: `match` has no capture of this name; it has {}",
+                listed(&all)
+            ));
+        }
+        self.names.push(name.to_owned());
+        Ok(self.names.len() - 1)
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+pub(crate) fn no_captures(name: &str) -> Result<usize, String> {
+    Err(format!("`${{{name}}}`: [calls] sees no captures; write `${{.{name}}}` for a field of the event"))
+}
+
+type Slot<'a> = dyn FnMut(&str) -> Result<usize, String> + 'a;
+
+pub(crate) fn compile_rule(
+    place: &Place<'_>,
+    spanned: &Spanned<raw::Rule>,
+    calls: Option<&Calls>,
+    room: &mut usize,
+) -> Result<Rule, Error> {
+    let raw = spanned.get_ref();
+    let span = raw.matches.span();
+    let compiled = sources(raw.matches.get_ref())
+        .into_iter()
+        .map(|source| pattern::compile(source).map_err(|message| place.error(span.clone(), message)))
+        .collect::<Result<Vec<_>, _>>()?;
+    if compiled.is_empty() {
+        return Err(place.error(span, "`match` is empty; expected a regex"));
+    }
+    let mut slots = Slots { regexes: &compiled, names: Vec::new() };
+    let mut slot = |name: &str| slots.slot(name);
+    let mut tellings = vec![telling(place, &raw.into(), calls, &mut slot)?];
+    if raw.also.len() > ALSO_MAX {
+        let message = format!("the rule has {} `also`; at most {ALSO_MAX} are allowed", raw.also.len());
+        return Err(place.error(span, message));
+    }
+    for also in &raw.also {
+        tellings.push(telling(place, &also.into(), calls, &mut slot)?);
+    }
+    tellings.retain(|telling| telling.event.is_some());
+    let remember = match &raw.remember {
+        None => None,
+        Some(remember) => Some(Remember {
+            key: spanned_expression(place, &remember.key, &mut slot)?,
+            values: table(place, &remember.values, &mut slot)?,
+        }),
+    };
+    let recall = optional(place, raw.recall.as_ref(), &mut slot)?;
+    let forget = optional(place, raw.forget.as_ref(), &mut slot)?;
+    let names = slots.names;
+    let alternatives = sources(raw.matches.get_ref())
+        .into_iter()
+        .zip(&compiled)
+        .map(|(source, regex)| Captures::new(source, regex.clone(), &names, room));
+    Ok(Rule {
+        alternatives: alternatives.collect(),
+        unless: raw.unless.as_ref().map(|source| place.regex(source)).transpose()?,
+        remember,
+        recall,
+        forget,
+        origin_recalled: raw.origin.is_some(),
+        tellings,
+        line: Error::at(place.file, place.text, spanned.span().start, String::new()).line,
+    })
+}
+
+fn telling(
+    place: &Place<'_>,
+    raw: &raw::TellingRef<'_>,
+    calls: Option<&Calls>,
+    slot: &mut Slot<'_>,
+) -> Result<Telling, Error> {
+    if raw.attributes.len() > ATTRIBUTES_MAX {
+        let message = format!(
+            "the event has {} attributes; at most {ATTRIBUTES_MAX} are allowed",
+            raw.attributes.len()
+        );
+        let span = raw.event.map_or(0..0, Spanned::span);
+        return Err(place.error(span, message));
+    }
+    if let Some(event) = raw.event {
+        check_words(event, "event", |word| word == "none" || Kind::from_word(word).is_some(), &kinds())
+            .map_err(|message| place.error(event.span(), message))?;
+    }
+    if let Some(outcome) = raw.outcome {
+        check_words(outcome, "outcome", |word| Outcome::from_word(word).is_some(), &outcomes())
+            .map_err(|message| place.error(outcome.span(), message))?;
+    }
+    let call = match raw.call {
+        None => CallChoice::Filter,
+        Some(spanned) => match spanned.get_ref() {
+            raw::CallKeys::Never(false) => CallChoice::Never,
+            raw::CallKeys::Never(true) => {
+                return Err(
+                    place.error(spanned.span(), "`call = true` says nothing; leave it out, or give a table")
+                );
+            }
+            raw::CallKeys::Keys(keys) => {
+                CallChoice::Own(call_keys(place, keys, calls, spanned.span(), slot)?)
+            }
+        },
+    };
+    Ok(Telling {
+        event: optional(place, raw.event, slot)?,
+        job: optional(place, raw.job, slot)?,
+        user: optional(place, raw.user, slot)?,
+        from: optional(place, raw.from, slot)?,
+        to: optional(place, raw.to, slot)?,
+        outcome: optional(place, raw.outcome, slot)?,
+        time: optional(place, raw.time, slot)?,
+        submitted: optional(place, raw.submitted, slot)?,
+        started: optional(place, raw.started, slot)?,
+        ended: optional(place, raw.ended, slot)?,
+        attributes: table(place, raw.attributes, slot)?,
+        call,
+    })
+}
+
+fn kinds() -> String {
+    let words: Vec<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+    format!("none, {}", words.join(", "))
+}
+
+fn outcomes() -> String {
+    let words: Vec<_> = Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
+    words.join(", ")
+}
+
+/// Every plain text that the expression can give must be one of the words.
+fn check_words(
+    expression: &Spanned<raw::Expression>,
+    what: &str,
+    known: fn(&str) -> bool,
+    expected: &str,
+) -> Result<(), String> {
+    fn plain<'a>(expression: &'a raw::Expression, into: &mut Vec<&'a str>) {
+        match expression {
+            raw::Expression::Text(text) if !text.contains('$') => into.push(text),
+            raw::Expression::Text(_) => {}
+            raw::Expression::Several(several) => several.iter().for_each(|one| plain(one, into)),
+            raw::Expression::Map(map) => {
+                map.map.iter().for_each(|(_, result)| plain(result, into));
+                map.default.iter().for_each(|result| plain(result, into));
+            }
+        }
+    }
+    let mut words = Vec::new();
+    plain(expression.get_ref(), &mut words);
+    match words.into_iter().find(|word| !known(word)) {
+        Some(word) => Err(format!("{what} `{word}`; expected one of {expected}")),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn call_keys(
+    place: &Place<'_>,
+    raw: &raw::Calls,
+    base: Option<&Calls>,
+    span: Range<usize>,
+    slot: &mut Slot<'_>,
+) -> Result<Calls, Error> {
+    let mut one = |raw: &raw::Expression| {
+        compile_expression(raw, slot).map_err(|message| place.error(span.clone(), message))
+    };
+    let names = match (&raw.names, base) {
+        (Some(names), _) => names.iter().map(&mut one).collect::<Result<_, _>>()?,
+        (None, Some(base)) => base.names.clone(),
+        (None, None) => {
+            return Err(place.error(span, "`names` is missing; expected expressions for a call's names"));
+        }
+    };
+    let parent = match (&raw.parent, base) {
+        (Some(parent), _) => Some(one(parent)?),
+        (None, base) => base.and_then(|base| base.parent.clone()),
+    };
+    let naming = match (raw.naming, base) {
+        (Some(raw::NamingWord::Shared), _) => Naming::Shared,
+        (Some(raw::NamingWord::Unique), _) => Naming::Unique,
+        (None, base) => base.map_or(Naming::Unique, |base| base.naming),
+    };
+    Ok(Calls { names, naming, parent })
+}
+
+fn optional(
+    place: &Place<'_>,
+    raw: Option<&Spanned<raw::Expression>>,
+    slot: &mut Slot<'_>,
+) -> Result<Option<Expression>, Error> {
+    raw.map(|raw| spanned_expression(place, raw, slot)).transpose()
+}
+
+fn spanned_expression(
+    place: &Place<'_>,
+    raw: &Spanned<raw::Expression>,
+    slot: &mut Slot<'_>,
+) -> Result<Expression, Error> {
+    compile_expression(raw.get_ref(), slot).map_err(|message| place.error(raw.span(), message))
+}
+
+fn table(
+    place: &Place<'_>,
+    raw: &raw::Table,
+    slot: &mut Slot<'_>,
+) -> Result<Vec<(compact_str::CompactString, Expression)>, Error> {
+    raw.iter()
+        .map(|(name, value)| Ok((name.as_str().into(), spanned_expression(place, value, slot)?)))
+        .collect()
+}
+
+fn compile_expression(raw: &raw::Expression, slot: &mut Slot<'_>) -> Result<Expression, String> {
+    match raw {
+        raw::Expression::Text(text) => {
+            let pieces: Vec<Piece> = expression::parse(text, slot)?;
+            Ok(Expression::Template(pieces))
+        }
+        raw::Expression::Several(several) => {
+            let compiled =
+                several.iter().map(|one| compile_expression(one, slot)).collect::<Result<_, _>>()?;
+            Ok(Expression::First(compiled))
+        }
+        raw::Expression::Map(map) => {
+            let mut arms = map
+                .map
+                .iter()
+                .map(|(key, result)| Ok((Key::parse(key), compile_expression(result, slot)?)))
+                .collect::<Result<Vec<_>, String>>()?;
+            // Exact keys first; the rest in the order of the file.
+            arms.sort_by_key(|(key, _)| !matches!(key, Key::Exact(_)));
+            let default =
+                map.default.as_ref().map(|default| compile_expression(default, slot)).transpose()?;
+            Ok(Expression::Map {
+                value: Box::new(compile_expression(&map.value, slot)?),
+                arms,
+                default: default.map(Box::new),
+            })
+        }
+    }
+}
