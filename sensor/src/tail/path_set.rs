@@ -32,8 +32,16 @@ struct Pattern {
 #[derive(Debug)]
 enum Part {
     Name(OsString),
-    Glob(GlobMatcher),
+    /// A wildcard; whether it leaves out rotated copies.
+    Glob(GlobMatcher, Rotated),
     AnyDepth,
+}
+
+/// Whether a wildcard means rotated copies, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rotated {
+    Meant,
+    LeftOut,
 }
 
 /// What a scan found.
@@ -110,7 +118,7 @@ impl Pattern {
             let part = Part::new(name).map_err(|why| error(why.to_string()))?;
             match part {
                 Part::Name(name) if parts.is_empty() => base.push(name),
-                part @ (Part::Name(_) | Part::Glob(_) | Part::AnyDepth) => parts.push(part),
+                part @ (Part::Name(_) | Part::Glob(..) | Part::AnyDepth) => parts.push(part),
             }
         }
         if parts.is_empty() {
@@ -135,7 +143,7 @@ impl Pattern {
         let Some(name) = path.file_name() else { return false };
         match self.parts.last() {
             Some(Part::Name(own)) => name.as_encoded_bytes().starts_with(own.as_encoded_bytes()),
-            Some(Part::Glob(_) | Part::AnyDepth) => path.starts_with(&self.base),
+            Some(Part::Glob(..) | Part::AnyDepth) => path.starts_with(&self.base),
             None => false,
         }
     }
@@ -160,16 +168,33 @@ impl Part {
         if text == "**" {
             return Ok(Part::AnyDepth);
         }
-        Ok(Part::Glob(GlobBuilder::new(text).literal_separator(true).build()?.compile_matcher()))
+        // `folder/*` and `slurmctld*` mean logs; `slurmctld.log.*` and `*.1` ask for rotated copies.
+        let stem = text.strip_suffix('*');
+        let open = stem.is_some_and(|stem| !stem.ends_with(['.', '-']));
+        let rotated = if open { Rotated::LeftOut } else { Rotated::Meant };
+        let glob = GlobBuilder::new(text).literal_separator(true).build()?;
+        Ok(Part::Glob(glob.compile_matcher(), rotated))
     }
 
     fn takes(&self, name: &OsStr) -> bool {
         match self {
             Part::Name(own) => own == name,
-            Part::Glob(glob) => glob.is_match(name),
+            Part::Glob(glob, rotated) => {
+                glob.is_match(name) && (*rotated == Rotated::Meant || !is_rotated(&name.to_string_lossy()))
+            }
             Part::AnyDepth => false,
         }
     }
+}
+
+/// Whether a name is that of a rotated or compressed copy: the log itself is followed through its rotation,
+/// and its copies, taken for logs of their own, would tell everything again.
+fn is_rotated(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let compressed = [".gz", ".xz", ".bz2", ".zst", ".lz4", ".Z"].iter().any(|end| name.ends_with(end));
+    let numbered = name.rsplit_once('.').is_some_and(|(_, end)| end.len() <= 2 && digits(end));
+    let dated = name.rsplit_once('-').is_some_and(|(_, end)| end.len() == 8 && digits(end));
+    compressed || numbered || dated || [".old", ".bak", "~"].iter().any(|end| name.ends_with(end))
 }
 
 struct Walk<'a> {
@@ -191,7 +216,7 @@ impl Walk<'_> {
                     self.part(&path, after, depth);
                 }
             }
-            Part::Glob(_) => {
+            Part::Glob(..) => {
                 for (name, is_directory) in self.entries(directory) {
                     let path = directory.join(&name);
                     match (part.takes(&name), after.is_empty()) {
@@ -233,6 +258,26 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_means_its_logs_and_not_their_rotated_copies() {
+        for (name, rotated) in [
+            ("jobcomp.log", false),
+            ("jobcomp.log.1", true),
+            ("jobcomp.log.2.gz", true),
+            ("slurmctld.log-20261120", true),
+            ("SchedLog.old", true),
+            ("accounting.20261120", false),
+            ("20261120", false),
+            ("mrossi.1.log", false),
+            ("StarterLog.slot1_1", false),
+        ] {
+            assert_eq!(is_rotated(name), rotated, "{name}");
+        }
+        let takes = |glob: &str, name: &str| Part::new(OsStr::new(glob)).expect(glob).takes(OsStr::new(name));
+        assert!(takes("*", "a.log") && !takes("*", "a.log.1") && !takes("a*", "a.log.1"));
+        assert!(takes("a.log.*", "a.log.1") && takes("*.1", "a.log.1"), "asked for");
+    }
 
     fn check(globs: &[&str], files: &[&str], expected: &[&str]) {
         let directory = tempfile::tempdir().unwrap();

@@ -7,13 +7,14 @@ use crate::output::event_lines::{EventLines, outcome_color};
 use crate::output::figures::{bytes, count, share};
 use crate::output::{Color, Output, clean};
 use crate::serve::grid::Grid;
+use compact_str::CompactString;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use log_filters::join::Joiner;
 use sensor::journal::reader::Reader;
 use sensor::query::shape;
 use sensor::run::Status;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ use wire::call::{Call, State};
 
 /// Events read in one go.
 const PAGE: usize = 500;
+/// Ends of calls that are remembered, so that none is shown twice.
+const ENDED_KEPT_MAX: usize = 10_000;
 /// How often the hosts are drawn anew.
 const REDRAW: Duration = Duration::from_secs(1);
 /// How often standard output that is no terminal gets a line on the hosts.
@@ -109,7 +112,6 @@ impl Live {
     }
 
     fn show_events(&self, screen: &mut Screen, events: &[wire::event::Event]) -> Result<(), Failure> {
-        let mut ended = BTreeSet::new();
         for event in events {
             let mut json = json_of(&shape::event(event))?;
             if self.json {
@@ -121,7 +123,7 @@ impl Live {
             }
             let ends =
                 matches!(event.content.kind, wire::event::Kind::JobEnd | wire::event::Kind::TransferEnd);
-            if ends && !event.call.is_empty() && ended.insert(event.call.clone()) {
+            if ends && !event.call.is_empty() && screen.ended.is_new(&event.call) {
                 let call = self.joiner.lock().unwrap_or_else(PoisonError::into_inner).get(&event.call);
                 self.show_call(screen, call.as_ref())?;
             }
@@ -244,6 +246,30 @@ struct Screen {
     output: Output,
     lines: EventLines,
     bar: Option<(MultiProgress, ProgressBar)>,
+    ended: Ended,
+}
+
+/// The calls whose end was shown: several logs tell of one end, and it is shown once.
+#[derive(Default)]
+struct Ended {
+    shown: BTreeSet<CompactString>,
+    order: VecDeque<CompactString>,
+}
+
+impl Ended {
+    /// Whether this call's end was not shown yet, of the last [`ENDED_KEPT_MAX`].
+    fn is_new(&mut self, call: &CompactString) -> bool {
+        if !self.shown.insert(call.clone()) {
+            return false;
+        }
+        self.order.push_back(call.clone());
+        if self.order.len() > ENDED_KEPT_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.shown.remove(&oldest);
+        }
+        true
+    }
 }
 
 impl Screen {
@@ -255,7 +281,12 @@ impl Screen {
             bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a constant template"));
             (several, bar)
         });
-        Screen { output: Output::stdout(), lines: EventLines::new(TimeZone::system()), bar }
+        Screen {
+            output: Output::stdout(),
+            lines: EventLines::new(TimeZone::system()),
+            bar,
+            ended: Ended::default(),
+        }
     }
 
     fn line(&mut self, text: &str) -> Result<(), Failure> {
