@@ -51,8 +51,11 @@ pub(crate) fn print_rows(
 fn cells(call: &Value, zone: &TimeZone) -> Vec<Cell> {
     let time = |name: &str| number_of(call, name);
     let (submitted, started, ended) = (time("submitted"), time("started"), time("ended"));
-    let span =
-        |from: Option<f64>, to: Option<f64>| from.zip(to).map_or(String::new(), |(from, to)| age(to - from));
+    // Accounting prints whole seconds and schedulers milliseconds: less than a second backwards is none.
+    let shown_span = |secs: f64| age(if (-1.0..0.0).contains(&secs) { 0.0 } else { secs });
+    let span = |from: Option<f64>, to: Option<f64>| {
+        from.zip(to).map_or(String::new(), |(from, to)| shown_span(to - from))
+    };
     let outcome = text_of(call, "outcome");
     let state = text_of(call, "state");
     let tries = number_of(call, "tries").filter(|&tries| tries > 1.0);
