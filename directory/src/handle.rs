@@ -3,14 +3,14 @@
 //! A short lock behind sync methods: no call waits for another longer than one look at the table, and
 //! none holds the lock over an await or a file. Not here: the rules of the table (`registry`).
 
-use crate::registry::{Accepted, Answer, Counts, Moment, Refused, Registry, State};
+use crate::registry::{Accepted, Answer, Counts, Refused, Registry, State};
 use crate::snapshot::Snapshot;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::id::DomainName;
 use wire::registration::Record;
-use wire::time::Time;
+use wire::time::{Moment, Time};
 
 /// The two clocks a directory needs.
 pub trait Clock: Send + Sync {

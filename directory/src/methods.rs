@@ -120,12 +120,12 @@ fn secs(span: Duration) -> Value {
 mod tests {
     use super::*;
     use crate::handle::Clock;
-    use crate::registry::{self, Moment};
+    use crate::registry;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     use wire::id::HostName;
     use wire::registration::{Record, SensorType};
-    use wire::time::Time;
+    use wire::time::{Moment, Time};
 
     #[derive(Clone, Default)]
     struct Millis(Arc<AtomicU64>);

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::id::DomainName;
 use wire::registration::Record;
+use wire::time::Moment;
 
 /// How long a statement holds: three renewals may be lost before a domain counts as gone.
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -20,24 +21,6 @@ pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Most domains held: far above any grid, and about 100 MiB when every record is as long as it may be.
 pub const DOMAINS_MAX: usize = 100_000;
-
-/// A moment on the directory's clock: time since some fixed start, suspension included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(pub Duration);
-
-impl Moment {
-    /// This moment and `span` more.
-    #[must_use]
-    pub fn plus(self, span: Duration) -> Moment {
-        Moment(self.0.saturating_add(span))
-    }
-
-    /// Time passed since `earlier`; zero if `earlier` is later.
-    #[must_use]
-    pub fn since(self, earlier: Moment) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
 
 /// What became of an accepted record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -83,7 +83,7 @@ pub enum Error {
 impl Snapshot {
     /// Everything `registry` holds at `now`, which is `taken` by the calendar.
     #[must_use]
-    pub fn of(registry: &Registry, now: crate::registry::Moment, taken: Time) -> Snapshot {
+    pub fn of(registry: &Registry, now: wire::time::Moment, taken: Time) -> Snapshot {
         let kept = registry.domains(now).map(|held| Kept { record: held.record.clone(), age: held.age });
         Snapshot { taken, kept: kept.collect() }
     }

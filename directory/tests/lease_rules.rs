@@ -1,13 +1,13 @@
 //! The rules of the lease table, over random histories of statements, silence and a clock that may
 //! stand still or go back.
 
-use directory::registry::{Accepted, LEASE, Moment, Refused, Registry, State};
+use directory::registry::{Accepted, LEASE, Refused, Registry, State};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::{DomainName, HostName};
 use wire::registration::{Record, SensorType};
-use wire::time::Time;
+use wire::time::{Moment, Time};
 
 const DOMAINS_MAX: usize = 4;
 

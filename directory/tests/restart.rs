@@ -2,7 +2,7 @@
 
 use directory::config::Config;
 use directory::handle::Clock;
-use directory::registry::{Accepted, Moment, State};
+use directory::registry::{Accepted, State};
 use directory::run::Directory;
 use directory::snapshot;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, HostName};
 use wire::registration::{Record, SensorType};
-use wire::time::Time;
+use wire::time::{Moment, Time};
 
 /// Both clocks of a host, set by hand.
 #[derive(Clone, Default)]

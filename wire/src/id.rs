@@ -108,6 +108,51 @@ name!(
     "host name"
 );
 
+/// A daemon's public key (ed25519): who it is to other daemons.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PeerKey(pub [u8; 32]);
+
+/// What precedes an ed25519 key in a libp2p peer id: identity multihash of 36 bytes, key type 1, 32 bytes.
+const PEER_ID_HEAD: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
+
+/// The text of a key as other libp2p programs print it: `12D3KooW…`, base58 (libp2p specification, "Peer Ids").
+impl fmt::Display for PeerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut id = [0; 38];
+        id[..6].copy_from_slice(&PEER_ID_HEAD);
+        id[6..].copy_from_slice(&self.0);
+        f.write_str(&bs58::encode(id).into_string())
+    }
+}
+
+impl fmt::Debug for PeerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a text is no key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{found:?} is no key of a daemon; expected 52 letters and digits beginning with 12D3KooW, as its start prints"
+)]
+pub struct NoPeerKey {
+    /// The text.
+    pub found: String,
+}
+
+impl std::str::FromStr for PeerKey {
+    type Err = NoPeerKey;
+    fn from_str(text: &str) -> Result<PeerKey, NoPeerKey> {
+        let refuse = || NoPeerKey { found: text.chars().take(80).collect() };
+        let mut id = [0; 38];
+        // The buffer bounds what a long text can cost.
+        let len = bs58::decode(text).onto(&mut id).map_err(|_| refuse())?;
+        let key = id.strip_prefix(&PEER_ID_HEAD).filter(|_| len == id.len()).ok_or_else(refuse)?;
+        Ok(PeerKey(key.try_into().expect("32 bytes are left")))
+    }
+}
+
 /// A sensor's key: what makes the event ids of two sensors differ. Drawn once, kept in the state directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SensorKey(pub u64);
@@ -132,6 +177,19 @@ impl fmt::Display for Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_written_as_libp2p_writes_it() {
+        // The example of the libp2p specification, "Peer Ids".
+        let text = "12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA";
+        let key: PeerKey = text.parse().expect("a key");
+        assert_eq!(key.to_string(), text);
+        for bad in
+            ["", "12D3KooW", "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N", "0OIl", &"1".repeat(5000)]
+        {
+            assert!(bad.parse::<PeerKey>().is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn names_are_checked() {

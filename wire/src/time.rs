@@ -1,4 +1,5 @@
-//! Time as it travels: microseconds since 1970-01-01T00:00:00Z, signed, leap seconds not counted.
+//! Time as it travels: microseconds since 1970-01-01T00:00:00Z, signed, leap seconds not counted; and
+//! moments on a clock that never goes back, by which leases and time-outs are reckoned.
 //!
 //! Pure: it keeps no clock; callers read one and pass the value.
 //! Not here: dates as logs print them (`log_filters::timestamp`).
@@ -65,6 +66,25 @@ impl From<SystemTime> for Time {
                 Time(i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros))
             }
         }
+    }
+}
+
+/// A moment on one host's clock that never goes back, suspension included: time since some fixed start.
+/// It means nothing on another host, so it never travels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub Duration);
+
+impl Moment {
+    /// This moment and `span` more.
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Moment {
+        Moment(self.0.saturating_add(span))
+    }
+
+    /// Time passed since `earlier`; zero if `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Moment) -> Duration {
+        self.0.saturating_sub(earlier.0)
     }
 }
 

@@ -1,0 +1,7 @@
+//! The peer-to-peer layer of visperf: who a daemon is, who is there, who represents a domain, and how
+//! daemons reach each other.
+//!
+//! Decisions are made in pure cores ([`membership`], [`election`]), tried by the thousand in the
+//! [`simulator`]; libp2p is a thin shell around them, and appears in no other crate.
+//!
+//! Not here: what travels (`wire`), the directory's table (`directory`), what members report (`sensor`).
