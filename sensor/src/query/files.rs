@@ -11,7 +11,7 @@ use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Type};
 use rpc::value::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// `sensor.files`; `files` tells the present state.
@@ -38,11 +38,12 @@ pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send +
 
 fn file_value(file: &FileState, cluster: &str) -> Value {
     let state = match (file.filter.is_empty(), file.health.is_empty()) {
+        (true, true) if file.same_as.is_some() => "following",
         (true, _) => "no_filter",
         (false, true) => "following",
         (false, false) => "trouble",
     };
-    Value::object([
+    let mut members = vec![
         ("path", Value::Text(file.path.display().to_string())),
         ("filter", Value::Text(file.filter.to_string())),
         ("cluster", Value::Text(cluster.to_owned())),
@@ -62,7 +63,10 @@ fn file_value(file: &FileState, cluster: &str) -> Value {
         ("skipped_nul_bytes", Value::UInt(file.nul_bytes)),
         ("rotated_open", Value::UInt(file.rotated_open as u64)),
         ("health", Value::Text(file.health.clone())),
-    ])
+    ];
+    let path = |path: &PathBuf| Value::Text(path.display().to_string());
+    members.extend(file.same_as.as_ref().map(|owner| ("same_as", path(owner))));
+    Value::object(members)
 }
 
 /// `sensor.filters`.

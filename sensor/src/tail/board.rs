@@ -42,6 +42,8 @@ pub struct FileState {
     pub oversize: u64,
     /// NUL bytes skipped.
     pub nul_bytes: u64,
+    /// The path through which this very file is read already, if it has two names that are meant.
+    pub same_as: Option<PathBuf>,
     /// What is wrong, empty if nothing is.
     pub health: String,
 }

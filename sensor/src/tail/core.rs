@@ -15,6 +15,7 @@ use crate::journal::{self};
 use compact_str::CompactString;
 use log_filters::found::Found;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::event::Id;
 use wire::id::Generation;
@@ -46,6 +47,8 @@ pub struct Now {
 pub(super) struct Core {
     pub(super) config: Config,
     pub(super) paths: PathSet,
+    /// The paths of the last scan, while a file has to be found again: it may be at any of them.
+    pub(super) elsewhere: Vec<PathBuf>,
     pub(super) filters: Box<dyn Filters>,
     pub(super) clock: Box<dyn Clock>,
     pub(super) journal: Journal,
@@ -122,6 +125,11 @@ impl Core {
         self.note(written);
         // Unless it is durable, a file rotated away within a moment would be forgotten with the power.
         self.sync_now = true;
+    }
+
+    /// The folders beneath which a path must lie: those of its own spec, or else of this one.
+    pub(super) fn roots_of(&self, path: &Path, spec: usize) -> Vec<PathBuf> {
+        self.paths.roots(self.paths.spec_of(path).unwrap_or(spec)).to_vec()
     }
 
     /// The host whose logs a spec names.

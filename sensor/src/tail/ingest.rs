@@ -7,8 +7,10 @@
 use super::board::{self, Board};
 use super::core::Core;
 pub use super::core::{Clock, Now};
+use super::follow::same_file;
 use super::interpret::{Filters, Join};
 use super::memory::{Keeper, Kept, Remembered};
+use super::owners::Owners;
 use super::path_set::PathSet;
 use super::settle::{Appeared, path_of};
 use super::source::{self, Source};
@@ -16,7 +18,7 @@ use super::track::Track;
 use super::watch::Wake;
 use super::{Config, Error};
 use crate::journal::disk::{Directory, Disk};
-use crate::journal::frame::Batch;
+use crate::journal::frame::{Batch, Identity};
 use crate::journal::lock::Lock;
 use crate::journal::reader::Reader;
 use crate::journal::writer::Journal;
@@ -94,6 +96,7 @@ impl Ingest {
         let core = Core {
             config,
             paths,
+            elsewhere: Vec::new(),
             filters,
             clock,
             journal,
@@ -231,13 +234,16 @@ impl Ingest {
             present.insert(path);
         }
         let appeared = if self.has_scanned { Appeared::Later } else { Appeared::AtStart };
-        let known = self.known_elsewhere();
-        for (path, track) in &mut self.tracks {
-            if track.sources.is_empty() && known.get(path).is_some_and(|other| other != path) {
-                continue;
-            }
-            track.settle(&mut self.core, now, appeared);
+        let all: Vec<_> = self.tracks.keys().cloned().collect();
+        let lacks_file = |track: &Track| track.sources.iter().any(|source| source.file.is_none());
+        self.core.elsewhere = match self.tracks.values().any(lacks_file) {
+            true => present.iter().cloned().collect(),
+            false => Vec::new(),
+        };
+        for source in self.tracks.values_mut().flat_map(|track| &mut track.sources) {
+            source.is_named_elsewhere = false;
         }
+        self.settle(&all, now, appeared);
         self.has_scanned = true;
         self.tracks.retain(|path, track| {
             let keep = present.contains(path) || !track.sources.is_empty();
@@ -248,24 +254,38 @@ impl Ingest {
         });
     }
 
-    /// Paths whose file is read already through another path: a rotated file that the glob matches too, or
-    /// a second name of it.
-    fn known_elsewhere(&self) -> BTreeMap<PathBuf, PathBuf> {
-        let mut owners = BTreeMap::new();
-        for (path, track) in &self.tracks {
-            for source in &track.sources {
-                owners.entry((source.identity.device, source.identity.inode)).or_insert(path);
+    /// Bring these tracks in line with the disk, and begin what their paths name anew, unless it is read
+    /// through another path. All are looked at before any begins: what one has let go another may take up.
+    fn settle(&mut self, paths: &[PathBuf], now: &Now, appeared: Appeared) {
+        let mut wanting = Vec::new();
+        for path in paths {
+            let Some(track) = self.tracks.get_mut(path) else { continue };
+            wanting.extend(track.settle(&mut self.core, now).map(|found| (path, found)));
+        }
+        if wanting.is_empty() {
+            return;
+        }
+        let mut owners = Owners::of(&self.tracks);
+        for (path, found) in wanting {
+            if let Some(owner) = owners.other(&found, path) {
+                self.stand_aside(path, owner, &found);
+            } else if let Some(track) = self.tracks.get_mut(path) {
+                track.begin_found(&mut self.core, now, &found, appeared, &owners);
+                owners.add(track);
             }
         }
-        let mut known = BTreeMap::new();
-        let idle = self.tracks.iter().filter(|(_, track)| track.sources.is_empty());
-        for (path, _) in idle {
-            if let Ok(stat) = super::probe::stat(path) {
-                let owner = *owners.entry((stat.identity.device, stat.identity.inode)).or_insert(path);
-                known.insert(path.clone(), owner.clone());
-            }
+    }
+
+    fn stand_aside(&mut self, path: &Path, owner: &Path, found: &Identity) {
+        let read = self.tracks.get_mut(owner).into_iter().flat_map(|track| &mut track.sources);
+        for source in read.filter(|source| same_file(&source.identity, found)) {
+            source.is_named_elsewhere = true;
         }
-        known
+        if let Some(track) = self.tracks.get_mut(path) {
+            track.same_as = Some(owner.to_owned());
+        }
+        // Whoever told of the one name meant the file.
+        self.busy.insert(owner.to_owned());
     }
 
     /// After a start: a track for every path the journal knows and the configuration still names.
@@ -303,28 +323,36 @@ impl Ingest {
     }
 
     fn read(&mut self, now: &Now, wake: &Wake, all: bool) {
+        let told = |path: &&PathBuf| wake.paths.iter().any(|changed| concerns(changed, path));
+        let told: Vec<_> = self.tracks.keys().filter(told).cloned().collect();
+        if !all {
+            self.settle(&told, now, Appeared::Later);
+        }
         let busy = std::mem::take(&mut self.busy);
+        let mut unsettled = Vec::new();
         for (path, track) in &mut self.tracks {
-            let told = wake.paths.iter().any(|changed| concerns(changed, path));
-            if told && !all {
-                track.settle(&mut self.core, now, Appeared::Later);
-            }
             let due = track.quiet_at(self.core.config.incomplete_after).is_some_and(|at| at <= now.monotonic);
-            if !(all || told || due || busy.contains(path)) {
+            if !(all || due || told.contains(path) || busy.contains(path)) {
                 continue;
             }
-            let has_more = track.read(&mut self.core, now);
+            if track.read(&mut self.core, now) {
+                self.busy.insert(path.clone());
+            }
             track.quiet(&mut self.core, now);
             track.release(&mut self.core, now);
             if track.is_unsettled {
-                track.settle(&mut self.core, now, Appeared::Later);
-            }
-            let is_new =
-                track.sources.back().is_some_and(|source| source.file.is_some() && !source.is_at_end());
-            if has_more || (is_new && track.is_readable(&self.core)) {
-                self.busy.insert(path.clone());
+                unsettled.push(path.clone());
             }
             self.board.set_file(track.state(&self.core));
+        }
+        self.settle(&unsettled, now, Appeared::Later);
+        for path in unsettled {
+            let Some(track) = self.tracks.get(&path) else { continue };
+            self.board.set_file(track.state(&self.core));
+            let is_new = |source: &Source| source.file.is_some() && !source.is_at_end();
+            if track.sources.back().is_some_and(is_new) && track.is_readable(&self.core) {
+                self.busy.insert(path);
+            }
         }
     }
 

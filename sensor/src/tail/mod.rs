@@ -19,9 +19,12 @@ pub mod lines;
 pub mod meter;
 pub mod notice;
 
+pub mod compression;
+
 mod core;
 pub mod interpret;
 mod memory;
+mod owners;
 mod search;
 mod settle;
 mod source;

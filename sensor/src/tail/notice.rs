@@ -45,11 +45,60 @@ impl Reason {
     }
 }
 
-/// Lines may be missing here: why, and how many bytes if that can be known.
-#[must_use]
-pub fn gap(offset: u64, seen: Time, reason: Reason, bytes: Option<u64>) -> Found {
-    let bytes = bytes.map_or_else(|| "unknown".into(), |bytes| bytes.to_compact_string());
-    notice(offset, GAP, seen, "gap", vec![("reason", reason.as_str().into()), ("bytes", bytes)])
+/// Lines are missing here, or may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Why.
+    pub reason: Reason,
+    /// Bytes that were seen and not read.
+    pub lost_bytes: u64,
+}
+
+impl Gap {
+    /// Whether lines may be lost that were never seen: those written after the last look.
+    #[must_use]
+    pub fn may_be_more(&self) -> bool {
+        self.reason != Reason::Budget
+    }
+
+    /// The notice at this place of the file, in bytes.
+    #[must_use]
+    pub fn notice(&self, offset: u64, seen: Time) -> Found {
+        let about = vec![
+            ("reason", self.reason.as_str().into()),
+            ("bytes", self.lost_bytes.to_compact_string()),
+            ("unseen", if self.may_be_more() { "possible" } else { "none" }.into()),
+            ("text", self.to_compact_string()),
+        ];
+        notice(offset, GAP, seen, "gap", about)
+    }
+}
+
+impl std::fmt::Display for Gap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let event = match self.reason {
+            Reason::Truncated => "the truncation",
+            Reason::Regrown => "its being written anew",
+            Reason::Missing => "the deletion",
+            Reason::Budget => {
+                return write!(
+                    f,
+                    "{} bytes of a deleted file were given up, for too much was held",
+                    self.lost_bytes
+                );
+            }
+        };
+        match self.lost_bytes {
+            0 => write!(
+                f,
+                "nothing that was seen is lost; lines written between the last read and {event} may be"
+            ),
+            bytes => write!(
+                f,
+                "{bytes} bytes that were seen are lost; lines written between the last look and {event} may be, too"
+            ),
+        }
+    }
 }
 
 /// The last line has no end for some time now, or will never have one.
@@ -95,11 +144,17 @@ mod tests {
         let text = |found: &Found, name: &str| {
             found.content.attribute(name).and_then(Value::as_text).unwrap_or_default().to_owned()
         };
-        let found = gap(7, Time::default(), Reason::Missing, Some(12));
+        let told = |reason, lost_bytes| {
+            let found = Gap { reason, lost_bytes }.notice(7, Time::default());
+            ["name", "reason", "bytes", "unseen", "text"].map(|name| text(&found, name))
+        };
+        assert_eq!(told(Reason::Budget, 12)[..4], ["gap", "budget", "12", "none"]);
+        let [.., bytes, unseen, sentence] = told(Reason::Truncated, 0);
+        assert_eq!([bytes, unseen], ["0", "possible"]);
         assert_eq!(
-            [text(&found, "name"), text(&found, "reason"), text(&found, "bytes")],
-            ["gap", "missing", "12"]
+            sentence,
+            "nothing that was seen is lost; lines written between the last read and the truncation may be"
         );
-        assert_eq!(text(&gap(7, Time::default(), Reason::Truncated, None), "bytes"), "unknown");
+        assert!(told(Reason::Missing, 3)[4].starts_with("3 bytes that were seen are lost; "));
     }
 }

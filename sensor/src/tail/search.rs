@@ -20,6 +20,8 @@ const SIBLINGS_MAX: usize = 4096;
 /// The plain files beside a path, with the path itself.
 pub(super) struct Siblings {
     files: Vec<(PathBuf, Stat)>,
+    /// Files of other folders.
+    elsewhere: Vec<(PathBuf, Stat)>,
 }
 
 impl Siblings {
@@ -39,13 +41,23 @@ impl Siblings {
             }
         }
         files.sort_by(|one, other| one.0.cmp(&other.0));
-        Ok(Siblings { files })
+        Ok(Siblings { files, elsewhere: Vec::new() })
+    }
+
+    /// The files at these paths, too, for [`Siblings::same`] alone: a file may have been moved to another
+    /// folder that is meant, but a copy of it is not looked for in all of them.
+    pub(super) fn and(mut self, paths: &[PathBuf]) -> Siblings {
+        let folder = self.files.first().and_then(|(path, _)| path.parent().map(Path::to_owned));
+        let others = paths.iter().filter(|path| path.parent() != folder.as_deref());
+        self.elsewhere = others.filter_map(|path| Some((path.clone(), probe::stat(path).ok()?))).collect();
+        self
     }
 
     /// The sibling that is this very inode.
     pub(super) fn same(&self, identity: &Identity) -> Option<&Path> {
         self.files
             .iter()
+            .chain(&self.elsewhere)
             .find(|(_, stat)| same_file(identity, &stat.identity))
             .map(|(path, _)| path.as_path())
     }
@@ -75,8 +87,13 @@ impl Siblings {
 
     /// Rotated files younger than all that were read and older than `before`, the oldest first: what was written and rotated
     /// away between two looks.
-    pub(super) fn between(&self, path: &Path, known: &FileRecord, before: Option<i128>) -> Vec<PathBuf> {
-        let mut found: Vec<(i128, i128, &PathBuf)> = Vec::new();
+    pub(super) fn between(
+        &self,
+        path: &Path,
+        known: &FileRecord,
+        before: Option<i128>,
+    ) -> Vec<(PathBuf, Identity)> {
+        let mut found: Vec<(i128, i128, &PathBuf, Identity)> = Vec::new();
         for (sibling, stat) in &self.files {
             let Some(born) = stat.identity.born else { continue };
             // An unpacked or restored file keeps a time of writing from before its birth.
@@ -86,11 +103,11 @@ impl Siblings {
                 && is_live_log
                 && rotated(path, sibling)
             {
-                found.push((born, stat.modified, sibling));
+                found.push((born, stat.modified, sibling, stat.identity));
             }
         }
         found.sort();
-        found.into_iter().map(|(_, _, path)| path.clone()).collect()
+        found.into_iter().map(|(_, _, path, identity)| (path.clone(), identity)).collect()
     }
 }
 

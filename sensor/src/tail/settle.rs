@@ -4,9 +4,11 @@
 //! source lacks its file and has to find it first.
 //! Not here: reading ([`super::track`]).
 
+use super::compression;
 use super::core::{Core, Now};
 use super::follow::{self, AtPath, Candidate, Fate, Recognition, same_file};
 use super::notice::Reason;
+use super::owners::Owners;
 use super::probe::{self, Stat};
 use super::search::Siblings;
 use super::source::Source;
@@ -34,8 +36,10 @@ enum Search {
 }
 
 impl Track {
-    /// Look at the disk and follow what happened.
-    pub(super) fn settle(&mut self, core: &mut Core, now: &Now, appeared: Appeared) {
+    /// Look at the disk and follow what happened. Returns the file that the path names, if it is not read
+    /// through this path: it is begun by [`Track::begin_found`] unless it is read through another.
+    pub(super) fn settle(&mut self, core: &mut Core, now: &Now) -> Option<Identity> {
+        self.same_as = None;
         self.health.clear();
         self.is_unsettled = false;
         let directory = self.sources.back().map(|source| source.directory);
@@ -47,13 +51,22 @@ impl Track {
             AtPath::Nothing | AtPath::File { .. } => {}
         }
         self.note_rotation(core, &at);
-        let AtPath::File { identity, .. } = at else { return };
+        let AtPath::File { identity, .. } = at else { return None };
         let is_known = |source: &Source| source.ending.is_none() && same_file(&source.identity, &identity);
-        if self.sources.iter().any(is_known) {
-            return;
-        }
-        self.begin_those_between(core, now, &identity);
-        self.begin(core, now, &self.path.clone(), appeared, Status::Live);
+        (!self.sources.iter().any(is_known)).then_some(identity)
+    }
+
+    /// Begin with the file that the path names.
+    pub(super) fn begin_found(
+        &mut self,
+        core: &mut Core,
+        now: &Now,
+        found: &Identity,
+        appeared: Appeared,
+        owners: &Owners,
+    ) {
+        self.begin_those_between(core, now, found, owners);
+        self.begin(core, now, &self.path.clone(), appeared, Status::Live, found);
     }
 
     /// The path names another file than before, or none.
@@ -83,7 +96,7 @@ impl Track {
             return;
         }
         let siblings = match Siblings::of(&self.path) {
-            Ok(siblings) => siblings,
+            Ok(siblings) => siblings.and(&core.elsewhere),
             Err(error) => {
                 self.health = format!("cannot look at its directory: {error}; it is tried again");
                 return;
@@ -103,12 +116,12 @@ impl Track {
     }
 
     fn find_file(&mut self, core: &mut Core, now: &Now, siblings: &Siblings, index: usize) -> Search {
-        let roots = core.paths.roots(self.spec).to_vec();
         let known = self.sources[index].known();
         let (mut reason, mut cut) = (Reason::Missing, None);
         let itself =
             siblings.same(&known.identity).filter(|path| core.config.means.siblings || *path == self.path);
         if let Some(path) = itself {
+            let roots = core.roots_of(path, self.spec);
             let (file, stat) = match probe::open(path, &roots) {
                 Ok(opened) => opened,
                 Err(at) => return self.undecided(&at),
@@ -127,7 +140,8 @@ impl Track {
         if core.config.means.siblings {
             let others = self.sources.iter().enumerate().filter(|(other, _)| *other != index);
             let taken: Vec<_> = others.map(|(_, source)| source.identity).collect();
-            if let Some((file, stat)) = siblings.copy(&self.path, &known, &taken, &roots, core.config.means) {
+            let roots = core.paths.roots(self.spec);
+            if let Some((file, stat)) = siblings.copy(&self.path, &known, &taken, roots, core.config.means) {
                 // A file that is only elsewhere now is whole; one that was cut lost what came after the copy.
                 self.sources[index].ending = (reason != Reason::Missing).then_some(reason);
                 let found = self.attach(index, file, &stat);
@@ -139,7 +153,7 @@ impl Track {
         }
         let end = match (reason, self.sources[index].status) {
             (Reason::Missing, Status::Finished) => End::Whole,
-            (reason, _) => End::Gap(reason, None),
+            (reason, _) => End::Gap(reason),
         };
         self.end(core, index, now, end);
         if let Some(cut) = cut {
@@ -166,16 +180,16 @@ impl Track {
     }
 
     /// What was written and rotated away between two looks is read first.
-    fn begin_those_between(&mut self, core: &mut Core, now: &Now, at: &Identity) {
+    fn begin_those_between(&mut self, core: &mut Core, now: &Now, at: &Identity, owners: &Owners) {
         let Some(record) = core.journal.state().files.get(&self.name).cloned() else { return };
         let Ok(siblings) = Siblings::of(&self.path) else { return };
         if record.youngest.is_none() || !core.config.means.siblings {
             return;
         }
-        for path in siblings.between(&self.path, &record, at.born) {
-            if !self.holds(core, &path) {
+        for (path, identity) in siblings.between(&self.path, &record, at.born) {
+            if owners.other(&identity, &self.path).is_none() && !self.holds(core, &path) {
                 tracing::info!(path = %path.display(), "a log was written and rotated away unseen");
-                self.begin(core, now, &path, Appeared::Later, Status::Rotated);
+                self.begin(core, now, &path, Appeared::Later, Status::Rotated, &identity);
             }
         }
     }
@@ -192,8 +206,16 @@ impl Track {
         })
     }
 
-    /// Begin a new generation with the file at a path.
-    fn begin(&mut self, core: &mut Core, now: &Now, path: &Path, appeared: Appeared, status: Status) {
+    /// Begin a new generation with the file at a path, if it is still the one that was found there.
+    fn begin(
+        &mut self,
+        core: &mut Core,
+        now: &Now,
+        path: &Path,
+        appeared: Appeared,
+        status: Status,
+        found: &Identity,
+    ) {
         let (file, stat) = match probe::open(path, core.paths.roots(self.spec)) {
             Ok(opened) => opened,
             Err(at) => {
@@ -201,6 +223,11 @@ impl Track {
                 return;
             }
         };
+        if !same_file(found, &stat.identity) {
+            // It was exchanged since; whose the new one is has to be asked first.
+            self.is_unsettled = true;
+            return;
+        }
         if let Err(why) = self.choose(core, &file) {
             self.health = why;
             return;
@@ -268,14 +295,17 @@ impl Track {
         }
     }
 
-    /// Choose the filter by what the file is, if that is not settled yet.
+    /// Refuse what is no text; choose the filter by what the file is, if that is not settled yet.
     fn choose(&mut self, core: &mut Core, file: &File) -> Result<(), String> {
+        let first =
+            probe::read(file, 0, FIRST_LEN_MAX_BYTES).map_err(|error| format!("cannot read it: {error}"))?;
+        if let Some(why) = compression::refusal(&first) {
+            return Err(why);
+        }
         if self.engine.is_some() {
             return Ok(());
         }
         let spec = &core.config.files[self.spec];
-        let first =
-            probe::read(file, 0, FIRST_LEN_MAX_BYTES).map_err(|error| format!("cannot read it: {error}"))?;
         let Some(filter) = core.filters.choose(spec.filter.as_deref(), &self.path, &first) else {
             return Err(match &spec.filter {
                 Some(name) => format!("there is no filter {name}"),

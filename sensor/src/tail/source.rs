@@ -55,7 +55,11 @@ pub(super) struct Source {
     /// It is read from a copy; the gap to be told when that is read.
     pub(super) ending: Option<Reason>,
     pub(super) size: u64,
+    /// The longest it was seen to be, in bytes: what is not read of that when it ends is lost.
+    pub(super) seen_len: u64,
     pub(super) links: u32,
+    /// Another path that is followed names it.
+    pub(super) is_named_elsewhere: bool,
     /// When it last grew, by the monotonic clock.
     pub(super) grown_at: Duration,
     /// The bytes before the place of reading.
@@ -82,7 +86,9 @@ impl Source {
             beyond: checkpoint.beyond.iter().copied().collect(),
             ending: None,
             size: checkpoint.offset,
+            seen_len: checkpoint.offset,
             links: 1,
+            is_named_elsewhere: false,
             grown_at: now,
             tail: Vec::new(),
         }
@@ -93,6 +99,7 @@ impl Source {
         self.tail = probe::read_before(&file, self.lines.position(), BEFORE_LEN_MAX_BYTES)?;
         self.file = Some(file);
         (self.identity, self.size, self.links) = (stat.identity, stat.size, stat.links);
+        self.seen_len = self.seen_len.max(stat.size);
         Ok(())
     }
 
@@ -112,6 +119,11 @@ impl Source {
         self.file.is_some() && self.lines.position() >= self.size
     }
 
+    /// Bytes that were seen and never will be read, if it ends here.
+    pub(super) fn lost_bytes(&self) -> u64 {
+        self.seen_len.saturating_sub(self.lines.position())
+    }
+
     /// Bytes not read yet.
     pub(super) fn lag_bytes(&self) -> u64 {
         self.size.saturating_sub(self.lines.position())
@@ -124,7 +136,16 @@ impl Source {
                 self.grown_at = now;
             }
             (self.size, self.links) = (stat.size, stat.links);
+            if stat.size > self.seen_len && self.is_what_was_read().unwrap_or(false) {
+                self.seen_len = stat.size;
+            }
         }
+    }
+
+    fn is_what_was_read(&self) -> io::Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        Ok(probe::read_before(file, self.lines.position(), self.tail.len())? == self.tail
+            && self.prefix_fits()?)
     }
 
     /// Look for more.
@@ -152,6 +173,9 @@ impl Source {
         // Lines may be alike at their ends; the beginning of the file has to be the same, too.
         let fits = buffer[..old] == self.tail[..] && self.prefix_fits()?;
         let content = follow::content(position, position + (end - old) as u64, Some(fits), means);
+        if matches!(content, Content::Same | Content::More) {
+            self.seen_len = self.seen_len.max(stat.size);
+        }
         Ok(Look { content, old, end })
     }
 

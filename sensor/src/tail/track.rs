@@ -8,8 +8,8 @@ use super::board::FileState;
 use super::core::{Core, Now};
 use super::follow::{BEFORE_LEN_MAX_BYTES, Content};
 use super::interpret::Interpret;
-use super::notice::{self, Reason};
-use super::source::{CHUNK_LEN_BYTES, Source};
+use super::notice::{self, Gap, Reason};
+use super::source::{CHUNK_LEN_BYTES, Look, Source};
 use crate::journal::frame::{Batch, PathBytes, Status};
 use compact_str::CompactString;
 use std::collections::VecDeque;
@@ -51,6 +51,8 @@ pub(super) struct Track {
     /// The oldest first.
     pub(super) sources: VecDeque<Source>,
     pub(super) health: String,
+    /// The path names a file that is read through this other one.
+    pub(super) same_as: Option<PathBuf>,
     /// A source ended: what the path names now may have to begin.
     pub(super) is_unsettled: bool,
     /// Set while a quarantined filter keeps it from being read.
@@ -62,8 +64,8 @@ pub(super) struct Track {
 pub(super) enum End {
     /// Everything there was was read.
     Whole,
-    /// Something is missing: why, and how many bytes if that is known.
-    Gap(Reason, Option<u64>),
+    /// Something is missing, or may be: why.
+    Gap(Reason),
 }
 
 impl Track {
@@ -79,6 +81,7 @@ impl Track {
             chunk_len: CHUNK_LEN_FIRST_BYTES,
             sources: VecDeque::new(),
             health: String::new(),
+            same_as: None,
             is_unsettled: false,
             stopped: None,
         }
@@ -137,6 +140,11 @@ impl Track {
         let chunk = match self.sources[at].look(&mut buffer[..room], core.config.means, now.monotonic) {
             Ok(look) => match look.content {
                 Content::Same => Chunk::End,
+                // It was empty when it began and may have become anything.
+                Content::More if self.sources[at].lines.position() == 0 && is_compressed(&buffer, &look) => {
+                    self.end(core, at, now, End::Whole);
+                    Chunk::Ended
+                }
                 Content::More => {
                     self.feed(core, at, now, &buffer[..look.end], look.old);
                     Chunk::More
@@ -247,7 +255,7 @@ impl Track {
         let cut = source.file.as_ref().filter(|_| is_left).and_then(|file| file.try_clone().ok());
         let has_copy = !is_copy && core.config.means.siblings && self.read_on_in_copy(core, at, reason);
         if !has_copy {
-            self.end(core, at, now, End::Gap(reason, None));
+            self.end(core, at, now, End::Gap(reason));
         }
         if let Some(cut) = cut {
             self.begin_again(core, now, cut, at + usize::from(has_copy));
@@ -282,12 +290,18 @@ impl Track {
         }
         self.tell_incomplete(core, at, now);
         let position = self.sources[at].lines.position();
-        if let End::Gap(reason, bytes) = end {
-            core.found.push(notice::gap(position, now.wall, reason, bytes));
+        if let End::Gap(reason) = end {
+            let gap = Gap { reason, lost_bytes: self.sources[at].lost_bytes() };
+            core.found.push(gap.notice(position, now.wall));
             core.batch.counts.gaps += 1;
-            core.batch.counts.gap_bytes += bytes.unwrap_or(0);
-            core.batch.counts.gaps_unknown += u64::from(bytes.is_none());
-            tracing::error!(path = %self.path.display(), reason = reason.as_str(), bytes, "a part of the log is lost");
+            core.batch.counts.gap_bytes += gap.lost_bytes;
+            core.batch.counts.gaps_unknown += u64::from(gap.may_be_more());
+            let (path, why, bytes) = (self.path.display(), reason.as_str(), gap.lost_bytes);
+            if bytes > 0 {
+                tracing::error!(%path, why, bytes, "{gap}");
+            } else {
+                tracing::warn!(%path, why, "{gap}");
+            }
         }
         self.write(core, at, now, Status::Over, &[]);
         if self.sources[at].links == 0 {
@@ -354,7 +368,7 @@ impl Track {
                 continue;
             }
             if let Some(reason) = source.ending {
-                self.end(core, at, now, End::Gap(reason, None));
+                self.end(core, at, now, End::Gap(reason));
             } else if source.status == Status::Rotated && successor {
                 self.write(core, at, now, Status::Finished, &[]);
             }
@@ -365,13 +379,15 @@ impl Track {
             self.end(core, at, now, End::Whole);
         }
         while let Some(at) = self.too_much_held(core.config.held_bytes) {
-            let left = self.sources[at].lag_bytes();
-            self.end(core, at, now, End::Gap(Reason::Budget, Some(left)));
+            self.end(core, at, now, End::Gap(Reason::Budget));
         }
     }
 
     fn too_many_finished(&self) -> Option<usize> {
-        let finished = |source: &&Source| source.status == Status::Finished && source.is_at_end();
+        // One that has another name which is meant would be begun anew under that.
+        let finished = |source: &&Source| {
+            source.status == Status::Finished && source.is_at_end() && !source.is_named_elsewhere
+        };
         let deleted = self.sources.iter().filter(finished).filter(|source| source.links == 0);
         let deleted_bytes: u64 = deleted.map(|source| source.size).sum();
         let oldest = self.sources.iter().position(|source| {
@@ -414,6 +430,7 @@ impl Track {
             incomplete: totals.incomplete,
             oversize: totals.oversize,
             nul_bytes: totals.nul_bytes,
+            same_as: self.same_as.clone(),
             health,
         }
     }
@@ -433,6 +450,10 @@ enum Chunk {
     End,
     /// It is over, and its place is taken by the next.
     Ended,
+}
+
+fn is_compressed(buffer: &[u8], look: &Look) -> bool {
+    super::compression::refusal(&buffer[look.old..look.end]).is_some()
 }
 
 /// A batch with its lists emptied but not given back.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Whether the sensor runs while the log changes.
 #[derive(Clone, Copy, PartialEq)]
-enum Sensor {
+pub(crate) enum Sensor {
     Running,
     Stopped,
     Killed,
@@ -22,10 +22,10 @@ fn changed(sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Rig {
     changed_in(Rig::new("log"), sensor, change)
 }
 
-const FIRST: &str = "one, long enough to be told from other beginnings of logs\n\
+pub(crate) const FIRST: &str = "one, long enough to be told from other beginnings of logs\n\
                      two, of the same kind but with other words in it\n";
 
-fn changed_in(mut rig: Rig, sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Rig {
+pub(crate) fn changed_in(mut rig: Rig, sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Rig {
     rig.append("log", FIRST);
     rig.start();
     match sensor {
@@ -43,12 +43,12 @@ fn changed_in(mut rig: Rig, sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Ri
 }
 
 /// The first two lines, then these.
-fn check(rig: &Rig, more: &[&str]) {
+pub(crate) fn check(rig: &Rig, more: &[&str]) {
     let expected: Vec<_> = FIRST.lines().chain(more.iter().copied()).collect();
     assert_eq!(rig.lines(), expected);
 }
 
-fn every_way(test: impl Fn(Sensor)) {
+pub(crate) fn every_way(test: impl Fn(Sensor)) {
     for sensor in [Running, Stopped, Killed] {
         test(sensor);
     }

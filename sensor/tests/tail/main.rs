@@ -10,5 +10,7 @@ mod simulated;
 
 mod cases;
 mod disk;
+mod losses;
+mod names;
 mod scripts;
 mod thread;
