@@ -6,6 +6,7 @@ use crate::client::target::Target;
 use crate::command::Command;
 use crate::exit;
 use crate::output::times;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser};
 use wire::time::Time;
 
@@ -52,6 +53,11 @@ pub(crate) struct Between {
     /// Only up to this time, in the same forms
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(crate) until: Option<Time>,
+}
+
+/// One of these words, which are listed where another is given.
+pub(crate) fn words(words: impl IntoIterator<Item = &'static str>) -> PossibleValuesParser {
+    PossibleValuesParser::new(words)
 }
 
 fn moment(text: &str) -> Result<Time, String> {

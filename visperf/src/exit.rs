@@ -20,6 +20,9 @@ const REFUSED: u8 = 6;
 /// No filter reads the log.
 const NO_FILTER: u8 = 7;
 
+/// Ctrl-C, as a shell tells it of a program that a signal ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// The codes as `--help` tells them.
 pub(crate) const HELP: &str = "Exit codes:
   0  done (also when the reader of the output went away, as `head` does)
@@ -29,7 +32,8 @@ pub(crate) const HELP: &str = "Exit codes:
   4  the daemon answered with a fault
   5  a filter's embedded tests failed
   6  a filter or configuration file is refused
-  7  no filter reads the log";
+  7  no filter reads the log
+  130  Ctrl-C (a daemon that Ctrl-C ends has done its work: 0)";
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +118,7 @@ mod tests {
     fn the_help_lists_every_code() {
         let listed: Vec<u8> =
             HELP.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
-        assert_eq!(listed, [0, FAILED, USAGE, UNREACHABLE, FAULT, TESTS, REFUSED, NO_FILTER]);
+        assert_eq!(listed, [0, FAILED, USAGE, UNREACHABLE, FAULT, TESTS, REFUSED, NO_FILTER, INTERRUPTED]);
     }
 
     #[test]

@@ -125,15 +125,26 @@ impl Deadlined {
 
 impl Read for Deadlined {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
-        self.stream.read(into)
+        loop {
+            self.stream.set_read_timeout(self.left()?)?;
+            // A signal that someone else answers, such as Ctrl-C or a stopped terminal, is no end.
+            match self.stream.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
     }
 }
 
 impl Write for Deadlined {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
-        self.stream.write(bytes)
+        loop {
+            self.stream.set_write_timeout(self.left()?)?;
+            match self.stream.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -4,6 +4,7 @@
 //! it was idle is made anew, once, without being told.
 
 mod connection;
+mod hint;
 mod http;
 pub(crate) mod target;
 pub(crate) mod xml;
@@ -16,6 +17,11 @@ use target::Target;
 
 /// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+
+/// How long a daemon may take to tell what it is, when that is only asked for a better message.
+const EXPLAINING: Duration = Duration::from_secs(3);
+/// The fault of a method that is not there (`docs/query-interface.md`).
+const NO_METHOD: i64 = -32601;
 
 /// Why a call has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -129,6 +135,24 @@ impl Client {
         match fresh.post(path, content_type, body, patience) {
             Ok(answer) => Ok(self.keep(fresh, answer)),
             Err(error) => Err(lost(&fresh, &error)),
+        }
+    }
+
+    /// The failure that an error of `method` is, with what else is known: a daemon that lacks the method is
+    /// asked what it is.
+    pub(crate) fn explain(&mut self, method: &str, error: Error) -> Failure {
+        let kind = match &error {
+            Error::Fault { code: NO_METHOD, .. } => {
+                self.call("daemon.info", &Value::Object(serde_json::Map::new()), EXPLAINING).ok()
+            }
+            _ => None,
+        };
+        let hint = kind.as_ref().and_then(|answer| hint::of_another_daemon(method, answer));
+        match (error, hint) {
+            (Error::Fault { code, message }, Some(hint)) => {
+                Failure::Fault { code, message: format!("{message}; {hint}") }
+            }
+            (error, _) => error.into(),
         }
     }
 

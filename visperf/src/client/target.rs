@@ -5,7 +5,7 @@ use crate::client::Error;
 use crate::client::connection::Connection;
 use crate::state_folder;
 use std::net::ToSocketAddrs as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The port on which daemons listen unless told otherwise.
 pub(crate) const PORT: u16 = 7317;
@@ -21,7 +21,7 @@ pub(crate) struct Target {
     connect: Option<String>,
     /// The state folder of the daemon to ask, as it was given to it
     #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
-    pub(crate) state: Vec<PathBuf>,
+    state: Option<PathBuf>,
 }
 
 /// An address to try, and why.
@@ -31,6 +31,11 @@ struct Choice {
 }
 
 impl Target {
+    /// The state folder that was named.
+    pub(crate) fn named_state(&self) -> Option<&Path> {
+        self.state.as_deref()
+    }
+
     /// The address that is tried first.
     pub(crate) fn first_choice(&self) -> String {
         self.choices().first().map_or_else(String::new, |choice| choice.address.clone())
@@ -49,9 +54,14 @@ impl Target {
                 Err(error) => tried.push(format!("\n  {address} ({reason}): {error}")),
             }
         }
-        if let (Some(folder), true) = (self.state.last(), tried.is_empty()) {
-            let file = folder.join(state_folder::LISTEN_FILE);
-            tried.push(format!("\n  {}: no daemon told its address there", file.display()));
+        if let (Some(folder), true) = (&self.state, tried.is_empty()) {
+            tried.push(match folder.is_dir() {
+                true => {
+                    let file = folder.join(state_folder::LISTEN_FILE);
+                    format!("\n  {}: no daemon told its address there", file.display())
+                }
+                false => format!("\n  the state folder {}: there is no such folder", folder.display()),
+            });
         }
         Err(Error::Unreachable(format!(
             "no daemon could be reached; tried:{}\nstart one with: visperf up    (or name one with --connect HOST:PORT)",
@@ -63,13 +73,13 @@ impl Target {
         if let Some(address) = &self.connect {
             return vec![Choice { address: address.clone(), reason: "as told".to_owned() }];
         }
-        let folder = self.state.last().cloned().unwrap_or_else(state_folder::usual);
+        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
         let told = state_folder::listen_address(&folder).map(|address| Choice {
             address,
             reason: format!("from {}", folder.join(state_folder::LISTEN_FILE).display()),
         });
         let usual = Choice { address: format!("127.0.0.1:{PORT}"), reason: "the usual address".to_owned() };
-        match (told, self.state.last()) {
+        match (told, &self.state) {
             (Some(told), None) if told.address != usual.address => vec![told, usual],
             (Some(told), _) => vec![told],
             (None, None) => vec![usual],
@@ -140,7 +150,7 @@ mod tests {
     #[test]
     fn what_was_tried_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let target = Target { connect: None, state: vec![folder.path().to_owned()] };
+        let target = Target { connect: None, state: Some(folder.path().to_owned()) };
         let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
         assert!(text.contains("listen: no daemon told") && text.contains("visperf up"), "{text}");
         std::fs::write(folder.path().join("listen"), "127.0.0.1:1\n").unwrap();

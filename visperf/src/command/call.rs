@@ -1,14 +1,14 @@
 //! `visperf call`: any method of a daemon, over XML-RPC.
 //!
-//! Rule: the answer is printed as JSON whatever the method. Not here: the transport (`client::xml`).
+//! Rule: the answer is printed as JSON whatever the method, but that a text alone is printed as it is. Not here: the transport (`client::xml`).
 
 use crate::client::target::Target;
 use crate::client::{Client, xml};
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{Output, clean};
 use serde_json::{Map, Value};
 
-/// Call any method of a daemon by XML-RPC and print its answer as JSON
+/// Call any method of a daemon by XML-RPC and print its answer as JSON (a text as it is)
 ///
 /// `visperf call system.listMethods` tells the methods; `visperf call system.methodHelp name=METHOD` what one
 /// takes. Whole numbers above 2^63-1 come as text.
@@ -40,12 +40,30 @@ pub(crate) struct Args {
 /// # Errors
 /// If the parameters are malformed, no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let argument = argument(&args.arguments).map_err(Failure::Usage)?;
-    let answer = xml::call(&mut Client::new(&args.target), &args.method, argument.as_ref())?;
+    let argument = argument(&args.arguments).map_err(|wrong| {
+        Failure::Usage(format!("{wrong}{}", parameters_hint(&args.method, &args.arguments)))
+    })?;
+    let mut client = Client::new(&args.target);
+    let answer = xml::call(&mut client, &args.method, argument.as_ref())
+        .map_err(|error| client.explain(&args.method, error))?;
     let mut output = Output::stdout();
-    let text = if args.compact { answer.to_string() } else { format!("{answer:#}") };
-    output.line(&text)?;
+    match &answer {
+        _ if args.compact => output.json(&answer)?,
+        // A text is easier to read as it is, line by line.
+        Value::String(text) => text.lines().try_for_each(|line| output.line(&clean(line)))?,
+        _ => output.line(&format!("{answer:#}"))?,
+    }
     output.flush()
+}
+
+/// How the parameters of a method are found, or written where that is known.
+fn parameters_hint(method: &str, given: &[String]) -> String {
+    match (method, given) {
+        ("system.methodHelp" | "system.methodSignature", [one]) if !one.contains(['=', '{']) => {
+            format!("; parameters have names: visperf call {method} name={one}")
+        }
+        _ => format!("; the names are in: visperf call system.methodHelp name={method}"),
+    }
 }
 
 /// The structure of named parameters, if there are any.

@@ -2,33 +2,33 @@
 //!
 //! Not here: the joining (the sensor does it).
 
-use crate::cli::{Between, Query};
+use crate::cli::{Between, Query, words};
+use crate::client::target::Target;
 use crate::command::query::{Params, ask, items, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::note;
 use jiff::tz::TimeZone;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
 
 /// The states of a call.
 const STATES: [State; 3] = [State::Waiting, State::Running, State::Ended];
-const STATE_HELP: &str = "Only calls in this state: waiting, running or ended. Anything else is the state folder of \
-the daemon to ask, as in every command; both may be given";
 
 /// Print the calls (jobs, transfers, requests) of the domain, newest first
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  visperf calls --state running
+  visperf calls --in running
   visperf calls --user mrossi --outcome failed --since 1h
   visperf calls --host wn01 --json | jq -r .id")]
-#[command(mut_arg("state", |state| state.value_name("STATE or DIR").help(STATE_HELP).long_help(STATE_HELP)))]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    /// Only calls in this state
+    #[arg(long = "in", value_name = "STATE", value_parser = words(STATES.map(State::as_str)))]
+    within: Option<String>,
     /// Only the call of this name
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
@@ -41,9 +41,9 @@ pub(crate) struct Args {
     /// Only the call of this job number, as the middleware prints it
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only calls that ended so: ok, failed, cancelled, timeout, node_fail, finished
-    #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
-    outcome: Option<&'static str>,
+    /// Only calls that ended so
+    #[arg(long, value_name = "OUTCOME", value_parser = words(Outcome::ALL.iter().map(|outcome| outcome.as_str())))]
+    outcome: Option<String>,
     #[command(flatten)]
     between: Between,
     /// At most so many
@@ -57,19 +57,15 @@ pub(crate) struct Args {
     local: bool,
 }
 
-/// Take the word for a call's state, if there is one, out of the values of `--state`.
-fn take_state(values: &mut Vec<PathBuf>) -> Option<&'static str> {
-    let word = |value: &Path| STATES.iter().map(|state| state.as_str()).find(|word| value == Path::new(word));
-    let state = values.iter().find_map(|value| word(value));
-    values.retain(|value| word(value).is_none());
-    state
-}
-
-fn outcome(word: &str) -> Result<&'static str, String> {
-    Outcome::from_word(word).map(Outcome::as_str).ok_or_else(|| {
-        let words: Vec<&str> = Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
-        format!("expected one of {}", words.join(", "))
-    })
+/// `--state running` means a folder, and was meant for `--in running`.
+fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
+    let Some(folder) = target.named_state().filter(|folder| !folder.is_dir()) else { return Ok(()) };
+    let words = STATES.map(State::as_str).join(", ");
+    Err(Failure::Usage(format!(
+        "--state is the folder where a daemon keeps its state, and there is no folder {}; for calls in a state \
+         use --in with one of {words}",
+        folder.display()
+    )))
 }
 
 /// Print the calls.
@@ -77,24 +73,23 @@ fn outcome(word: &str) -> Result<&'static str, String> {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let mut query = args.query.clone();
-    let state = take_state(&mut query.target.state);
+    refuse_state_of_calls(&args.query.target)?;
     let params = Params::default()
         .with("call", args.call.clone())
-        .with("state", state)
+        .with("state", args.within.clone())
         .with("user", args.user.clone())
         .with("host", args.host.clone())
         .with("job", args.job.clone())
-        .with("outcome", args.outcome)
+        .with("outcome", args.outcome.clone())
         .with("since", args.between.since.map(Time::secs_f64))
         .with("until", args.between.until.map(Time::secs_f64))
         .with("limit", Some(args.limit))
         .with("order", Some(if args.oldest { "oldest" } else { "newest" }));
     let method = if args.local { "sensor.calls" } else { "domain.calls" };
-    let answer = ask(&query, method, params)?;
+    let answer = ask(&args.query, method, params)?;
     let calls = items(&answer, "calls");
     let shown = calls.len() as u64;
-    print(&query, calls, "no call fits", |calls, output| {
+    print(&args.query, calls, "no call fits", |calls, output| {
         print_rows(call_table(), calls.iter().cloned(), &TimeZone::system(), output)
     })?;
     match answer.get("total").and_then(Value::as_u64) {
@@ -104,22 +99,4 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(_) | None => {}
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_of_calls_is_told_from_a_folder() {
-        let check = |given: &[&str], state: Option<&str>, folders: &[&str]| {
-            let mut values: Vec<PathBuf> = given.iter().map(PathBuf::from).collect();
-            assert_eq!(take_state(&mut values), state, "{given:?}");
-            assert_eq!(values, folders.iter().map(PathBuf::from).collect::<Vec<_>>(), "{given:?}");
-        };
-        check(&["running"], Some("running"), &[]);
-        check(&["/s", "ended"], Some("ended"), &["/s"]);
-        check(&["./running"], None, &["./running"]);
-        check(&[], None, &[]);
-    }
 }

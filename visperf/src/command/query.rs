@@ -32,7 +32,8 @@ impl Params {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn ask(query: &Query, method: &str, params: Params) -> Result<Value, Failure> {
-    Ok(Client::new(&query.target).call(method, &params.value(), PATIENCE)?)
+    let mut client = Client::new(&query.target);
+    client.call(method, &params.value(), PATIENCE).map_err(|error| client.explain(method, error))
 }
 
 /// The items of a list in an answer.

@@ -2,6 +2,7 @@
 
 use crate::program::Home;
 use crate::server::{Daemon, Events, event};
+use rustix::process::{Pid, Signal};
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -36,9 +37,43 @@ fn expected(range: std::ops::Range<usize>) -> Vec<String> {
 
 /// Send it what Ctrl-C sends.
 fn interrupt(child: &Child) {
-    let pid = i32::try_from(child.id()).unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    send(child, Signal::INT);
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn ctrl_c_tells_a_cursor_before_any_event_came_and_other_signals_end_nothing() {
+    let events = Events::default();
+    events.lock().unwrap().extend((0..3).map(event));
+    let daemon = Daemon::start("127.0.0.1:0", &events);
+    let home = Home::new();
+    let address = daemon.connect();
+    for round in 0..5 {
+        let mut child = home.command(&["events", "--follow", "--connect", &address]).spawn().unwrap();
+        let (out, notes) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        daemon.asked_to_wait.recv_timeout(DEADLINE).expect("it waits for the next event");
+        // A stopped program comes back from waiting with an interrupted call, and must wait again.
+        send(&child, Signal::STOP);
+        send(&child, Signal::CONT);
+        if round == 4 {
+            events.lock().unwrap().push(event(3));
+            assert!(out.recv_timeout(DEADLINE).expect("the next event").contains("job_start"));
+            daemon.asked_to_wait.recv_timeout(DEADLINE).expect("and waits again");
+        }
+        interrupt(&child);
+        let told: Vec<String> = notes.iter().collect();
+        assert_eq!(told, [format!("go on with: --cursor {}", if round == 4 { 4 } else { 3 })]);
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+    }
+    let mut child =
+        home.command(&["events", "--follow", "--connect", &address, "--cursor", "1"]).spawn().unwrap();
+    daemon.asked_to_wait.recv_timeout(DEADLINE).expect("it asks");
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

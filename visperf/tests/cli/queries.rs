@@ -36,7 +36,7 @@ fn answers_are_tables_or_json() {
     let daemon = daemon(0);
     ask(&daemon, &["hosts"]).ok().prints(&["HOST", "wn01", "0.50", "2.0 GiB"]);
     assert_eq!(ask(&daemon, &["hosts", "--json"]).ok().json()[0]["host"], "wn01");
-    ask(&daemon, &["calls", "--state", "ended"])
+    ask(&daemon, &["calls", "--in", "ended"])
         .ok()
         .prints(&["slurm:1", "ok", "5m", "wn01,wn02"])
         .notes(&["1 of 7 calls"]);
@@ -57,7 +57,12 @@ fn any_method_is_called_by_xml_rpc() {
     assert_eq!(answer[0]["metrics"][0]["value"].as_i64(), Some(9_007_199_254_740_993));
     ask(&daemon, &["call", "system.listMethods"]).ok().prints(&["\"domain.hosts\""]);
     ask(&daemon, &["call", "no.such"]).with_code(4).notes(&["-32601"]);
-    ask(&daemon, &["call", "domain.events", "limit"]).with_code(2).notes(&["NAME=VALUE"]);
+    ask(&daemon, &["call", "domain.events", "limit"])
+        .with_code(2)
+        .notes(&["NAME=VALUE", "methodHelp name=domain.events"]);
+    ask(&daemon, &["call", "system.methodHelp", "x"]).with_code(2).notes(&["methodHelp name=x"]);
+    let help = ask(&daemon, &["call", "system.methodHelp", "name=daemon.info"]).ok();
+    assert!(help.out.starts_with("canned") && help.out.lines().count() > 1, "{help:?}");
 }
 
 #[test]
@@ -67,6 +72,46 @@ fn faults_have_their_exit_code() {
     ask(&daemon, &["files"]).with_code(4).notes(&["no method"]);
     ask(&daemon, &["events", "--kind", "nonsense"]).with_code(2).notes(&["job_submit"]);
     ask(&daemon, &["events", "--since", "yesterday"]).with_code(2).notes(&["2026-11-20T"]);
+}
+
+#[test]
+fn a_state_of_calls_is_no_state_folder() {
+    let home = Home::new();
+    home.run(&["calls", "--in", "runing"]).with_code(2).notes(&["waiting, running, ended", "'running'"]);
+    for mistaken in ["running", "runing"] {
+        home.run(&["calls", "--state", mistaken]).with_code(2).notes(&[
+            "no folder",
+            "--in",
+            "waiting, running, ended",
+        ]);
+    }
+    home.run(&["calls", "--outcome", "okay"]).with_code(2).notes(&["node_fail"]);
+    home.run(&["hosts", "--state", "nowhere"]).with_code(3).notes(&["nowhere: there is no such folder"]);
+}
+
+#[test]
+fn events_are_chosen_by_job_user_and_host_also_of_a_daemon_that_cannot() {
+    let daemon = daemon(2_500);
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let arguments: Vec<&str> = ["events", "--json"].iter().chain(arguments).copied().collect();
+        let events = ask(&daemon, &arguments).ok().json();
+        events.iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&["--job", "2400"]), ["e-2400"]);
+    assert_eq!(ids(&["--user", "müller", "--host", "wn01", "--limit", "2"]), ["e-0", "e-1"]);
+    assert_eq!(ids(&["--user", "nobody"]), Vec::<String>::new());
+    assert_eq!(ids(&["--host", "wn01", "--cursor", "2498"]), ["e-2498", "e-2499"]);
+}
+
+#[test]
+fn a_daemon_of_another_kind_says_whom_to_ask() {
+    let daemon = Daemon::directory();
+    for command in ["hosts", "files", "events", "calls"] {
+        ask(&daemon, &[command])
+            .with_code(4)
+            .notes(&["this daemon is a directory", "visperf resolve DOMAIN"]);
+    }
+    ask(&daemon, &["call", "domain.hosts"]).with_code(4).notes(&["this daemon is a directory"]);
 }
 
 #[test]
@@ -91,7 +136,7 @@ fn the_daemon_of_the_state_folder_is_found() {
     home.file("state/visperf/listen", format!("{}\n", daemon.connect()));
     home.run(&["hosts"]).ok().prints(&["wn01"]);
     home.file("own/listen", format!("{}\n", daemon.connect()));
-    home.run(&["calls", "--state", "own", "--state", "ended"]).ok().prints(&["slurm:1"]);
+    home.run(&["calls", "--state", "own", "--in", "ended"]).ok().prints(&["slurm:1"]);
     let mut with_variable = home.command(&["hosts", "--json"]);
     let output = with_variable.env("VISPERF_CONNECT", daemon.connect()).output().unwrap();
     assert_eq!(output.status.code(), Some(0));

@@ -6,6 +6,7 @@ use rpc::method::{Declaration, Registry};
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
 use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,8 @@ pub(crate) type Events = Arc<Mutex<Vec<Value>>>;
 /// A daemon that runs until it is dropped.
 pub(crate) struct Daemon {
     pub(crate) address: SocketAddr,
+    /// One for each time a caller waits for an event.
+    pub(crate) asked_to_wait: Receiver<()>,
     shutdown: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
@@ -23,8 +26,23 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Listen on `address` (port 0: any).
     pub(crate) fn start(address: &str, events: &Events) -> Daemon {
+        let (waits, asked_to_wait) = sync_channel(10_000);
+        Daemon::with(address, registry(events, waits), asked_to_wait)
+    }
+
+    /// A directory, which says of itself what it is and no more.
+    pub(crate) fn directory() -> Daemon {
+        let mut registry = Registry::new();
+        let info = Value::object([("kind", Value::from("directory"))]);
+        registry
+            .add(Declaration::new("daemon.info", "canned").handler_now(move |_| Ok(info.clone())))
+            .unwrap();
+        Daemon::with("127.0.0.1:0", registry, sync_channel(1).1)
+    }
+
+    fn with(address: &str, registry: Registry, asked_to_wait: Receiver<()>) -> Daemon {
         let shutdown = CancellationToken::new();
-        let (token, registry) = (shutdown.clone(), registry(events));
+        let token = shutdown.clone();
         let address = address.to_owned();
         let (told, tell) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
@@ -36,7 +54,7 @@ impl Daemon {
                 rpc::server::serve(listener, registry, limits, Arc::default(), token).await.unwrap();
             });
         });
-        Daemon { address: tell.recv().unwrap(), shutdown, thread: Some(thread) }
+        Daemon { address: tell.recv().unwrap(), asked_to_wait, shutdown, thread: Some(thread) }
     }
 
     pub(crate) fn connect(&self) -> String {
@@ -65,7 +83,7 @@ pub(crate) fn event(number: usize) -> Value {
     ])
 }
 
-fn registry(events: &Events) -> Registry {
+fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
     let mut registry = Registry::new();
     let mut canned = |name, answer: Value| {
         let declared = Declaration::new(name, "canned")
@@ -103,7 +121,7 @@ fn registry(events: &Events) -> Registry {
     let declared = Declaration::new("directory.resolve", "canned")
         .parameter(Parameter::new("domain", Type::Text, "any").required());
     registry.add(declared.handler_now(resolve)).unwrap();
-    registry.add(events_method(events)).unwrap();
+    registry.add(events_method(events, waits)).unwrap();
     registry
 }
 
@@ -118,7 +136,7 @@ fn resolve(params: &Params) -> Result<Value, Fault> {
     }
 }
 
-fn events_method(events: &Events) -> rpc::method::Method {
+fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method::Method {
     let events = Arc::clone(events);
     Declaration::new("domain.events", "canned")
         .parameter(Parameter::new("cursor", Type::Text, "any"))
@@ -126,7 +144,7 @@ fn events_method(events: &Events) -> rpc::method::Method {
         .parameter(Parameter::new("kind", Type::Texts, "any"))
         .parameter(Parameter::new("wait", Type::Number, "any"))
         .handler(move |params| {
-            let events = Arc::clone(&events);
+            let (events, asked_to_wait) = (Arc::clone(&events), asked_to_wait.clone());
             async move {
                 let waits = params.value("wait").is_some();
                 let limit = usize::try_from(params.whole("limit")?.unwrap_or(1000)).unwrap();
@@ -136,6 +154,9 @@ fn events_method(events: &Events) -> rpc::method::Method {
                     "end" => held().len(),
                     number => number.parse().unwrap(),
                 };
+                if waits {
+                    let _nobody_looks = asked_to_wait.try_send(());
+                }
                 while waits && held().len() <= from {
                     tokio::task::yield_now().await;
                     tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -3,17 +3,22 @@
 //! Rule: every page is asked for with the cursor of the one before, also after the connection was lost or
 //! the daemon restarted; so no event is printed twice and none is left out unnoticed.
 
-use crate::cli::{Between, Query};
+mod interrupt;
+mod wanted;
+
+use crate::cli::{Between, Query, words};
 use crate::client::{Client, Error, PATIENCE};
 use crate::command::query::{Params, items};
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
 use crate::output::{Output, note};
+use interrupt::{Interrupt, Place};
 use jiff::tz::TimeZone;
 use serde_json::Value;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+use wanted::Wanted;
 use wire::event::Kind;
 use wire::time::Time;
 
@@ -21,13 +26,13 @@ use wire::time::Time;
 const PAGE: u64 = 1_000;
 /// How long a daemon may wait for a first event before it answers with none.
 const WAIT_SECS: u64 = 20;
+/// The cursor behind the newest event.
+const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
 const AGAIN_FIRST: Duration = Duration::from_millis(250);
 const AGAIN_MOST: Duration = Duration::from_secs(5);
 /// Faults that pass by themselves: timeout, busy, unavailable (`docs/query-interface.md`).
 const PASSING_FAULTS: [i64; 3] = [-32004, -32005, -32011];
-/// What a shell expects of a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
 
 /// Print the events of the domain, oldest first; with --follow also those to come
 #[derive(Debug, clap::Args)]
@@ -35,6 +40,7 @@ const INTERRUPTED: i32 = 130;
   visperf events --since 10m
   visperf events --follow --kind job_start --kind job_end
   visperf events --call slurm:17
+  visperf events --user mrossi --host wn01 --since 1h
   visperf events --json --follow | jq -r .kind")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -43,11 +49,13 @@ pub(crate) struct Args {
     #[arg(long, short)]
     follow: bool,
     /// Only events of this kind, such as job_end; may be repeated
-    #[arg(long, value_name = "KIND", value_parser = kind)]
-    kind: Vec<&'static str>,
+    #[arg(long, value_name = "KIND", value_parser = words(Kind::ALL.iter().map(|kind| kind.as_str())), hide_possible_values = true)]
+    kind: Vec<String>,
     /// Only events of this call, as `visperf calls` names it
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
+    #[command(flatten)]
+    wanted: Wanted,
     #[command(flatten)]
     between: Between,
     /// Stop after so many events
@@ -61,24 +69,17 @@ pub(crate) struct Args {
     local: bool,
 }
 
-fn kind(word: &str) -> Result<&'static str, String> {
-    Kind::from_word(word).map(Kind::as_str).ok_or_else(|| {
-        let words: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
-        format!("expected one of {}", words.join(", "))
-    })
-}
-
 /// Print the events.
 ///
 /// # Errors
 /// If no daemon is reached (with --follow: at first), or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut reading = Reading::new(args);
-    let interrupt = if args.follow { Some(Interrupt::catch(&reading.cursor)?) } else { None };
+    let interrupt = if args.follow { Some(Interrupt::catch(&reading.place)?) } else { None };
     let mut left = args.limit.unwrap_or(u64::MAX);
     let mut was_empty = false;
     while left > 0 {
-        let answer = reading.page(left.min(PAGE))?;
+        let answer = reading.page(left)?;
         let events = items(&answer, "events");
         reading.tell_missed(&answer)?;
         left -= reading.print(&events, &answer, left)?;
@@ -95,11 +96,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 struct Reading<'a> {
     args: &'a Args,
     client: Client,
-    cursor: Arc<Mutex<String>>,
+    place: Arc<Place>,
     /// Whether the last answer's cursor was another than before.
     moved: bool,
     /// Whether a daemon ever answered.
     reached: bool,
+    /// Whether the daemon chooses by job, user and host; one of an earlier version cannot, and we do.
+    daemon_chooses: bool,
     output: Output,
     lines: EventLines,
 }
@@ -108,38 +111,45 @@ impl Reading<'_> {
     fn new(args: &Args) -> Reading<'_> {
         let begin = match &args.cursor {
             Some(cursor) => cursor.clone(),
-            None if args.follow && args.between.since.is_none() => "end".to_owned(),
+            None if args.follow && args.between.since.is_none() => NEWEST.to_owned(),
             None => String::new(),
         };
         Reading {
             args,
             client: Client::new(&args.query.target),
-            cursor: Arc::new(Mutex::new(begin)),
+            place: Arc::new(Place::new(begin)),
             moved: true,
             reached: false,
+            daemon_chooses: true,
             output: Output::stdout(),
             lines: EventLines::new(TimeZone::system()),
         }
     }
 
-    fn params(&self, limit: u64) -> Value {
-        let cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// What to ask for, where `left` more events are wanted.
+    fn params(&self, left: u64) -> Value {
+        let cursor = self.place.cursor();
         let between = &self.args.between;
-        Params::default()
-            .with("cursor", Some(cursor))
-            .with("limit", Some(limit))
+        // The first answer tells where the newest event is, and with it what Ctrl-C shows; it must not wait.
+        let waits = self.args.follow && cursor != NEWEST;
+        let params = Params::default().with("cursor", Some(cursor));
+        let params = match self.daemon_chooses {
+            true => self.args.wanted.ask(params).with("limit", Some(left.min(PAGE))),
+            false => params.with("limit", Some(PAGE)),
+        };
+        params
             .with("kind", (!self.args.kind.is_empty()).then(|| self.args.kind.clone()))
             .with("call", self.args.call.clone())
             .with("since", between.since.map(Time::secs_f64))
             .with("until", between.until.map(Time::secs_f64))
-            .with("wait", self.args.follow.then_some(WAIT_SECS))
+            .with("wait", waits.then_some(WAIT_SECS))
             .value()
     }
 
     /// The next answer. With --follow a daemon that went away is waited for, once it was reached.
-    fn page(&mut self, limit: u64) -> Result<Value, Failure> {
+    fn page(&mut self, left: u64) -> Result<Value, Failure> {
         let method = if self.args.local { "sensor.events" } else { "domain.events" };
-        let params = self.params(limit);
+        let mut params = self.params(left);
         let patience = PATIENCE + Duration::from_secs(WAIT_SECS);
         let reached_before = self.reached;
         let mut pause = AGAIN_FIRST;
@@ -154,13 +164,18 @@ impl Reading<'_> {
                 }
                 Err(error) => error,
             };
+            if self.daemon_chooses && self.args.wanted.is_refused_in(&error) {
+                self.daemon_chooses = false;
+                params = self.params(left);
+                continue;
+            }
             let passes = match &error {
                 Error::Fault { code, .. } => PASSING_FAULTS.contains(code),
                 Error::Unreachable(_) | Error::Lost { .. } => true,
                 Error::Answer { .. } => false,
             };
             if !self.args.follow || !passes || !(told || reached_before) {
-                return Err(error.into());
+                return Err(self.client.explain(method, error));
             }
             if !told {
                 self.output.flush()?;
@@ -187,10 +202,10 @@ impl Reading<'_> {
 
     /// Print at most `most` events, then take over the answer's cursor; how many were printed.
     fn print(&mut self, events: &[Value], answer: &Value, most: u64) -> Result<u64, Failure> {
-        // Held while printing: who interrupts is told a cursor behind what was printed.
-        let mut cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner);
+        let printing = self.place.begin();
+        let wanted = events.iter().filter(|event| self.daemon_chooses || self.args.wanted.takes(event));
         let mut printed = 0;
-        for event in events.iter().take(usize::try_from(most).unwrap_or(usize::MAX)) {
+        for event in wanted.take(usize::try_from(most).unwrap_or(usize::MAX)) {
             match self.args.query.json {
                 true => self.output.json(event)?,
                 false => {
@@ -202,44 +217,14 @@ impl Reading<'_> {
         }
         self.output.flush()?;
         let next = answer.get("cursor").and_then(Value::as_str).unwrap_or_default();
-        self.moved = *cursor != next;
+        self.moved = self.place.cursor() != next;
         self.reached = true;
-        next.clone_into(&mut cursor);
+        self.place.go_on_from(next);
+        drop(printing);
         Ok(printed)
     }
 }
 
 fn first_line(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().trim_end_matches("; tried:").to_owned()
-}
-
-/// Ctrl-C while following: tells where to go on, and ends the program.
-struct Interrupt {
-    _thread: std::thread::JoinHandle<()>,
-}
-
-impl Interrupt {
-    fn catch(cursor: &Arc<Mutex<String>>) -> Result<Interrupt, Failure> {
-        let fail = |error| Failure::of("cannot catch Ctrl-C", error);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
-        let cursor = Arc::clone(cursor);
-        let waiting = move || {
-            if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
-                // A reader that takes nothing holds the printing, and the cursor with it.
-                let held = (0..20).find_map(|_| {
-                    let held = cursor.try_lock().ok().map(|cursor| cursor.clone());
-                    if held.is_none() {
-                        std::thread::sleep(Duration::from_millis(50));
-                    }
-                    held
-                });
-                if let Some(cursor) = held.filter(|cursor| !cursor.is_empty() && cursor != "end") {
-                    note(&format!("\ngo on with: --cursor {cursor}"));
-                }
-                std::process::exit(INTERRUPTED);
-            }
-        };
-        let thread = std::thread::Builder::new().name("interrupt".to_owned()).spawn(waiting).map_err(fail)?;
-        Ok(Interrupt { _thread: thread })
-    }
 }

@@ -1,0 +1,46 @@
+//! Which daemon to ask instead, where one lacks a method.
+//!
+//! Pure.
+
+use crate::output::figures::text_of;
+use serde_json::Value;
+
+/// What to do where the daemon that says this of itself (`daemon.info`) lacks `method`.
+pub(super) fn of_another_daemon(method: &str, info: &Value) -> Option<String> {
+    let part = method.split('.').next().unwrap_or_default();
+    match (text_of(info, "kind"), part) {
+        ("directory", "domain" | "sensor") => Some(format!(
+            "this daemon is a directory, and {part}.* methods are a sensor's: `visperf resolve DOMAIN` tells where \
+             one answers, and --connect HOST:PORT asks it"
+        )),
+        ("sensor", "directory") => Some(
+            "this daemon is a sensor without a directory; ask a directory (`visperf directory`, `visperf up`) with \
+             --connect HOST:PORT"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_other_daemon_is_named() {
+        let check = |kind: &str, method: &str, expected: Option<&str>| {
+            let hint = of_another_daemon(method, &json!({ "kind": kind }));
+            match (&hint, expected) {
+                (Some(hint), Some(part)) => assert!(hint.contains(part), "{hint}"),
+                (None, None) => {}
+                _ => panic!("{kind} {method}: {hint:?}"),
+            }
+        };
+        check("directory", "domain.hosts", Some("visperf resolve DOMAIN"));
+        check("directory", "sensor.files", Some("sensor.* methods are a sensor's"));
+        check("sensor", "directory.domains", Some("ask a directory"));
+        check("up", "domain.nothing", None);
+        check("directory", "no.such", None);
+    }
+}

@@ -1,0 +1,91 @@
+//! Ctrl-C while events are followed: tells the cursor to go on from, and ends the program.
+//!
+//! Rule: the cursor that is told lies behind every event that was printed whole; only where the reader of
+//! our output takes nothing any more may the page it is stuck in come again.
+
+use crate::exit::{Failure, INTERRUPTED};
+use crate::output::note;
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often, and how far apart, a page that is being printed is waited for.
+const LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// Where the next page begins.
+pub(super) struct Place {
+    cursor: Mutex<String>,
+    printing: Mutex<()>,
+}
+
+impl Place {
+    /// Begin with this cursor.
+    pub(super) fn new(cursor: String) -> Place {
+        Place { cursor: Mutex::new(cursor), printing: Mutex::new(()) }
+    }
+
+    /// The cursor behind the last page.
+    pub(super) fn cursor(&self) -> String {
+        self.cursor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A page is printed until this is dropped.
+    pub(super) fn begin(&self) -> MutexGuard<'_, ()> {
+        self.printing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The page that ends there is printed.
+    pub(super) fn go_on_from(&self, cursor: &str) {
+        cursor.clone_into(&mut self.cursor.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The cursor behind what was printed, once no page is under way or none moves on.
+    fn settled(&self) -> String {
+        for _ in 0..LOOKS {
+            if self.printing.try_lock().is_ok() {
+                break;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        self.cursor()
+    }
+}
+
+/// Catches Ctrl-C as long as the program runs.
+pub(super) struct Interrupt {
+    _thread: std::thread::JoinHandle<()>,
+}
+
+impl Interrupt {
+    /// From now on.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(super) fn catch(place: &Arc<Place>) -> Result<Interrupt, Failure> {
+        let fail = |error| Failure::of("cannot catch Ctrl-C", error);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
+        let entered = runtime.enter();
+        let mut signal =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(fail)?;
+        drop(entered);
+        let place = Arc::clone(place);
+        let waiting = move || {
+            if runtime.block_on(signal.recv()).is_some() {
+                tell(&place.settled());
+                std::process::exit(INTERRUPTED.into());
+            }
+        };
+        let thread = std::thread::Builder::new().name("interrupt".to_owned()).spawn(waiting).map_err(fail)?;
+        Ok(Interrupt { _thread: thread })
+    }
+}
+
+fn tell(cursor: &str) {
+    // Behind the ^C that the terminal shows.
+    let fresh_line = if std::io::stderr().is_terminal() { "\n" } else { "" };
+    match cursor {
+        "" | super::NEWEST => note(&format!("{fresh_line}no daemon answered yet, so there is no cursor")),
+        cursor => note(&format!("{fresh_line}go on with: --cursor {cursor}")),
+    }
+}
