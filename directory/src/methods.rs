@@ -152,6 +152,7 @@ mod tests {
                 term: 2,
                 sequence: (1 << 53) | 1,
                 stated: Time::default(),
+                reach: None,
             };
             handle.register(record).expect("accepted");
             clock.0.fetch_add(1000, Ordering::SeqCst);

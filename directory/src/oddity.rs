@@ -98,6 +98,7 @@ mod tests {
             term: 1,
             sequence: 1,
             stated: Time::from_micros(0),
+            reach: None,
         }
     }
 

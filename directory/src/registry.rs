@@ -367,6 +367,7 @@ mod tests {
             term,
             sequence,
             stated: Time::from_micros(0),
+            reach: None,
         }
     }
 

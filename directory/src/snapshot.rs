@@ -236,6 +236,7 @@ mod tests {
                 term: 3,
                 sequence: u64::from(n),
                 stated: Time::from_micros(5),
+                reach: None,
             },
             age: Duration::from_millis(1500),
         });

@@ -51,6 +51,7 @@ fn record(domain: u8, host: u8, term: u64, sequence: u64) -> Record {
         term,
         sequence,
         stated: Time::default(),
+        reach: None,
     }
 }
 

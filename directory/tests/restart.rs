@@ -47,6 +47,7 @@ fn record(domain: &str, sequence: u64) -> Record {
         term: 1,
         sequence,
         stated: Time::default(),
+        reach: None,
     }
 }
 

@@ -6,11 +6,14 @@
 //!
 //! Not here: how values are shown to people or scripts (`rpc` and the daemons do that).
 
+pub mod address;
 pub mod call;
 pub mod codec;
+pub mod credential;
 pub mod event;
 pub mod id;
 pub mod registration;
 pub mod sample;
+pub mod sealed;
 pub mod time;
 pub mod version;

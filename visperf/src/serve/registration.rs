@@ -70,5 +70,6 @@ pub(crate) fn record(
         term,
         sequence: 1,
         stated: crate::output::times::now(),
+        reach: None,
     }
 }

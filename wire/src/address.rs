@@ -1,0 +1,165 @@
+//! Where a daemon listens in the overlay: `HOST:PORT`, the host a DNS name, an IPv4 or a bracketed IPv6
+//! address.
+//!
+//! Pure: nothing is resolved here. Checked where one enters from outside; a value of the type is valid.
+//! Not here: the addresses of the query interface, which are URLs (`registration::Record::addresses`).
+
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{Ipv6Addr, SocketAddr};
+
+/// Longest address in bytes: a DNS name, a colon and a port.
+pub const ADDRESS_LEN_MAX_BYTES: usize = 253 + 6;
+
+/// Why a text is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{found:?} is no address; expected HOST:PORT, such as head.example:7742, 10.0.0.5:7742 or [2001:db8::5]:7742"
+)]
+pub struct Error {
+    /// The text, cut to what an address may have.
+    pub found: String,
+}
+
+/// An address in the overlay.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "CompactString", into = "CompactString")]
+pub struct Address(CompactString);
+
+impl Address {
+    /// The whole, `HOST:PORT`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The host: a name or an address, without brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        let host = self.0.rsplit_once(':').map_or(&*self.0, |(host, _)| host);
+        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+    }
+
+    /// The port, never 0.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("checked when it was made")
+    }
+}
+
+impl TryFrom<&str> for Address {
+    type Error = Error;
+    fn try_from(text: &str) -> Result<Address, Error> {
+        if is_address(text) { Ok(Address(text.into())) } else { Err(refusal(text)) }
+    }
+}
+
+impl TryFrom<CompactString> for Address {
+    type Error = Error;
+    fn try_from(text: CompactString) -> Result<Address, Error> {
+        if is_address(&text) { Ok(Address(text)) } else { Err(refusal(&text)) }
+    }
+}
+
+impl std::str::FromStr for Address {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Address, Error> {
+        Address::try_from(text)
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Address {
+        // A scope means nothing on another host.
+        let address = SocketAddr::new(address.ip(), address.port());
+        Address(compact_str::format_compact!("{address}"))
+    }
+}
+
+impl From<Address> for CompactString {
+    fn from(address: Address) -> CompactString {
+        address.0
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn refusal(text: &str) -> Error {
+    Error { found: text.chars().take(ADDRESS_LEN_MAX_BYTES).collect() }
+}
+
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':').filter(|_| text.len() <= ADDRESS_LEN_MAX_BYTES) else {
+        return false;
+    };
+    is_port(port) && is_host(host)
+}
+
+fn is_port(port: &str) -> bool {
+    port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(inside) = host.strip_prefix('[') {
+        return inside.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    }
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+            && !label.starts_with('-')
+    };
+    let digits = host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let is_ipv4 = host.parse::<std::net::Ipv4Addr>().is_ok();
+    is_ipv4 || (!digits && host.split('.').all(is_label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_checked() {
+        for good in ["h:1", "head.example:7742", "10.0.0.5:65535", "[2001:db8::5]:7742", "wn_1.a-b:80"] {
+            assert_eq!(Address::try_from(good).expect(good).as_str(), good);
+        }
+        let long = format!("{}:80", "a.".repeat(150));
+        for bad in [
+            "",
+            "h",
+            ":80",
+            "h:",
+            "h:0",
+            "h:65536",
+            "h:+8",
+            "h:8 ",
+            "a b:8",
+            "2001:db8::5:80",
+            "[x]:80",
+            "[::1:80",
+            "10.0.0:80",
+            "256.0.0.1:80",
+            "h..x:80",
+            "-h:80",
+            "http://h:80",
+            "h/x:80",
+            &long,
+        ] {
+            assert!(Address::try_from(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_address_tells_its_parts() {
+        let six = Address::try_from("[::1]:80").expect("an address");
+        assert_eq!((six.host(), six.port()), ("::1", 80));
+        let named = Address::try_from("a.b:7").expect("an address");
+        assert_eq!((named.host(), named.port()), ("a.b", 7));
+        let socket: SocketAddr = "[fe80::1%3]:9".parse().expect("an address");
+        assert_eq!(Address::from(socket).as_str(), "[fe80::1]:9");
+    }
+}
