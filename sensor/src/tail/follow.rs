@@ -28,11 +28,13 @@ pub struct Means {
     pub siblings: bool,
     /// Leave out events that the journal holds already when lines are read again.
     pub known_events: bool,
+    /// Skip NUL bytes where a line should begin.
+    pub holes: bool,
 }
 
 impl Default for Means {
     fn default() -> Means {
-        Means { content: true, descriptor: true, siblings: true, known_events: true }
+        Means { content: true, descriptor: true, siblings: true, known_events: true, holes: true }
     }
 }
 

@@ -310,7 +310,7 @@ impl Ingest {
                     }
                 }
             }
-            track.sources.push_back(Source::new(&checkpoint, now.monotonic));
+            track.sources.push_back(Source::new(&checkpoint, self.core.config.means, now.monotonic));
         }
     }
 

@@ -42,6 +42,7 @@ pub struct Splitter {
     too_long: Option<Box<Xxh3>>,
     within_line: bool,
     nul_bytes: u64,
+    takes_holes_for_lines: bool,
 }
 
 impl Splitter {
@@ -57,7 +58,15 @@ impl Splitter {
             too_long: None,
             within_line,
             nul_bytes: 0,
+            takes_holes_for_lines: false,
         }
+    }
+
+    /// Give NULs where a line should begin as part of the line: for tests that show what skipping is good
+    /// for.
+    #[must_use]
+    pub fn taking_holes_for_lines(self) -> Splitter {
+        Splitter { takes_holes_for_lines: true, ..self }
     }
 
     /// Where the next byte to be pushed stands in the file.
@@ -93,7 +102,8 @@ impl Splitter {
     pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            if self.position == self.start && !self.within_line && rest[0] == 0 {
+            let is_hole = self.position == self.start && !self.within_line && rest[0] == 0;
+            if is_hole && !self.takes_holes_for_lines {
                 rest = self.skip_nuls(rest);
                 continue;
             }

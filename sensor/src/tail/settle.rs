@@ -276,7 +276,7 @@ impl Track {
         };
         core.born(&birth);
         let checkpoint = &core.journal.state().generations[&birth.generation];
-        let mut source = Source::new(checkpoint, now.monotonic);
+        let mut source = Source::new(checkpoint, core.config.means, now.monotonic);
         source.status = status;
         if let Err(error) = source.attach(file, stat) {
             self.health = format!("cannot read it: {error}; it is tried again");

@@ -68,16 +68,17 @@ pub(super) struct Source {
 
 impl Source {
     /// Go on from a checkpoint; the file is given by [`Source::attach`].
-    pub(super) fn new(checkpoint: &Checkpoint, now: Duration) -> Source {
+    pub(super) fn new(checkpoint: &Checkpoint, means: Means, now: Duration) -> Source {
         let birth = &checkpoint.birth;
         let within_line = birth.within_line && checkpoint.offset == birth.offset;
+        let lines = Splitter::new(checkpoint.offset, checkpoint.counted_to, within_line);
         Source {
             generation: birth.generation,
             file: None,
             identity: birth.identity,
             directory: birth.directory,
             status: checkpoint.status,
-            lines: Splitter::new(checkpoint.offset, checkpoint.counted_to, within_line),
+            lines: if means.holes { lines } else { lines.taking_holes_for_lines() },
             resume: checkpoint.offset,
             counted_to: checkpoint.counted_to,
             before: checkpoint.before,

@@ -79,6 +79,7 @@ impl Bell {
 /// Watches folders and rings the bell for files that matter.
 pub struct Watch {
     watcher: Option<RecommendedWatcher>,
+    hearing: Arc<Hearing>,
     watched: BTreeMap<PathBuf, Watched>,
     trouble: Option<String>,
 }
@@ -93,18 +94,19 @@ impl Watch {
     /// Ring `bell` for changes of files that `paths` names, or of their rotated siblings.
     #[must_use]
     pub fn new(bell: Arc<Bell>, paths: PathSet) -> Watch {
-        let tell = move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if event.need_rescan() => bell.ring(|wake| wake.all = true),
-            Ok(event) => hear(&bell, &paths, event),
-            Err(_) => bell.ring(|wake| wake.all = true),
-        };
-        match notify::recommended_watcher(tell) {
-            Ok(watcher) => Watch { watcher: Some(watcher), watched: BTreeMap::new(), trouble: None },
+        let (watched, trouble) = (BTreeMap::new(), None);
+        Watch { watcher: None, hearing: Arc::new(Hearing { bell, paths }), watched, trouble }
+    }
+
+    /// Make the watcher if there is none: the kernel may have had no more to give before.
+    fn take_up(&mut self) {
+        let hearing = Arc::clone(&self.hearing);
+        match notify::recommended_watcher(move |event| hearing.hear(event)) {
+            Ok(watcher) => self.watcher = Some(watcher),
             Err(error) => {
-                let trouble = format!(
+                self.trouble = Some(format!(
                     "changes of files are not told by the kernel ({error}); they are looked for instead"
-                );
-                Watch { watcher: None, watched: BTreeMap::new(), trouble: Some(trouble) }
+                ));
             }
         }
     }
@@ -113,6 +115,9 @@ impl Watch {
     /// whether a watch is new: what happened in that folder before it nobody told.
     #[must_use]
     pub fn set(&mut self, directories: &BTreeSet<PathBuf>) -> bool {
+        if self.watcher.is_none() {
+            self.take_up();
+        }
         let Some(watcher) = &mut self.watcher else { return false };
         let mut is_new = false;
         self.watched.retain(|directory, watched| {
@@ -160,9 +165,34 @@ impl Watch {
     }
 }
 
-/// Pass an event on if it concerns a log. Reading and closing concern nobody.
-fn hear(bell: &Bell, paths: &PathSet, event: notify::Event) {
-    let matters = match event.kind {
+/// Hears events and rings the bell for those that concern a log.
+struct Hearing {
+    bell: Arc<Bell>,
+    paths: PathSet,
+}
+
+impl Hearing {
+    fn hear(&self, event: notify::Result<notify::Event>) {
+        match event {
+            Ok(event) if !event.need_rescan() => self.pass_on(event),
+            Ok(_) | Err(_) => self.bell.ring(|wake| wake.all = true),
+        }
+    }
+
+    /// Reading and closing concern nobody.
+    fn pass_on(&self, event: notify::Event) {
+        if !matters(event.kind) {
+            return;
+        }
+        let concerned: Vec<_> = event.paths.into_iter().filter(|path| self.paths.concerns(path)).collect();
+        if !concerned.is_empty() {
+            self.bell.ring(|wake| wake.paths.extend(concerned));
+        }
+    }
+}
+
+fn matters(kind: EventKind) -> bool {
+    match kind {
         EventKind::Access(_) => false,
         EventKind::Modify(ModifyKind::Metadata(_))
         | EventKind::Any
@@ -172,13 +202,6 @@ fn hear(bell: &Bell, paths: &PathSet, event: notify::Event) {
         )
         | EventKind::Remove(_)
         | EventKind::Other => true,
-    };
-    if !matters {
-        return;
-    }
-    let concerned: Vec<_> = event.paths.into_iter().filter(|path| paths.concerns(path)).collect();
-    if !concerned.is_empty() {
-        bell.ring(|wake| wake.paths.extend(concerned));
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum Sensor {
 use Sensor::{Killed, Running, Stopped};
 
 /// A started rig on a log with two lines read, about to be changed by `change`; then the rig has looked.
-fn changed(sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Rig {
+pub(crate) fn changed(sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Rig {
     changed_in(Rig::new("log"), sensor, change)
 }
 
@@ -315,6 +315,39 @@ fn copytruncate_with_a_writer_that_keeps_its_place_leaves_a_hole_that_is_counted
     });
 }
 
+/// A hole of 8 MiB that was never written, then a line; and NULs that were written, then another.
+fn holes(rig: &Rig) {
+    let writer = std::fs::OpenOptions::new().write(true).open(rig.path("log")).unwrap();
+    writer.write_all_at(b"three\n", HOLE + FIRST.len() as u64).unwrap();
+    rig.append("log", [b"\0".repeat(1001), b"four\n".to_vec()].concat());
+}
+
+const HOLE: u64 = 8 << 20;
+
+#[test]
+fn holes_and_nuls_where_a_line_should_begin_are_skipped_and_counted() {
+    every_way(|sensor| {
+        let mut rig = changed(sensor, |rig| holes(rig));
+        check(&rig, &["three", "four"]);
+        rig.kill();
+        rig.start();
+        check(&rig, &["three", "four"]);
+        assert_eq!(rig.file("log").nul_bytes, HOLE + 1001);
+        rig.check_gaps("log", &[]);
+    });
+}
+
+#[test]
+fn without_skipping_holes_the_line_behind_a_hole_is_lost() {
+    every_way(|sensor| {
+        let rig = Rig::new("log").with_means(|means| means.holes = false);
+        let rig = changed_in(rig, sensor, |rig| holes(rig));
+        let lines = rig.lines();
+        assert!(!lines.iter().any(|line| line == "three" || line == "four"), "the holes made no difference");
+        assert_eq!(rig.file("log").nul_bytes, 0);
+    });
+}
+
 #[test]
 fn a_partial_last_line_is_held_then_told_as_incomplete_once_and_completed_later() {
     every_way(|sensor| {
@@ -481,28 +514,6 @@ fn a_file_replaced_by_a_folder_or_a_fifo_is_finished_and_taken_up_again_later() 
             check(&rig, &["three", "four"]);
             rig.check_gaps("log", &[]);
         }
-    });
-}
-
-#[test]
-fn permissions_lost_and_regained() {
-    use std::os::unix::fs::PermissionsExt;
-    every_way(|sensor| {
-        let mode = |rig: &Rig, mode| {
-            std::fs::set_permissions(rig.path("log"), std::fs::Permissions::from_mode(mode)).unwrap();
-        };
-        let mut rig = changed(sensor, |rig| {
-            mode(rig, 0);
-            let path = rig.path("log");
-            // Root may read and write all the same; the outcome must be the same, too.
-            drop(std::fs::OpenOptions::new().append(true).open(path));
-        });
-        mode(&rig, 0o600);
-        rig.append("log", "three\n");
-        rig.look();
-        check(&rig, &["three"]);
-        rig.check_gaps("log", &[]);
-        assert_eq!(rig.file("log").health, "");
     });
 }
 
