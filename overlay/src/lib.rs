@@ -5,3 +5,5 @@
 //! [`simulator`]; libp2p is a thin shell around them, and appears in no other crate.
 //!
 //! Not here: what travels (`wire`), the directory's table (`directory`), what members report (`sensor`).
+
+pub mod dice;

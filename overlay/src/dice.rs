@@ -1,0 +1,76 @@
+//! Numbers that look random and follow from a seed: jitter of timers, choices of the simulator.
+//!
+//! Pure. Rule: the same seed gives the same numbers on every machine.
+//! Not here: anything secret (`getrandom` at the shells).
+
+use std::time::Duration;
+
+/// A stream of numbers (splitmix64).
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The stream of a seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`; 0 if `bound` is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.next() % bound }
+    }
+
+    /// Whether an event of this many in a thousand happens.
+    pub fn happens(&mut self, permille: u32) -> bool {
+        permille > 0 && self.below(1000) < u64::from(permille)
+    }
+
+    /// A span from `low` up to `high`.
+    pub fn span(&mut self, low: Duration, high: Duration) -> Duration {
+        let width = u64::try_from(high.saturating_sub(low).as_micros()).unwrap_or(u64::MAX);
+        low + Duration::from_micros(self.below(width.saturating_add(1)))
+    }
+
+    /// `span` give or take `percent` of it, so that many timers do not fall together.
+    pub fn jittered(&mut self, span: Duration, percent: u32) -> Duration {
+        let give = span * percent.min(100) / 100;
+        self.span(span - give, span + give)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_stream_and_another_seed_another() {
+        let stream = |seed| {
+            let mut dice = Dice::new(seed);
+            (0..8).map(|_| dice.below(1000)).collect::<Vec<_>>()
+        };
+        assert_eq!(stream(7), stream(7));
+        assert_ne!(stream(7), stream(8));
+    }
+
+    #[test]
+    fn spans_keep_their_bounds() {
+        let mut dice = Dice::new(1);
+        let span = Duration::from_millis(500);
+        for _ in 0..1000 {
+            let jittered = dice.jittered(span, 10);
+            assert!(jittered >= Duration::from_millis(450) && jittered <= Duration::from_millis(550));
+        }
+        assert_eq!(dice.below(0), 0);
+        assert!(!dice.happens(0) && dice.happens(1000));
+    }
+}
