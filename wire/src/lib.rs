@@ -14,6 +14,7 @@ pub mod event;
 pub mod id;
 pub mod membership;
 pub mod registration;
+pub mod replication;
 pub mod report;
 pub mod sample;
 pub mod sealed;
