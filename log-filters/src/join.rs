@@ -153,8 +153,7 @@ impl Joiner {
     /// A part takes from the whole what its own events do not tell.
     fn shown(&self, entry: &Entry) -> Call {
         let mut call = entry.progress.call();
-        let parent = entry.parent.as_ref().and_then(|name| self.by_name.get(name)).and_then(VecDeque::front);
-        if let Some(parent) = parent.map(|slot| self.entries[slot].progress.call()) {
+        if let Some(parent) = self.parent(entry).map(|slot| self.entries[&slot].progress.call()) {
             call.submitted = call.submitted.or(parent.submitted);
             for (own, whole) in
                 [(&mut call.user, parent.user), (&mut call.name, parent.name), (&mut call.from, parent.from)]
@@ -167,36 +166,56 @@ impl Joiner {
         call
     }
 
+    /// The call that this one is a part of: of several of that name the last that had begun.
+    fn parent(&self, entry: &Entry) -> Option<u64> {
+        let lives = self.by_name.get(entry.parent.as_ref()?)?;
+        let begun = |slot: &&u64| {
+            self.entries[*slot].progress.first.micros()
+                <= entry.progress.first.micros() + CLOCKS_DIFFER_MICROS
+        };
+        lives.iter().rev().take(LIVES_LOOKED_AT).find(begun).or(lives.front()).copied()
+    }
+
+    /// The call of the event's names, if it is not one that begins here.
+    ///
+    /// Each name gives one of its lives. A call that bears a name of which another life was taken is an earlier
+    /// or later life under all its names; what is left are calls known by different names that turn out to be one.
     fn unique(&mut self, found: &Found, names: &[CompactString]) -> Option<u64> {
-        let mut slots: Vec<u64> =
-            names.iter().filter_map(|name| self.by_name.get(name)).flat_map(latest).copied().collect();
+        let lives: Vec<Option<u64>> = names.iter().map(|name| self.life_of(name, found)).collect();
+        let is_another = |slot: u64| {
+            let known = &self.entries[&slot].names;
+            let mut others =
+                names.iter().zip(&lives).filter(|(_, life)| life.is_some_and(|life| life != slot));
+            others.any(|(name, _)| known.contains(name))
+        };
+        let mut slots: Vec<u64> = lives.iter().flatten().copied().filter(|&slot| !is_another(slot)).collect();
         slots.sort_unstable();
         slots.dedup();
-        let &latest = slots.last()?;
-        if is_new_life(&self.entries[&latest].progress, found) {
+        match slots.as_slice() {
+            [] => lives.into_iter().flatten().max(),
+            [only] => Some(*only),
+            several => Some(self.merge(several)),
+        }
+    }
+
+    /// Which of the calls of a name the event is of: the latest, or the one that was over when that began;
+    /// none if the event begins another.
+    fn life_of(&self, name: &CompactString, found: &Found) -> Option<u64> {
+        let lives = self.by_name.get(name)?;
+        let last = *lives.back()?;
+        let progress = &self.entries[&last].progress;
+        if is_new_life(progress, found) {
             return None;
         }
         let time = found.content.time.micros();
-        let earlier = slots.iter().copied().find(|slot| {
-            let progress = &self.entries[slot].progress;
-            *slot != latest
-                && self.shares_first_name(*slot, latest)
-                && progress.ended().is_some_and(|ended| time <= ended.micros() + CLOCKS_DIFFER_MICROS)
-                && self.entries[&latest].progress.first.micros() > time + CLOCKS_DIFFER_MICROS
-        });
-        if let Some(earlier) = earlier {
-            return Some(earlier);
+        if lives.len() == 1 || progress.first.micros() <= time + CLOCKS_DIFFER_MICROS {
+            return Some(last);
         }
-        // Two calls known by different names turn out to be one.
-        let lives_of_one = slots.windows(2).all(|pair| self.shares_first_name(pair[0], pair[1]));
-        if slots.len() > 1 && !lives_of_one {
-            return Some(self.merge(&slots));
-        }
-        Some(latest)
-    }
-
-    fn shares_first_name(&self, one: u64, other: u64) -> bool {
-        self.entries[&one].names.first() == self.entries[&other].names.first()
+        let was_open = |slot: &&u64| {
+            let ended = self.entries[*slot].progress.ended();
+            **slot != last && ended.is_some_and(|ended| time <= ended.micros() + CLOCKS_DIFFER_MICROS)
+        };
+        Some(latest(lives).find(was_open).copied().unwrap_or(last))
     }
 
     /// Put a call of a shared name where it now stands.
@@ -350,6 +369,8 @@ fn is_new_life(progress: &Progress, found: &Found) -> bool {
     let after = |time: wire::time::Time, slack: i64| time.micros() > ended.micros() + slack;
     match content.kind {
         Kind::JobSubmit | Kind::ServerList | Kind::TransferStart => after(content.time, CLOCKS_DIFFER_MICROS),
+        // A scheduler tells its choice and the end by one clock; a host's clock may be another.
+        Kind::JobSelect if progress.is_selected() => after(content.time, CLOCKS_DIFFER_MICROS),
         Kind::JobSelect | Kind::JobStart => after(content.time, LATE_START_MICROS),
         _ => content.submitted.is_some_and(|submitted| after(submitted, CLOCKS_DIFFER_MICROS)),
     }

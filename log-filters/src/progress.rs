@@ -103,6 +103,10 @@ impl Progress {
         self.selected.filter(|&at| self.requeue_undone || !self.is_earlier_try(at))
     }
 
+    pub(crate) fn is_selected(&self) -> bool {
+        self.selected.is_some()
+    }
+
     pub(crate) fn is_final(&self) -> bool {
         self.is_final
     }
