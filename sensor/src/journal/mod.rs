@@ -15,6 +15,7 @@
 //!
 //! Not here: reading logs ([`crate::tail`]), joining events into calls (`log_filters::join`).
 
+mod decoded;
 pub mod disk;
 pub mod fold;
 pub mod frame;

@@ -5,8 +5,9 @@
 //! Not here: what may be asked for (`sensor::query`).
 
 use super::Error;
+use super::decoded::{Cache, Decoded};
 use super::frame::{Body, Record};
-use super::segment::{Segment, Table, Window};
+use super::segment::{Segment, Window};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,12 +22,19 @@ pub(super) struct Shared {
     sensor: SensorKey,
     durable: AtomicU64,
     next: watch::Sender<u64>,
+    decoded: Cache,
 }
 
 impl Shared {
     pub(super) fn new(segments: VecDeque<Arc<Segment>>, sensor: SensorKey, next: u64) -> Shared {
         let (sender, _) = watch::channel(next);
-        Shared { segments: Mutex::new(segments), sensor, durable: AtomicU64::new(next), next: sender }
+        Shared {
+            segments: Mutex::new(segments),
+            sensor,
+            durable: AtomicU64::new(next),
+            next: sender,
+            decoded: Cache::default(),
+        }
     }
 
     pub(super) fn publish(&self, next: u64) {
@@ -97,10 +105,20 @@ impl Reader {
     ///
     /// # Errors
     /// If the disk cannot be read. Damaged frames are no error: their events count as missed.
-    pub fn read(
+    pub fn read(&self, cursor: u64, limit: usize, keep: impl FnMut(&Event) -> bool) -> Result<Page, Error> {
+        self.read_some(cursor, limit, usize::MAX, keep)
+    }
+
+    /// As [`Reader::read`], but ended after a look at `look_at_most` events or few more: where few events
+    /// are wanted a reading can be long.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn read_some(
         &self,
         cursor: u64,
         limit: usize,
+        look_at_most: usize,
         mut keep: impl FnMut(&Event) -> bool,
     ) -> Result<Page, Error> {
         let segments = self.shared.segments();
@@ -109,13 +127,14 @@ impl Reader {
         let oldest = segments.first().map_or(newest, |segment| segment.first);
         let mut page = Page { events: Vec::new(), cursor, missed: oldest.saturating_sub(cursor) };
         page.cursor += page.missed;
+        let mut looked_at = 0;
         for (at, segment) in segments.iter().enumerate() {
             let end = segments.get(at + 1).map_or(newest, |after| after.first);
             if end <= page.cursor {
                 continue;
             }
-            let mut reading = Reading::new(segment, segment.table()?, page.cursor);
-            while page.events.len() < limit && page.cursor < end {
+            let mut reading = Reading::new(&self.shared, segment, page.cursor)?;
+            while page.events.len() < limit && looked_at < look_at_most && page.cursor < end {
                 let Some(batch) = reading.next(page.cursor)? else {
                     // The rest of this segment is damaged.
                     page.missed += end - page.cursor;
@@ -125,15 +144,14 @@ impl Reader {
                 page.missed += batch.first.saturating_sub(page.cursor);
                 page.cursor = page.cursor.max(batch.first);
                 let skip = usize::try_from(page.cursor - batch.first).unwrap_or(usize::MAX);
-                for record in batch.records.into_iter().skip(skip) {
+                for event in batch.events.iter().skip(skip) {
                     if page.events.len() == limit || page.cursor == end {
                         break;
                     }
                     page.cursor += 1;
-                    let event =
-                        event(self.shared.sensor, batch.generation, batch.seen, &batch.source, record);
-                    if keep(&event) {
-                        page.events.push(event);
+                    looked_at += 1;
+                    if keep(event) {
+                        page.events.push(event.clone());
                     }
                 }
             }
@@ -143,48 +161,63 @@ impl Reader {
 }
 
 /// Goes through the batches of a segment.
-struct Reading {
+struct Reading<'a> {
+    shared: &'a Shared,
+    segment: &'a Segment,
     window: Window,
+    /// Where the next frame begins, in bytes.
+    at: u64,
     sources: Arc<BTreeMap<Generation, Arc<Source>>>,
 }
 
-struct Events {
-    generation: Generation,
-    first: u64,
-    seen: Time,
-    source: Arc<Source>,
-    records: Vec<Record>,
-}
-
-impl Reading {
-    fn new(segment: &Segment, table: Table, cursor: u64) -> Reading {
-        let window = Window::new(segment.file().clone(), table.place(cursor), table.len);
-        Reading { window, sources: table.sources }
+impl<'a> Reading<'a> {
+    fn new(shared: &'a Shared, segment: &'a Segment, cursor: u64) -> Result<Reading<'a>, Error> {
+        let table = segment.table()?;
+        let at = table.place(cursor);
+        let window = Window::new(segment.file().clone(), at, table.len);
+        Ok(Reading { shared, segment, window, at, sources: table.sources })
     }
 
     /// The next batch that holds an event at or after the cursor.
-    fn next(&mut self, cursor: u64) -> Result<Option<Events>, Error> {
-        while let Some((_, frame)) = self.window.frame()? {
-            let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { return Ok(None) };
-            if tag != super::frame::BATCH_TAG {
-                continue;
-            }
-            let Ok(Some(((_, Body::Batch(batch)), _))) = wire::codec::decode::<(u32, Body)>(frame) else {
-                return Ok(None);
+    fn next(&mut self, cursor: u64) -> Result<Option<Arc<Decoded>>, Error> {
+        loop {
+            let place = (self.segment.first, self.at);
+            let batch = match self.shared.decoded.get(place) {
+                Some(batch) => batch,
+                None => {
+                    let Some(batch) = self.decode()? else { return Ok(None) };
+                    let batch = Arc::new(batch);
+                    self.shared.decoded.put(place, &batch);
+                    batch
+                }
             };
-            if batch.first + batch.records.len() as u64 <= cursor {
-                continue;
+            self.at = batch.end;
+            if batch.next() > cursor {
+                return Ok(Some(batch));
             }
-            let Some(source) = self.sources.get(&batch.generation) else { return Ok(None) };
-            return Ok(Some(Events {
-                generation: batch.generation,
-                first: batch.first,
-                seen: batch.seen,
-                source: source.clone(),
-                records: batch.records,
-            }));
         }
-        Ok(None)
+    }
+
+    /// The frame at the place of reading; without events if it is no batch. `None` if there is none, or
+    /// none that can be read.
+    fn decode(&mut self) -> Result<Option<Decoded>, Error> {
+        self.window.seek(self.at);
+        let Some((at, frame)) = self.window.frame()? else { return Ok(None) };
+        let end = at + frame.len() as u64;
+        let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { return Ok(None) };
+        if tag != super::frame::BATCH_TAG {
+            return Ok(Some(Decoded { first: 0, events: Vec::new(), end }));
+        }
+        let Ok(Some(((_, Body::Batch(batch)), _))) = wire::codec::decode::<(u32, Body)>(frame) else {
+            return Ok(None);
+        };
+        let Some(source) = self.sources.get(&batch.generation) else {
+            // Progress without events needs no source.
+            return Ok(batch.records.is_empty().then(|| Decoded { first: 0, events: Vec::new(), end }));
+        };
+        let event = |record| event(self.shared.sensor, batch.generation, batch.seen, source, record);
+        let events = batch.records.into_iter().map(event).collect();
+        Ok(Some(Decoded { first: batch.first, events, end }))
     }
 }
 

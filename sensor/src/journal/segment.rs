@@ -13,8 +13,9 @@ use wire::codec::{BODY_LEN_MAX_BYTES, HEADER_LEN_BYTES};
 use wire::event::Source;
 use wire::id::Generation;
 
-/// Events between two entries of the index, at least: 32 MiB hold some 200 entries.
-const INDEX_STEP: u64 = 1024;
+/// Events between two entries of the index, at least: what is read before the wanted place is little, and
+/// 32 MiB of events have some 1,600 entries.
+const INDEX_STEP: u64 = 128;
 
 /// Bytes read at once when frames are looked through.
 const WINDOW_LEN_BYTES: usize = 256 << 10;
@@ -183,6 +184,18 @@ impl Window {
         }
         self.used += whole;
         Ok(Some((self.at + from as u64, &self.bytes[from..from + whole])))
+    }
+
+    /// Go on at this place, in bytes.
+    pub fn seek(&mut self, at: u64) {
+        let within = at.checked_sub(self.at).and_then(|used| usize::try_from(used).ok());
+        match within.filter(|used| *used <= self.bytes.len()) {
+            Some(used) => self.used = used,
+            None => {
+                self.bytes.clear();
+                (self.at, self.used) = (at, 0);
+            }
+        }
     }
 
     /// Make at least `len` unread bytes available, if the file has them.

@@ -82,21 +82,22 @@ impl Events {
             Cursor::At(sequence) => sequence,
             Cursor::End => *next.borrow_and_update(),
         };
-        let mut missed = 0;
+        let (mut events, mut missed) = (Vec::new(), 0);
         let deadline = tokio::time::sleep(wanted.wait);
         tokio::pin!(deadline);
         loop {
             let newest = *next.borrow_and_update();
-            let page = self.read(cursor, Arc::clone(&wanted)).await?;
+            let page = self.read(cursor, wanted.limit - events.len(), Arc::clone(&wanted)).await?;
             missed += page.missed;
             let went_on = page.cursor != cursor;
             cursor = page.cursor;
-            // A page may be empty because nothing of what was looked at fits: then there is more to look at.
-            if page.events.is_empty() && went_on && cursor < newest {
+            events.extend(page.events);
+            // A reading ends early where few of the events looked at fit: then there is more to look at.
+            if events.len() < wanted.limit && went_on && cursor < newest {
                 continue;
             }
-            if !page.events.is_empty() || wanted.wait.is_zero() {
-                return Ok(shown(&page.events, cursor, missed));
+            if !events.is_empty() || wanted.wait.is_zero() {
+                return Ok(shown(&events, cursor, missed));
             }
             tokio::select! {
                 () = &mut deadline => return Ok(shown(&[], cursor, missed)),
@@ -107,19 +108,9 @@ impl Events {
         }
     }
 
-    async fn read(&self, cursor: u64, wanted: Arc<Wanted>) -> Result<Page, Fault> {
+    async fn read(&self, cursor: u64, limit: usize, wanted: Arc<Wanted>) -> Result<Page, Fault> {
         let reader = self.reader.clone();
-        let reading = move || {
-            let mut looked_at = 0;
-            let mut full = false;
-            let mut page = reader.read(cursor, wanted.limit, |event| {
-                looked_at += 1;
-                full |= looked_at > LOOKED_AT_MAX;
-                wanted.fits(event)
-            })?;
-            page.events.truncate(wanted.limit);
-            Ok(page)
-        };
+        let reading = move || reader.read_some(cursor, limit, LOOKED_AT_MAX, |event| wanted.fits(event));
         let read = tokio::task::spawn_blocking(reading).await;
         read.map_err(|_| Fault::internal("reading the journal failed; the daemon's log says more"))?
             .map_err(|error: crate::journal::Error| Fault::new(rpc::fault::SYSTEM, error.to_string()))

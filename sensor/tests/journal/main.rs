@@ -8,4 +8,5 @@ mod simulated;
 
 mod ends;
 mod power;
+mod readers;
 mod retention;

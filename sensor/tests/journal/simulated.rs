@@ -51,6 +51,7 @@ struct Inner {
     writes_refused: u32,
     syncs_refused: u32,
     capacity: Option<usize>,
+    reads: u64,
 }
 
 /// The disk; clones are the same disk.
@@ -92,6 +93,11 @@ impl Simulated {
     /// The whole disk holds so many bytes.
     pub fn set_capacity(&self, capacity: Option<usize>) {
         self.0.lock().unwrap().capacity = capacity;
+    }
+
+    /// How often something was read.
+    pub fn reads(&self) -> u64 {
+        self.0.lock().unwrap().reads
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -207,6 +213,7 @@ fn write(file: &mut Content, bytes: &[u8], at: usize) {
 
 impl Stored for OpenFile {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.disk.0.lock().unwrap().reads += 1;
         self.with(|file| {
             let rest = file.now.get(usize::try_from(at).unwrap()..).unwrap_or_default();
             let len = rest.len().min(into.len());

@@ -1,0 +1,139 @@
+//! Batches that were read a short while ago, decoded: those who follow the events read the same ones.
+//!
+//! Rule: a fixed budget of events and of bytes on disk, whatever is read. Entries are in two halves: what is
+//! used goes to the younger; when that is full the older is dropped and the younger takes its place.
+//! Not here: reading and decoding ([`super::reader`]).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use wire::event::Event;
+
+/// Events in one half: with those of the log formats that are shipped, both hold some 5 MB.
+const HALF_EVENTS_MAX: usize = 4096;
+
+/// Bytes on disk of what one half holds: events with long attributes are fewer.
+const HALF_FRAMES_MAX_BYTES: u64 = 768 << 10;
+
+/// The events of one frame.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    /// Sequence number of the first.
+    pub(super) first: u64,
+    /// The events; at least one in what is kept.
+    pub(super) events: Vec<Event>,
+    /// Where the frame ends, in bytes.
+    pub(super) end: u64,
+}
+
+impl Decoded {
+    /// The sequence number after the last event.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+}
+
+/// Decoded frames by segment and place.
+#[derive(Debug, Default)]
+pub(super) struct Cache(Mutex<Halves>);
+
+/// Sequence number of the segment's first event, and where the frame begins, in bytes. No other frame with
+/// events ever has the same: a segment is only replaced by one of its name while it has none.
+type Place = (u64, u64);
+
+#[derive(Debug, Default)]
+struct Halves {
+    younger: BTreeMap<Place, Arc<Decoded>>,
+    older: BTreeMap<Place, Arc<Decoded>>,
+    events: usize,
+    frames_bytes: u64,
+}
+
+impl Cache {
+    /// The frame at this place, if it is held.
+    pub(super) fn get(&self, place: Place) -> Option<Arc<Decoded>> {
+        let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(decoded) = halves.younger.get(&place) {
+            return Some(Arc::clone(decoded));
+        }
+        let decoded = halves.older.remove(&place)?;
+        halves.put(place, &decoded);
+        Some(decoded)
+    }
+
+    /// Hold a frame. One without events is not held: its place may come to be another's.
+    pub(super) fn put(&self, place: Place, decoded: &Arc<Decoded>) {
+        if !decoded.events.is_empty() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).put(place, decoded);
+        }
+    }
+}
+
+impl Halves {
+    fn put(&mut self, place: Place, decoded: &Arc<Decoded>) {
+        let (events, bytes) = (decoded.events.len(), decoded.end.saturating_sub(place.1));
+        if events > HALF_EVENTS_MAX || bytes > HALF_FRAMES_MAX_BYTES {
+            return;
+        }
+        if self.events + events > HALF_EVENTS_MAX || self.frames_bytes + bytes > HALF_FRAMES_MAX_BYTES {
+            self.older = std::mem::take(&mut self.younger);
+            (self.events, self.frames_bytes) = (0, 0);
+        }
+        if self.younger.insert(place, Arc::clone(decoded)).is_none() {
+            self.events += events;
+            self.frames_bytes += bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::event::{Content, Id, Kind, Source};
+    use wire::id::{Generation, SensorKey};
+    use wire::time::Time;
+
+    fn frame(first: u64, events: usize, place: u64, len: u64) -> Arc<Decoded> {
+        let event = Event {
+            id: Id { sensor: SensorKey(1), generation: Generation(1), offset: first, number: 0 },
+            seen: Time::default(),
+            call: "".into(),
+            content: Content::new(Kind::Message, Time::default()),
+            source: Source { host: "".into(), file: "".into(), filter: "".into() },
+        };
+        Arc::new(Decoded { first, events: vec![event; events], end: place + len })
+    }
+
+    fn held(cache: &Cache) -> (usize, u64) {
+        let halves = cache.0.lock().unwrap();
+        let all = || halves.younger.iter().chain(&halves.older);
+        (
+            all().map(|(_, frame)| frame.events.len()).sum(),
+            all().map(|(place, frame)| frame.end - place.1).sum(),
+        )
+    }
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_goes_within_the_budget() {
+        let cache = Cache::default();
+        for number in 0..10_000 {
+            cache.put((0, number * 100), &frame(number * 8, 8, number * 100, 100));
+            assert_eq!(cache.get((0, 0)).expect("it is used all the time").first, 0);
+            assert!(held(&cache).0 <= 2 * HALF_EVENTS_MAX);
+        }
+        assert!(cache.get((0, 999_900)).is_some());
+        assert!(cache.get((0, 100)).is_none() && cache.get((1, 0)).is_none());
+    }
+
+    #[test]
+    fn few_large_events_are_bounded_too_and_huge_frames_are_not_held() {
+        let cache = Cache::default();
+        for number in 0..100 {
+            cache.put((0, number << 18), &frame(number, 1, number << 18, 1 << 18));
+            assert!(held(&cache).1 <= 2 * HALF_FRAMES_MAX_BYTES);
+        }
+        cache.put((1, 0), &frame(0, 1, 0, HALF_FRAMES_MAX_BYTES + 1));
+        cache.put((1, 1), &frame(0, HALF_EVENTS_MAX + 1, 1, 1));
+        cache.put((1, 2), &frame(0, 0, 2, 50));
+        assert!((0..3).all(|place| cache.get((1, place)).is_none()));
+    }
+}

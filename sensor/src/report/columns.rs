@@ -1,0 +1,119 @@
+//! From tables of samples to the frames that carry them: names once, then shapes, then sweeps.
+//!
+//! Pure. Metrics are numbered for the length of a connection; a table of another shape costs the names that
+//! are new and the runs of their numbers.
+//! Not here: whether a sweep is sent ([`super::sender`]), how it is packed (`wire::report::sweep`).
+
+use crate::sample::table::Table;
+use std::collections::HashMap;
+use std::sync::Arc;
+use wire::report::sweep::Encoder;
+use wire::report::{FromMember, METRICS_MAX, Metrics, Packed, Shape, Sweep};
+use wire::sample::Metric;
+
+/// Metrics named in one frame: well below the longest.
+const METRICS_AT_ONCE: usize = 1024;
+
+/// What the other end of a connection knows of this host's metrics.
+#[derive(Debug, Default)]
+pub struct Columns {
+    numbers: HashMap<Arc<Metric>, u32>,
+    /// The metrics of the last table, as it shares them.
+    shape: Option<crate::sample::table::Metrics>,
+    width: usize,
+    encoder: Encoder,
+}
+
+impl Columns {
+    /// The frames of this table, the last one being the sweep. Rows beyond [`METRICS_MAX`] are left out:
+    /// returns how many.
+    pub fn frames(&mut self, table: &Table, thinned: u64, mut put: impl FnMut(FromMember)) -> u64 {
+        let is_known = self.shape.as_ref().is_some_and(|known| Arc::ptr_eq(known, table.metrics()));
+        if !is_known {
+            self.reshape(table, &mut put);
+        }
+        let values = &table.values()[..self.width];
+        let mut packed = Vec::with_capacity(values.len() / 2 + 64);
+        self.encoder.encode(table.time(), values, &mut packed);
+        put(FromMember::Sweep(Sweep { thinned, packed: Packed(packed) }));
+        (table.values().len() - self.width) as u64
+    }
+
+    fn reshape(&mut self, table: &Table, put: &mut impl FnMut(FromMember)) {
+        self.encoder.restart();
+        self.width = table.metrics().len().min(METRICS_MAX);
+        let columns = &table.metrics()[..self.width];
+        let fresh = columns.iter().filter(|metric| !self.numbers.contains_key(*metric)).count();
+        if self.numbers.len() + fresh > METRICS_MAX {
+            // Labels that come and go have used the numbers up: begin anew.
+            self.numbers.clear();
+        }
+        let mut first = u32::try_from(self.numbers.len()).expect("at most METRICS_MAX");
+        let mut fresh = Vec::new();
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for metric in columns {
+            let next = u32::try_from(self.numbers.len()).expect("at most METRICS_MAX");
+            let number = *self.numbers.entry(Arc::clone(metric)).or_insert_with(|| {
+                fresh.push(Metric::clone(metric));
+                next
+            });
+            match runs.last_mut() {
+                Some((from, len)) if *from + *len == number => *len += 1,
+                _ => runs.push((number, 1)),
+            }
+        }
+        for some in fresh.chunks(METRICS_AT_ONCE) {
+            put(FromMember::Metrics(Metrics { first, metrics: some.to_vec() }));
+            first += u32::try_from(some.len()).expect("a chunk");
+        }
+        put(FromMember::Shape(Shape { runs }));
+        self.shape = Some(Arc::clone(table.metrics()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::table::{Rows, metric};
+    use wire::sample::Semantics;
+    use wire::time::Time;
+
+    fn table(rows: &mut Rows, names: &[&str]) -> Table {
+        for name in names {
+            rows.whole(&metric(name, "", Semantics::Gauge, &[]), 1);
+        }
+        rows.finish(Time::default())
+    }
+
+    fn sent(columns: &mut Columns, table: &Table) -> Vec<String> {
+        let mut sent = Vec::new();
+        columns.frames(table, 0, |frame| match frame {
+            FromMember::Metrics(Metrics { first, metrics }) => sent.push(format!("{first}+{}", metrics.len())),
+            FromMember::Shape(Shape { runs }) => sent.push(format!("{runs:?}")),
+            other => sent.push(format!("{other:?}").chars().take(5).collect()),
+        });
+        sent
+    }
+
+    #[test]
+    fn names_travel_once() {
+        let (mut rows, mut columns) = (Rows::default(), Columns::default());
+        let first = table(&mut rows, &["a", "b", "c"]);
+        assert_eq!(sent(&mut columns, &first), ["0+3", "[(0, 3)]", "Sweep"]);
+        assert_eq!(sent(&mut columns, &first), ["Sweep"]);
+        let other = table(&mut rows, &["a", "c", "d", "b"]);
+        assert_eq!(sent(&mut columns, &other), ["3+1", "[(0, 1), (2, 2), (1, 1)]", "Sweep"]);
+        assert_eq!(sent(&mut columns, &first), ["[(0, 3)]", "Sweep"], "all names are known");
+    }
+
+    #[test]
+    fn labels_that_come_and_go_begin_anew() {
+        let (mut rows, mut columns) = (Rows::default(), Columns::default());
+        let all: Vec<String> = (0..METRICS_MAX).map(|n| format!("m{n}")).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let full = table(&mut rows, &all);
+        assert_eq!(sent(&mut columns, &full).len(), METRICS_MAX / METRICS_AT_ONCE + 2);
+        let other = table(&mut rows, &["new", "m1"]);
+        assert_eq!(sent(&mut columns, &other), ["0+2", "[(0, 2)]", "Sweep"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! Durable events of the journal from a number on, in order, with what is gone counted exactly.
+//!
+//! It follows the segments by itself: a query's event ([`crate::journal::reader`]) no longer knows how it
+//! is joined, and a member that reports for months should not look up its place each time.
+//! Rule: nothing at or after [`Reader::durable`] is looked at, so every number it gives is final.
+//! A segment that is deleted while it is read stays readable until its end.
+
+use super::record::to_wire;
+use crate::journal::disk::Disk;
+use crate::journal::fold::source_of;
+use crate::journal::frame::{BATCH_TAG, Body};
+use crate::journal::reader::Reader;
+use crate::journal::segment::{Window, first_of, name};
+use crate::journal::{Error, frame};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use wire::event::Source;
+use wire::id::Generation;
+use wire::report::{Events, Run};
+
+/// Events beyond this are left for the next reading, by about how long they are on the way, in bytes.
+pub const STRETCH_LEN_BYTES: usize = 64 << 10;
+
+/// Reads the journal's durable events for one receiver.
+pub struct Outbox {
+    disk: Arc<dyn Disk>,
+    reader: Reader,
+    place: Option<Place>,
+}
+
+/// Where reading goes on.
+struct Place {
+    segment: u64,
+    window: Window,
+    sources: BTreeMap<Generation, Arc<Source>>,
+    /// The number of the first event that was not given yet.
+    next: u64,
+    /// The rest of a batch of which some was given.
+    held: VecDeque<frame::Record>,
+    of: (Generation, wire::time::Time),
+}
+
+impl Outbox {
+    /// Read the journal on this disk, of which `reader` reads too.
+    #[must_use]
+    pub fn new(disk: Arc<dyn Disk>, reader: Reader) -> Outbox {
+        Outbox { disk, reader, place: None }
+    }
+
+    /// The oldest event that is kept, and the number the next durable one gets.
+    #[must_use]
+    pub fn held(&self) -> (u64, u64) {
+        let next = self.reader.durable();
+        (self.reader.oldest().min(next), next)
+    }
+
+    /// Durable events from `from` on, at most so many and not many more bytes than
+    /// [`STRETCH_LEN_BYTES`]; `None` if there are none and nothing is known to be gone.
+    ///
+    /// # Errors
+    /// If the disk cannot be read. Damage is no error: its events are lost, and counted once later ones
+    /// are read.
+    pub fn read(&mut self, from: u64, limit: usize) -> Result<Option<Events>, Error> {
+        let durable = self.reader.durable();
+        if from >= durable || limit == 0 {
+            return Ok(None);
+        }
+        if self.place.as_ref().is_none_or(|place| place.next != from) {
+            self.place = self.seek(from)?;
+        }
+        let mut stretch = Stretch { events: Events { first: from, lost: 0, runs: Vec::new() }, len: 0, limit };
+        while let Some(place) = self.place.as_mut().filter(|place| place.next < durable) {
+            if stretch.is_full() {
+                break;
+            }
+            if place.held.is_empty() && !place.fill(durable)? {
+                // The end of this segment, or damage: what follows is in the next.
+                self.place = self.open_after(place.segment, place.next, durable)?;
+                continue;
+            }
+            if !stretch.begin(from, place.next) {
+                break;
+            }
+            place.give(&mut stretch);
+        }
+        if stretch.events.runs.is_empty() {
+            let oldest = self.held().0;
+            let gone = oldest.saturating_sub(from);
+            return Ok((gone > 0).then_some(Events { first: oldest, lost: gone, runs: Vec::new() }));
+        }
+        Ok(Some(stretch.events))
+    }
+
+    fn seek(&self, from: u64) -> Result<Option<Place>, Error> {
+        let firsts = self.firsts()?;
+        let at = firsts.partition_point(|first| *first <= from).saturating_sub(1);
+        firsts.get(at).map_or(Ok(None), |first| self.open(*first, from))
+    }
+
+    /// The next segment after this one; if there is none yet, or it was deleted meanwhile, none.
+    fn open_after(&self, segment: u64, next: u64, durable: u64) -> Result<Option<Place>, Error> {
+        let after = self.firsts()?.into_iter().find(|first| *first > segment && *first < durable);
+        after.map_or(Ok(None), |first| self.open(first, next))
+    }
+
+    fn firsts(&self) -> Result<Vec<u64>, Error> {
+        let names = self.disk.names().map_err(Error::disk("list the journal"))?;
+        let mut firsts: Vec<u64> = names.iter().filter_map(|name| first_of(name)).collect();
+        firsts.sort_unstable();
+        Ok(firsts)
+    }
+
+    fn open(&self, first: u64, next: u64) -> Result<Option<Place>, Error> {
+        let file = match self.disk.open(&name(first)) {
+            Ok(file) => file,
+            // Deleted since the directory was listed: what is gone is counted when a later one is read.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::disk(format!("open {}", name(first)))(error)),
+        };
+        Ok(Some(Place {
+            segment: first,
+            window: Window::new(file, 0, u64::MAX),
+            sources: BTreeMap::new(),
+            next,
+            held: VecDeque::new(),
+            of: (Generation::default(), wire::time::Time::default()),
+        }))
+    }
+}
+
+impl Place {
+    /// Hold the next batch with an event at or after `next`. `false` at the end of what can be read.
+    fn fill(&mut self, durable: u64) -> Result<bool, Error> {
+        while let Some((_, frame)) = self.window.frame()? {
+            let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { return Ok(false) };
+            if tag == BATCH_TAG {
+                let head = wire::codec::decode::<(u32, u8, Generation, u64)>(frame);
+                let Ok(Some(((_, _, _, first), _))) = head else { return Ok(false) };
+                if first >= durable {
+                    return Ok(false);
+                }
+            }
+            let Ok(Some(((_, body), _))) = wire::codec::decode::<(u32, Body)>(frame) else { return Ok(false) };
+            match body {
+                Body::Generation(checkpoint) => self.learn(&checkpoint.birth),
+                Body::Born(birth) => self.learn(&birth),
+                Body::Batch(batch) if batch.first + batch.records.len() as u64 > self.next => {
+                    let skip = usize::try_from(self.next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
+                    self.next = self.next.max(batch.first);
+                    self.of = (batch.generation, batch.seen);
+                    self.held = batch.records.into_iter().skip(skip).collect();
+                    return Ok(true);
+                }
+                Body::Head(_)
+                | Body::File(_)
+                | Body::Memory(..)
+                | Body::Calls(_)
+                | Body::HeadEnd
+                | Body::Batch(_)
+                | Body::Acknowledged { .. } => {}
+            }
+        }
+        Ok(false)
+    }
+
+    fn learn(&mut self, birth: &frame::Birth) {
+        self.sources.insert(birth.generation, Arc::new(source_of(birth)));
+    }
+
+    /// Give of the held batch what has room.
+    fn give(&mut self, stretch: &mut Stretch) {
+        let (generation, seen) = self.of;
+        // A batch follows its generation; one that does not is shown without a source, not dropped.
+        let empty = || Source { host: "".into(), file: "".into(), filter: "".into() };
+        let source = self.sources.get(&generation).map_or_else(empty, |source| Source::clone(source));
+        let mut run = Run { generation, source, seen, records: Vec::new() };
+        while !stretch.is_full() {
+            let Some(record) = self.held.pop_front() else { break };
+            self.next += 1;
+            stretch.limit -= 1;
+            stretch.len += about_len_bytes(&record);
+            run.records.push(to_wire(record));
+        }
+        stretch.events.runs.push(run);
+    }
+}
+
+struct Stretch {
+    events: Events,
+    len: usize,
+    limit: usize,
+}
+
+impl Stretch {
+    fn is_full(&self) -> bool {
+        self.limit == 0 || self.len >= STRETCH_LEN_BYTES
+    }
+
+    /// Whether events from `next` on belong to this stretch: not if some are gone in between, which is told
+    /// with the stretch that begins after them.
+    fn begin(&mut self, from: u64, next: u64) -> bool {
+        if self.events.runs.is_empty() {
+            (self.events.first, self.events.lost) = (next, next - from);
+        }
+        self.events.first + self.events.len() == next
+    }
+}
+
+/// About how long a record is on the way, in bytes.
+fn about_len_bytes(record: &frame::Record) -> usize {
+    use wire::event::Value;
+    let content = &record.found.content;
+    let text = |text: &compact_str::CompactString| text.len() + 1;
+    let value = |value: &Value| match value {
+        Value::Text(one) => text(one),
+        Value::List(all) => all.iter().map(text).sum(),
+        Value::Bytes(bytes) => bytes.len(),
+    };
+    let attributes: usize = content.attributes.iter().map(|(name, of)| text(name) + value(of)).sum();
+    40 + content.job.len() + content.user.len() + content.from.len() + content.to.len() + attributes
+}
