@@ -3,23 +3,25 @@
 //! Invariant: a handler that panics or never ends costs its caller a fault and the daemon nothing else.
 //! Not here: how a call was read or its answer is written (`xmlrpc`, `json`, `pages`).
 
+use crate::elsewhere::Caller;
 use crate::fault::{self, Fault};
 use crate::introspection::{self, Introspection};
 use crate::json;
 use crate::limits::Limits;
-use crate::method::{Handler, Method, Registry};
+use crate::method::{Answer, Handler, Located, Method, Reading, Registry};
 use crate::params::Params;
 use crate::statistics::Statistics;
-use crate::value::{BigIntegers, Name, Value};
+use crate::value::{BigIntegers, JSON_INTEGERS, Name, Value};
 use std::future::{Future, poll_fn};
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
-/// The methods of one server, ready to be called.
-pub(crate) struct Dispatcher {
+/// The methods of one daemon, ready to be called.
+pub struct Dispatcher {
     pub(crate) registry: Registry,
     pub(crate) limits: Limits,
     pub(crate) statistics: Arc<Statistics>,
@@ -35,6 +37,30 @@ impl Drop for InWork<'_> {
 }
 
 impl Dispatcher {
+    /// The methods of `registry`, within `limits`; `statistics` counts.
+    #[must_use]
+    pub fn new(registry: Registry, limits: Limits, statistics: Arc<Statistics>) -> Dispatcher {
+        Dispatcher { registry, limits, statistics }
+    }
+
+    /// Calls `name` for another daemon, with named parameters and every integer as it is.
+    ///
+    /// # Errors
+    /// The fault, as a client would get it; a method that changes anything is not called.
+    pub async fn call_for(
+        &self,
+        caller: &Caller,
+        name: &str,
+        params: Vec<(Name, Value)>,
+    ) -> Result<Value, Fault> {
+        let is_reading = |method: &Method| method.declaration.reading == Reading::Only;
+        if self.registry.get(name).is_some_and(|method| !is_reading(method)) {
+            return Err(Fault::new(fault::FORBIDDEN, format!("{name} is not called for other daemons")));
+        }
+        let time_left = caller.time_left.min(self.limits.call_time);
+        self.in_time(time_left, self.run(caller, name, vec![Value::Struct(params)], &JSON_INTEGERS)).await
+    }
+
     /// Calls `name` with what the request gave; integers outside `exact` come as the call asked.
     pub(crate) async fn call(
         &self,
@@ -42,15 +68,23 @@ impl Dispatcher {
         arguments: Vec<Value>,
         exact: &RangeInclusive<i64>,
     ) -> Result<Value, Fault> {
+        let caller = Caller::client(self.limits.call_time);
+        self.in_time(self.limits.call_time, self.run(&caller, name, arguments, exact)).await
+    }
+
+    async fn in_time(
+        &self,
+        time_left: Duration,
+        call: impl Future<Output = Result<Value, Fault>>,
+    ) -> Result<Value, Fault> {
         let before = self.statistics.calls_in_work.add(1);
         let _in_work = InWork(&self.statistics);
         let answer = if before >= self.limits.calls_in_work as u64 {
             let limit = self.limits.calls_in_work;
             Err(Fault::new(fault::BUSY, format!("expected at most {limit} calls in work; call again later")))
         } else {
-            let run = tokio::time::timeout(self.limits.call_time, self.run(name, arguments, exact));
-            run.await.unwrap_or_else(|_| {
-                let secs = self.limits.call_time.as_secs_f64();
+            tokio::time::timeout(time_left, call).await.unwrap_or_else(|_| {
+                let secs = time_left.as_secs_f64();
                 Err(Fault::new(fault::TIMEOUT, format!("expected an answer within {secs} s, found none")))
             })
         };
@@ -62,6 +96,7 @@ impl Dispatcher {
 
     async fn run(
         &self,
+        caller: &Caller,
         name: &str,
         arguments: Vec<Value>,
         exact: &RangeInclusive<i64>,
@@ -69,22 +104,29 @@ impl Dispatcher {
         let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
         if matches!(method.handler, Handler::Introspection(Introspection::Multicall)) {
             let (params, integers) = check(method, arguments, &self.limits)?;
-            let answers = self.multicall(&params, exact).await?;
+            let answers = self.multicall(caller, &params, exact).await?;
             return Ok(answers.with_integers(integers, exact));
         }
-        let (answer, integers) = self.one(method, arguments).await?;
+        let (answer, integers) = self.one(caller, method, arguments).await?;
         Ok(answer.with_integers(integers, exact))
     }
 
     /// One call that holds no others.
-    async fn one(&self, method: &Method, arguments: Vec<Value>) -> Result<(Value, BigIntegers), Fault> {
+    async fn one(
+        &self,
+        caller: &Caller,
+        method: &Method,
+        arguments: Vec<Value>,
+    ) -> Result<(Value, BigIntegers), Fault> {
         self.statistics.calls_total.add(1);
         let (params, integers) = check(method, arguments, &self.limits)?;
         let answer = match &method.handler {
             Handler::Introspection(which) => introspection::answer(*which, &self.registry, &params)?,
             Handler::Daemon(handler) => {
                 let name = method.declaration.name;
-                let started = catch_unwind(AssertUnwindSafe(|| handler(params)));
+                let started = catch_unwind(AssertUnwindSafe(|| {
+                    self.elsewhere(caller, method, &params).unwrap_or_else(|| handler(params))
+                }));
                 let answer = started.map_err(|_| self.panicked(name))?;
                 self.caught(name, answer).await?
             }
@@ -92,14 +134,27 @@ impl Dispatcher {
         Ok((answer, integers))
     }
 
-    async fn multicall(&self, params: &Params, exact: &RangeInclusive<i64>) -> Result<Value, Fault> {
+    /// The answer of another daemon, if the call is for one.
+    fn elsewhere(&self, caller: &Caller, method: &Method, params: &Params) -> Option<Answer> {
+        match method.declaration.located {
+            Located::Here => None,
+            Located::Named => self.registry.elsewhere()?.ask(caller, method.declaration.name, params),
+        }
+    }
+
+    async fn multicall(
+        &self,
+        caller: &Caller,
+        params: &Params,
+        exact: &RangeInclusive<i64>,
+    ) -> Result<Value, Fault> {
         let calls = introspection::inner_calls(params, self.limits.multicall_calls)?;
         let mut answers = Vec::with_capacity(calls.len());
         let mut weight = 0;
         for call in calls {
             let answer = match call {
                 Ok(_) if weight > self.limits.answer_bytes => Err(too_large(self.limits.answer_bytes)),
-                Ok(call) => self.inner(&call.name, call.arguments, exact).await,
+                Ok(call) => self.inner(caller, &call.name, call.arguments, exact).await,
                 Err(fault) => Err(fault),
             };
             if answer.is_err() {
@@ -113,12 +168,13 @@ impl Dispatcher {
 
     async fn inner(
         &self,
+        caller: &Caller,
         name: &str,
         arguments: Vec<Value>,
         exact: &RangeInclusive<i64>,
     ) -> Result<Value, Fault> {
         let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
-        let (answer, integers) = self.one(method, arguments).await?;
+        let (answer, integers) = self.one(caller, method, arguments).await?;
         Ok(answer.with_integers(integers, exact))
     }
 
@@ -226,6 +282,33 @@ mod tests {
         assert_eq!(code(call("test.echo", vec![Value::Int(3)]).await), fault::INVALID_PARAMS);
         assert_eq!(code(call("test.echo", vec![Value::Nil, Value::Nil]).await), fault::INVALID_PARAMS);
         assert_eq!(code(call("test.nothing", vec![]).await), fault::METHOD_NOT_FOUND);
+    }
+
+    struct Next;
+
+    impl crate::elsewhere::Elsewhere for Next {
+        fn ask(&self, caller: &Caller, method: &'static str, params: &Params) -> Option<Answer> {
+            let host = params.text("host").ok()??.to_owned();
+            let hops = u64::from(caller.hops_left);
+            Some(Box::pin(async move { Ok(Value::from(format!("{method} on {host}, {hops} hops"))) }))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_located_method_is_answered_where_it_belongs() {
+        let mut dispatcher = dispatcher(Limits::default());
+        let located = Declaration::new("test.here", "").reading().located();
+        dispatcher.registry.add(located.handler_now(|_| Ok("here".into()))).unwrap();
+        dispatcher.registry.set_elsewhere(Box::new(Next));
+        let there = || vec![Value::object([("host", "n2")])];
+        let call = |name, arguments| dispatcher.call(name, arguments, &XML_INTEGERS);
+        assert_eq!(call("test.here", vec![]).await, Ok("here".into()));
+        assert_eq!(call("test.here", there()).await, Ok("test.here on n2, 2 hops".into()));
+        assert_eq!(code(call("test.echo", there()).await), fault::INVALID_PARAMS);
+        let caller = Caller { peer: None, hops_left: 1, time_left: Duration::from_secs(1) };
+        let handed_on = dispatcher.call_for(&caller, "test.here", vec![("host".into(), "n2".into())]).await;
+        assert_eq!(handed_on, Ok("test.here on n2, 1 hops".into()));
+        assert_eq!(code(dispatcher.call_for(&caller, "test.echo", vec![]).await), fault::FORBIDDEN);
     }
 
     #[tokio::test]

@@ -8,10 +8,13 @@
 //! Not here: any state of any daemon; who may call (a step of `routes`, see [`server`]).
 
 pub mod config;
+pub mod dispatch;
+pub mod elsewhere;
 pub mod fault;
 pub mod json;
 pub mod limits;
 pub mod method;
+pub mod packed;
 pub mod params;
 pub mod server;
 pub mod statistics;
@@ -21,7 +24,6 @@ pub mod xmlrpc;
 
 mod body;
 mod connections;
-mod dispatch;
 mod framing;
 mod guarded_stream;
 mod introspection;

@@ -4,9 +4,10 @@
 //! Invariant: a name is registered once; names under `system.` belong to `introspection`.
 //! Not here: how a call arrives (`server`), is checked (`params`) or is run (`dispatch`).
 
+use crate::elsewhere::Elsewhere;
 use crate::fault::Fault;
 use crate::introspection::Introspection;
-use crate::params::{BIG_INTEGERS, Parameter, Params};
+use crate::params::{BIG_INTEGERS, Parameter, Params, Type};
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -45,6 +46,7 @@ pub struct Declaration {
     pub(crate) summary: &'static str,
     pub(crate) details: &'static str,
     pub(crate) reading: Reading,
+    pub(crate) located: Located,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) positional: Option<&'static str>,
     pub(crate) result_type: &'static str,
@@ -58,6 +60,15 @@ pub(crate) enum Reading {
     Only,
     /// It may change something: POST only.
     Changes,
+}
+
+/// Whether another daemon may have to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Located {
+    /// Whichever daemon is asked answers.
+    Here,
+    /// `domain` and `host` say which ([`crate::elsewhere`]).
+    Named,
 }
 
 /// A method with its handler.
@@ -80,6 +91,7 @@ impl Declaration {
             summary,
             details: "",
             reading: Reading::Changes,
+            located: Located::Here,
             parameters: Vec::new(),
             positional: None,
             result_type: "struct",
@@ -91,6 +103,19 @@ impl Declaration {
     #[must_use]
     pub fn reading(mut self) -> Declaration {
         self.reading = Reading::Only;
+        self
+    }
+
+    /// It is about a domain, or a host of one, which the parameter `domain` names, and `host` unless the
+    /// method has one of its own; whichever daemon is asked hands the call to the one that can answer.
+    #[must_use]
+    pub fn located(mut self) -> Declaration {
+        self.located = Located::Named;
+        let domain = "of this domain; the daemon's own unless given";
+        self.parameters.push(Parameter::new("domain", Type::Text, domain));
+        if self.parameters.iter().all(|parameter| parameter.name != "host") {
+            self.parameters.push(Parameter::new("host", Type::Text, "of this host"));
+        }
         self
     }
 
@@ -174,6 +199,7 @@ impl Declaration {
 /// The methods that one address answers.
 pub struct Registry {
     methods: BTreeMap<&'static str, Method>,
+    elsewhere: Option<Box<dyn Elsewhere>>,
 }
 
 impl Default for Registry {
@@ -187,7 +213,17 @@ impl Registry {
     #[must_use]
     pub fn new() -> Registry {
         let methods = crate::introspection::methods();
-        Registry { methods: methods.into_iter().map(|method| (method.declaration.name, method)).collect() }
+        let methods = methods.into_iter().map(|method| (method.declaration.name, method)).collect();
+        Registry { methods, elsewhere: None }
+    }
+
+    /// From now on calls of [`Declaration::located`] methods go where `elsewhere` says.
+    pub fn set_elsewhere(&mut self, elsewhere: Box<dyn Elsewhere>) {
+        self.elsewhere = Some(elsewhere);
+    }
+
+    pub(crate) fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        self.elsewhere.as_deref()
     }
 
     /// Adds a method.
@@ -252,7 +288,6 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Type;
 
     fn method(name: &'static str) -> Method {
         Declaration::new(name, "says nothing").handler_now(|_| Ok(Value::Nil))

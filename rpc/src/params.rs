@@ -221,6 +221,12 @@ impl Params {
         self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
+    /// All of them, by name.
+    #[must_use]
+    pub fn values(&self) -> &[(Name, Value)] {
+        &self.values
+    }
+
     /// The text `name` ([`Type::Text`], [`Type::Choice`]).
     ///
     /// # Errors

@@ -25,6 +25,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
+use std::sync::Arc;
 
 const API: &str = "/api/v1";
 const XML: HeaderValue = HeaderValue::from_static("text/xml; charset=utf-8");
@@ -35,7 +36,7 @@ pub(crate) type Answer = Response<Full<Bytes>>;
 
 /// Everything an answer needs.
 pub(crate) struct Routes {
-    pub(crate) dispatcher: Dispatcher,
+    pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) bodies: Bodies,
     pub(crate) names: Names,
 }

@@ -75,12 +75,23 @@ pub async fn serve(
     statistics: Arc<Statistics>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
+    serve_methods(listener, Arc::new(Dispatcher::new(registry, limits, statistics)), shutdown).await
+}
+
+/// As [`serve`], with methods that are called from elsewhere too.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_methods(
+    listener: TcpListener,
+    dispatcher: Arc<Dispatcher>,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::Address)?;
     let names = if Listen::from(address).is_loopback() { Names::Loopback } else { Names::Any };
-    let bodies = Bodies::new(&limits);
-    let drain_time = limits.drain_time;
-    let shared = Arc::new(limits.clone());
-    let dispatcher = Dispatcher { registry, limits, statistics };
+    let shared = Arc::new(dispatcher.limits.clone());
+    let bodies = Bodies::new(&shared);
+    let drain_time = shared.drain_time;
     let routes = Arc::new(Routes { dispatcher, bodies, names });
     let mut server = Server {
         table: Connections::new(&shared),

@@ -1,0 +1,40 @@
+//! Calls that another daemon has to answer: a query may enter anywhere.
+//!
+//! A method declared [`crate::method::Declaration::located`] takes `domain` and `host`. Before it is
+//! answered here, [`Elsewhere`] is asked whether it is for this daemon at all.
+//! Rule: who called and how much time and how many hops are left goes with the call, so that it can neither
+//! run in a circle nor outlive its caller.
+//! Not here: finding and reaching the other daemon (the composing program, over the overlay).
+
+use crate::method::Answer;
+use crate::params::Params;
+use std::time::Duration;
+use wire::id::PeerKey;
+
+/// Hops of a call that comes from a client: one to the representative, one to the host.
+pub const HOPS: u8 = 2;
+
+/// On whose behalf a call is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The daemon that handed the call on; none for a client of this one.
+    pub peer: Option<PeerKey>,
+    /// How often it may still be handed on.
+    pub hops_left: u8,
+    /// How long the caller waits from now.
+    pub time_left: Duration,
+}
+
+impl Caller {
+    /// A client of this daemon, which waits for `time_left`.
+    #[must_use]
+    pub fn client(time_left: Duration) -> Caller {
+        Caller { peer: None, hops_left: HOPS, time_left }
+    }
+}
+
+/// Knows which daemon has to answer.
+pub trait Elsewhere: Send + Sync {
+    /// The answer of the daemon that `params` (`domain`, `host`) name; `None` if that is this one.
+    fn ask(&self, caller: &Caller, method: &'static str, params: &Params) -> Option<Answer>;
+}
