@@ -174,7 +174,8 @@ impl Server {
         };
         if tokio::time::timeout(time, all).await.is_err() {
             let cut = self.connections.len();
-            tracing::warn!(cut, "connections were cut off, for their calls did not end in time");
+            // Those that awaited a request have ended at once.
+            tracing::warn!(cut, "requests in progress were cut off, for they did not end in time");
             self.statistics().connections_open.subtract(cut as u64);
         }
         self.connections.shutdown().await;
@@ -190,7 +191,7 @@ async fn serve_connection(
 ) {
     let refusal = RefusalCell::default();
     let statistics = routes.dispatcher.statistics.clone();
-    let guarded = GuardedStream::new(stream, limits.clone(), statistics, refusal.clone());
+    let guarded = GuardedStream::new(stream, limits.clone(), statistics, refusal.clone(), shutdown.clone());
     let service = service_fn(|request| {
         let (routes, refusal) = (&routes, &refusal);
         async move { Ok::<_, Infallible>(routes.answer(request, refusal).await) }

@@ -331,6 +331,35 @@ fn a_panic_or_a_silent_method_costs_one_fault() {
 }
 
 #[test]
+fn connections_without_a_request_in_progress_do_not_delay_the_end() {
+    let mut served = Served::start(Limits { drain_time: Duration::from_secs(3600), ..Limits::default() });
+    let mut idle = vec![served.connect(), served.connect(), served.connect()];
+    // One that never asked, one between two requests, and one whose answer nobody has read yet.
+    for stream in &mut idle[1..] {
+        let body = call("test.echo", "");
+        write!(
+            stream,
+            "POST /RPC2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+    }
+    served.wait_until(|counted| counted.connections_open == 3 && counted.calls_total == 2);
+    let mut first = [0; 15];
+    idle[1].read_exact(&mut first).unwrap();
+    let stopped = served.stop_within(Duration::from_secs(20));
+    assert!(stopped, "connections were waited for although nothing was asked");
+    assert_eq!(served.counted().connections_open, 0);
+    let answers = idle.into_iter().map(|mut stream| {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
+    });
+    let answered: Vec<_> = answers.map(|answer| !answer.is_empty()).collect();
+    assert_eq!(answered, [false, true, true], "answers are not taken away");
+}
+
+#[test]
 fn the_end_lets_calls_finish_and_cuts_off_the_rest() {
     let limits = Limits {
         drain_time: Duration::from_millis(200),

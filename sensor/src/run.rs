@@ -45,6 +45,8 @@ pub struct Sensor {
     tail: Arc<tail::handle::Handle>,
     sampler: Sampler,
     address: Arc<OnceLock<String>>,
+    /// Ends queries that wait.
+    ending: CancellationToken,
 }
 
 /// What others ask of a running sensor, beside its methods.
@@ -74,6 +76,7 @@ impl Sensor {
             tail: Arc::new(tail),
             sampler,
             address: Arc::new(OnceLock::new()),
+            ending: CancellationToken::new(),
         })
     }
 
@@ -123,7 +126,11 @@ impl Sensor {
     /// If two have one name, which a test rules out.
     pub fn methods(&self) -> Result<rpc::method::Registry, Error> {
         let mut registry = rpc::method::Registry::new();
-        let events = query::events::Events { reader: self.tail.reader(), joiner: Arc::clone(&self.joiner) };
+        let events = query::events::Events {
+            reader: self.tail.reader(),
+            joiner: Arc::clone(&self.joiner),
+            ending: self.ending.clone(),
+        };
         let (tail, status) = (Arc::clone(&self.tail), self.status());
         let counted = self.tail.subscribe();
         let domain = query::domain::Domain {
@@ -157,7 +164,7 @@ impl Sensor {
     /// # Errors
     /// If a part ended that should not have.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
-        let Sensor { tail, sampler, .. } = self;
+        let Sensor { tail, sampler, ending, .. } = self;
         let watched = Arc::clone(&tail);
         let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
         let sampling = sampler.run(shutdown.clone());
@@ -170,6 +177,7 @@ impl Sensor {
                 },
             }
         };
+        ending.cancel();
         drop(watched);
         let drained = tokio::task::spawn_blocking(move || tail.stop()).await;
         drained.map_err(|_| Error::TailEnded)?;

@@ -144,6 +144,13 @@ impl Served {
         assert!(waited.is_ok(), "the counters stayed at {:?}", self.counted());
     }
 
+    /// Whether it ends within this time.
+    pub fn stop_within(&mut self, time: Duration) -> bool {
+        self.shutdown.cancel();
+        let task = self.task.take().unwrap();
+        self.runtime.block_on(async { tokio::time::timeout(time, task).await.is_ok() })
+    }
+
     pub fn stop(&mut self) {
         self.shutdown.cancel();
         if let Some(task) = self.task.take() {

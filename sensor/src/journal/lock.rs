@@ -26,7 +26,7 @@ impl Lock {
     /// # Errors
     /// [`Error::Held`] if another process has it, naming that process; [`Error::Disk`] if the file
     /// cannot be made.
-    pub fn take(directory: &Path, since: Time) -> Result<Lock, Error> {
+    pub fn take(directory: &Path, now: Time) -> Result<Lock, Error> {
         let path = directory.join("lock");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -35,20 +35,15 @@ impl Lock {
             if error != rustix::io::Errno::WOULDBLOCK {
                 return Err(Error::disk(format!("lock {}", path.display()))(error.into()));
             }
-            let mut holder = String::new();
-            let _unreadable = file.take(HOLDER_LEN_MAX_BYTES).read_to_string(&mut holder);
-            let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
+            let mut text = String::new();
+            let _unreadable = file.take(HOLDER_LEN_MAX_BYTES).read_to_string(&mut text);
             return Err(Error::Held {
                 directory: directory.display().to_string(),
-                holder: holder.trim().to_owned(),
+                holder: holder(&text, now),
             });
         }
         let command = std::env::args().collect::<Vec<_>>().join(" ");
-        let text = format!(
-            "process {}, since {:.0} (seconds since 1970), command {command}\n",
-            std::process::id(),
-            since.secs_f64()
-        );
+        let text = format!("{}\n{}\n{command}\n", std::process::id(), now.micros());
         let written = file
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))
@@ -61,16 +56,51 @@ impl Lock {
     }
 }
 
+/// Who holds the lock, by the file's text: process id, since when in microseconds since 1970, command.
+fn holder(text: &str, now: Time) -> String {
+    let mut lines = text.lines();
+    let pid = lines.next().and_then(|pid| pid.parse::<u32>().ok());
+    let since = lines.next().and_then(|since| since.parse().ok()).map(Time::from_micros);
+    let Some((pid, since)) = pid.zip(since) else { return "another process".to_owned() };
+    let command = lines.next().unwrap_or_default();
+    let moment = jiff::Timestamp::from_microsecond(since.micros()).unwrap_or_default();
+    let moment = moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z");
+    let secs = now.micros().saturating_sub(since.micros()) / 1_000_000;
+    format!("process {pid} ({command}), since {moment} ({})", ago(secs))
+}
+
+fn ago(secs: i64) -> String {
+    match secs {
+        // The clock was set back.
+        ..0 => "by a clock that was set back since".to_owned(),
+        0..120 => format!("for {secs} s"),
+        120..7200 => format!("for {} min", secs / 60),
+        7200..172_800 => format!("for {} h", secs / 3600),
+        172_800.. => format!("for {} days", secs / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_second_holder_is_told_who_the_first_is() {
+    fn a_second_holder_is_told_who_the_first_is_and_since_when() {
         let directory = tempfile::tempdir().unwrap();
-        let first = Lock::take(directory.path(), Time::from_micros(7_000_000)).unwrap();
-        let refused = Lock::take(directory.path(), Time::default()).unwrap_err().to_string();
-        assert!(refused.contains(&format!("process {}, since 7 ", std::process::id())), "{refused}");
+        let micros = |secs: i64| Time::from_micros(secs * 1_000_000);
+        let first = Lock::take(directory.path(), micros(1_800_000_000)).unwrap();
+        let refused = |now| Lock::take(directory.path(), now).unwrap_err().to_string();
+        let told = refused(micros(1_800_000_000 + 600));
+        assert!(told.contains(&format!("process {} (", std::process::id())), "{told}");
+        let local =
+            jiff::Timestamp::from_second(1_800_000_000).unwrap().to_zoned(jiff::tz::TimeZone::system());
+        assert!(told.contains(&local.strftime(", since %Y-%m-%d %H:%M:%S").to_string()), "{told}");
+        assert!(told.contains("(for 10 min); stop it"), "{told}");
+        assert!(refused(micros(1_800_000_005)).contains("(for 5 s)"));
+        assert!(refused(micros(1_800_200_000)).contains("(for 2 days)"));
+        assert!(refused(micros(1)).contains("set back"));
+        std::fs::write(directory.path().join("lock"), "\0\nnothing of ours").unwrap();
+        assert!(refused(micros(1)).contains("held by another process;"), "{}", refused(micros(1)));
         drop(first);
         Lock::take(directory.path(), Time::default()).unwrap();
     }

@@ -68,9 +68,9 @@ pub struct Reader {
 
 /// What one reading gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct Page<T = Event> {
     /// The events that were wanted, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<T>,
     /// Where to read on.
     pub cursor: u64,
     /// Events between the given cursor and the first one looked at that are kept no more.
@@ -105,22 +105,27 @@ impl Reader {
     ///
     /// # Errors
     /// If the disk cannot be read. Damaged frames are no error: their events count as missed.
-    pub fn read(&self, cursor: u64, limit: usize, keep: impl FnMut(&Event) -> bool) -> Result<Page, Error> {
-        self.read_some(cursor, limit, usize::MAX, keep)
+    pub fn read(
+        &self,
+        cursor: u64,
+        limit: usize,
+        mut keep: impl FnMut(&Event) -> bool,
+    ) -> Result<Page, Error> {
+        self.read_some(cursor, limit, usize::MAX, |event| keep(event).then(|| event.clone()))
     }
 
-    /// As [`Reader::read`], but ended after a look at `look_at_most` events or few more: where few events
+    /// As [`Reader::read`], but with what `take` makes of each event that it wants, and ended after a look at `look_at_most` events or few more: where few events
     /// are wanted a reading can be long.
     ///
     /// # Errors
     /// As [`Reader::read`].
-    pub fn read_some(
+    pub fn read_some<T>(
         &self,
         cursor: u64,
         limit: usize,
         look_at_most: usize,
-        mut keep: impl FnMut(&Event) -> bool,
-    ) -> Result<Page, Error> {
+        mut take: impl FnMut(&Event) -> Option<T>,
+    ) -> Result<Page<T>, Error> {
         let segments = self.shared.segments();
         let newest = *self.shared.next.borrow();
         let cursor = cursor.min(newest);
@@ -150,9 +155,7 @@ impl Reader {
                     }
                     page.cursor += 1;
                     looked_at += 1;
-                    if keep(event) {
-                        page.events.push(event.clone());
-                    }
+                    page.events.extend(take(event));
                 }
             }
         }

@@ -64,6 +64,11 @@ pub fn latest(call: &Call) -> Option<Time> {
     [call.submitted, call.offered, call.selected, call.started, call.ended].into_iter().flatten().max()
 }
 
+/// Whether a host that a log names is the wanted one, which may be given without its domain.
+pub(super) fn is_host(known: &str, wanted: &str) -> bool {
+    known == wanted || (!wanted.is_empty() && known.split('.').next() == Some(wanted))
+}
+
 fn answer(joiner: &Mutex<Joiner>, params: &Params) -> Result<Value, Fault> {
     let wanted = Wanted::new(params)?;
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
@@ -110,9 +115,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn fits(&self, call: &Call) -> bool {
-        let on = |host: &str| {
-            call.hosts.iter().any(|known| known == host || known.split('.').next() == Some(host))
-        };
+        let on = |host: &str| call.hosts.iter().any(|known| is_host(known, host));
         self.job.is_none_or(|job| call.job == job)
             && self.user.is_none_or(|user| call.user == user)
             && self.host.is_none_or(on)

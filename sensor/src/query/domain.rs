@@ -12,6 +12,7 @@ use rpc::value::{Name, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use wire::id::{DomainName, HostName, SensorKey};
+use wire::sample::Semantics;
 
 /// Entries of each top list.
 const TOP: usize = 10;
@@ -49,7 +50,7 @@ impl Domain {
                 .handler_now(move |_| Ok(own.hosts())),
             Declaration::new("domain.summary", "the domain in a few figures")
                 .reading()
-                .details("metrics: those of a host as a whole, over all hosts. top: who has most calls waiting or running, and where most run.")
+                .details("metrics: those of a host as a whole, over all hosts; sum is there where additive says that the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or running, and where most run.")
                 .returns("struct", "domain, representative, hosts, hosts_live, metrics, calls, events, top")
                 .handler_now(move |_| Ok(same.summary())),
         ]
@@ -89,9 +90,19 @@ impl Domain {
         let latest = self.sampler.latest();
         let plain =
             latest.iter().flat_map(|table| table.rows()).filter(|(metric, _)| metric.labels.is_empty());
-        let own = plain.map(|(metric, value)| (metric.name.clone(), metric.unit.clone(), value.as_f64()));
+        let own = plain.map(|(metric, value)| summary::Value {
+            name: metric.name.clone(),
+            unit: metric.unit.clone(),
+            semantics: metric.semantics,
+            value: value.as_f64(),
+        });
         let used = self.sampler.figures().and_then(|figures| figures.cpu_used);
-        let used = used.map(|used| ("cpu_used".into(), "ratio".into(), used));
+        let used = used.map(|value| summary::Value {
+            name: "cpu_used".into(),
+            unit: "ratio".into(),
+            semantics: Semantics::Gauge,
+            value,
+        });
         let metrics = summary::metrics(own.chain(used));
         Value::object([
             ("domain", Value::Text(self.domain.to_string())),
@@ -129,15 +140,17 @@ fn show_figures(members: &mut Vec<(Name, Value)>, figures: &Figures) {
 }
 
 fn metric_value(metric: &summary::Metric) -> Value {
-    Value::object([
+    let mut members = vec![
         ("name", Value::Text(metric.name.to_string())),
         ("unit", Value::Text(metric.unit.to_string())),
-        ("sum", Value::Double(metric.sum)),
+        ("additive", Value::Bool(metric.is_additive)),
         ("mean", Value::Double(metric.mean())),
         ("min", Value::Double(metric.min)),
         ("max", Value::Double(metric.max)),
         ("count", Value::UInt(metric.count)),
-    ])
+    ];
+    members.extend(metric.sum().map(|sum| ("sum", Value::Double(sum))));
+    Value::object(members)
 }
 
 fn calls_value(calls: &summary::Calls) -> Value {

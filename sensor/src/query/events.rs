@@ -12,7 +12,8 @@ use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use wire::event::{Event, Kind};
+use tokio_util::sync::CancellationToken;
+use wire::event::{Content, Event, Kind};
 use wire::time::Time;
 
 /// Most events of one answer: about 5 MB of XML.
@@ -29,6 +30,8 @@ pub struct Events {
     pub reader: Reader,
     /// The calls, for the names under which a call's events stand.
     pub joiner: Arc<Mutex<Joiner>>,
+    /// Fired when the sensor ends: nobody waits any longer for events.
+    pub ending: CancellationToken,
 }
 
 struct Wanted {
@@ -36,6 +39,9 @@ struct Wanted {
     limit: usize,
     kinds: Vec<Kind>,
     calls: Option<Vec<String>>,
+    job: Option<String>,
+    user: Option<String>,
+    host: Option<String>,
     since: Option<Time>,
     until: Option<Time>,
     wait: Duration,
@@ -51,6 +57,9 @@ impl Wanted {
         let content = &event.content;
         (self.kinds.is_empty() || self.kinds.contains(&content.kind))
             && self.calls.as_ref().is_none_or(|calls| calls.iter().any(|call| *call == event.call))
+            && self.job.as_ref().is_none_or(|job| *job == content.job)
+            && self.user.as_ref().is_none_or(|user| *user == content.user)
+            && self.host.as_ref().is_none_or(|host| is_party(content, host))
             && self.since.is_none_or(|since| content.time >= since)
             && self.until.is_none_or(|until| content.time <= until)
     }
@@ -97,20 +106,22 @@ impl Events {
                 continue;
             }
             if !events.is_empty() || wanted.wait.is_zero() {
-                return Ok(shown(&events, cursor, missed));
+                return Ok(shown(events, cursor, missed));
             }
             tokio::select! {
-                () = &mut deadline => return Ok(shown(&[], cursor, missed)),
+                () = self.ending.cancelled() => return Ok(shown(Vec::new(), cursor, missed)),
+                () = &mut deadline => return Ok(shown(Vec::new(), cursor, missed)),
                 changed = next.changed() => if changed.is_err() {
-                    return Ok(shown(&[], cursor, missed));
+                    return Ok(shown(Vec::new(), cursor, missed));
                 }
             }
         }
     }
 
-    async fn read(&self, cursor: u64, limit: usize, wanted: Arc<Wanted>) -> Result<Page, Fault> {
+    async fn read(&self, cursor: u64, limit: usize, wanted: Arc<Wanted>) -> Result<Page<Value>, Fault> {
         let reader = self.reader.clone();
-        let reading = move || reader.read_some(cursor, limit, LOOKED_AT_MAX, |event| wanted.fits(event));
+        let take = move |event: &Event| wanted.fits(event).then(|| shape::event(event));
+        let reading = move || reader.read_some(cursor, limit, LOOKED_AT_MAX, take);
         let read = tokio::task::spawn_blocking(reading).await;
         read.map_err(|_| Fault::internal("reading the journal failed; the daemon's log says more"))?
             .map_err(|error: crate::journal::Error| Fault::new(rpc::fault::SYSTEM, error.to_string()))
@@ -147,6 +158,9 @@ impl Events {
             limit: usize::try_from(params.need_whole("limit")?).unwrap_or(1),
             kinds: params.texts("kind")?.into_iter().map(kind).collect::<Result<_, _>>()?,
             calls: params.text("call")?.map(ids),
+            job: params.text("job")?.map(ToOwned::to_owned),
+            user: params.text("user")?.map(ToOwned::to_owned),
+            host: params.text("host")?.map(ToOwned::to_owned),
             since: params.time("since")?,
             until: params.time("until")?,
             wait: Duration::from_secs_f64(secs.clamp(0.0, WAIT_MAX_SECS)),
@@ -154,9 +168,15 @@ impl Events {
     }
 }
 
-fn shown(events: &[Event], cursor: u64, missed: u64) -> Value {
+/// Whether a host acts in an event or is acted on.
+fn is_party(content: &Content, host: &str) -> bool {
+    let parties = content.from.split(',').chain(content.to.split(','));
+    parties.map(str::trim).any(|party| super::calls::is_host(party, host))
+}
+
+fn shown(events: Vec<Value>, cursor: u64, missed: u64) -> Value {
     Value::object([
-        ("events", Value::Array(events.iter().map(shape::event).collect())),
+        ("events", Value::Array(events)),
         ("cursor", Value::Text(cursor.to_string())),
         ("missed", Value::UInt(missed)),
     ])
@@ -180,6 +200,13 @@ fn declaration(name: &'static str, summary: &'static str) -> Declaration {
         )
         .parameter(Parameter::new("kind", Type::Texts, "only events of this kind, or of these kinds"))
         .parameter(Parameter::new("call", Type::Text, "only events of this call"))
+        .parameter(Parameter::new("job", Type::Text, "only events of this job, as the middleware names it"))
+        .parameter(Parameter::new("user", Type::Text, "only this user's"))
+        .parameter(Parameter::new(
+            "host",
+            Type::Text,
+            "only those from or to this host (with or without its domain)",
+        ))
         .parameter(Parameter::new("since", Type::Time, "only events whose time is this or later"))
         .parameter(Parameter::new("until", Type::Time, "only events whose time is this or earlier"))
         .parameter(Parameter::new("wait", Type::Number, "seconds to wait for a first event, at most 25"))
