@@ -252,6 +252,7 @@ pub(crate) fn call_keys(
     let naming = match (raw.naming, base) {
         (Some(raw::NamingWord::Shared), _) => Naming::Shared,
         (Some(raw::NamingWord::Unique), _) => Naming::Unique,
+        (Some(raw::NamingWord::Part), _) => Naming::Part,
         (None, base) => base.map_or(Naming::Unique, |base| base.naming),
     };
     Ok(Calls { names, naming, parent })

@@ -107,6 +107,7 @@ pub(crate) struct Calls {
 pub(crate) enum NamingWord {
     Unique,
     Shared,
+    Part,
 }
 
 #[derive(Debug, Deserialize)]

@@ -42,6 +42,8 @@ pub enum Naming {
     Unique,
     /// A problem's nickname: the oldest open call that has not had an event of this kind.
     Shared,
+    /// An array's task: one call, and the call that is its parent is no more than its parts.
+    Part,
 }
 
 /// How much a record is to be believed.

@@ -8,6 +8,7 @@
 use crate::found::{Found, Keys, Naming};
 use crate::namesakes::{Shared, Standing, Told, tell};
 use crate::progress::Progress;
+use crate::whole;
 use compact_str::{CompactString, format_compact};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -23,6 +24,8 @@ const OLDEST_LOOKED_AT: usize = 64;
 const CLOCKS_DIFFER_MICROS: i64 = 1_000_000;
 /// How long after its end a call may be told to start again by a log that comes late.
 const LATE_START_MICROS: i64 = 60_000_000;
+/// How long after its end logs may still tell of it: a host that does not let go of its processes.
+const LATE_END_MICROS: i64 = 1_800_000_000;
 /// Of a number that was used again and again, how many of the latest calls a late event is looked for among.
 const LIVES_LOOKED_AT: usize = 64;
 
@@ -32,6 +35,8 @@ struct Entry {
     /// Calls that turned out to be this one.
     absorbed: Vec<CompactString>,
     parent: Option<CompactString>,
+    /// Whether the parent is no more than its parts.
+    is_part: bool,
     progress: Progress,
     /// Which kinds each file has told of it, for shared names.
     told: Told,
@@ -47,6 +52,8 @@ pub struct Joiner {
     /// Calls by name, the oldest first.
     by_name: HashMap<CompactString, VecDeque<u64>>,
     shared: Shared,
+    /// Parts by the name of their parent, which is no more than they are.
+    parts: HashMap<CompactString, VecDeque<u64>>,
     by_id: HashMap<CompactString, u64>,
     order: VecDeque<u64>,
     next: u64,
@@ -70,6 +77,7 @@ impl Joiner {
             entries: BTreeMap::new(),
             by_name: HashMap::new(),
             shared: Shared::default(),
+            parts: HashMap::new(),
             by_id: HashMap::new(),
             order: VecDeque::new(),
             next: 0,
@@ -84,7 +92,7 @@ impl Joiner {
         let Some(keys) = &found.keys else { return CompactString::default() };
         let names: Vec<CompactString> = keys.names.iter().map(|name| scoped(keys, name)).collect();
         let slot = match keys.naming {
-            Naming::Unique => self.unique(found, &names),
+            Naming::Unique | Naming::Part => self.unique(found, &names),
             Naming::Shared => {
                 let (kind, time) = (found.content.kind, found.content.time);
                 self.of_record(&names, id).or_else(|| self.shared.find(&names, id.generation, kind, time))
@@ -92,19 +100,36 @@ impl Joiner {
         };
         let slot = slot.unwrap_or_else(|| self.open(found, keys, &names, id));
         self.add_names(slot, &names);
+        self.add_parent(slot, keys, &names);
         let entry = self.entries.get_mut(&slot).expect("found or opened above");
-        if entry.parent.is_none() {
-            entry.parent =
-                keys.parent.as_ref().map(|parent| scoped(keys, parent)).filter(|p| !names.contains(p));
-        }
         if keys.naming == Naming::Shared || !entry.told.is_empty() {
             tell(&mut entry.told, id.generation, found.content.kind);
         }
+        // A part's record may give the number of the whole: then its own is its chief name.
+        let job = &found.content.job;
+        let job =
+            if keys.parent.as_ref() == Some(job) && !keys.names.contains(job) { &keys.names[0] } else { job };
+        entry.progress.known_as(job, u8::try_from(names.len()).unwrap_or(u8::MAX));
         entry.progress.apply(&found.content, keys.authority);
         let call_id = entry.progress.id.clone();
         self.file(slot);
         self.last_record = names.into_iter().next().map(|name| (id.generation, id.offset, name, slot));
         call_id
+    }
+
+    /// Note which call this one is a part of, where it is not the same as that.
+    fn add_parent(&mut self, slot: u64, keys: &Keys, names: &[CompactString]) {
+        let entry = self.entries.get_mut(&slot).expect("the caller has it");
+        let Some(parent) = keys.parent.as_ref().filter(|_| entry.parent.is_none()) else { return };
+        let parent = scoped(keys, parent);
+        if names.contains(&parent) {
+            return;
+        }
+        if keys.naming == Naming::Part {
+            entry.is_part = true;
+            self.parts.entry(parent.clone()).or_default().push_back(slot);
+        }
+        entry.parent = Some(parent);
     }
 
     /// What one record tells under one name is of one call: a list of servers and the choice of its first.
@@ -114,22 +139,22 @@ impl Joiner {
         (same && names.first() == Some(name) && self.entries.contains_key(slot)).then_some(*slot)
     }
 
-    /// The call of this id, or that it became.
+    /// The call of this id, or that it became; else the latest that has this name.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<Call> {
-        self.by_id.get(id).map(|slot| self.shown(&self.entries[slot]))
+        self.slot(id).map(|slot| self.shown(slot))
     }
 
     /// Every id under which events of this call are known.
     #[must_use]
     pub fn ids(&self, id: &str) -> Vec<CompactString> {
-        let Some(entry) = self.by_id.get(id).map(|slot| &self.entries[slot]) else { return Vec::new() };
+        let Some(entry) = self.slot(id).map(|slot| &self.entries[&slot]) else { return Vec::new() };
         std::iter::once(entry.progress.id.clone()).chain(entry.absorbed.iter().cloned()).collect()
     }
 
     /// All calls, in the order in which they became known.
     pub fn calls(&self) -> impl DoubleEndedIterator<Item = Call> + '_ {
-        self.entries.values().map(|entry| self.shown(entry))
+        self.entries.keys().map(|&slot| self.shown(slot))
     }
 
     /// How many calls are kept.
@@ -150,9 +175,15 @@ impl Joiner {
         self.dropped
     }
 
-    /// A part takes from the whole what its own events do not tell.
-    fn shown(&self, entry: &Entry) -> Call {
-        let mut call = entry.progress.call();
+    fn slot(&self, id: &str) -> Option<u64> {
+        self.by_id.get(id).or_else(|| self.by_name.get(id)?.back()).copied()
+    }
+
+    /// A part takes from the whole what its own events do not tell, and a whole from its parts.
+    fn shown(&self, slot: u64) -> Call {
+        let entry = &self.entries[&slot];
+        let parts = self.parts(slot).map(|part| self.entries[&part].progress.call());
+        let mut call = whole::with_parts(entry.progress.call(), parts);
         if let Some(parent) = self.parent(entry).map(|slot| self.entries[&slot].progress.call()) {
             call.submitted = call.submitted.or(parent.submitted);
             for (own, whole) in
@@ -164,6 +195,13 @@ impl Joiner {
             }
         }
         call
+    }
+
+    /// The parts of a call that is no more than they are.
+    fn parts(&self, slot: u64) -> impl Iterator<Item = u64> {
+        let names = if self.parts.is_empty() { &[] } else { self.entries[&slot].names.as_slice() };
+        let parts = names.iter().filter_map(|name| self.parts.get(name)).flatten().copied();
+        parts.filter(move |part| self.parent(&self.entries[part]) == Some(slot))
     }
 
     /// The call that this one is a part of: of several of that name the last that had begun.
@@ -204,7 +242,7 @@ impl Joiner {
         let lives = self.by_name.get(name)?;
         let last = *lives.back()?;
         let progress = &self.entries[&last].progress;
-        if is_new_life(progress, found) {
+        if is_new_life(progress, found) || self.is_whole_anew(last, found) {
             return None;
         }
         let time = found.content.time.micros();
@@ -216,6 +254,15 @@ impl Joiner {
             **slot != last && ended.is_some_and(|ended| time <= ended.micros() + CLOCKS_DIFFER_MICROS)
         };
         Some(latest(lives).find(was_open).copied().unwrap_or(last))
+    }
+
+    /// Whether the event hands in a whole of the same number once more: its end is only its parts'.
+    fn is_whole_anew(&self, slot: u64, found: &Found) -> bool {
+        let content = &found.content;
+        let submitted = self.entries[&slot].progress.submitted();
+        content.kind == Kind::JobSubmit
+            && submitted.is_some_and(|at| content.time.micros() > at.micros() + LATE_START_MICROS)
+            && self.parts(slot).next().is_some()
     }
 
     /// Put a call of a shared name where it now stands.
@@ -241,7 +288,7 @@ impl Joiner {
         self.next += 1;
         let call_id = match keys.naming {
             Naming::Shared => format_compact!("{}@{}-{}", names[0], id.generation, id.offset),
-            Naming::Unique => self.free_id(&names[0]),
+            Naming::Unique | Naming::Part => self.free_id(&names[0]),
         };
         self.by_id.insert(call_id.clone(), slot);
         let progress = Progress::new(call_id, found.content.time);
@@ -251,6 +298,7 @@ impl Joiner {
                 names: Vec::new(),
                 absorbed: Vec::new(),
                 parent: None,
+                is_part: false,
                 progress,
                 told: Told::new(),
                 standing: None,
@@ -307,21 +355,34 @@ impl Joiner {
             let entry = self.entries.get_mut(&into).expect("it is the oldest");
             entry.absorbed.push(other.progress.id.clone());
             entry.absorbed.extend(other.absorbed);
-            entry.parent = entry.parent.take().or(other.parent);
+            if entry.parent.is_none() {
+                (entry.parent, entry.is_part) = (other.parent, other.is_part);
+                if let Some(parent) = entry.parent.clone().filter(|_| entry.is_part) {
+                    self.parts.entry(parent).or_default().push_back(into);
+                }
+            }
             entry.progress.absorb(&other.progress);
         }
         into
     }
 
+    /// Whether it may go: a whole stays until its parts are gone, and is then over as they were.
+    fn is_over(&self, slot: u64) -> bool {
+        self.entries[&slot].progress.state() == State::Ended && self.parts(slot).next().is_none()
+    }
+
     fn make_room(&mut self) {
         while self.entries.len() >= self.calls_max {
-            let over = |slot: &u64| {
-                self.entries.get(slot).is_none_or(|entry| entry.progress.state() == State::Ended)
-            };
+            let over = |slot: &u64| !self.entries.contains_key(slot) || self.is_over(*slot);
             let at = self.order.iter().take(OLDEST_LOOKED_AT).position(over).unwrap_or(0);
             let Some(slot) = self.order.remove(at) else { return };
-            if self.remove(slot).is_some() {
+            let whole =
+                self.entries.get(&slot).filter(|entry| entry.is_part).and_then(|entry| self.parent(entry));
+            if let Some(part) = self.remove(slot) {
                 self.dropped += 1;
+                if let Some(whole) = whole.and_then(|whole| self.entries.get_mut(&whole)) {
+                    whole.progress.outlive(&part.progress.call());
+                }
             }
         }
     }
@@ -330,6 +391,17 @@ impl Joiner {
         let entry = self.entries.remove(&slot)?;
         if let Some(standing) = &entry.standing {
             self.shared.unfile(&entry.names, slot, standing);
+        }
+        if let Some(parent) = entry.parent.as_ref().filter(|_| entry.is_part)
+            && let Some(parts) = self.parts.get_mut(parent)
+        {
+            // The oldest goes first.
+            if let Some(at) = parts.iter().position(|&part| part == slot) {
+                parts.remove(at);
+            }
+            if parts.is_empty() {
+                self.parts.remove(parent);
+            }
         }
         for name in &entry.names {
             if let Some(slots) = self.by_name.get_mut(name) {
@@ -372,6 +444,7 @@ fn is_new_life(progress: &Progress, found: &Found) -> bool {
         // A scheduler tells its choice and the end by one clock; a host's clock may be another.
         Kind::JobSelect if progress.is_selected() => after(content.time, CLOCKS_DIFFER_MICROS),
         Kind::JobSelect | Kind::JobStart => after(content.time, LATE_START_MICROS),
+        Kind::JobEnd if after(content.ended.unwrap_or(content.time), LATE_END_MICROS) => true,
         _ => content.submitted.is_some_and(|submitted| after(submitted, CLOCKS_DIFFER_MICROS)),
     }
 }
@@ -403,6 +476,9 @@ impl<'de> Deserialize<'de> for Joiner {
             }
             for id in std::iter::once(&entry.progress.id).chain(&entry.absorbed) {
                 joiner.by_id.insert(id.clone(), slot);
+            }
+            if let Some(parent) = entry.parent.clone().filter(|_| entry.is_part) {
+                joiner.parts.entry(parent).or_default().push_back(slot);
             }
             joiner.order.push_back(slot);
             joiner.entries.insert(slot, entry);

@@ -23,3 +23,4 @@ pub mod registry;
 mod tell;
 pub mod test_lines;
 pub mod timestamp;
+mod whole;

@@ -12,7 +12,7 @@ use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 
 /// Most hosts kept of one call.
-const HOSTS_MAX: usize = 4_096;
+pub(crate) const HOSTS_MAX: usize = 4_096;
 /// Two logs that tell of one requeue may differ by this.
 const SAME_REQUEUE_MICROS: i64 = 2_000_000;
 
@@ -36,6 +36,8 @@ pub(crate) struct Progress {
     /// Time of its first event.
     pub(crate) first: Time,
     job: CompactString,
+    /// How many names the event knew that told the job's number.
+    job_names: u8,
     name: Told<CompactString>,
     user: Told<CompactString>,
     from: Told<CompactString>,
@@ -68,6 +70,7 @@ impl Progress {
             id,
             first,
             job: CompactString::default(),
+            job_names: 0,
             name: Told::default(),
             user: Told::default(),
             from: Told::default(),
@@ -93,6 +96,10 @@ impl Progress {
 
     pub(crate) fn ended(&self) -> Option<Time> {
         self.ended.value
+    }
+
+    pub(crate) fn submitted(&self) -> Option<Time> {
+        self.submitted.value
     }
 
     pub(crate) fn started(&self) -> Option<Time> {
@@ -194,13 +201,37 @@ impl Progress {
         }
     }
 
+    /// Take the job's number from an event that knew so many names of it: the more it knew, the better it tells.
+    pub(crate) fn known_as(&mut self, job: &CompactString, names: u8) {
+        if job.is_empty() {
+            return;
+        }
+        if self.job.is_empty() || names > self.job_names {
+            self.job = job.clone();
+        } else if names == self.job_names && better_job(&self.job, job) {
+            self.job = job.clone();
+        }
+        self.job_names = self.job_names.max(names);
+    }
+
+    /// Take in how a part of it ended, that is known no longer.
+    pub(crate) fn outlive(&mut self, part: &Call) {
+        self.ended.value = self.ended.value.max(part.ended);
+        if self.started.value.is_none() {
+            self.started = Told { value: part.started, by: None };
+        }
+        if self.outcome.value.is_none() {
+            self.outcome = Told { value: part.outcome, by: None };
+        }
+    }
+
     /// Take in what another call, that is the same, was told.
     pub(crate) fn absorb(&mut self, other: &Progress) {
         self.events += other.events;
         self.first = self.first.min(other.first);
         self.requeues = self.requeues.max(other.requeues);
         self.is_final |= other.is_final;
-        self.job = better_job(&self.job, &other.job);
+        self.known_as(&other.job, other.job_names);
         let text = |own: &mut Told<CompactString>, their: &Told<CompactString>| {
             if own.value.is_empty() || (their.by > own.by && !their.value.is_empty()) {
                 *own = their.clone();
@@ -243,7 +274,6 @@ impl Progress {
     }
 
     fn facts(&mut self, content: &Content, by: Authority) {
-        self.job = better_job(&self.job, &content.job);
         if let Some(name) = content.attribute("name").and_then(Value::as_text) {
             set_text(&mut self.name, name, by);
         }
@@ -441,14 +471,10 @@ fn same_host(one: &str, other: &str) -> bool {
     one == other || label(one) == label(other)
 }
 
-/// Of two forms of a job's number, the one that tells more: `9_0` before `13`.
-fn better_job(one: &CompactString, other: &CompactString) -> CompactString {
+/// Whether `other` tells more than `known`, as `9_0` does and `13` does not.
+fn better_job(known: &CompactString, other: &CompactString) -> bool {
     let worth = |job: &CompactString| (job.bytes().any(|b| !b.is_ascii_digit()), job.len());
-    if other.is_empty() || (!one.is_empty() && (worth(one), one) >= (worth(other), other)) {
-        one.clone()
-    } else {
-        other.clone()
-    }
+    (worth(other), other) > (worth(known), known)
 }
 
 fn set_text(own: &mut Told<CompactString>, text: &str, by: Authority) {

@@ -103,9 +103,15 @@ fn read(files: &[&str]) -> Vec<Read> {
     logs
 }
 
+/// As `qacct -j` and `qstat` name a job, and an array's task.
+fn shown((job, task): (u32, u32)) -> String {
+    if task == 0 { job.to_string() } else { format!("{job}.{task}") }
+}
+
 /// The calls of a job that is no array, or of a task.
 fn calls_of(calls: &[Call], (job, task): (u32, u32)) -> Vec<&Call> {
     let ids = match task {
+        // Messages that come first say 5.1 of a job that is no array.
         0 => vec![format!("gridengine:{job}"), format!("gridengine:{job}.1")],
         _ => vec![format!("gridengine:{job}.{task}")],
     };
@@ -130,10 +136,7 @@ fn check(calls: &[Call], accounts: &BTreeMap<(u32, u32), Account>, what: &str) {
             tries: call.tries,
         };
         assert_eq!(&found, account, "{what}: {id:?}: {call:#?}");
-        assert!(
-            call.job == id.0.to_string().as_str() || call.job.starts_with(&format!("{}.", id.0)),
-            "{call:#?}"
-        );
+        assert_eq!(call.job, shown(id), "{what}: {call:#?}");
     }
 }
 
@@ -149,6 +152,19 @@ fn check_others(calls: &[Call], accounts: &BTreeMap<(u32, u32), Account>, what: 
         assert_eq!((call.state, call.outcome), (State::Ended, Some(Outcome::Cancelled)), "{what}: {call:#?}");
         assert_eq!((call.started, call.tries), (None, 0), "{what}: {call:#?}");
     }
+    for &array in &arrays {
+        let tasks = || accounts.iter().filter(|(id, _)| id.0 == array).map(|(_, task)| task);
+        let id = format!("gridengine:{array}");
+        let call = calls.iter().find(|call| call.id == id).unwrap_or_else(|| panic!("{what}: no {id}"));
+        assert_eq!((call.job.as_str(), call.state), (array.to_string().as_str(), State::Ended), "{what}");
+        assert_eq!(call.started, tasks().map(|task| task.started).min(), "{what}: {call:#?}");
+        assert_eq!(call.ended, tasks().map(|task| task.ended).max(), "{what}: {call:#?}");
+        let all_well = tasks().all(|task| task.outcome == Outcome::Ok);
+        assert_eq!(call.outcome == Some(Outcome::Ok), all_well, "{what}: {call:#?}");
+        assert!(tasks().all(|task| call.hosts.iter().any(|host| *host == task.host)), "{what}: {call:#?}");
+    }
+    let open: Vec<&Call> = calls.iter().filter(|call| call.state != State::Ended).collect();
+    assert!(open.is_empty(), "{what}: {open:#?}");
     assert_eq!(calls.len(), accounts.len() + arrays.len() + dropped.len(), "{what}");
 }
 
@@ -171,9 +187,8 @@ fn the_reporting_file_alone_gives_each_job_its_call() {
 fn the_messages_alone_end_each_job_once() {
     let calls = collection::join(&read(&["qmaster.messages"]));
     for ((job, task), account) in truth() {
-        let id = format!("gridengine:{job}.{}", task.max(1));
-        let of_job: Vec<&Call> = calls.iter().filter(|call| call.id == id).collect();
-        let [call] = of_job[..] else { panic!("{id} has the calls {of_job:#?}") };
+        let of_job = calls_of(&calls, (job, task));
+        let [call] = of_job[..] else { panic!("{job}.{task} has the calls {of_job:#?}") };
         let expected =
             if account.outcome == Outcome::Cancelled { Outcome::Cancelled } else { Outcome::Finished };
         assert_eq!(call.outcome, Some(expected), "{call:#?}");

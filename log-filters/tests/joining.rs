@@ -34,7 +34,7 @@ fn logs(folder: &Path) -> Vec<Read> {
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let logs: Vec<Read> = files.iter().filter_map(|path| collection::read(registry(), path)).collect();
-    let unique = |found: &&Found| found.keys.as_ref().is_some_and(|keys| keys.naming == Naming::Unique);
+    let unique = |found: &&Found| found.keys.as_ref().is_some_and(|keys| keys.naming != Naming::Shared);
     assert!(logs.iter().flat_map(|log| &log.found).filter(unique).count() > 100, "{}", folder.display());
     logs
 }
@@ -203,4 +203,59 @@ fn old_calls_make_room_and_ids_are_not_given_twice() {
         }
     }
     assert_eq!((joiner.len(), joiner.dropped(), ids.len()), (100, 900, 1_000));
+}
+
+/// Events of an array of three tasks: handed in at second 0, tasks begin and end one after the other.
+fn array() -> Vec<Found> {
+    let of = |job: &str, parent: Option<&str>, kind: Kind, secs: i64| {
+        let mut found = event("ge", job, kind, secs * 1_000_000, Naming::Part);
+        found.keys.as_mut().unwrap().parent = parent.map(Into::into);
+        found
+    };
+    let mut all = vec![of("6", None, Kind::JobSubmit, 0)];
+    for (task, begin) in [("6.1", 10), ("6.2", 20), ("6.3", 25)] {
+        all.push(of(task, Some("6"), Kind::JobStart, begin));
+        all.push(of(task, Some("6"), Kind::JobEnd, begin + 10));
+    }
+    all.sort_by_key(|found| found.content.time);
+    all[5].content.outcome = Some(Outcome::Failed);
+    all
+}
+
+#[test]
+fn an_array_stands_as_its_tasks_do() {
+    use wire::call::State::{Ended, Running, Waiting};
+    let mut joiner = Joiner::new(100);
+    // 6.1 ends when 6.2 starts; 6.3 starts before 6.2 ends.
+    let states = [Waiting, Running, Ended, Running, Running, Running, Ended];
+    for (found, state) in array().iter().zip(states) {
+        joiner.join(found, id(0, found));
+        let whole = joiner.get("ge:6").unwrap();
+        assert_eq!(whole.state, state, "{found:?}: {whole:?}");
+        assert_eq!(whole.outcome.is_some(), state == Ended);
+    }
+    let whole = joiner.get("ge:6").unwrap();
+    let secs = |time: Option<Time>| time.map(|time| time.micros() / 1_000_000);
+    assert_eq!(
+        (secs(whole.started), secs(whole.ended), whole.outcome),
+        (Some(10), Some(35), Some(Outcome::Failed))
+    );
+    // So it does after a restart, and when there is no more room for its tasks.
+    let mut again: Joiner = postcard::from_bytes(&postcard::to_stdvec(&joiner).unwrap()).unwrap();
+    assert_eq!(again.get("ge:6"), Some(whole.clone()));
+    let mut small = Joiner::new(3);
+    for found in &array() {
+        small.join(found, id(0, found));
+    }
+    assert_eq!((small.len(), small.dropped(), small.get("ge:6").unwrap().state), (3, 1, Ended));
+    // The same number is handed in once more.
+    let mut next = array().remove(0);
+    next.content.time = Time::from_micros(500_000_000);
+    for joiner in [&mut joiner, &mut again] {
+        joiner.join(&next, id(0, &next));
+        assert_eq!(
+            (joiner.get("ge:6").unwrap().state, joiner.get("ge:6#2").unwrap().state),
+            (Ended, Waiting)
+        );
+    }
 }

@@ -34,7 +34,7 @@ fn clusters() -> &'static [Vec<Vec<Found>>] {
                     files.iter().filter_map(|path| collection::read(registry(), path)).collect();
                 assert!(logs.len() >= 4);
                 let unique =
-                    |found: &Found| found.keys.as_ref().is_some_and(|keys| keys.naming == Naming::Unique);
+                    |found: &Found| found.keys.as_ref().is_some_and(|keys| keys.naming != Naming::Shared);
                 logs.into_iter().map(|log| log.found.into_iter().filter(unique).collect()).collect()
             })
             .collect()
@@ -134,11 +134,11 @@ fn check_twice(logs: &[Vec<Found>], choices: &[u32], run: usize, later_secs: i64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..Default::default() })]
 
     #[test]
     fn every_job_has_a_call_for_each_of_its_lives(
-        cluster in 0usize..3,
+        cluster in 0usize..4,
         choices in prop::collection::vec(any::<u32>(), 64),
         run in 1usize..200,
         later_secs in 7_200i64..200_000,

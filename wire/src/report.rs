@@ -118,6 +118,8 @@ pub enum Naming {
     Unique,
     /// Any of several.
     Shared,
+    /// One call, and its parent is no more than its parts.
+    Part,
 }
 
 /// How much a record is to be believed.

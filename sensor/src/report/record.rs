@@ -33,6 +33,7 @@ fn keys_to_wire(keys: found::Keys) -> Keys {
         naming: match naming {
             found::Naming::Unique => Naming::Unique,
             found::Naming::Shared => Naming::Shared,
+            found::Naming::Part => Naming::Part,
         },
         authority: match authority {
             found::Authority::Message => Authority::Message,
@@ -50,6 +51,7 @@ fn keys_to_found(keys: &Keys) -> found::Keys {
         naming: match keys.naming {
             Naming::Unique => found::Naming::Unique,
             Naming::Shared => found::Naming::Shared,
+            Naming::Part => found::Naming::Part,
         },
         authority: match keys.authority {
             Authority::Message => found::Authority::Message,

@@ -1,0 +1,55 @@
+//! A call that is no more than its parts, as an array is its tasks: where it stands follows from theirs.
+//!
+//! Pure. Rule: it runs while a part does and ends with the last of those known; it ended well if all did.
+//! What it was told itself (handed in, cancelled while it waited) counts as one part more.
+//! Not here: which calls are parts of which ([`crate::join`]).
+
+use crate::progress::HOSTS_MAX;
+use wire::call::{Call, State};
+use wire::event::Outcome;
+
+/// `own` as its parts have it; unchanged if there are none.
+pub(crate) fn with_parts(mut own: Call, parts: impl Iterator<Item = Call>) -> Call {
+    let (mut open, mut running, mut any) = (false, own.state == State::Running, false);
+    for part in parts {
+        any = true;
+        open |= part.state != State::Ended;
+        running |= part.state == State::Running;
+        own.started = [own.started, part.started].into_iter().flatten().min();
+        own.ended = own.ended.max(part.ended);
+        own.outcome = worse(own.outcome, part.outcome);
+        for host in part.hosts {
+            if own.hosts.len() < HOSTS_MAX && !own.hosts.contains(&host) {
+                own.hosts.push(host);
+            }
+        }
+    }
+    if !any {
+        return own;
+    }
+    own.tries = own.tries.max(u32::from(own.started.is_some()));
+    own.state = match (open, running) {
+        (false, _) => State::Ended,
+        (true, true) => State::Running,
+        // Between two parts: more than nothing was done, but nothing is being done.
+        (true, false) => State::Waiting,
+    };
+    if own.state != State::Ended {
+        (own.ended, own.outcome) = (None, None);
+    }
+    own
+}
+
+/// Of two ways to end the one that must be seen.
+fn worse(one: Option<Outcome>, other: Option<Outcome>) -> Option<Outcome> {
+    let rank = |outcome: Option<Outcome>| match outcome {
+        None => 0,
+        Some(Outcome::Ok) => 1,
+        Some(Outcome::Finished) => 2,
+        Some(Outcome::Cancelled) => 3,
+        Some(Outcome::Timeout) => 4,
+        Some(Outcome::NodeFail) => 5,
+        Some(Outcome::Failed) => 6,
+    };
+    if rank(other) > rank(one) { other } else { one }
+}
