@@ -7,3 +7,4 @@
 //! Not here: what travels (`wire`), the directory's table (`directory`), what members report (`sensor`).
 
 pub mod dice;
+pub mod identity;

@@ -12,6 +12,7 @@ pub mod codec;
 pub mod credential;
 pub mod event;
 pub mod id;
+pub mod join;
 pub mod membership;
 pub mod registration;
 pub mod replication;

@@ -1,0 +1,375 @@
+//! What somebody may do here, looked at again for every stream and call.
+//!
+//! Pure: callers pass the calendar's `now` and the moment `at` on a clock that never goes back.
+//! Rules: a principal is made from a checked certificate or from the configured key of a directory, by nothing
+//! else; what was admitted is looked at again with the newest denials and roots; another domain's principals
+//! may read, and nothing else.
+//!
+//! | action                        | who                                                      |
+//! | ----------------------------- | -------------------------------------------------------- |
+//! | read                          | viewer, representative, filter-admin, operator           |
+//! | publish for its own host      | publisher                                                |
+//! | represent                     | representative                                           |
+//! | state its own domain's record | representative                                           |
+//! | deploy filters                | filter-admin                                             |
+//! | control processes             | operator                                                 |
+//! | issue certificates            | the daemon to whom the root delegated it                 |
+//! | replicate records             | a directory                                              |
+//!
+//! Not here: how a chain is checked (`certificate`).
+
+use super::audit::{Audit, Subject, Trail, What};
+use super::certificate::{self, Opened};
+use super::deny_list::{Denials, Taken};
+use super::join::Membership;
+use super::record;
+use super::refused::Refused;
+use super::trust::{Standing, Trust};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use wire::credential::{Chain, Denial, Role, Roles, Serial, Statement};
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::registration::Record;
+use wire::time::{Moment, Time};
+
+/// Something that somebody wants to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Ask or subscribe.
+    Read,
+    /// Publish samples and events of this host.
+    Publish {
+        /// Whose.
+        host: &'a HostName,
+    },
+    /// Stand for election, and lead.
+    Represent,
+    /// State the record of this domain.
+    StateRecord {
+        /// Whose.
+        domain: &'a DomainName,
+    },
+    /// Deploy log filters.
+    DeployFilters,
+    /// Signal processes.
+    ControlProcesses,
+    /// Sign certificates.
+    Issue,
+    /// Exchange records as a directory.
+    Replicate,
+}
+
+impl Action<'_> {
+    /// What it is, as it follows "to".
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Action::Read => "read",
+            Action::Publish { .. } => "publish",
+            Action::Represent => "represent",
+            Action::StateRecord { .. } => "state a record",
+            Action::DeployFilters => "deploy filters",
+            Action::ControlProcesses => "control processes",
+            Action::Issue => "issue certificates",
+            Action::Replicate => "replicate records",
+        }
+    }
+
+    /// Roles any one of which is enough, and their names.
+    const fn roles(self) -> (&'static [Role], &'static str) {
+        match self {
+            Action::Read => (
+                &[Role::Viewer, Role::Representative, Role::FilterAdmin, Role::Operator],
+                "viewer, representative, filter-admin or operator",
+            ),
+            Action::Publish { .. } => (&[Role::Publisher], "publisher"),
+            Action::Represent | Action::StateRecord { .. } => (&[Role::Representative], "representative"),
+            Action::DeployFilters => (&[Role::FilterAdmin], "filter-admin"),
+            Action::ControlProcesses => (&[Role::Operator], "operator"),
+            Action::Issue => (&[], "the root's delegation"),
+            Action::Replicate => (&[], "the key of a configured directory"),
+        }
+    }
+
+    /// Whether every success is told in the audit, not the refusals alone.
+    const fn is_grave(self) -> bool {
+        matches!(self, Action::DeployFilters | Action::ControlProcesses | Action::Issue)
+    }
+}
+
+/// Somebody admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// Its key.
+    pub peer: PeerKey,
+    /// What it is here.
+    pub standing: Standing,
+    /// Its domain; none for a directory.
+    pub domain: Option<DomainName>,
+    /// The root of its domain; none for a directory.
+    pub root: Option<PeerKey>,
+    /// Its host; none for a directory.
+    pub host: Option<HostName>,
+    /// Its roles.
+    pub roles: Roles,
+    /// The operator's wish in an election.
+    pub priority: u8,
+    /// Number of its certificate; 0 for a directory.
+    pub serial: Serial,
+    /// When its certificate was issued.
+    pub issued: Time,
+    /// Until when it and what it rests on hold.
+    pub expires: Time,
+    /// Who issued it and when the root delegated that; none if the root signed it itself.
+    pub delegated: Option<(PeerKey, Time)>,
+}
+
+impl Principal {
+    pub(super) fn of(opened: Opened, standing: Standing) -> Principal {
+        let Opened { certificate, delegation } = opened;
+        let expires =
+            delegation.as_ref().map_or(certificate.expires, |it| it.expires.min(certificate.expires));
+        Principal {
+            peer: certificate.peer,
+            standing,
+            domain: Some(certificate.domain),
+            root: Some(certificate.root),
+            host: Some(certificate.host),
+            roles: certificate.roles,
+            priority: certificate.priority,
+            serial: certificate.serial,
+            issued: certificate.issued,
+            expires,
+            delegated: delegation.map(|delegation| (delegation.issuer, delegation.issued)),
+        }
+    }
+
+    fn of_directory(peer: PeerKey) -> Principal {
+        Principal {
+            peer,
+            standing: Standing::Directory,
+            domain: None,
+            root: None,
+            host: None,
+            roles: Roles::NONE,
+            priority: 0,
+            serial: Serial(0),
+            issued: Time::from_micros(0),
+            expires: Time::from_micros(i64::MAX),
+            delegated: None,
+        }
+    }
+
+    /// Whether it may do this, as far as its roles say.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn may(&self, action: Action<'_>) -> Result<(), Refused> {
+        let (roles, needed) = action.roles();
+        let missing =
+            || Refused::Role { action: action.as_str(), peer: self.peer, needed, found: self.roles };
+        let is_issuer = self.delegated.is_some_and(|(issuer, _)| issuer == self.peer);
+        let allowed = match (action, self.standing) {
+            (Action::Replicate, standing) => standing == Standing::Directory,
+            (_, Standing::Directory) => false,
+            (Action::Issue, Standing::Member) => is_issuer,
+            _ => roles.iter().any(|&role| self.roles.has(role)),
+        };
+        if let (Standing::Reader, Some(domain)) = (self.standing, &self.domain)
+            && action != Action::Read
+        {
+            let domain = domain.clone();
+            return Err(Refused::Foreigner { action: action.as_str(), peer: self.peer, domain });
+        }
+        if !allowed {
+            return Err(missing());
+        }
+        self.may_speak_for(action).map_or(Ok(()), Err)
+    }
+
+    /// Why it may not speak for the host or domain of `action`.
+    fn may_speak_for(&self, action: Action<'_>) -> Option<Refused> {
+        match (action, &self.host, &self.domain) {
+            (Action::Publish { host }, Some(own), _) if host != own => {
+                Some(Refused::Host { found: host.clone(), own: own.clone() })
+            }
+            (Action::StateRecord { domain }, _, Some(own)) if domain != own => {
+                Some(Refused::Domain { found: domain.clone(), own: own.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether neither it nor its issuer was denied.
+    pub(super) fn check_denials(&self, deny: &Denials) -> Result<(), Refused> {
+        let (Some(domain), Some(root)) = (&self.domain, self.root) else { return Ok(()) };
+        if let Some((issuer, delegated)) = self.delegated {
+            deny.check(domain, root, issuer, delegated)?;
+        }
+        deny.check(domain, root, self.peer, self.issued)
+    }
+
+    fn subject(&self, what: What) -> Subject<'_> {
+        Subject { peer: self.peer, domain: self.domain.as_ref(), host: self.host.as_ref(), what }
+    }
+}
+
+/// Who is let in by a daemon: what it trusts, what it knows of denials, and what it tells of both.
+#[derive(Debug)]
+pub struct Gate {
+    trust: Trust,
+    deny: Denials,
+    directories: BTreeSet<PeerKey>,
+    trail: Trail,
+}
+
+impl Gate {
+    /// A gate that knows these directories by their keys.
+    #[must_use]
+    pub fn new(trust: Trust, deny: Denials, directories: BTreeSet<PeerKey>) -> Gate {
+        Gate { trust, deny, directories, trail: Trail::default() }
+    }
+
+    /// Who `peer` is, by the chain that it shows on a new connection; a directory needs none.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn handle_hello(
+        &mut self,
+        peer: PeerKey,
+        chain: Option<&Chain>,
+        now: Time,
+        at: Moment,
+    ) -> Result<Principal, Refused> {
+        let known = match chain {
+            _ if self.directories.contains(&peer) => Ok(Principal::of_directory(peer)),
+            Some(chain) => certificate::verify(chain, peer, now, &self.deny, &self.trust),
+            None => Err(Refused::NoCertificate { peer }),
+        };
+        match &known {
+            Ok(principal) => {
+                let what = match principal.standing {
+                    Standing::Directory => "directory".to_owned(),
+                    Standing::Member | Standing::Reader => principal.roles.to_string(),
+                };
+                self.trail.admit(principal.subject(What::Hello), what, now, at);
+            }
+            Err(refused) => {
+                let subject = Subject { peer, domain: None, host: None, what: What::Hello };
+                self.trail.refuse(subject, refused, now, at);
+            }
+        }
+        known
+    }
+
+    /// Whether what was admitted earlier still is.
+    ///
+    /// # Errors
+    /// If it expired, was denied, or its domain may no longer read.
+    pub fn review(&self, principal: &Principal, now: Time) -> Result<(), Refused> {
+        let (Some(domain), Some(root)) = (&principal.domain, principal.root) else {
+            let peer = principal.peer;
+            return if self.directories.contains(&peer) {
+                Ok(())
+            } else {
+                Err(Refused::NoCertificate { peer })
+            };
+        };
+        self.trust.standing(domain, root)?;
+        certificate::check_times("certificate", principal.issued, principal.expires, now)?;
+        principal.check_denials(&self.deny)
+    }
+
+    /// Whether a principal may open this stream or make this call now.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check(
+        &mut self,
+        principal: &Principal,
+        action: Action<'_>,
+        now: Time,
+        at: Moment,
+    ) -> Result<(), Refused> {
+        let answer = self.review(principal, now).and_then(|()| principal.may(action));
+        let subject = principal.subject(What::Action(action.as_str()));
+        match &answer {
+            Ok(()) if action.is_grave() => self.trail.admit(subject, principal.roles, now, at),
+            Ok(()) => {}
+            Err(refused) => self.trail.refuse(subject, refused, now, at),
+        }
+        answer
+    }
+
+    /// The record in `statement`, which `peer` handed over.
+    ///
+    /// # Errors
+    /// If its signer may not state it.
+    pub fn handle_statement(
+        &mut self,
+        peer: PeerKey,
+        statement: &Statement,
+        now: Time,
+        at: Moment,
+    ) -> Result<(Record, Principal), Refused> {
+        let opened = record::open_record(statement, &self.trust, &self.deny, now);
+        if let Err(refused) = &opened {
+            let subject = Subject { peer, domain: None, host: None, what: What::Record };
+            self.trail.refuse(subject, refused, now, at);
+        }
+        opened
+    }
+
+    /// Take a list of denied, which `peer` handed over. An older one is an everyday thing and not told.
+    ///
+    /// # Errors
+    /// If it is not newer or not rightly signed; nothing has changed then.
+    pub fn handle_denial(
+        &mut self,
+        peer: PeerKey,
+        denial: &Denial,
+        now: Time,
+        at: Moment,
+    ) -> Result<Taken, Refused> {
+        let taken = self.deny.take(denial, &self.trust);
+        let subject = Subject { peer, domain: None, host: None, what: What::DenyList };
+        match &taken {
+            Ok(Taken::New) => self.trail.admit(subject, "newer", now, at),
+            Ok(Taken::Known) | Err(Refused::DenyListOld { .. }) => {}
+            Err(refused) => self.trail.refuse(subject, refused, now, at),
+        }
+        taken
+    }
+
+    /// A refusal or admission found elsewhere (joining), to be told with the others.
+    pub fn trail(&mut self) -> &mut Trail {
+        &mut self.trail
+    }
+
+    /// What is believed of other domains' roots.
+    pub fn trust(&mut self) -> &mut Trust {
+        &mut self.trust
+    }
+
+    /// Who is denied.
+    #[must_use]
+    pub fn denials(&self) -> &Denials {
+        &self.deny
+    }
+
+    /// The next decision to be logged.
+    pub fn poll_output(&mut self) -> Option<Audit> {
+        self.trail.poll_output()
+    }
+}
+
+/// Whether a daemon may listen at `address`: beyond this host only with a certificate.
+///
+/// # Errors
+/// If others could reach it and it has none.
+pub fn check_bind(address: SocketAddr, membership: Option<&Membership>) -> Result<(), Refused> {
+    if address.ip().to_canonical().is_loopback() || membership.is_some() {
+        return Ok(());
+    }
+    Err(Refused::OpenBind { address })
+}

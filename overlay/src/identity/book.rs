@@ -1,0 +1,312 @@
+//! The issuer's book: its tokens, whom it gave which certificate, and the next number.
+//!
+//! Pure. Rules: tokens and certificates are one value, so that using up a token and giving its certificate is
+//! one write; a peer has one entry, its newest certificate; a host name speaks for one key at a time.
+//! Not here: the file (`domain_files`), how often somebody may try (`join`).
+
+use super::certificate::{self, LIFE};
+use super::deny_list::Denials;
+use super::key::Key;
+use super::refused::Refused;
+use super::token::{Redeemed, TokenStore};
+use super::trust::{Readers, Trust};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::credential::{Certificate, Chain, Delegation, Denied, Role, Roles, Serial};
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::join::Join;
+use wire::sealed::Sealed;
+use wire::time::Time;
+
+/// Most members of a domain: some 6 MB of book.
+pub const MEMBERS_MAX: usize = 20_000;
+
+/// How long an expired certificate stays in the list of members, so that one can see who went.
+pub const SHOWN_AFTER: Duration = Duration::from_secs(30 * 86_400);
+
+/// What an issuer signs with.
+#[derive(Clone, Copy, Debug)]
+pub struct Signing<'a> {
+    /// Its key.
+    pub key: &'a Key,
+    /// The root's word for it.
+    pub delegation: &'a Sealed<Delegation>,
+}
+
+/// A member as the book lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its certificate.
+    pub certificate: Certificate,
+    /// Whether it was revoked.
+    pub denied: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    certificate: Certificate,
+    chain: Chain,
+}
+
+/// Whom to revoke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// Every key that had this host name.
+    Host(HostName),
+    /// This key.
+    Peer(PeerKey),
+}
+
+/// What an issuer remembers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Book {
+    domain: DomainName,
+    root: PeerKey,
+    tokens: TokenStore,
+    members: BTreeMap<PeerKey, Entry>,
+    /// Number of the last certificate given.
+    last: Serial,
+}
+
+impl Book {
+    /// An empty one.
+    #[must_use]
+    pub fn new(domain: DomainName, root: PeerKey) -> Book {
+        Book { domain, root, tokens: TokenStore::default(), members: BTreeMap::new(), last: Serial(0) }
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn domain(&self) -> (&DomainName, PeerKey) {
+        (&self.domain, self.root)
+    }
+
+    /// Its tokens.
+    pub fn tokens(&mut self) -> &mut TokenStore {
+        &mut self.tokens
+    }
+
+    /// `peer` shows a token's secret and wants a certificate.
+    ///
+    /// # Errors
+    /// Why it gets none; nothing has changed then.
+    pub fn redeem(
+        &mut self,
+        question: &Join,
+        peer: PeerKey,
+        signing: Signing<'_>,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<Chain, Refused> {
+        if question.root != self.root {
+            let domain = self.domain.clone();
+            return Err(Refused::TokenIssuer { found: question.root, expected: self.root, domain });
+        }
+        // Tried on a copy, so that a refusal further on does not use the token up.
+        let mut tokens = self.tokens.clone();
+        let (roles, priority) = match tokens.redeem(question, peer, now)? {
+            Redeemed::First { roles, priority } => (roles, priority),
+            Redeemed::Again => {
+                let entry = self.members.get(&peer).ok_or(Refused::TokenUsed)?;
+                deny.check(&self.domain, self.root, peer, entry.certificate.issued)?;
+                return Ok(entry.chain.clone());
+            }
+        };
+        self.check_host(&question.host, peer, roles, deny, now)?;
+        let chain = self.give(peer, question.host.clone(), roles, priority, signing, deny, now)?;
+        self.tokens = tokens;
+        Ok(chain)
+    }
+
+    /// A certificate without a token: the issuer's own.
+    ///
+    /// # Errors
+    /// If the host has another key, or the roles are the root's; nothing has changed then.
+    pub fn admit(
+        &mut self,
+        peer: PeerKey,
+        host: HostName,
+        roles: Roles,
+        signing: Signing<'_>,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<Chain, Refused> {
+        self.check_host(&host, peer, roles, deny, now)?;
+        self.give(peer, host, roles, 0, signing, deny, now)
+    }
+
+    /// `peer` wants its certificate renewed, from half of its life on. Whoever asks again because the answer
+    /// was lost gets the same.
+    ///
+    /// # Errors
+    /// Why it is not; nothing has changed then.
+    pub fn renew(
+        &mut self,
+        chain: &Chain,
+        peer: PeerKey,
+        signing: Signing<'_>,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<Chain, Refused> {
+        let trust = Trust::of_member(self.domain.clone(), self.root, Readers::Nobody);
+        certificate::verify(chain, peer, now, deny, &trust)?;
+        let shown = certificate::open(chain)?.certificate;
+        if let Some(entry) = self.members.get(&peer)
+            && entry.certificate.serial > shown.serial
+            && now < certificate::renewed_from(&entry.certificate)
+        {
+            return Ok(entry.chain.clone());
+        }
+        let from = certificate::renewed_from(&shown);
+        if now < from {
+            return Err(Refused::TooEarly { serial: shown.serial, from });
+        }
+        self.give(peer, shown.host, shown.roles, shown.priority, signing, deny, now)
+    }
+
+    /// A certificate signed by the root itself, of any role.
+    ///
+    /// # Errors
+    /// If the host has another key, or there is no room; nothing has changed then.
+    #[expect(clippy::too_many_arguments, reason = "each is one field of the certificate")]
+    pub fn certify(
+        &mut self,
+        root: &Key,
+        peer: PeerKey,
+        host: HostName,
+        roles: Roles,
+        life: Duration,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<Chain, Refused> {
+        self.check_host(&host, peer, roles, deny, now)?;
+        let mut certificate = self.next(peer, host, roles, 0, deny, now)?;
+        let max = certificate::LIFE_BY_ROOT_MAX;
+        if life > max {
+            return Err(Refused::TooLong { what: "certificate", span: life, max });
+        }
+        certificate.expires = certificate.issued.plus(life);
+        let chain = Chain { certificate: root.seal(&certificate)?, delegation: None };
+        self.put(certificate, &chain);
+        Ok(chain)
+    }
+
+    /// Who has a certificate, or had one lately, by host.
+    #[must_use]
+    pub fn members(&self, deny: &Denials) -> Vec<Member> {
+        let member = |entry: &Entry| {
+            let certificate = entry.certificate.clone();
+            let checked = deny.check(&self.domain, self.root, certificate.peer, certificate.issued);
+            Member { certificate, denied: checked.is_err() }
+        };
+        let mut members: Vec<_> = self.members.values().map(member).collect();
+        members.sort_by(|one, other| {
+            let order = |member: &Member| (member.certificate.host.clone(), member.certificate.peer);
+            order(one).cmp(&order(other))
+        });
+        members
+    }
+
+    /// What to put on the list of denied so that `whom` is out. A key need not be a member's: it may be an
+    /// issuer's.
+    ///
+    /// # Errors
+    /// If no member has that host name.
+    pub fn deny(&self, whom: &Whom, now: Time) -> Result<Vec<Denied>, Refused> {
+        let peers: Vec<PeerKey> = match whom {
+            Whom::Peer(peer) => vec![*peer],
+            Whom::Host(host) => {
+                let of_host = |entry: &&Entry| entry.certificate.host == *host;
+                self.members.values().filter(of_host).map(|entry| entry.certificate.peer).collect()
+            }
+        };
+        if peers.is_empty() {
+            let found = if let Whom::Host(host) = whom { host.to_string() } else { String::new() };
+            return Err(Refused::NoMember { found });
+        }
+        let issued = |peer| self.members.get(&peer).map_or(now, |entry| entry.certificate.issued);
+        Ok(peers.into_iter().map(|peer| Denied { peer, issued_until: now.max(issued(peer)) }).collect())
+    }
+
+    fn check_host(
+        &self,
+        host: &HostName,
+        peer: PeerKey,
+        roles: Roles,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<(), Refused> {
+        let speaks = |roles: Roles| roles.has(Role::Publisher) || roles.has(Role::Representative);
+        let taken = self.members.values().map(|entry| &entry.certificate).find(|other| {
+            other.host == *host
+                && other.peer != peer
+                && speaks(other.roles)
+                && now < other.expires
+                && deny.check(&self.domain, self.root, other.peer, other.issued).is_ok()
+        });
+        match taken {
+            Some(other) if speaks(roles) => {
+                Err(Refused::HostTaken { host: host.clone(), peer: other.peer, until: other.expires })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is one field of the certificate")]
+    fn give(
+        &mut self,
+        peer: PeerKey,
+        host: HostName,
+        roles: Roles,
+        priority: u8,
+        signing: Signing<'_>,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<Chain, Refused> {
+        if roles.need_root() {
+            return Err(Refused::RoleOfRoot { roles, signer: signing.key.peer() });
+        }
+        let certificate = self.next(peer, host, roles, priority, deny, now)?;
+        let delegation = Some(signing.delegation.clone());
+        let chain = Chain { certificate: signing.key.seal(&certificate)?, delegation };
+        self.put(certificate, &chain);
+        Ok(chain)
+    }
+
+    fn next(
+        &mut self,
+        peer: PeerKey,
+        host: HostName,
+        roles: Roles,
+        priority: u8,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<Certificate, Refused> {
+        self.members.retain(|_, entry| now < entry.certificate.expires.plus(SHOWN_AFTER));
+        if !self.members.contains_key(&peer) && self.members.len() >= MEMBERS_MAX {
+            let remedy = "wait until some expire, or divide the domain";
+            return Err(Refused::Full { what: "members", max: MEMBERS_MAX, remedy });
+        }
+        // Of a peer that was denied earlier, only what is issued after that counts, whatever the clock did since.
+        let after = deny.issued_until(&self.domain, peer).map(|until| until.plus(Duration::from_micros(1)));
+        let issued = after.map_or(now, |after| after.max(now));
+        Ok(Certificate {
+            domain: self.domain.clone(),
+            root: self.root,
+            peer,
+            host,
+            roles,
+            priority,
+            serial: Serial(self.last.0 + 1),
+            issued,
+            expires: issued.plus(LIFE),
+        })
+    }
+
+    fn put(&mut self, certificate: Certificate, chain: &Chain) {
+        self.last = certificate.serial;
+        let entry = Entry { chain: chain.clone(), certificate };
+        self.members.insert(entry.certificate.peer, entry);
+    }
+}

@@ -1,0 +1,192 @@
+//! Whether a certificate chain holds: signatures up to the domain's root, times, denials, whose it is.
+//!
+//! Pure. Rules: nothing is believed that is not signed under a root that [`Trust`] names; filter-admin and
+//! operator come from the root itself; a chain is of use only to the key in it.
+//! Not here: what its holder may do then (`admission`).
+
+use super::admission::Principal;
+use super::deny_list::Denials;
+use super::key::{self, Key};
+use super::refused::Refused;
+use super::trust::{Readers, Standing, Trust};
+use std::time::Duration;
+use wire::credential::{Certificate, Chain, Delegation, Role, Roles, Serial};
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::sealed::{Sealable, Sealed};
+use wire::time::Time;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// How long a certificate holds; the longest that an issuer may sign for.
+pub const LIFE: Duration = DAY.saturating_mul(30);
+
+/// The longest that a root may sign for: one that is kept elsewhere is fetched once a year.
+pub const LIFE_BY_ROOT_MAX: Duration = DAY.saturating_mul(366);
+
+/// How long a delegation holds; the issuer renews it from half of it on while the root key is at hand.
+pub const DELEGATION_LIFE: Duration = DAY.saturating_mul(365);
+
+/// How far two hosts' clocks may differ: 30-day certificates do not need better, and worse is a fault to be
+/// mended.
+pub const SKEW_MAX: Duration = Duration::from_secs(300);
+
+/// A chain whose signatures are right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// What was signed.
+    pub certificate: Certificate,
+    /// Under which word of the root; none if it signed itself.
+    pub delegation: Option<Delegation>,
+}
+
+/// Who `peer` is by `chain` at `now`.
+///
+/// # Errors
+/// Which check failed: [`Refused`] names every one.
+pub fn verify(
+    chain: &Chain,
+    peer: PeerKey,
+    now: Time,
+    deny: &Denials,
+    trust: &Trust,
+) -> Result<Principal, Refused> {
+    // Cheap checks of what is claimed come before signatures; they are repeated by nothing that follows
+    // because the same bytes are opened then.
+    let claimed = chain.certificate.unverified()?;
+    let standing = trust.standing(&claimed.domain, claimed.root)?;
+    verify_as(chain, peer, now, deny, standing, claimed.root)
+}
+
+/// As [`verify`], where the caller has found out which root to believe and what its people are here.
+pub(super) fn verify_as(
+    chain: &Chain,
+    peer: PeerKey,
+    now: Time,
+    deny: &Denials,
+    standing: Standing,
+    root: PeerKey,
+) -> Result<Principal, Refused> {
+    let opened = open(chain)?;
+    let domain = &opened.certificate.domain;
+    if opened.certificate.root != root {
+        let found = opened.certificate.root;
+        return Err(Refused::Root { domain: domain.clone(), found, expected: root });
+    }
+    if opened.certificate.peer != peer {
+        return Err(Refused::Peer { found: peer, expected: opened.certificate.peer });
+    }
+    if let Some(delegation) = &opened.delegation {
+        check_times(Delegation::LABEL, delegation.issued, delegation.expires, now)?;
+    }
+    check_times(Certificate::LABEL, opened.certificate.issued, opened.certificate.expires, now)?;
+    let principal = Principal::of(opened, standing);
+    principal.check_denials(deny)?;
+    Ok(principal)
+}
+
+/// Check the signatures of a chain, and that its parts belong together.
+///
+/// # Errors
+/// If one is not what it says, or not signed by whom it has to be.
+pub fn open(chain: &Chain) -> Result<Opened, Refused> {
+    let claimed = chain.certificate.unverified()?;
+    let not_delegated =
+        |signer| Refused::NotDelegated { what: Certificate::LABEL, signer, domain: claimed.domain.clone() };
+    let signer = chain.certificate.signer();
+    let Some(delegation) = &chain.delegation else {
+        if signer != claimed.root {
+            return Err(not_delegated(signer));
+        }
+        let certificate = key::open(&chain.certificate, claimed.root)?;
+        check_life(Certificate::LABEL, &certificate.issued, certificate.expires, LIFE_BY_ROOT_MAX)?;
+        return Ok(Opened { certificate, delegation: None });
+    };
+    let delegation = open_delegation(delegation, &claimed.domain, claimed.root)?;
+    if signer != delegation.issuer {
+        return Err(not_delegated(signer));
+    }
+    if claimed.roles.need_root() {
+        return Err(Refused::RoleOfRoot { roles: claimed.roles, signer });
+    }
+    let certificate = key::open(&chain.certificate, signer)?;
+    check_life(Certificate::LABEL, &certificate.issued, certificate.expires, LIFE)?;
+    Ok(Opened { certificate, delegation: Some(delegation) })
+}
+
+/// The root's word, if it is of `domain` and signed by `root`.
+pub(super) fn open_delegation(
+    sealed: &Sealed<Delegation>,
+    domain: &DomainName,
+    root: PeerKey,
+) -> Result<Delegation, Refused> {
+    let delegation = key::open(sealed, root)?;
+    if delegation.root != root || delegation.domain != *domain {
+        let signer = delegation.issuer;
+        return Err(Refused::NotDelegated { what: Certificate::LABEL, signer, domain: domain.clone() });
+    }
+    check_life(Delegation::LABEL, &delegation.issued, delegation.expires, LIFE_BY_ROOT_MAX)?;
+    Ok(delegation)
+}
+
+/// Whether `now` is within, give or take [`SKEW_MAX`].
+pub(super) fn check_times(what: &'static str, from: Time, until: Time, now: Time) -> Result<(), Refused> {
+    if now.plus(SKEW_MAX) < from {
+        return Err(Refused::NotYetValid { what, from, now });
+    }
+    if now.minus(SKEW_MAX) >= until {
+        return Err(Refused::Expired { what, until, now });
+    }
+    Ok(())
+}
+
+fn check_life(what: &'static str, issued: &Time, expires: Time, max: Duration) -> Result<(), Refused> {
+    let span = expires.since(*issued);
+    if span > max { Err(Refused::TooLong { what, span, max }) } else { Ok(()) }
+}
+
+/// From when a certificate is renewed: half of its life.
+#[must_use]
+pub fn renewed_from(certificate: &Certificate) -> Time {
+    certificate.issued.plus(certificate.expires.since(certificate.issued) / 2)
+}
+
+/// The root's word for `issuer`, its `number`th.
+///
+/// # Errors
+/// None in practice: every valid domain name fits.
+pub fn delegate(
+    root: &Key,
+    domain: &DomainName,
+    issuer: PeerKey,
+    number: u32,
+    now: Time,
+) -> Result<Sealed<Delegation>, Refused> {
+    let expires = now.plus(DELEGATION_LIFE);
+    root.seal(&Delegation { domain: domain.clone(), root: root.peer(), issuer, number, issued: now, expires })
+}
+
+/// A domain that lasts as long as its process: its root key is thrown away, its one daemon may do everything.
+///
+/// # Errors
+/// None in practice: every valid name fits.
+pub fn throw_away(
+    root: &Key,
+    daemon: PeerKey,
+    domain: &DomainName,
+    host: &HostName,
+    now: Time,
+) -> Result<(Chain, Trust), Refused> {
+    let certificate = Certificate {
+        domain: domain.clone(),
+        root: root.peer(),
+        peer: daemon,
+        host: host.clone(),
+        roles: Role::ALL.into_iter().collect::<Roles>(),
+        priority: 0,
+        serial: Serial(1),
+        issued: now,
+        expires: now.plus(LIFE_BY_ROOT_MAX),
+    };
+    let chain = Chain { certificate: root.seal(&certificate)?, delegation: None };
+    Ok((chain, Trust::of_member(domain.clone(), root.peer(), Readers::Nobody)))
+}

@@ -1,0 +1,361 @@
+//! A domain's files on the host where it was created, and the issuer that answers by them.
+//!
+//! ```text
+//! STATE/domain/  root.key    the domain's root key; may be moved elsewhere once the domain is created
+//!                delegation  the root's word for this daemon
+//!                book        tokens, members, serial numbers
+//!                deny-list   who is denied
+//!                lock        held by whoever changes one of them: the daemon and commands do
+//! ```
+//!
+//! Rules: what was decided is on disk before it is handed out; each change is the replacement of one file, so
+//! a crash leaves the state before or after it; a creation that a crash cut short is completed when it is
+//! repeated. Not here: the decisions (`book`, `token`, `deny_list`).
+
+use super::book::{Book, Member, Signing, Whom};
+use super::certificate;
+use super::deny_list::{self, Denials};
+use super::join::Membership;
+use super::key::Key;
+use super::key_file;
+use super::member_files;
+use super::refused::Refused;
+use super::safe_file;
+use super::token::{Wish, WishError};
+use super::trust::{Readers, Trust};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wire::address::Address;
+use wire::credential::{Chain, Delegation, Denial, DenyList, Roles};
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::join::{Directory, Join, Secret, Token};
+use wire::sealed::Sealed;
+use wire::time::Time;
+
+const FOLDER: &str = "domain";
+const DELEGATION_PURPOSE: &str = "visperf delegation 1";
+const BOOK_PURPOSE: &str = "visperf book 1";
+const DENY_LIST_PURPOSE: &str = "visperf deny-list 1";
+
+/// Why the domain's files could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file.
+    #[error(transparent)]
+    File(#[from] safe_file::Error),
+    /// A decision.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// A token that cannot be made.
+    #[error(transparent)]
+    Wish(#[from] WishError),
+    /// No domain was created here.
+    #[error(
+        "no domain was created on this host ({} is not there); type this on the host where `visperf domain create` was \
+         typed, or create one", path.display()
+    )]
+    NotHere {
+        /// What was looked for.
+        path: PathBuf,
+    },
+    /// A creation was cut short.
+    #[error("creation of the domain was cut short ({} is missing); type `visperf domain create` with its name again to \
+         complete it", path.display())]
+    Half {
+        /// What is missing.
+        path: PathBuf,
+    },
+    /// Another one is here.
+    #[error(
+        "this host already has domain {found}, so {asked} cannot be created here; choose another host, or another state \
+         folder"
+    )]
+    OtherDomain {
+        /// What is here.
+        found: DomainName,
+        /// What was asked for.
+        asked: DomainName,
+    },
+    /// The daemon's key is another one now.
+    #[error(
+        "domain {domain} delegated to {found}, but this daemon's key is {expected}; type `visperf domain create \
+         {domain}` again to delegate to it"
+    )]
+    OtherIssuer {
+        /// Which domain.
+        domain: DomainName,
+        /// In the delegation.
+        found: PeerKey,
+        /// This daemon.
+        expected: PeerKey,
+    },
+    /// The root key was moved away.
+    #[error("{} is needed for this and not there; bring it back while you type this", path.display())]
+    NoRoot {
+        /// Where it should be.
+        path: PathBuf,
+    },
+}
+
+/// A domain that is there now.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// Its root key's public half.
+    pub root: PeerKey,
+    /// This daemon's membership of it, kept in its state folder.
+    pub membership: Membership,
+    /// Whether anything had to be made.
+    pub changed: bool,
+}
+
+/// The files.
+#[derive(Debug)]
+pub struct DomainFiles {
+    state: PathBuf,
+    key: Key,
+}
+
+/// All of them as they are while the lock is held.
+struct Open {
+    root_key: Option<Key>,
+    delegation: Sealed<Delegation>,
+    /// The root's count of delegations, and until when the last one holds.
+    delegated: Delegation,
+    book: Book,
+    deny: Denials,
+    _lock: File,
+}
+
+impl DomainFiles {
+    /// Those under `state` of the daemon whose key is `key`; nothing is read yet.
+    #[must_use]
+    pub fn new(state: &Path, key: Key) -> DomainFiles {
+        DomainFiles { state: state.to_owned(), key }
+    }
+
+    /// Whether a domain was created here, be it in part.
+    #[must_use]
+    pub fn exist(&self) -> bool {
+        self.path("delegation").exists() || self.path("root.key").exists()
+    }
+
+    /// Create `domain`, or complete what an earlier try left; this daemon becomes its issuer and first member.
+    ///
+    /// # Errors
+    /// If another domain is here, or a file cannot be made; repeating it completes what was begun.
+    pub fn create(&self, domain: &DomainName, host: &HostName, now: Time) -> Result<Created, Error> {
+        let lock = self.lock()?;
+        let mut changed = false;
+        if !self.path("root.key").exists() && !self.path("delegation").exists() {
+            key_file::create_root(&self.path("root.key"), domain)?;
+            changed = true;
+        }
+        changed |= self.complete_delegation(domain, now)?;
+        let delegated = self.delegated()?.1;
+        if delegated.domain != *domain {
+            return Err(Error::OtherDomain { found: delegated.domain, asked: domain.clone() });
+        }
+        if safe_file::read(&self.path("book"))?.is_none() {
+            self.save_book(&Book::new(domain.clone(), delegated.root))?;
+            changed = true;
+        }
+        let mut open = self.load(lock)?;
+        let root = delegated.root;
+        let own = self.key.peer();
+        let trust = Trust::of_member(domain.clone(), root, Readers::Nobody);
+        let held = member_files::load_membership(&self.state)?;
+        let holds =
+            |held: &Membership| certificate::verify(&held.chain, own, now, &open.deny, &trust).is_ok();
+        if let Some(membership) = held.filter(holds) {
+            return Ok(Created { root, membership, changed });
+        }
+        let signing = Signing { key: &self.key, delegation: &open.delegation };
+        let chain = open.book.admit(own, host.clone(), Roles::SENSOR, signing, &open.deny, now)?;
+        self.save_book(&open.book)?;
+        let membership = Membership { chain, issuer: vec![], directories: vec![], seeds: vec![] };
+        member_files::save_membership(&self.state, &membership)?;
+        Ok(Created { root, membership, changed: true })
+    }
+
+    /// A delegation to this daemon, made if there is none or it is to an earlier key; whether one was made.
+    fn complete_delegation(&self, domain: &DomainName, now: Time) -> Result<bool, Error> {
+        let path = self.path("delegation");
+        let held: Option<Sealed<Delegation>> = safe_file::read_framed(&path, DELEGATION_PURPOSE)?;
+        let held = held.map(|held| held.unverified()).transpose().map_err(Refused::from)?;
+        if held.as_ref().is_some_and(|held| held.issuer == self.key.peer()) {
+            return Ok(false);
+        }
+        let root_path = self.path("root.key");
+        let Some((root, found)) = key_file::load_root(&root_path)? else {
+            return Err(Error::NoRoot { path: root_path });
+        };
+        if found != *domain {
+            return Err(Error::OtherDomain { found, asked: domain.clone() });
+        }
+        let number = held.map_or(0, |held| held.number).saturating_add(1);
+        let delegation = certificate::delegate(&root, domain, self.key.peer(), number, now)?;
+        safe_file::replace_framed(&path, DELEGATION_PURPOSE, &delegation)?;
+        Ok(true)
+    }
+
+    /// A new token. `addresses` are this daemon's, where joiners dial it.
+    ///
+    /// # Errors
+    /// If no domain is here, or the wish is more than a token may give.
+    pub fn create_token(
+        &self,
+        wish: Wish,
+        addresses: Vec<Address>,
+        directories: Vec<Directory>,
+        now: Time,
+    ) -> Result<Token, Error> {
+        let mut open = self.open(now)?;
+        let secret = Secret(key_file::random(&self.path("book"))?);
+        let expires = open.book.tokens().add(secret, wish, now)?;
+        self.save_book(&open.book)?;
+        let Delegation { domain, root, issuer, .. } = open.delegated;
+        Ok(Token { domain, root, issuer, addresses, directories, secret, expires })
+    }
+
+    /// `peer` shows a token; what it is given is on disk when this returns.
+    ///
+    /// # Errors
+    /// If it is refused, or the files cannot be used.
+    pub fn redeem(&self, question: &Join, peer: PeerKey, now: Time) -> Result<Chain, Error> {
+        let mut open = self.open(now)?;
+        let signing = Signing { key: &self.key, delegation: &open.delegation };
+        let chain = open.book.redeem(question, peer, signing, &open.deny, now)?;
+        self.save_book(&open.book)?;
+        Ok(chain)
+    }
+
+    /// `peer` wants its certificate renewed.
+    ///
+    /// # Errors
+    /// If it is refused, or the files cannot be used.
+    pub fn renew(&self, chain: &Chain, peer: PeerKey, now: Time) -> Result<Chain, Error> {
+        let mut open = self.open(now)?;
+        let signing = Signing { key: &self.key, delegation: &open.delegation };
+        let chain = open.book.renew(chain, peer, signing, &open.deny, now)?;
+        self.save_book(&open.book)?;
+        Ok(chain)
+    }
+
+    /// A certificate signed by the root: the way to filter-admins and operators.
+    ///
+    /// # Errors
+    /// If the root key is not here, or the host has another key.
+    pub fn certify(
+        &self,
+        peer: PeerKey,
+        host: HostName,
+        roles: Roles,
+        life: Duration,
+        now: Time,
+    ) -> Result<Chain, Error> {
+        let mut open = self.open(now)?;
+        let root = open.root_key.as_ref().ok_or_else(|| Error::NoRoot { path: self.path("root.key") })?;
+        let chain = open.book.certify(root, peer, host, roles, life, &open.deny, now)?;
+        self.save_book(&open.book)?;
+        Ok(chain)
+    }
+
+    /// Who is a member, or was lately.
+    ///
+    /// # Errors
+    /// If no domain is here, or the files cannot be used.
+    pub fn members(&self, now: Time) -> Result<Vec<Member>, Error> {
+        let open = self.open(now)?;
+        Ok(open.book.members(&open.deny))
+    }
+
+    /// Revoke every certificate of somebody; gives the keys that are out now. Signed by the root if its key is
+    /// here, otherwise by this issuer.
+    ///
+    /// # Errors
+    /// If nobody has that name, or the files cannot be used.
+    pub fn revoke(&self, whom: &Whom, now: Time) -> Result<Vec<PeerKey>, Error> {
+        let mut open = self.open(now)?;
+        let denied = open.book.deny(whom, now)?;
+        let (domain, root) = (open.delegated.domain.clone(), open.delegated.root);
+        let by_root = open.root_key.is_some();
+        let held = open.deny.of(&domain).into_iter().find(|list| list.delegation.is_none() == by_root);
+        let held = held.map(|held| held.list.unverified()).transpose().map_err(Refused::from)?;
+        let list: DenyList = deny_list::next(held.as_ref(), &domain, root, &denied, now)?;
+        let signer = open.root_key.as_ref().unwrap_or(&self.key);
+        let delegation = (!by_root).then(|| open.delegation.clone());
+        let denial = Denial { list: signer.seal(&list)?, delegation };
+        open.deny.take(&denial, &Trust::of_member(domain, root, Readers::Nobody))?;
+        let lists: Vec<&Denial> = open.deny.all().collect();
+        safe_file::replace_framed(&self.path("deny-list"), DENY_LIST_PURPOSE, &lists)?;
+        Ok(denied.into_iter().map(|denied| denied.peer).collect())
+    }
+
+    /// The lists of denied, for directories and members.
+    ///
+    /// # Errors
+    /// If no domain is here, or the files cannot be used.
+    pub fn denials(&self, now: Time) -> Result<Vec<Denial>, Error> {
+        let open = self.open(now)?;
+        Ok(open.deny.all().cloned().collect())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.state.join(FOLDER).join(name)
+    }
+
+    fn lock(&self) -> Result<File, Error> {
+        safe_file::make_folder(&self.state.join(FOLDER))?;
+        Ok(safe_file::lock(&self.path("lock"))?)
+    }
+
+    /// Everything, with the delegation renewed if it is due and the root key is at hand.
+    fn open(&self, now: Time) -> Result<Open, Error> {
+        if !self.exist() {
+            return Err(Error::NotHere { path: self.state.join(FOLDER) });
+        }
+        let mut open = self.load(self.lock()?)?;
+        let Delegation { domain, issuer, number, issued, expires, .. } = &open.delegated;
+        if *issuer != self.key.peer() {
+            let (domain, found) = (domain.clone(), *issuer);
+            return Err(Error::OtherIssuer { domain, found, expected: self.key.peer() });
+        }
+        let due = issued.plus(expires.since(*issued) / 2);
+        if let Some(root) = open.root_key.as_ref().filter(|_| now >= due) {
+            let fresh = certificate::delegate(root, domain, *issuer, number.saturating_add(1), now)?;
+            safe_file::replace_framed(&self.path("delegation"), DELEGATION_PURPOSE, &fresh)?;
+            (open.delegation, open.delegated) = self.delegated()?;
+        }
+        Ok(open)
+    }
+
+    fn delegated(&self) -> Result<(Sealed<Delegation>, Delegation), Error> {
+        let path = self.path("delegation");
+        let sealed: Option<Sealed<Delegation>> = safe_file::read_framed(&path, DELEGATION_PURPOSE)?;
+        let sealed = sealed.ok_or(Error::Half { path })?;
+        let claimed = sealed.unverified().map_err(Refused::from)?;
+        let delegation = certificate::open_delegation(&sealed, &claimed.domain, claimed.root)?;
+        Ok((sealed, delegation))
+    }
+
+    fn load(&self, lock: File) -> Result<Open, Error> {
+        let (delegation, delegated) = self.delegated()?;
+        let path = self.path("book");
+        let book: Option<Book> = safe_file::read_framed(&path, BOOK_PURPOSE)?;
+        let book = book.ok_or(Error::Half { path })?;
+        let root_key = key_file::load_root(&self.path("root.key"))?.map(|(key, _)| key);
+        let mut deny = Denials::default();
+        let trust = Trust::of_member(delegated.domain.clone(), delegated.root, Readers::Nobody);
+        let lists: Option<Vec<Denial>> = safe_file::read_framed(&self.path("deny-list"), DENY_LIST_PURPOSE)?;
+        for denial in lists.unwrap_or_default() {
+            deny.take(&denial, &trust)?;
+        }
+        Ok(Open { root_key, delegation, delegated, book, deny, _lock: lock })
+    }
+
+    fn save_book(&self, book: &Book) -> Result<(), Error> {
+        Ok(safe_file::replace_framed(&self.path("book"), BOOK_PURPOSE, book)?)
+    }
+}

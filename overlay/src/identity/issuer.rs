@@ -1,0 +1,89 @@
+//! The issuer's answers to joiners and to members who renew.
+//!
+//! Rule: every question is guarded against guessing and told in the audit; a fault of this host is logged here and
+//! told to the asker in general words only.
+//! Not here: who is given what (`book`), the stream on which a question comes (`net`).
+
+use super::audit::{Subject, Trail, What};
+use super::certificate;
+use super::domain_files::{DomainFiles, Error};
+use super::join::Desk;
+use wire::address::Address;
+use wire::id::PeerKey;
+use wire::join::{Admitted, Directory, Question, Reply};
+use wire::time::{Moment, Time};
+
+/// One that answers by a domain's files. Its calls read and write files: not for a thread that must not wait.
+#[derive(Debug)]
+pub struct Issuer {
+    files: DomainFiles,
+    desk: Desk,
+    directories: Vec<Directory>,
+    seeds: Vec<Address>,
+}
+
+impl Issuer {
+    /// One that tells whom it admits of these directories and seeds.
+    #[must_use]
+    pub fn new(files: DomainFiles, directories: Vec<Directory>, seeds: Vec<Address>) -> Issuer {
+        Issuer { files, desk: Desk::default(), directories, seeds }
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn files(&self) -> &DomainFiles {
+        &self.files
+    }
+
+    /// The members known now, for those who join next.
+    pub fn set_seeds(&mut self, seeds: Vec<Address>) {
+        self.seeds = seeds;
+    }
+
+    /// Answer `peer`, whose key the connection has proved.
+    pub fn answer(
+        &mut self,
+        question: &Question,
+        peer: PeerKey,
+        now: Time,
+        at: Moment,
+        trail: &mut Trail,
+    ) -> Reply {
+        let what = match question {
+            Question::Join(_) => What::Join,
+            Question::Renew { .. } => What::Renew,
+        };
+        let subject = Subject { peer, domain: None, host: None, what };
+        let refused = match self.decide(question, peer, now, at) {
+            Ok(admitted) => {
+                let opened = certificate::open(&admitted.chain).map(|opened| opened.certificate);
+                let given = opened.as_ref().ok();
+                let subject = Subject {
+                    domain: given.map(|given| &given.domain),
+                    host: given.map(|given| &given.host),
+                    ..subject
+                };
+                trail.admit(subject, given.map(|given| given.roles).unwrap_or_default(), now, at);
+                return Reply::Admitted(Box::new(admitted));
+            }
+            Err(Error::Refused(refused)) => self.desk.handle_refusal(peer, refused, at),
+            Err(error) => {
+                tracing::error!(%peer, %error, "cannot answer who wants to join or renew");
+                let told = "the issuer cannot use its files; its log says why, ask its operator";
+                return Reply::Refused(told.to_owned());
+            }
+        };
+        trail.refuse(subject, &refused, now, at);
+        Reply::Refused(refused.to_string())
+    }
+
+    fn decide(&self, question: &Question, peer: PeerKey, now: Time, at: Moment) -> Result<Admitted, Error> {
+        self.desk.admit(peer, at)?;
+        let chain = match question {
+            Question::Join(join) => self.files.redeem(join, peer, now)?,
+            Question::Renew { chain } => self.files.renew(chain, peer, now)?,
+        };
+        let denials = self.files.denials(now)?;
+        Ok(Admitted { chain, directories: self.directories.clone(), seeds: self.seeds.clone(), denials })
+    }
+}

@@ -1,0 +1,71 @@
+//! What a member keeps in its state folder: its membership, and who is denied.
+//!
+//! `membership` holds the certificate chain and where to find others; `denials` every list of denied, so that no
+//! older one is believed after a restart. One daemon writes them, or the command that joins before it starts.
+//! Rule: a damaged file is told, never replaced by nothing.
+
+use super::deny_list::Denials;
+use super::join::Membership;
+use super::refused::Refused;
+use super::safe_file;
+use super::trust::Trust;
+use std::path::Path;
+use wire::credential::Denial;
+
+pub use super::safe_file::Error;
+
+/// Name of the file with the certificate in the state folder.
+pub const MEMBERSHIP: &str = "membership";
+/// Name of the file with the lists of denied.
+pub const DENIALS: &str = "denials";
+
+const MEMBERSHIP_PURPOSE: &str = "visperf membership 1";
+const DENIALS_PURPOSE: &str = "visperf denials 1";
+
+/// The membership of the daemon with this state folder; `None` if it has not joined.
+///
+/// # Errors
+/// If the file cannot be read, is open to others, or is damaged.
+pub fn load_membership(state: &Path) -> Result<Option<Membership>, Error> {
+    safe_file::read_framed(&state.join(MEMBERSHIP), MEMBERSHIP_PURPOSE)
+}
+
+/// Keep it; on disk when this returns.
+///
+/// # Errors
+/// If the system refuses; what was kept before is then as it was.
+pub fn save_membership(state: &Path, membership: &Membership) -> Result<(), Error> {
+    safe_file::make_folder(state)?;
+    safe_file::replace_framed(&state.join(MEMBERSHIP), MEMBERSHIP_PURPOSE, membership)
+}
+
+/// Who is denied, and lists of domains whose root is not known yet: to be taken when it is.
+///
+/// # Errors
+/// If the file cannot be read, is damaged, or holds a list that nobody could have signed.
+pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>), Error> {
+    let path = state.join(DENIALS);
+    let kept: Vec<Denial> = safe_file::read_framed(&path, DENIALS_PURPOSE)?.unwrap_or_default();
+    let mut denials = Denials::default();
+    let mut later = Vec::new();
+    for denial in kept {
+        match denials.take(&denial, trust) {
+            Ok(_) => {}
+            Err(Refused::UnknownDomain { .. } | Refused::RootDisputed { .. }) => later.push(denial),
+            Err(refused) => {
+                return Err(Error::Content { path, reason: refused.to_string() });
+            }
+        }
+    }
+    Ok((denials, later))
+}
+
+/// Keep them; on disk when this returns.
+///
+/// # Errors
+/// If the system refuses; what was kept before is then as it was.
+pub fn save_denials(state: &Path, denials: &Denials, later: &[Denial]) -> Result<(), Error> {
+    let kept: Vec<&Denial> = denials.all().chain(later).collect();
+    safe_file::make_folder(state)?;
+    safe_file::replace_framed(&state.join(DENIALS), DENIALS_PURPOSE, &kept)
+}

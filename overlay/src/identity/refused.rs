@@ -1,0 +1,347 @@
+//! Why somebody or something was not let in: which check failed, what was expected and found, what to do.
+//!
+//! Pure. Every check of this module answers with one of these, so that a person reads the same words at the
+//! daemon that refused, at the one that was refused, and in the audit.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+use wire::credential::{Roles, Serial};
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::time::Time;
+
+/// A moment as people read it, `2026-11-21T06:08:07Z`.
+#[derive(Clone, Copy)]
+pub struct At(pub Time);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_second(self.0.micros().div_euclid(1_000_000)) {
+            Ok(at) => at.fmt(f),
+            Err(_) => write!(f, "{} s after 1970", self.0.micros().div_euclid(1_000_000)),
+        }
+    }
+}
+
+/// Why not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Nothing was shown.
+    #[error(
+        "{peer} showed no certificate; type `visperf token create` on its domain's issuer and `visperf join \
+         TOKEN` on its host"
+    )]
+    NoCertificate {
+        /// Who.
+        peer: PeerKey,
+    },
+    /// Bytes that are no such thing.
+    #[error(transparent)]
+    Bytes(#[from] wire::sealed::Error),
+    /// A domain that nobody vouches for.
+    #[error(
+        "domain {domain} is not known here; a member's own domain, and those that its directories admit, are: \
+         check the directories in the configuration and that they admit {domain}"
+    )]
+    UnknownDomain {
+        /// Which.
+        domain: DomainName,
+    },
+    /// A domain whose members may not read here.
+    #[error("domain {domain} may not read here; name it in `readers` of the configuration to let it")]
+    NotReader {
+        /// Which.
+        domain: DomainName,
+    },
+    /// Another domain of the same name.
+    #[error(
+        "domain {domain} has root {expected} here, but the certificate says {found}: it is of another domain \
+         of that name, or of one that was created anew; join again by a new token"
+    )]
+    Root {
+        /// The name.
+        domain: DomainName,
+        /// In the certificate.
+        found: PeerKey,
+        /// Believed here.
+        expected: PeerKey,
+    },
+    /// Directories disagree.
+    #[error(
+        "the directories disagree on the root of domain {domain}: {one} or {other}; ask their operators which \
+         is right, and remove the wrong one"
+    )]
+    RootDisputed {
+        /// The name.
+        domain: DomainName,
+        /// What one says.
+        one: PeerKey,
+        /// What another says.
+        other: PeerKey,
+    },
+    /// Signed by somebody else.
+    #[error("{what} is signed by {found}, expected {expected}; nobody else may sign it")]
+    Signer {
+        /// The kind of value.
+        what: &'static str,
+        /// Who signed.
+        found: PeerKey,
+        /// Who should have.
+        expected: PeerKey,
+    },
+    /// Not signed by whom it says.
+    #[error("signature of the {what} is not that of {signer}: it was forged or damaged; ask for it again")]
+    Signature {
+        /// The kind of value.
+        what: &'static str,
+        /// Whose it should be.
+        signer: PeerKey,
+    },
+    /// The signer has no word of the root.
+    #[error(
+        "{what} is signed by {signer}, to whom the root of {domain} delegated nothing; expected the root's \
+         delegation to it"
+    )]
+    NotDelegated {
+        /// The kind of value.
+        what: &'static str,
+        /// Who signed.
+        signer: PeerKey,
+        /// Of which domain.
+        domain: DomainName,
+    },
+    /// A role that an issuer gave.
+    #[error(
+        "certificate gives {roles}, signed by issuer {signer}; filter-admin and operator are the root's alone to \
+         give"
+    )]
+    RoleOfRoot {
+        /// The roles.
+        roles: Roles,
+        /// Who signed.
+        signer: PeerKey,
+    },
+    /// Longer than anybody may sign for.
+    #[error("{what} holds for {days} days; at most {max_days} are allowed", days = span.as_secs() / 86400,
+        max_days = max.as_secs() / 86400)]
+    TooLong {
+        /// The kind of value.
+        what: &'static str,
+        /// Its life.
+        span: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// From the future.
+    #[error("{what} holds from {}, but it is {} here; compare the clocks of both hosts", At(*from), At(*now))]
+    NotYetValid {
+        /// The kind of value.
+        what: &'static str,
+        /// From when.
+        from: Time,
+        /// Here.
+        now: Time,
+    },
+    /// Over.
+    #[error(
+        "{what} expired at {}, and it is {} here; join again by a new token (`visperf token create` on the issuer)",
+        At(*until), At(*now)
+    )]
+    Expired {
+        /// The kind of value.
+        what: &'static str,
+        /// When.
+        until: Time,
+        /// Here.
+        now: Time,
+    },
+    /// On the list of denied.
+    #[error(
+        "{peer} is denied by its domain (list {number}): every certificate up to {} was revoked; a new token is \
+         needed", At(*issued_until)
+    )]
+    Denied {
+        /// Who.
+        peer: PeerKey,
+        /// By which list.
+        number: u64,
+        /// Up to when.
+        issued_until: Time,
+    },
+    /// Somebody else's certificate.
+    #[error("{found} showed the certificate of {expected}; a certificate is of use to its own key alone")]
+    Peer {
+        /// Who is connected.
+        found: PeerKey,
+        /// Whose certificate.
+        expected: PeerKey,
+    },
+    /// A role is missing.
+    #[error(
+        "to {action} needs {needed}, but {peer} has {found}; its domain's operator can give it by a new token"
+    )]
+    Role {
+        /// What was tried.
+        action: &'static str,
+        /// Who.
+        peer: PeerKey,
+        /// One of these.
+        needed: &'static str,
+        /// What it has.
+        found: Roles,
+    },
+    /// Another domain's.
+    #[error(
+        "{peer} of domain {domain} may read here and nothing else; to {action} is for the domain's own members"
+    )]
+    Foreigner {
+        /// What was tried.
+        action: &'static str,
+        /// Who.
+        peer: PeerKey,
+        /// Of which domain.
+        domain: DomainName,
+    },
+    /// For another host.
+    #[error("{own} may not publish for {found}; every host speaks for itself")]
+    Host {
+        /// For whom.
+        found: HostName,
+        /// Its own.
+        own: HostName,
+    },
+    /// For another domain.
+    #[error("a representative of {own} may not state a record of {found}")]
+    Domain {
+        /// Whose record.
+        found: DomainName,
+        /// Its own.
+        own: DomainName,
+    },
+    /// The record says otherwise than its signer's certificate.
+    #[error("record of {domain} says {field} {found}, its signer's certificate {expected}")]
+    Record {
+        /// Of which domain.
+        domain: DomainName,
+        /// What.
+        field: &'static str,
+        /// In the record.
+        found: String,
+        /// In the certificate.
+        expected: String,
+    },
+    /// No such secret.
+    #[error(
+        "no such token here: it was used up and forgotten, or it is of another issuer; type `visperf token create` \
+         on this domain's issuer for a new one"
+    )]
+    TokenUnknown,
+    /// Of another domain.
+    #[error(
+        "token is of a domain with root {found}, but this issuer's is {expected} ({domain}); dial the issuer that made it"
+    )]
+    TokenIssuer {
+        /// In the token.
+        found: PeerKey,
+        /// Here.
+        expected: PeerKey,
+        /// Here.
+        domain: DomainName,
+    },
+    /// By others.
+    #[error(
+        "token was used by another daemon; type `visperf token create` on the issuer for a new one, and `visperf domain members` to see who joined"
+    )]
+    TokenUsed,
+    /// Too late.
+    #[error("token expired at {}, and it is {} here; type `visperf token create` on the issuer for a new one", At(*expired), At(*now))]
+    TokenStale {
+        /// When.
+        expired: Time,
+        /// Here.
+        now: Time,
+    },
+    /// More than the token gives.
+    #[error("asked for {wanted}, but the token gives {given}; ask its maker for one with these roles")]
+    TokenRoles {
+        /// Asked for.
+        wanted: Roles,
+        /// In the token.
+        given: Roles,
+    },
+    /// Guessing.
+    #[error("too many refused attempts to join; try again in {} s", wait.as_secs() + 1)]
+    TooManyAttempts {
+        /// How long to wait.
+        wait: Duration,
+    },
+    /// Two hosts of one name.
+    #[error(
+        "host {host} belongs to {peer} until {}; if it was installed anew, type `visperf domain revoke {host}` on \
+         the issuer first, otherwise give this host another name", At(*until)
+    )]
+    HostTaken {
+        /// Which.
+        host: HostName,
+        /// By whom.
+        peer: PeerKey,
+        /// Until when.
+        until: Time,
+    },
+    /// Asked before half of its life.
+    #[error("certificate {serial} is renewed from {} on", At(*from))]
+    TooEarly {
+        /// Which.
+        serial: Serial,
+        /// From when.
+        from: Time,
+    },
+    /// A list that was replaced.
+    #[error(
+        "deny-list {found} of {domain} is older than {held}, which is held; ask whoever sent it for the newest"
+    )]
+    DenyListOld {
+        /// Of which domain.
+        domain: DomainName,
+        /// Its number.
+        found: u64,
+        /// What is held.
+        held: u64,
+    },
+    /// Two lists of one number.
+    #[error(
+        "deny-list {number} of {domain} is held with another content; its signer must count on from the highest"
+    )]
+    DenyListTwice {
+        /// Of which domain.
+        domain: DomainName,
+        /// Of both.
+        number: u64,
+    },
+    /// No room.
+    #[error("{what} are {max} already, the most there may be; {remedy}")]
+    Full {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        max: usize,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Nobody of that name.
+    #[error("no member {found} here; `visperf domain members` lists them")]
+    NoMember {
+        /// What was looked for.
+        found: String,
+    },
+    /// Open to others without a certificate.
+    #[error(
+        "refusing to listen at {address}, where others can reach it, without a certificate; join a domain first \
+         (`visperf join TOKEN`, or `visperf domain create NAME` for a new one), or listen at 127.0.0.1"
+    )]
+    OpenBind {
+        /// Where.
+        address: SocketAddr,
+    },
+}

@@ -1,0 +1,262 @@
+//! Files that only their owner may read, replaced whole: keys, books, lists.
+//!
+//! Rules: a file is on disk, and its name too, before a function here returns; a reader sees the old content or
+//! the new, never a mix; what others may read or write, or own, is refused with what to type.
+//! Not here: what is in them (`key_file`, `domain_files`, `member_files`).
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use wire::codec;
+
+/// Longest file: a full book in one frame.
+const LEN_MAX_BYTES: u64 = (codec::BODY_LEN_MAX_BYTES + codec::HEADER_LEN_BYTES) as u64;
+
+/// Why a file could not be read or kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused.
+    #[error("cannot {action} {}: {error}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Somebody else's.
+    #[error(
+        "{} belongs to user {found}, expected {expected}, who runs this; run visperf as user {found}, or type `chown \
+         {expected} {}`", path.display(), path.display()
+    )]
+    Owner {
+        /// Which file.
+        path: PathBuf,
+        /// Its owner.
+        found: u32,
+        /// Who runs this.
+        expected: u32,
+    },
+    /// Others may read or write it.
+    #[error(
+        "{} has mode {found:04o}, expected 0600: others may have read it; type `chmod 600 {}`, and if others use \
+         this host, replace what is in it", path.display(), path.display()
+    )]
+    Mode {
+        /// Which file.
+        path: PathBuf,
+        /// Its permissions.
+        found: u32,
+    },
+    /// Not what this program wrote.
+    #[error("{} cannot be used: {reason}; it is not overwritten: restore it from a copy, or move it away", path.display())]
+    Content {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    pub(super) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+        let path = path.to_owned();
+        move |error| Error::File { action, path, error }
+    }
+}
+
+/// What precedes the content of a framed file, so that one is not taken for another.
+#[derive(Serialize, Deserialize)]
+struct Framed<T> {
+    purpose: String,
+    content: T,
+}
+
+/// The content of a private file; `None` if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(Error::file("open", path))?,
+    };
+    // Asked of what was opened, not of the name, which may change in between.
+    let found = file.metadata().map_err(Error::file("look at", path))?;
+    if !found.is_file() {
+        let reason = "it is no regular file".to_owned();
+        return Err(Error::Content { path: path.to_owned(), reason });
+    }
+    check_owner(path, found.uid(), rustix::process::geteuid().as_raw(), found.mode())?;
+    let mut bytes = Vec::new();
+    file.take(LEN_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Error::file("read", path))?;
+    if bytes.len() as u64 > LEN_MAX_BYTES {
+        let reason = format!("it is longer than {LEN_MAX_BYTES} bytes");
+        return Err(Error::Content { path: path.to_owned(), reason });
+    }
+    Ok(Some(bytes))
+}
+
+fn check_owner(path: &Path, found: u32, expected: u32, mode: u32) -> Result<(), Error> {
+    if found != expected {
+        return Err(Error::Owner { path: path.to_owned(), found, expected });
+    }
+    if mode & 0o077 != 0 {
+        return Err(Error::Mode { path: path.to_owned(), found: mode & 0o7777 });
+    }
+    Ok(())
+}
+
+/// What a framed file holds; `None` if there is none.
+pub(super) fn read_framed<T: DeserializeOwned>(path: &Path, purpose: &str) -> Result<Option<T>, Error> {
+    let Some(bytes) = read(path)? else { return Ok(None) };
+    let refuse = |reason: String| Error::Content { path: path.to_owned(), reason };
+    match codec::decode::<Framed<T>>(&bytes) {
+        Ok(Some((framed, len))) if len == bytes.len() && framed.purpose == purpose => {
+            Ok(Some(framed.content))
+        }
+        Ok(Some((framed, len))) if len == bytes.len() => {
+            Err(refuse(format!("it holds {:?}, expected {purpose:?}", framed.purpose)))
+        }
+        Ok(Some(_)) => Err(refuse("it is longer than what was written".to_owned())),
+        Ok(None) => Err(refuse("it is cut".to_owned())),
+        Err(error) => Err(refuse(error.to_string())),
+    }
+}
+
+/// Replace the content of a framed file. Callers see to it that nobody else does so at the same time.
+pub(super) fn replace_framed<T: Serialize>(path: &Path, purpose: &str, content: &T) -> Result<(), Error> {
+    let mut bytes = Vec::new();
+    codec::encode(&Framed { purpose: purpose.to_owned(), content }, &mut bytes)
+        .map_err(|error| Error::Content { path: path.to_owned(), reason: error.to_string() })?;
+    replace(path, &bytes)
+}
+
+/// Replace the content of a private file.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let beside = beside(path, "new");
+    // What a crash left here may have any mode.
+    remove(&beside)?;
+    write_new(&beside, bytes)?;
+    fs::rename(&beside, path).map_err(Error::file("replace", path))?;
+    sync_folder(path)
+}
+
+/// Give a private file its first content; `false` if there is one already, which stays as it is.
+pub(super) fn create(path: &Path, bytes: &[u8], mark: u64) -> Result<bool, Error> {
+    let beside = beside(path, &format!("{mark:016x}.new"));
+    write_new(&beside, bytes)?;
+    // A link refuses to replace, a rename would not.
+    let linked = fs::hard_link(&beside, path);
+    remove(&beside)?;
+    match linked {
+        Ok(()) => sync_folder(path).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(Error::file("create", path)(error)),
+    }
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(Error::file("create", path))?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // Nobody needs half of it; the error that matters is the one at hand.
+        let _ = fs::remove_file(path);
+    }
+    written.map_err(Error::file("write", path))
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::file("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The file's folder is on disk: without this the new name may be lost with the power, the content not.
+fn sync_folder(path: &Path) -> Result<(), Error> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::file("sync", folder))
+}
+
+/// Make a folder that only its owner may enter, and those above it.
+pub(super) fn make_folder(path: &Path) -> Result<(), Error> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(Error::file("create folder", path))?;
+    sync_folder(path)
+}
+
+/// Held by one process at a time; given back when the file is closed, however the process ends.
+pub(super) fn lock(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path).map_err(Error::file("open", path))?;
+    file.lock().map_err(Error::file("lock", path))?;
+    Ok(file)
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{ending}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_file_of_another_user_or_open_to_others_is_refused_with_what_to_type() {
+        let path = Path::new("/state/key");
+        assert!(check_owner(path, 1000, 1000, 0o100_600).is_ok());
+        assert!(check_owner(path, 1000, 1000, 0o100_400).is_ok());
+        let said = check_owner(path, 0, 1000, 0o100_600).expect_err("another's").to_string();
+        assert!(said.contains("user 0, expected 1000") && said.contains("`chown 1000 /state/key`"), "{said}");
+        for mode in [0o640, 0o604, 0o620, 0o601] {
+            let said = check_owner(path, 1000, 1000, 0o100_000 | mode).expect_err("open").to_string();
+            assert!(
+                said.contains("`chmod 600 /state/key`") && said.contains(&format!("mode {mode:04o}")),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_is_private_whole_and_created_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        assert_eq!(read(&path).expect("readable"), None);
+        assert!(create(&path, b"first", 1).expect("created"));
+        assert!(!create(&path, b"second", 2).expect("not created"));
+        assert_eq!(read(&path).expect("readable"), Some(b"first".to_vec()));
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        fs::write(folder.path().join(".a.new"), b"left by a crash").expect("written");
+        replace(&path, b"third").expect("replaced");
+        assert_eq!(read(&path).expect("readable"), Some(b"third".to_vec()));
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing is left beside it");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
+        assert!(matches!(read(&path), Err(Error::Mode { found: 0o644, .. })));
+    }
+
+    #[test]
+    fn a_framed_file_of_another_purpose_or_damaged_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        replace_framed(&path, "numbers", &vec![1_u32, 2]).expect("written");
+        assert_eq!(read_framed::<Vec<u32>>(&path, "numbers").expect("readable"), Some(vec![1, 2]));
+        assert!(matches!(read_framed::<Vec<u32>>(&path, "letters"), Err(Error::Content { .. })));
+        let whole = fs::read(&path).expect("there");
+        for cut in 0..whole.len() {
+            replace(&path, &whole[..cut]).expect("written");
+            assert!(read_framed::<Vec<u32>>(&path, "numbers").is_err(), "{cut}");
+        }
+        replace(&path, &[&whole[..], &[0]].concat()).expect("written");
+        assert!(read_framed::<Vec<u32>>(&path, "numbers").is_err());
+    }
+}

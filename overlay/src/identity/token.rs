@@ -1,0 +1,290 @@
+//! Tokens: the line that a person copies, and the issuer's store of those that are still good.
+//!
+//! Pure: secrets are drawn by the caller. Rules: a secret is kept as its hash alone and compared in constant
+//! time; a token used up by one key is of no use to another, and the same key may show it again.
+//!
+//! ```text
+//! visperf1- | base32, lower case, of: postcard of wire::join::Token | first 4 bytes of its SHA-256
+//! ```
+//!
+//! Not here: the certificate that a token is exchanged for (`book`).
+
+use super::certificate::SKEW_MAX;
+use super::refused::Refused;
+use data_encoding::BASE32_NOPAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::time::Duration;
+use subtle::ConstantTimeEq as _;
+use wire::credential::Roles;
+use wire::id::PeerKey;
+use wire::join::{ADDRESSES_MAX, DIRECTORIES_MAX, Join, Secret, Token};
+use wire::time::Time;
+
+/// How long a token is good unless its maker says otherwise.
+pub const LIFE: Duration = Duration::from_secs(15 * 60);
+
+/// The longest: a token is a key left lying about.
+pub const LIFE_MAX: Duration = Duration::from_secs(7 * 86_400);
+
+/// Most daemons that one token lets in.
+pub const USES_MAX: u32 = 1000;
+
+/// Most tokens kept at a time.
+pub const TOKENS_MAX: usize = 1000;
+
+/// How long an expired token is still known: to say that it is stale, and to give a joiner whose answer was
+/// lost its certificate again.
+pub const KEPT_AFTER: Duration = Duration::from_secs(86_400);
+
+/// What a token's text begins with; the digit is its version.
+const PREFIX: &str = "visperf1-";
+
+/// Longest text: every address as long as it may be.
+const TEXT_LEN_MAX_BYTES: usize = 32 << 10;
+
+const CHECK_LEN_BYTES: usize = 4;
+
+/// Why a text is no token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// Something else.
+    #[error("this is no token: expected a line beginning with {PREFIX}, as `visperf token create` prints it")]
+    Prefix,
+    /// A character that no token has.
+    #[error(
+        "character {at} of the token is mistyped: expected letters a to z and digits 2 to 7; copy it again"
+    )]
+    Letter {
+        /// Which, from 1, white space not counted.
+        at: usize,
+    },
+    /// Letters are wrong or missing.
+    #[error("the token is mistyped or cut: its checksum does not match; copy the whole line again")]
+    Checksum,
+    /// Whole, but not understood.
+    #[error("the token is whole but cannot be read: {reason}; was it made by a newer visperf?")]
+    Content {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// `token` as a line to be copied.
+#[must_use]
+pub fn text(token: &Token) -> String {
+    let mut bytes = postcard::to_stdvec(token).expect("a token is plain data");
+    bytes.extend_from_slice(&checksum(&bytes));
+    format!("{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
+}
+
+/// The token in a line; white space that mail programs put in does not matter.
+///
+/// # Errors
+/// If it is none, or was mistyped or cut.
+pub fn parse(line: &str) -> Result<Token, TextError> {
+    if line.len() > TEXT_LEN_MAX_BYTES {
+        return Err(TextError::Prefix);
+    }
+    let letters: String = line.chars().filter(|c| !c.is_whitespace()).collect();
+    let head = letters.get(..PREFIX.len()).filter(|head| head.eq_ignore_ascii_case(PREFIX));
+    let body = letters[head.ok_or(TextError::Prefix)?.len()..].to_ascii_uppercase();
+    let bytes = BASE32_NOPAD.decode(body.as_bytes()).map_err(|error| match error.kind {
+        // Ends in the middle of a byte.
+        data_encoding::DecodeKind::Length | data_encoding::DecodeKind::Trailing => TextError::Checksum,
+        data_encoding::DecodeKind::Symbol | data_encoding::DecodeKind::Padding => {
+            let before = letters.char_indices().take_while(|(at, _)| *at < PREFIX.len() + error.position);
+            TextError::Letter { at: before.count() + 1 }
+        }
+    })?;
+    let (content, check) = bytes.split_last_chunk::<CHECK_LEN_BYTES>().ok_or(TextError::Checksum)?;
+    if checksum(content) != *check {
+        return Err(TextError::Checksum);
+    }
+    let refuse = |reason: String| TextError::Content { reason };
+    let (token, rest) =
+        postcard::take_from_bytes::<Token>(content).map_err(|error| refuse(error.to_string()))?;
+    let addresses = token.directories.iter().map(|directory| &directory.addresses).chain([&token.addresses]);
+    let most = addresses.map(Vec::len).max().unwrap_or(0);
+    if !rest.is_empty() || token.directories.len() > DIRECTORIES_MAX || most > ADDRESSES_MAX {
+        return Err(refuse("it holds more than a token may".to_owned()));
+    }
+    Ok(token)
+}
+
+/// Whether a joiner need not even dial: by its own clock, so with the skew that clocks may have.
+///
+/// # Errors
+/// If it has expired.
+pub fn check_fresh(token: &Token, now: Time) -> Result<(), Refused> {
+    if now.minus(SKEW_MAX) >= token.expires {
+        return Err(Refused::TokenStale { expired: token.expires, now });
+    }
+    Ok(())
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECK_LEN_BYTES] {
+    let [a, b, c, d, ..] = <[u8; 32]>::from(Sha256::digest(bytes));
+    [a, b, c, d]
+}
+
+/// What somebody wants a token for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Roles that it gives; not those of the root.
+    pub roles: Roles,
+    /// The operator's wish in an election.
+    pub priority: u8,
+    /// How many daemons it lets in.
+    pub uses: u32,
+    /// How long it is good.
+    pub life: Duration,
+}
+
+impl Default for Wish {
+    /// One sensor within 15 minutes.
+    fn default() -> Wish {
+        Wish { roles: Roles::SENSOR, priority: 0, uses: 1, life: LIFE }
+    }
+}
+
+/// A token as its issuer keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    hash: [u8; 32],
+    roles: Roles,
+    priority: u8,
+    uses_left: u32,
+    expires: Time,
+    used_by: Vec<PeerKey>,
+}
+
+/// What a token is exchanged for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redeemed {
+    /// A new certificate.
+    First {
+        /// With these roles.
+        roles: Roles,
+        /// And this priority.
+        priority: u8,
+    },
+    /// The certificate that the same key was given before: it asks again because the answer was lost.
+    Again,
+}
+
+/// The tokens that are still good or still known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenStore {
+    tokens: Vec<Kept>,
+}
+
+impl TokenStore {
+    /// Keep a token with this secret; gives until when it is good.
+    ///
+    /// # Errors
+    /// If there are too many, or it asks for more than a token may give.
+    pub fn add(&mut self, secret: Secret, wish: Wish, now: Time) -> Result<Time, WishError> {
+        if wish.roles.is_empty() || wish.roles.need_root() {
+            return Err(WishError::Roles { found: wish.roles });
+        }
+        if wish.uses == 0 || wish.uses > USES_MAX {
+            return Err(WishError::Uses { found: wish.uses });
+        }
+        if wish.life.is_zero() || wish.life > LIFE_MAX {
+            return Err(WishError::Life { found: wish.life });
+        }
+        self.forget_old(now);
+        if self.tokens.len() >= TOKENS_MAX {
+            return Err(WishError::Full);
+        }
+        let Wish { roles, priority, uses, life } = wish;
+        let expires = now.plus(life);
+        let hash = hash(secret);
+        self.tokens.push(Kept { hash, roles, priority, uses_left: uses, expires, used_by: Vec::new() });
+        Ok(expires)
+    }
+
+    /// `peer` shows a secret: the token counts as used by it from now on. The caller makes that durable before
+    /// it hands anything out.
+    ///
+    /// # Errors
+    /// If there is no such token, it is used up or stale, or gives less than is wanted; nothing has changed
+    /// then.
+    pub fn redeem(&mut self, question: &Join, peer: PeerKey, now: Time) -> Result<Redeemed, Refused> {
+        let hash = hash(question.secret);
+        // Every token is compared, so that the time tells nothing.
+        let found = self
+            .tokens
+            .iter_mut()
+            .fold(None, |found, token| if bool::from(token.hash.ct_eq(&hash)) { Some(token) } else { found });
+        let token = found.ok_or(Refused::TokenUnknown)?;
+        if now >= token.expires.plus(KEPT_AFTER) {
+            return Err(Refused::TokenUnknown);
+        }
+        if token.used_by.contains(&peer) {
+            return Ok(Redeemed::Again);
+        }
+        if token.uses_left == 0 {
+            return Err(Refused::TokenUsed);
+        }
+        if now >= token.expires {
+            return Err(Refused::TokenStale { expired: token.expires, now });
+        }
+        if !question.wanted.are_within(token.roles) {
+            return Err(Refused::TokenRoles { wanted: question.wanted, given: token.roles });
+        }
+        token.uses_left -= 1;
+        token.used_by.push(peer);
+        let roles = if question.wanted.is_empty() { token.roles } else { question.wanted };
+        Ok(Redeemed::First { roles, priority: token.priority })
+    }
+
+    /// Forget those that expired long ago.
+    pub fn forget_old(&mut self, now: Time) {
+        self.tokens.retain(|token| now < token.expires.plus(KEPT_AFTER));
+    }
+
+    /// How many could still let somebody in.
+    #[must_use]
+    pub fn good(&self, now: Time) -> usize {
+        self.tokens.iter().filter(|token| token.uses_left > 0 && now < token.expires).count()
+    }
+}
+
+/// Why a token cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WishError {
+    /// The root's roles, or none.
+    #[error(
+        "a token cannot give {found}; expected one or more of viewer, publisher and representative (filter-admin \
+         and operator are certified by the root)"
+    )]
+    Roles {
+        /// Asked for.
+        found: Roles,
+    },
+    /// Too many or none.
+    #[error("a token cannot let {found} daemons in; expected 1 to {USES_MAX}")]
+    Uses {
+        /// Asked for.
+        found: u32,
+    },
+    /// Too long or nothing.
+    #[error(
+        "a token cannot be good for {} s; expected 1 s to {} days", found.as_secs(), LIFE_MAX.as_secs() / 86_400
+    )]
+    Life {
+        /// Asked for.
+        found: Duration,
+    },
+    /// No room.
+    #[error("{TOKENS_MAX} tokens are kept already; wait until some expire, or make one with more uses")]
+    Full,
+}
+
+fn hash(secret: Secret) -> [u8; 32] {
+    Sha256::new().chain_update(b"visperf token 1").chain_update(secret.0).finalize().into()
+}
