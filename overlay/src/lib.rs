@@ -7,4 +7,6 @@
 //! Not here: what travels (`wire`), the directory's table (`directory`), what members report (`sensor`).
 
 pub mod dice;
+pub mod election;
 pub mod identity;
+pub mod membership;

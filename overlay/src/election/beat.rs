@@ -1,0 +1,204 @@
+//! Heartbeats: what they say, and what is read from them.
+//!
+//! Pure. A heartbeat older than the last one on its link says nothing. A claim is not made to a sensor that
+//! hears a representative of a larger part of the domain (see "Healing" at the head of `election`), and to
+//! nobody before its own first heartbeat.
+//! Not here: what a claim does (`claim`).
+
+use super::link::Link;
+use super::node::{Duty, Node, Rule};
+use std::time::Duration;
+use wire::id::PeerKey;
+use wire::membership::{Claim, Heartbeat, Members, Message, Reign, State, Term, View};
+use wire::time::Moment;
+
+/// Rounds beyond which a term is no honest one: 2^40 promotions.
+const ROUND_MAX: u64 = 1 << 40;
+
+/// Between two redirections of one peer. 500 ms: a heartbeat.
+const REDIRECT_INTERVAL: Duration = Duration::from_millis(500);
+
+impl Node {
+    /// A heartbeat to every link.
+    pub(super) fn beat(&mut self, now: Moment) {
+        let stretch = self.stretch(now);
+        if let Duty::Representative(rule) = &mut self.duty {
+            rule.told = [stretch.div_ceil(100) * 100, rule.told[0]];
+        }
+        let peers: Vec<_> = self.links.keys().copied().collect();
+        for peer in peers {
+            self.beat_to(peer, now);
+        }
+    }
+
+    /// A heartbeat to one link.
+    pub(super) fn beat_to(&mut self, peer: PeerKey, now: Moment) {
+        let view = self.view(now);
+        let wanted = self.wants(&peer, now);
+        let may_stand = self.me.standing.may_represent && self.cool_off.is_over(&self.config, now);
+        let stretch = u8::try_from(self.stretch(now).div_ceil(100)).unwrap_or(u8::MAX);
+        let digest = self.table.digest();
+        let version = self.table.held().version;
+        let Some(link) = self.links.get(&peer) else { return };
+        let reign = match &self.duty {
+            Duty::Representative(rule) if self.may_claim(rule, link) => Some(Reign {
+                term: rule.claim.term,
+                standbys: rule.standbys.clone(),
+                covered: covered(rule),
+                version,
+                digest,
+            }),
+            Duty::Representative(_) | Duty::Member | Duty::Promoting(_) => None,
+        };
+        let beat = Heartbeat {
+            sequence: link.sequence_out + 1,
+            incarnation: self.incarnation,
+            heard_ms: link.heard.map(|at| u32::try_from(now.since(at).as_millis()).unwrap_or(u32::MAX)),
+            stretch,
+            may_stand,
+            wanted,
+            load: self.load,
+            view,
+            reign,
+            knows: link.member.as_ref().map_or(0, |member| member.incarnation),
+            about: (link.knows != self.incarnation).then(|| Box::new(self.about_us())),
+        };
+        self.links.get_mut(&peer).expect("just seen").sequence_out += 1;
+        self.figures.heartbeats_sent_total += 1;
+        self.send(peer, Message::Heartbeat(beat));
+    }
+
+    /// How we see the domain.
+    pub(super) fn view(&self, now: Moment) -> View {
+        let covered = match &self.duty {
+            Duty::Representative(rule) => covered(rule),
+            Duty::Member | Duty::Promoting(_) => self.following.as_ref().map_or(0, |f| f.covered),
+        };
+        View {
+            claim: self.accepted,
+            lost: self.is_lost(now),
+            floor: self.floor,
+            covered,
+            held: self.table.held(),
+        }
+    }
+
+    fn may_claim(&self, rule: &Rule, link: &Link) -> bool {
+        if link.heard.is_none() {
+            return false;
+        }
+        let view = &link.view;
+        let other = view.claim.is_some_and(|claim| claim.holder != self.me.key) && !view.lost;
+        !(self.config.mechanisms.larger_half && other && view.covered > covered(rule))
+    }
+
+    /// A heartbeat came.
+    pub(super) fn hear(&mut self, from: PeerKey, mut beat: Heartbeat, now: Moment) {
+        let Some(link) = self.links.get_mut(&from) else { return };
+        if beat.sequence <= link.sequence_in {
+            return;
+        }
+        let first = link.heard.is_none();
+        let missed = link.hear(&mut beat, now);
+        if let Some(about) = beat.about.take()
+            && !link.introduce(from, *about)
+        {
+            self.figures.refused_total += 1;
+        }
+        self.health.note_heard(missed);
+        self.figures.heartbeats_heard_total += 1;
+        self.figures.heartbeats_missed_total += missed;
+        if !self.note_terms(&beat) {
+            self.figures.refused_total += 1;
+            return;
+        }
+        match beat.reign.take() {
+            Some(reign) => self.claimed(from, reign, now),
+            None => self.unclaimed(from, now),
+        }
+        self.note_view(from, beat.view, now);
+        if first && matches!(self.duty, Duty::Representative(_)) {
+            // Now it is known what it hears: the claim can be made to it.
+            self.beat_to(from, now);
+        }
+    }
+
+    /// Remember the highest term; false if one is beyond all bounds.
+    fn note_terms(&mut self, beat: &Heartbeat) -> bool {
+        let claimed = beat.view.claim.map_or(Term::NONE, |claim| claim.term);
+        let reign = beat.reign.as_ref().map_or(Term::NONE, |reign| reign.term);
+        let highest = claimed.max(reign).max(beat.view.floor);
+        if highest.round() > ROUND_MAX {
+            return false;
+        }
+        self.highest = self.highest.max(highest);
+        true
+    }
+
+    /// What a peer's view means for us: confirmation, a rival, or that it needs to be told of ours.
+    pub(super) fn note_view(&mut self, from: PeerKey, view: View, now: Moment) {
+        if let Duty::Representative(rule) = &self.duty {
+            let (ours, asking) = (rule.claim, rule.recheck.is_some());
+            if view.claim == Some(ours) {
+                self.links.get_mut(&from).expect("it spoke").confirmed = true;
+                if asking {
+                    self.recheck(now);
+                }
+            } else if asking && view.claim.is_some_and(|claim| claim > ours) && !view.lost {
+                self.give_up(now);
+            }
+            return;
+        }
+        let Some(accepted) = self.accepted.filter(|claim| claim.holder != from) else { return };
+        let stray = view.claim != Some(accepted) && (view.lost || view.claim < Some(accepted));
+        let smaller = self.following.as_ref().is_some_and(|following| following.covered > view.covered);
+        if (stray || (view.claim != Some(accepted) && smaller)) && !self.is_lost(now) {
+            self.redirect(from, accepted, now);
+        }
+    }
+
+    /// Tell a peer where the representative is.
+    pub(super) fn redirect(&mut self, peer: PeerKey, claim: Claim, now: Moment) {
+        let Some(link) = self.links.get(&peer) else { return };
+        if link.redirected.is_some_and(|at| now.since(at) < REDIRECT_INTERVAL) {
+            return;
+        }
+        let met = self.links.get(&claim.holder).and_then(|link| link.member.clone());
+        let told = || self.table.get(&claim.holder).map(|row| row.member.clone());
+        let Some(holder) = met.or_else(told) else { return };
+        self.links.get_mut(&peer).expect("just seen").redirected = Some(now);
+        self.send(peer, Message::Redirect { claim, holder: Box::new(holder) });
+    }
+
+    /// Changes of the representative's table came.
+    pub(super) fn learn(&mut self, from: PeerKey, members: Members, now: Moment) {
+        let claim = Claim { term: members.term, holder: from };
+        if self.accepted != Some(claim) || self.following.is_none() {
+            return;
+        }
+        self.table.apply(members, now);
+    }
+
+    /// The peer stops.
+    pub(super) fn left(&mut self, from: PeerKey, incarnation: u64, now: Moment) {
+        let Some(link) = self.links.get_mut(&from) else { return };
+        if link.incarnation > incarnation {
+            return;
+        }
+        link.left = true;
+        link.wants = false;
+        if matches!(self.duty, Duty::Representative(_)) {
+            self.table.mark(&from, State::Left, now);
+        }
+        if self.accepted.is_some_and(|claim| claim.holder == from)
+            && let Some(following) = &mut self.following
+        {
+            following.gone = true;
+        }
+    }
+}
+
+/// How many sensors a representative covers, as it is told.
+pub(super) fn covered(rule: &Rule) -> u16 {
+    u16::try_from(rule.coverage.len()).unwrap_or(u16::MAX)
+}

@@ -1,0 +1,245 @@
+//! Whether the representative is lost, and whether to stand for it.
+//!
+//! Pure. In order: silence beyond the patience (or its own word that it goes) begins a suspicion; whoever's
+//! turn comes near asks the sensors it hears; whose turn it is and who has half of them on its side stands.
+//! Turns: the standbys as named, then by rank; a second each. Who hears nobody waits longest, since it is
+//! rather the one that is cut off.
+//! Not here: terms (`claim`).
+
+use super::Rank;
+use super::node::{Duty, Node};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wire::id::PeerKey;
+use wire::membership::{Answer, Member, Message, Question, State};
+use wire::time::Moment;
+
+/// Rounds of questions after which they become rarer, five times.
+const EAGER_ROUNDS: u32 = 20;
+
+/// A suspicion under way.
+#[derive(Clone, Debug)]
+pub(super) struct Candidacy {
+    /// From when on waits count; may lie ahead.
+    since: Option<Moment>,
+    asked: Option<Moment>,
+    rounds: u32,
+}
+
+impl Candidacy {
+    pub(super) fn new(since: Moment) -> Candidacy {
+        Candidacy { since: Some(since), asked: None, rounds: 0 }
+    }
+
+    pub(super) fn begin(&mut self, since: Moment) {
+        *self = Candidacy::new(since);
+    }
+
+    /// Whether there was one.
+    pub(super) fn end(&mut self) -> bool {
+        self.asked = None;
+        self.rounds = 0;
+        self.since.take().is_some()
+    }
+}
+
+/// A place in the order of turns; the least is first.
+type Turn = (usize, Rank);
+
+impl Node {
+    /// Whether no representative is heard.
+    pub(super) fn is_lost(&self, now: Moment) -> bool {
+        let Some(following) = &self.following else {
+            return !matches!(self.duty, Duty::Representative(_));
+        };
+        let patience = self.patience(following.stretch, now);
+        let Some(link) = self.accepted.and_then(|claim| self.links.get(&claim.holder)) else {
+            return following.gone || now.since(following.heard) >= patience;
+        };
+        // It does not hear us: half a link carries no reports.
+        let deaf = match link.hears_us {
+            Some(ago) => ago >= patience,
+            None => now.since(link.since) >= patience * 2,
+        };
+        following.gone || now.since(following.heard) >= patience || (deaf && link.heard.is_some())
+    }
+
+    /// A member's look at the representative.
+    pub(super) fn attend(&mut self, now: Moment) {
+        if !self.is_lost(now) {
+            if self.candidacy.end() {
+                self.figures.refuted_total += 1;
+            }
+            return;
+        }
+        let since = match self.candidacy.since {
+            Some(since) => since,
+            None => {
+                self.figures.suspicions_total += 1;
+                self.candidacy.begin(now);
+                now
+            }
+        };
+        if now < since || !self.me.standing.may_represent || matches!(self.duty, Duty::Promoting(_)) {
+            return;
+        }
+        let Some(wait) = self.wait(now) else { return };
+        if now.plus(self.config.question * 2) >= since.plus(wait) {
+            self.ask(now);
+        }
+        if now >= since.plus(wait) && self.is_confirmed(now) {
+            self.promote(now);
+        }
+    }
+
+    /// How long after the suspicion it is our turn; `None` while others should.
+    fn wait(&self, now: Moment) -> Option<Duration> {
+        if self.following.as_ref().is_some_and(|following| following.to_us) {
+            return Some(Duration::ZERO);
+        }
+        let reachable = self.reachable(now).count();
+        if !self.cool_off.is_over(&self.config, now) {
+            let other = self.reachable(now).any(|(_, link)| link.standing.may_represent && link.may_stand);
+            return (!other).then_some(self.config.alone);
+        }
+        let turns = u32::try_from(self.ahead(now)).unwrap_or(u32::MAX);
+        let turns = (self.config.next_rank * self.stretch(now) / 100).saturating_mul(turns);
+        if reachable > 0 || !self.config.mechanisms.confirmation {
+            return Some(turns);
+        }
+        let holder = self.accepted.map(|claim| claim.holder);
+        let other = |member: &Member| member.key != self.me.key && Some(member.key) != holder;
+        let known = self.table.rows().any(|row| other(&row.member) && row.member.state != State::Left);
+        let alone = match (known, self.accepted) {
+            (true, _) => self.config.alone,
+            (false, Some(_)) => self.config.next_rank,
+            (false, None) if self.config.has_seeds => self.config.first_alone,
+            (false, None) => Duration::ZERO,
+        };
+        Some(turns.max(alone))
+    }
+
+    /// Peers we hear, the lost representative excepted.
+    fn reachable(&self, now: Moment) -> impl Iterator<Item = (&PeerKey, &super::link::Link)> {
+        let holder = self.accepted.map(|claim| claim.holder);
+        let patience = self.patience(1, now);
+        self.links.iter().filter(move |(key, link)| Some(**key) != holder && link.is_fresh(patience, now))
+    }
+
+    fn turn(&self, key: PeerKey, priority: u8) -> Turn {
+        let standbys = self.following.as_ref().map_or(&[][..], |following| &following.standbys);
+        let place = standbys.iter().position(|standby| *standby == key).unwrap_or(usize::MAX);
+        (place, Rank::of(&self.config.domain, key, priority))
+    }
+
+    /// How many have their turn before us: those we hear, those others hear, and those the table calls
+    /// alive, unless a dial just failed.
+    fn ahead(&self, now: Moment) -> usize {
+        let ours = self.turn(self.me.key, self.me.standing.priority);
+        let holder = self.accepted.map(|claim| claim.holder);
+        let mut ahead = BTreeSet::new();
+        for (key, link) in self.reachable(now) {
+            let stands = link.standing.may_represent && link.may_stand;
+            if stands && self.turn(*key, link.standing.priority) < ours {
+                ahead.insert(*key);
+            }
+            if let Some(best) = link.answer.as_ref().and_then(|answer| answer.best.as_ref())
+                && link.answer.as_ref().is_some_and(|answer| now.since(answer.at) < self.config.answer_kept)
+                && self.may_be_there(best, holder, now)
+                && self.turn(best.key, best.priority) < ours
+            {
+                ahead.insert(best.key);
+            }
+        }
+        for row in self.table.rows().filter(|row| row.member.state == State::Alive) {
+            let member = &row.member;
+            if self.may_be_there(member, holder, now) && self.turn(member.key, member.priority) < ours {
+                ahead.insert(member.key);
+            }
+        }
+        ahead.len()
+    }
+
+    /// Whether a candidate that we have no link to may be there all the same.
+    fn may_be_there(&self, member: &Member, holder: Option<PeerKey>, now: Moment) -> bool {
+        let named = member.key != self.me.key && Some(member.key) != holder && member.may_represent;
+        named && !self.links.contains_key(&member.key) && !self.is_failing(&member.key, now)
+    }
+
+    fn ask(&mut self, now: Moment) {
+        let eager = self.candidacy.rounds < EAGER_ROUNDS;
+        let interval = if eager { self.config.question } else { self.config.question * 5 };
+        if self.candidacy.asked.is_some_and(|asked| now.since(asked) < interval) {
+            return;
+        }
+        self.candidacy.asked = Some(now);
+        self.candidacy.rounds += 1;
+        let peers: Vec<_> = self.reachable(now).map(|(key, _)| *key).collect();
+        for peer in peers {
+            self.figures.questions_total += 1;
+            let question = Question { number: self.figures.questions_total, claim: self.accepted };
+            self.send(peer, Message::Question(question));
+        }
+    }
+
+    fn is_confirmed(&self, now: Moment) -> bool {
+        let gone = self.following.as_ref().is_some_and(|following| following.gone);
+        if gone || !self.config.mechanisms.confirmation {
+            return true;
+        }
+        let all = self.reachable(now).count();
+        let lost = self.reachable(now).filter(|(_, link)| {
+            link.answer.as_ref().is_some_and(|a| a.lost && now.since(a.at) < self.config.answer_kept)
+        });
+        2 * lost.count() >= all
+    }
+
+    /// A peer asks whether we lost its representative too.
+    pub(super) fn answer(&mut self, from: PeerKey, question: Question, now: Moment) {
+        let lost = self.is_lost(now);
+        if let Some(accepted) = self.accepted
+            && !lost
+            && question.claim != Some(accepted)
+            && accepted.holder != from
+        {
+            self.redirect(from, accepted, now);
+        }
+        let best = if lost { self.best(from, now) } else { None };
+        let view = self.view(now);
+        self.send(from, Message::Answer(Answer { number: question.number, lost, view, best }));
+    }
+
+    /// The candidate whose turn is first, of those we hear and ourselves; `None` if that is the asker.
+    fn best(&self, asker: PeerKey, now: Moment) -> Option<Box<Member>> {
+        let stands = self.me.standing.may_represent && self.cool_off.is_over(&self.config, now);
+        let ours = stands.then(|| self.about_us());
+        let heard =
+            self.reachable(now).filter(|(_, link)| link.may_stand).filter_map(|(_, l)| l.member.clone());
+        let all = ours.into_iter().chain(heard).filter(|member| member.may_represent);
+        let best = all.min_by_key(|member| self.turn(member.key, member.priority))?;
+        (best.key != asker).then(|| Box::new(best))
+    }
+
+    /// A peer answered.
+    pub(super) fn answered(&mut self, from: PeerKey, answer: Answer, now: Moment) {
+        let Some(link) = self.links.get_mut(&from) else { return };
+        let view = answer.view;
+        link.answered(answer, now);
+        if let Duty::Representative(_) = self.duty {
+            self.note_view(from, view, now);
+            return;
+        }
+        let best = link.answer.as_ref().and_then(|answer| answer.best.clone());
+        if let Some(best) = best.filter(|best| best.key != self.me.key)
+            && self.is_lost(now)
+        {
+            if self.pointed.is_none() && !self.links.contains_key(&best.key) {
+                self.pointed = Some(best);
+                self.reach(now);
+            }
+            self.attend(now);
+        } else if self.is_lost(now) {
+            self.attend(now);
+        }
+    }
+}

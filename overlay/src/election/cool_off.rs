@@ -1,0 +1,54 @@
+//! Who lost the role does not stand again for a while, longer each time.
+//!
+//! Pure. Kept in memory only: a crash is never waited out. While it lasts a sensor stands last, and only if
+//! it hears no other that may (`candidacy`): cooling off must not leave a domain without a representative.
+//! Not here: what losing the role is (`claim`).
+
+use super::Config;
+use std::time::Duration;
+use wire::time::Moment;
+
+/// Since when and for how long.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CoolOff {
+    span: Duration,
+    lost: Option<Moment>,
+}
+
+impl CoolOff {
+    /// The role was lost now.
+    pub(super) fn begin(&mut self, config: &Config, now: Moment) {
+        let quiet = self.lost.is_none_or(|lost| now.since(lost) >= self.span + config.cool_off_max);
+        self.span = if quiet { config.cool_off } else { (self.span * 2).min(config.cool_off_max) };
+        self.lost = Some(now);
+    }
+
+    /// Whether this sensor may stand as any other.
+    pub(super) fn is_over(&self, config: &Config, now: Moment) -> bool {
+        !config.mechanisms.cool_off || self.lost.is_none_or(|lost| now.since(lost) >= self.span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::id::DomainName;
+
+    #[test]
+    fn it_doubles_to_its_end_and_begins_anew_after_quiet() {
+        let config = Config::new(DomainName::try_from("d").unwrap());
+        let mut cool_off = CoolOff::default();
+        let mut now = Moment::default();
+        assert!(cool_off.is_over(&config, now));
+        for secs in [60, 120, 240, 480, 600, 600] {
+            cool_off.begin(&config, now);
+            let span = Duration::from_secs(secs);
+            assert!(!cool_off.is_over(&config, now.plus(span - Duration::from_millis(1))), "{secs}");
+            now = now.plus(span);
+            assert!(cool_off.is_over(&config, now), "{secs}");
+        }
+        now = now.plus(config.cool_off_max + config.cool_off_max);
+        cool_off.begin(&config, now);
+        assert!(cool_off.is_over(&config, now.plus(config.cool_off)));
+    }
+}

@@ -1,0 +1,53 @@
+//! What election and membership tell of themselves, for `sensor.metrics`.
+//!
+//! Pure. Totals only grow while a sensor lives; the others are as of now.
+//! Not here: the names under which they are published.
+
+use crate::membership::Count;
+use std::time::Duration;
+use wire::membership::Term;
+
+/// Figures of one sensor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Changes of representative this sensor followed: the flap counter.
+    pub changes_total: u64,
+    /// Times it became representative.
+    pub promotions_total: u64,
+    /// Times it lost the role to another.
+    pub yields_total: u64,
+    /// Times it raised its own term above one that nobody holds any more.
+    pub raises_total: u64,
+    /// Times it asked for confirmation after standing still.
+    pub rechecks_total: u64,
+    /// Times it suspected a representative.
+    pub suspicions_total: u64,
+    /// Suspicions that ended by hearing it again.
+    pub refuted_total: u64,
+    /// Questions it sent.
+    pub questions_total: u64,
+    /// Heartbeats it sent.
+    pub heartbeats_sent_total: u64,
+    /// Heartbeats it heard.
+    pub heartbeats_heard_total: u64,
+    /// Heartbeats that should have come before one that came.
+    pub heartbeats_missed_total: u64,
+    /// Dials it asked for.
+    pub dials_total: u64,
+    /// Copies of the table that were asked for whole.
+    pub resyncs_total: u64,
+    /// Messages refused: no link, no right, out of bounds.
+    pub refused_total: u64,
+    /// The highest term it obeyed or used.
+    pub term: Term,
+    /// By how many per cent its timers are multiplied.
+    pub stretch_percent: u32,
+    /// Share of heartbeats lost lately, in thousandths.
+    pub loss_permille: u32,
+    /// Its event loop's lag, fading.
+    pub lag: Duration,
+    /// Its links.
+    pub links: usize,
+    /// The members it knows.
+    pub members: Count,
+}

@@ -1,0 +1,387 @@
+//! The table of a domain's members: who was ever there and in which state, numbered change by change.
+//!
+//! Pure. The representative owns the table; every other sensor holds a copy, by which it finds the next
+//! candidates and, once promoted, knows the domain. A copy is brought up to date by the changes since the
+//! number it holds; numbers go on from one representative to the next, so that a change of representative
+//! does not send 500 tables. [`Table::digest`] is the same for equal tables on every machine.
+//!
+//! Rules: a later incarnation replaces an earlier one; what a member says of itself goes before what is
+//! told of it; hosts' names of two keys may be equal (a sensor that lost its key is another sensor). At
+//! most [`MEMBERS_MAX`] rows: the longest dead make room, a live one is never dropped for a new one.
+//!
+//! Not here: when somebody is suspect (`election`), load (kept with the link it came by).
+
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::id::{HostName, PeerKey};
+use wire::membership::{Held, Member, Members, State, Term};
+use wire::time::Moment;
+
+/// Most members of a domain: twice what a star is meant for (500); beyond it, divide the domain.
+pub const MEMBERS_MAX: usize = 1024;
+
+/// What a peer may be in the domain, by its certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The host its certificate names.
+    pub host: HostName,
+    /// Whether it may represent the domain.
+    pub may_represent: bool,
+    /// The operator's wish: the highest represents.
+    pub priority: u8,
+}
+
+/// One member as held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Who, where, in which state.
+    pub member: Member,
+    /// Number of its last change.
+    pub changed: u64,
+    /// Since when it is in that state, as far as this sensor knows.
+    pub since: Moment,
+    /// When it was last heard, at the representative; elsewhere when it was told.
+    pub heard: Moment,
+}
+
+/// How many members are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Heard lately.
+    pub alive: usize,
+    /// Not heard for a while.
+    pub suspect: usize,
+    /// Counted as gone.
+    pub dead: usize,
+    /// Said that they go.
+    pub left: usize,
+}
+
+/// The table. See the rules at the head of this file.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: BTreeMap<PeerKey, Row>,
+    /// Whose numbers these are, and the last one.
+    held: Held,
+    /// Under which term the numbers began that a member may still hold: those of the representative before.
+    before: Held,
+    /// The hash, while nothing changed.
+    digest: Option<u64>,
+    /// Members that found no place.
+    refused_total: u64,
+}
+
+impl Table {
+    /// What is held of `key`.
+    #[must_use]
+    pub fn get(&self, key: &PeerKey) -> Option<&Row> {
+        self.rows.get(key)
+    }
+
+    /// Every row, by key.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values()
+    }
+
+    /// How many rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether nobody is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Whose table this is a copy of, and up to which change.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        self.held
+    }
+
+    /// Members that found no place since the start.
+    #[must_use]
+    pub fn refused_total(&self) -> u64 {
+        self.refused_total
+    }
+
+    /// How many are in which state.
+    #[must_use]
+    pub fn count(&self) -> Count {
+        let mut count = Count::default();
+        for row in self.rows.values() {
+            match row.member.state {
+                State::Alive => count.alive += 1,
+                State::Suspect => count.suspect += 1,
+                State::Dead => count.dead += 1,
+                State::Left => count.left += 1,
+            }
+        }
+        count
+    }
+
+    /// The table is this sensor's own from now on, under `term`: numbers go on from the copy it held.
+    /// Who was alive has until its silence is long from `now` on.
+    pub fn own(&mut self, term: Term, now: Moment) {
+        if term != self.held.term {
+            self.before = self.held;
+        }
+        self.held.term = term;
+        for row in self.rows.values_mut() {
+            row.heard = row.heard.max(now);
+        }
+    }
+
+    /// `key` was heard.
+    pub fn touch(&mut self, key: &PeerKey, now: Moment) {
+        if let Some(row) = self.rows.get_mut(key) {
+            row.heard = now;
+        }
+    }
+
+    /// Put in or replace a member; whether anything changed. An earlier incarnation changes nothing.
+    pub fn put(&mut self, member: Member, now: Moment) -> bool {
+        if let Some(row) = self.rows.get(&member.key) {
+            if member.incarnation < row.member.incarnation || member == row.member {
+                return false;
+            }
+        } else if self.rows.len() >= MEMBERS_MAX && !self.make_room() {
+            self.refused_total += 1;
+            return false;
+        }
+        let since = match self.rows.get(&member.key) {
+            Some(row) if row.member.state == member.state => row.since,
+            _ => now,
+        };
+        self.held.version += 1;
+        self.digest = None;
+        self.rows.insert(member.key, Row { member, changed: self.held.version, since, heard: now });
+        true
+    }
+
+    /// Say in which state `key` is; whether that changed anything.
+    pub fn mark(&mut self, key: &PeerKey, state: State, now: Moment) -> bool {
+        let Some(row) = self.rows.get_mut(key) else { return false };
+        if row.member.state == state {
+            return false;
+        }
+        self.held.version += 1;
+        self.digest = None;
+        row.member.state = state;
+        row.changed = self.held.version;
+        row.since = now;
+        true
+    }
+
+    /// Drop who is dead for longer than `dead_kept` or left longer ago than `left_kept`. Copies notice by
+    /// the digest.
+    pub fn forget(&mut self, dead_kept: Duration, left_kept: Duration, now: Moment) {
+        let before = self.rows.len();
+        self.rows.retain(|_, row| match row.member.state {
+            State::Alive | State::Suspect => true,
+            State::Dead => now.since(row.since) < dead_kept,
+            State::Left => now.since(row.since) < left_kept,
+        });
+        if self.rows.len() != before {
+            self.held.version += 1;
+            self.digest = None;
+        }
+    }
+
+    /// What a copy at `held` lacks; the whole table if its numbers are not of this line.
+    #[must_use]
+    pub fn changes_since(&self, held: Held) -> Members {
+        let own = held.term == self.held.term && held.version <= self.held.version;
+        let before = held.term == self.before.term && held.version <= self.before.version;
+        let known = held.term != Term::NONE && (own || before);
+        let from = if known { held.version } else { 0 };
+        let rows = self.rows.values().filter(|row| !known || row.changed > from);
+        Members {
+            term: self.held.term,
+            since: known.then_some(held),
+            version: self.held.version,
+            members: rows.map(|row| (row.changed, row.member.clone())).collect(),
+        }
+    }
+
+    /// Bring this copy up to date; false if it lacks what came before (the whole is then asked for).
+    pub fn apply(&mut self, members: Members, now: Moment) -> bool {
+        if members.members.len() > MEMBERS_MAX {
+            return false;
+        }
+        match members.since {
+            None => {
+                let told: BTreeMap<_, _> =
+                    members.members.iter().map(|(_, member)| (member.key, ())).collect();
+                self.rows.retain(|key, _| told.contains_key(key));
+            }
+            Some(since) if since == self.held => {}
+            Some(_) => return false,
+        }
+        for (changed, member) in members.members.into_iter().filter(|(_, member)| member.is_bounded()) {
+            let since = match self.rows.get(&member.key) {
+                Some(row) if row.member.state == member.state => row.since,
+                _ => now,
+            };
+            if self.rows.len() < MEMBERS_MAX || self.rows.contains_key(&member.key) {
+                self.rows.insert(member.key, Row { member, changed, since, heard: now });
+            }
+        }
+        self.held = Held { term: members.term, version: members.version };
+        self.before = Held::default();
+        self.digest = None;
+        true
+    }
+
+    /// The copy is not what it says: ask for the whole.
+    pub fn doubt(&mut self) {
+        self.held = Held { term: Term::NONE, version: self.held.version };
+    }
+
+    /// A hash of the whole table, the same on every machine.
+    pub fn digest(&mut self) -> u64 {
+        if let Some(digest) = self.digest {
+            return digest;
+        }
+        let mut hash = Sha256::new();
+        for row in self.rows.values() {
+            let member = &row.member;
+            hash.update(member.key.0);
+            hash.update(member.incarnation.to_le_bytes());
+            hash.update([member.state as u8, u8::from(member.may_represent), member.priority]);
+            for text in std::iter::once(member.host.as_str()).chain(member.addresses.iter().map(|a| &**a)) {
+                hash.update((text.len() as u64).to_le_bytes());
+                hash.update(text.as_bytes());
+            }
+            hash.update([0xff; 8]);
+        }
+        let hash = hash.finalize();
+        let digest = u64::from_le_bytes(hash[..8].try_into().expect("a hash has 32 bytes"));
+        self.digest = Some(digest);
+        digest
+    }
+
+    /// Drop the member that left or died longest ago; false if all are there.
+    fn make_room(&mut self) -> bool {
+        let gone = self.rows.values().filter(|row| matches!(row.member.state, State::Dead | State::Left));
+        let Some(key) = gone.min_by_key(|row| (row.since, row.member.key)).map(|row| row.member.key) else {
+            return false;
+        };
+        self.rows.remove(&key);
+        self.held.version += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(number: u32, state: State) -> Member {
+        let mut key = [0; 32];
+        key[..4].copy_from_slice(&number.to_be_bytes());
+        let host = HostName::try_from(format!("wn{number}").as_str()).unwrap();
+        let addresses = vec![format!("/dns/wn{number}/tcp/7946").into()];
+        Member { key: PeerKey(key), incarnation: 1, state, host, may_represent: true, priority: 0, addresses }
+    }
+
+    fn at(secs: u64) -> Moment {
+        Moment(Duration::from_secs(secs))
+    }
+
+    fn owned(members: u32) -> Table {
+        let mut table = Table::default();
+        table.own(Term(1), at(0));
+        for number in 0..members {
+            assert!(table.put(member(number, State::Alive), at(0)));
+        }
+        table
+    }
+
+    #[test]
+    fn a_copy_follows_by_changes_and_has_the_same_digest() {
+        let mut table = owned(5);
+        let mut copy = Table::default();
+        assert!(copy.apply(table.changes_since(copy.held()), at(1)));
+        assert_eq!(copy.digest(), table.digest());
+        table.mark(&member(2, State::Alive).key, State::Dead, at(2));
+        assert_ne!(copy.digest(), table.digest());
+        let changes = table.changes_since(copy.held());
+        assert_eq!(changes.members.len(), 1, "only what changed");
+        assert!(copy.apply(changes, at(3)));
+        assert_eq!(copy.digest(), table.digest());
+    }
+
+    #[test]
+    fn numbers_go_on_under_the_next_representative() {
+        let table = owned(5);
+        let (mut next, mut other) = (Table::default(), Table::default());
+        assert!(next.apply(table.changes_since(next.held()), at(1)));
+        assert!(other.apply(table.changes_since(other.held()), at(1)));
+        next.own(Term(9), at(2));
+        next.mark(&member(0, State::Alive).key, State::Suspect, at(2));
+        let changes = next.changes_since(other.held());
+        assert_eq!(changes.members.len(), 1, "a change of representative sends no whole table");
+        assert!(other.apply(changes, at(3)));
+        assert_eq!((other.digest(), other.held()), (next.digest(), next.held()));
+    }
+
+    #[test]
+    fn a_copy_of_another_line_gets_the_whole_and_loses_what_is_not_in_it() {
+        let table = owned(3);
+        let mut stranger = Table::default();
+        stranger.own(Term(7), at(0));
+        stranger.put(member(40, State::Alive), at(0));
+        let changes = table.changes_since(stranger.held());
+        assert_eq!((changes.since, changes.members.len()), (None, 3));
+        assert!(stranger.apply(changes, at(1)));
+        assert_eq!(stranger.len(), 3);
+    }
+
+    #[test]
+    fn changes_that_do_not_follow_are_refused() {
+        let mut table = owned(3);
+        let mut copy = Table::default();
+        assert!(copy.apply(table.changes_since(copy.held()), at(1)));
+        let behind = copy.held();
+        table.mark(&member(1, State::Alive).key, State::Dead, at(2));
+        let early = table.changes_since(behind);
+        assert!(copy.apply(early.clone(), at(3)));
+        assert!(!copy.apply(early, at(4)), "said twice");
+    }
+
+    #[test]
+    fn an_earlier_life_does_not_replace_a_later_one() {
+        let mut table = owned(1);
+        let later = Member { incarnation: 3, ..member(0, State::Alive) };
+        assert!(table.put(later, at(1)));
+        assert!(!table.put(Member { incarnation: 2, ..member(0, State::Left) }, at(2)));
+        assert_eq!(table.count(), Count { alive: 1, ..Count::default() });
+    }
+
+    #[test]
+    fn a_full_table_drops_the_longest_dead_and_never_a_live_one() {
+        let most = u32::try_from(MEMBERS_MAX).unwrap();
+        let mut table = owned(most);
+        assert!(!table.put(member(most, State::Alive), at(1)));
+        assert_eq!(table.refused_total(), 1);
+        table.mark(&member(5, State::Alive).key, State::Dead, at(2));
+        table.mark(&member(4, State::Alive).key, State::Dead, at(3));
+        assert!(table.put(member(most, State::Alive), at(4)));
+        assert!(table.get(&member(5, State::Alive).key).is_none());
+        assert!(table.get(&member(4, State::Alive).key).is_some());
+    }
+
+    #[test]
+    fn the_dead_are_forgotten_in_time() {
+        let mut table = owned(2);
+        table.mark(&member(0, State::Alive).key, State::Dead, at(10));
+        table.forget(Duration::from_secs(60), Duration::from_secs(5), at(69));
+        assert_eq!(table.len(), 2);
+        table.forget(Duration::from_secs(60), Duration::from_secs(5), at(70));
+        assert_eq!(table.len(), 1);
+    }
+}
