@@ -23,4 +23,5 @@ pub mod registry;
 mod tell;
 pub mod test_lines;
 pub mod timestamp;
+mod told;
 mod whole;

@@ -4,6 +4,7 @@
 //! authority tell one order; a later, better account replaces an earlier, poorer one.
 
 use crate::found::Authority;
+use crate::told::{Told, in_order, set_text, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -15,19 +16,6 @@ use wire::time::Time;
 pub(crate) const HOSTS_MAX: usize = 4_096;
 /// Two logs that tell of one requeue may differ by this.
 const SAME_REQUEUE_MICROS: i64 = 2_000_000;
-
-/// A value with whom it is from.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Told<T> {
-    value: T,
-    by: Option<Authority>,
-}
-
-impl<T: Default> Default for Told<T> {
-    fn default() -> Told<T> {
-        Told { value: T::default(), by: None }
-    }
-}
 
 /// A call in the making.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -129,6 +117,10 @@ impl Progress {
     }
 
     pub(crate) fn call(&self) -> Call {
+        let mut times =
+            [self.submitted.value, self.offered, self.selected(), self.started.value, self.ended.value];
+        in_order(&mut times);
+        let [submitted, offered, selected, started, ended] = times;
         Call {
             id: self.id.clone(),
             job: self.job.clone(),
@@ -136,11 +128,11 @@ impl Progress {
             user: self.user.value.clone(),
             from: self.from.value.clone(),
             state: self.state(),
-            submitted: self.submitted.value,
-            offered: self.offered,
-            selected: self.selected(),
-            started: self.started.value,
-            ended: self.ended.value,
+            submitted,
+            offered,
+            selected,
+            started,
+            ended,
             offers: self.offers.clone(),
             hosts: self.hosts.value.clone(),
             outcome: self.outcome.value,
@@ -247,7 +239,7 @@ impl Progress {
             (&mut self.ended, &other.ended),
         ] {
             if let (Some(time), Some(by)) = (their.value, their.by) {
-                set_time(own, time, by, true);
+                set_time(own, time, by);
             }
         }
         match other.start_by_end.cmp(&self.start_by_end) {
@@ -299,7 +291,7 @@ impl Progress {
     }
 
     fn submit(&mut self, at: Time, by: Authority) {
-        set_time(&mut self.submitted, at, by, true);
+        set_time(&mut self.submitted, at, by);
     }
 
     /// Whether this was before the call was last put back; a log that is read later may tell of it.
@@ -316,7 +308,7 @@ impl Progress {
         if self.start_by_end >= Some(by) {
             return;
         }
-        set_time(&mut self.started, at, by, true);
+        set_time(&mut self.started, at, by);
     }
 
     fn end(&mut self, content: &Content, by: Authority) {
@@ -332,7 +324,7 @@ impl Progress {
         if let Some(started) = content.started {
             self.started_by_end(started, by);
         }
-        set_time(&mut self.ended, at, by, true);
+        set_time(&mut self.ended, at, by);
         let text = |name: &str| content.attribute(name).and_then(Value::as_text).unwrap_or_default();
         let (code, signal) = (text("code"), text("signal"));
         let mut outcome = content.outcome.unwrap_or(Outcome::Finished);
@@ -355,7 +347,7 @@ impl Progress {
         if self.start_by_end != Some(by) && self.started.by == Some(by) {
             self.started.by = None;
         }
-        set_time(&mut self.started, at, by, true);
+        set_time(&mut self.started, at, by);
         self.start_by_end = Some(by);
     }
 
@@ -475,31 +467,6 @@ fn same_host(one: &str, other: &str) -> bool {
 fn better_job(known: &CompactString, other: &CompactString) -> bool {
     let worth = |job: &CompactString| (job.bytes().any(|b| !b.is_ascii_digit()), job.len());
     (worth(other), other) > (worth(known), known)
-}
-
-fn set_text(own: &mut Told<CompactString>, text: &str, by: Authority) {
-    if !text.is_empty() && (own.value.is_empty() || own.by < Some(by)) {
-        *own = Told { value: text.into(), by: Some(by) };
-    }
-}
-
-/// A better authority's time replaces a poorer one's, but not one that only prints more digits of the same
-/// second; of one authority the earliest holds.
-fn set_time(own: &mut Told<Option<Time>>, time: Time, by: Authority, earliest: bool) {
-    let Some(known) = own.value else {
-        *own = Told { value: Some(time), by: Some(by) };
-        return;
-    };
-    let second = |time: Time| time.micros().div_euclid(1_000_000);
-    if Some(by) > own.by {
-        let same = second(known) == second(time) && time.micros() % 1_000_000 == 0;
-        own.by = Some(by);
-        own.value = Some(if same { known } else { time });
-    } else if Some(by) == own.by {
-        own.value = Some(if earliest { known.min(time) } else { known.max(time) });
-    } else if second(known) == second(time) && known.micros() % 1_000_000 == 0 {
-        own.value = Some(time);
-    }
 }
 
 fn specific(outcome: Outcome) -> u8 {

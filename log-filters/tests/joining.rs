@@ -123,6 +123,26 @@ fn what_is_told_twice_changes_only_the_count_of_events() {
     }
 }
 
+#[test]
+fn no_call_goes_backwards() {
+    let mut calls = 0;
+    let folders = collection::clusters();
+    assert!(folders.len() >= 9, "{folders:?}");
+    for folder in folders {
+        let logs: Vec<Read> =
+            collection::files(&folder).iter().filter_map(|path| collection::read(registry(), path)).collect();
+        for last in [true, false] {
+            for call in join(&logs, |open| if last { open - 1 } else { 0 }, 1) {
+                let times = [call.submitted, call.offered, call.selected, call.started, call.ended];
+                let known: Vec<Time> = times.into_iter().flatten().collect();
+                assert!(known.is_sorted(), "{}: {call:#?}", folder.display());
+                calls += 1;
+            }
+        }
+    }
+    assert!(calls > 1_000, "{calls}");
+}
+
 fn event(scope: &str, name: &str, kind: Kind, micros: i64, naming: Naming) -> Found {
     let mut content = Content::new(kind, Time::from_micros(micros));
     content.job = name.into();

@@ -34,6 +34,32 @@ pub(crate) fn folder() -> PathBuf {
     folder
 }
 
+/// All files under a folder, in order.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The folders that hold a cluster's logs.
+pub(crate) fn clusters() -> Vec<PathBuf> {
+    let folders = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect()
+    };
+    let mut clusters: Vec<PathBuf> = folders(&folder()).iter().flat_map(|product| folders(product)).collect();
+    clusters.sort();
+    clusters
+}
+
 /// One log as the filter tells it.
 pub(crate) struct Read {
     pub(crate) filter: String,

@@ -1,0 +1,117 @@
+//! A value and whom it is from, and which of two accounts of it holds.
+//!
+//! Pure. Rule: the better authority's word replaces the poorer's; but a stamp of whole seconds never replaces a
+//! finer one of the same second, and stands for any moment of it where an order must be kept.
+//! Not here: which values a call has (`progress`).
+
+use crate::found::Authority;
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+use wire::time::Time;
+
+/// Accounting rounds to whole seconds, and a scheduler writes its line after what it tells of.
+const LINE_LATE_MICROS: i64 = 1_000_000;
+
+/// A value with whom it is from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Told<T> {
+    pub(crate) value: T,
+    pub(crate) by: Option<Authority>,
+}
+
+impl<T: Default> Default for Told<T> {
+    fn default() -> Told<T> {
+        Told { value: T::default(), by: None }
+    }
+}
+
+pub(crate) fn set_text(own: &mut Told<CompactString>, text: &str, by: Authority) {
+    if !text.is_empty() && (own.value.is_empty() || own.by < Some(by)) {
+        *own = Told { value: text.into(), by: Some(by) };
+    }
+}
+
+/// A better authority's time replaces a poorer one's, but not one that only prints more digits of the same
+/// second; of one authority the earliest holds.
+pub(crate) fn set_time(own: &mut Told<Option<Time>>, time: Time, by: Authority) {
+    let Some(known) = own.value else {
+        *own = Told { value: Some(time), by: Some(by) };
+        return;
+    };
+    if Some(by) > own.by {
+        let same = second(known) == second(time) && is_whole(time);
+        own.by = Some(by);
+        own.value = Some(if same { known } else { time });
+    } else if second(known) == second(time) && is_whole(known) != is_whole(time) {
+        own.value = Some(if is_whole(known) { time } else { known });
+    } else if Some(by) == own.by {
+        own.value = Some(known.min(time));
+    }
+}
+
+/// Places in the order of [`in_order`] of what only a line tells.
+const OFFERED: usize = 1;
+const SELECTED: usize = 2;
+
+/// Put when a call was handed in, offered, its host chosen, begun and over in the order in which that must have
+/// been, as far as the stamps' digits leave it open.
+pub(crate) fn in_order(times: &mut [Option<Time>; 5]) {
+    let mut before: Option<usize> = None;
+    for at in 0..times.len() {
+        let Some(time) = times[at] else { continue };
+        if let Some(last) = before
+            && let Some(earlier) = times[last].filter(|earlier| *earlier > time)
+        {
+            if is_whole(time) && second(earlier) == second(time) {
+                times[at] = Some(earlier);
+            } else if matches!(last, OFFERED | SELECTED)
+                && earlier.micros() - end_of(time) <= LINE_LATE_MICROS
+            {
+                let floor = times[..last].iter().flatten().max().copied();
+                let met = floor.filter(|&floor| is_whole(time) && second(floor) == second(time));
+                times[last] = Some(met.unwrap_or(time));
+                times[at] = times[last];
+            }
+        }
+        before = Some(at);
+    }
+}
+
+fn second(time: Time) -> i64 {
+    time.micros().div_euclid(1_000_000)
+}
+
+/// The last moment that a stamp may mean.
+fn end_of(time: Time) -> i64 {
+    time.micros() + if is_whole(time) { 999_999 } else { 0 }
+}
+
+fn is_whole(time: Time) -> bool {
+    time.micros() % 1_000_000 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(times: [i64; 5], expected: [i64; 5]) {
+        // Milliseconds; none is a time that was not told.
+        let time = |millis: i64| (millis > 0).then(|| Time::from_micros(millis * 1_000));
+        let mut found = times.map(time);
+        in_order(&mut found);
+        assert_eq!(found, expected.map(time), "{times:?}");
+    }
+
+    #[test]
+    fn whole_seconds_stand_for_any_moment_of_theirs() {
+        check([1_100, 0, 5_530, 5_000, 5_000], [1_100, 0, 5_530, 5_530, 5_530]);
+        check([1_100, 0, 1_530, 1_000, 9_000], [1_100, 0, 1_530, 1_530, 9_000]);
+        // The line about the choice was written in the second after.
+        check([1_100, 0, 6_010, 5_000, 8_000], [1_100, 0, 5_000, 5_000, 8_000]);
+        // What is out of order in truth is told as it is.
+        check([1_100, 0, 9_010, 5_000, 8_000], [1_100, 0, 9_010, 5_000, 8_000]);
+        check([1_100, 0, 0, 5_500, 5_400], [1_100, 0, 0, 5_500, 5_400]);
+        // Not before it was handed in, either.
+        check([5_900, 0, 6_000, 5_000, 8_000], [5_900, 0, 5_900, 5_900, 8_000]);
+    }
+}
