@@ -269,18 +269,20 @@ impl Progress {
         if let Some(name) = content.attribute("name").and_then(Value::as_text) {
             set_text(&mut self.name, name, by);
         }
+        // Where the log prints another form of the user's name, the owner is the form that the product's users say.
+        let owner = content.attribute("owner").and_then(Value::as_text).unwrap_or(&content.user);
         let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-        let user_better = is_number(&self.user.value) || !is_number(&content.user);
+        let user_better = is_number(&self.user.value) || !is_number(owner);
         if content.kind == Kind::JobEnd && content.outcome == Some(Outcome::Cancelled) {
             // Perhaps who removed it: good until somebody says whose job it is. A name is better than a number.
-            if is_number(&self.user.value) && (self.user.value.is_empty() || !is_number(&content.user)) {
-                self.user = Told { value: content.user.clone(), by: None };
+            if is_number(&self.user.value) && (self.user.value.is_empty() || !is_number(owner)) {
+                self.user = Told { value: owner.into(), by: None };
             }
-        } else if !content.user.is_empty() && user_better && names_owner(content.kind) {
-            if is_number(&self.user.value) && !is_number(&content.user) {
+        } else if !owner.is_empty() && user_better && names_owner(content.kind) {
+            if is_number(&self.user.value) && !is_number(owner) {
                 self.user.by = None;
             }
-            set_text(&mut self.user, &content.user, by);
+            set_text(&mut self.user, owner, by);
         }
         if !content.from.is_empty() && names_owner(content.kind) {
             set_text(&mut self.from, &content.from, by);
