@@ -3,8 +3,11 @@
 //! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
 //! Not here: where it listens and where its state is (flags and the composing program say so).
 
+use crate::admission::{self, List};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::id::DomainName;
 
 /// How often the table is saved unless told otherwise: what a crash loses is stated again within
 /// [`crate::registry::RENEWAL_INTERVAL`], so this only bounds the loss of last-seen records.
@@ -21,20 +24,28 @@ pub struct RawConfig {
     pub snapshot_secs: Option<f64>,
     /// Most domains held.
     pub domains_max: Option<usize>,
+    /// Domains whose signed statements are taken, each with its root key.
+    pub domains: Option<BTreeMap<String, String>>,
 }
 
 /// How a directory behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Time between two snapshots.
     pub snapshot_interval: Duration,
     /// Most domains held.
     pub domains_max: usize,
+    /// Domains admitted by the configuration.
+    pub domains: List,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { snapshot_interval: SNAPSHOT_INTERVAL, domains_max: crate::registry::DOMAINS_MAX }
+        Config {
+            snapshot_interval: SNAPSHOT_INTERVAL,
+            domains_max: crate::registry::DOMAINS_MAX,
+            domains: List::default(),
+        }
     }
 }
 
@@ -54,6 +65,20 @@ pub enum Error {
         /// As written.
         found: usize,
     },
+    /// A name in `domains` that is none.
+    #[error("{0}")]
+    Domain(wire::id::Error),
+    /// A key in `domains` that is none.
+    #[error("root of {domain}: {error}")]
+    Root {
+        /// Whose.
+        domain: String,
+        /// What is wrong with it.
+        error: wire::id::NoPeerKey,
+    },
+    /// Too many of them.
+    #[error(transparent)]
+    Domains(admission::Error),
 }
 
 impl Error {
@@ -63,6 +88,7 @@ impl Error {
         match self {
             Error::SnapshotSecs { .. } => "snapshot_secs",
             Error::DomainsMax { .. } => "domains_max",
+            Error::Domain(_) | Error::Root { .. } | Error::Domains(_) => "domains",
         }
     }
 }
@@ -84,6 +110,11 @@ impl TryFrom<RawConfig> for Config {
             }
             config.domains_max = most;
         }
+        for (domain, root) in raw.domains.into_iter().flatten() {
+            let name = DomainName::try_from(domain.as_str()).map_err(Error::Domain)?;
+            let root = root.parse().map_err(|error| Error::Root { domain, error })?;
+            config.domains.add(name, root).map_err(Error::Domains)?;
+        }
         Ok(config)
     }
 }
@@ -101,11 +132,18 @@ mod tests {
     #[test]
     fn the_section_is_checked() {
         check("", Ok(Config::default()));
-        let config = Config { snapshot_interval: Duration::from_millis(2500), domains_max: 7 };
+        let config =
+            Config { snapshot_interval: Duration::from_millis(2500), domains_max: 7, ..Config::default() };
         check("snapshot_secs = 2.5\ndomains_max = 7", Ok(config));
         for bad in ["snapshot_secs = 0", "snapshot_secs = nan", "snapshot_secs = 1e9", "snapshot_secs = -1"] {
             check(bad, Err("snapshot_secs"));
         }
+        let root = wire::id::PeerKey([7; 32]);
+        let mut config = Config::default();
+        config.domains.add(DomainName::try_from("UT-ICL").expect("a name"), root).expect("one");
+        check(&format!("domains = {{ UT-ICL = \"{root}\" }}"), Ok(config));
+        check("domains = { UT-ICL = \"12D3\" }", Err("domains"));
+        check(&format!("domains = {{ \"a b\" = \"{root}\" }}"), Err("domains"));
         check("domains_max = 0", Err("domains_max"));
         check("domains_max = 100001", Err("domains_max"));
     }

@@ -1,16 +1,30 @@
 //! The monitor directory service: a domain's name in, where its representative answers out.
 //!
 //! It keeps soft state: a representative states its record again and again, and what is not stated
-//! again is no longer *live* but *last seen*. Nothing here decides who may register (callers check).
+//! again is no longer *live* but *last seen*. One to seven directories hold the same.
 //!
-//! [`registry`] and [`oddity`] decide (pure), [`snapshot`] keeps the table over a restart, [`handle`]
-//! shares the one table between tasks, [`methods`] answers queries, [`run`] is the task that expires and
-//! saves.
+//! [`registry`], [`entry`], [`holdings`], [`buckets`] and [`oddity`] decide what is held, [`replicate`] what one
+//! directory among several tells and asks, [`admission`] of whom anything is taken (all pure). [`kept`] and
+//! [`snapshot`] keep the table over a restart, [`handle`] shares the one table between tasks, [`methods`] answers queries,
+//! [`discovery`] tells Prometheus the hosts, [`run`] is the task that expires and saves.
 
+pub mod admission;
+pub mod admitted_file;
+pub mod answers;
+mod buckets;
 pub mod config;
+pub mod discovery;
+pub mod entry;
 pub mod handle;
+mod holdings;
+pub mod kept;
 pub mod methods;
 pub mod oddity;
+pub mod opened;
+mod peer;
 pub mod registry;
+pub mod replicate;
 pub mod run;
 pub mod snapshot;
+#[cfg(test)]
+mod testing;

@@ -1,8 +1,10 @@
-//! The questions a directory answers, by XML-RPC and JSON: `directory.resolve` and `directory.domains`.
+//! The questions a directory answers, by XML-RPC and JSON: `directory.resolve` and `directory.domains`, and
+//! `directory.targets` of [`crate::discovery`].
 //!
 //! Not here: how a call arrives (`rpc`); registration (in process by [`crate::handle`]).
 
-use crate::handle::{Found, Handle};
+use crate::discovery::Hosts;
+use crate::handle::{Found, Handle, Known};
 use crate::registry::{Answer, State};
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method, Registry};
@@ -10,6 +12,7 @@ use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
 use std::time::Duration;
 use wire::id::DomainName;
+use wire::registration::{Coverage, Reach};
 
 /// Most domains named to somebody who asked for one that is not known.
 const KNOWN_TOLD_MAX: usize = 10;
@@ -28,13 +31,28 @@ const STATES: &[&str] = &["live", "last_seen"];
 /// # Errors
 /// If a method of the same name is there already.
 pub fn add(registry: &mut Registry, handle: &Handle) -> Result<(), rpc::method::Error> {
+    add_with_hosts(registry, handle, Hosts::none())
+}
+
+/// Likewise, where the composing program knows the hosts of some domains, for service discovery.
+///
+/// # Errors
+/// If a method of the same name is there already.
+pub fn add_with_hosts(
+    registry: &mut Registry,
+    handle: &Handle,
+    hosts: Hosts,
+) -> Result<(), rpc::method::Error> {
     registry.add(resolve_method(handle.clone()))?;
-    registry.add(domains_method(handle.clone()))
+    registry.add(domains_method(handle.clone()))?;
+    crate::discovery::add(registry, handle, hosts)
 }
 
 const RECORD_HELP: &str = "domain, host, port, type (representative or member), addresses (http://HOST:PORT, \
     the best first), term, sequence, state (live or last_seen), age and lease_remaining in seconds, restored \
-    (true: known from before a restart of the directory and not heard of since)";
+    (true: known from before a restart of the directory and not heard of since); of one in the overlay also root, \
+    peer (its keys), overlay (HOST:PORT), coverage (whole or part), hosts_total, and of a part hosts; partial: \
+    live representatives with lower terms that answer for hosts which this one lacks, likewise";
 
 fn resolve_method(handle: Handle) -> Method {
     Declaration::new("directory.resolve", "Where the representative of a domain answers.")
@@ -65,7 +83,20 @@ fn domains_method(handle: Handle) -> Method {
 fn resolve(handle: &Handle, name: &str) -> Result<Value, Fault> {
     let domain = DomainName::try_from(name)
         .map_err(|error| Fault::invalid_params(format!("domain {name:?}: {error}")))?;
-    handle.resolve(&domain).map(|found| record(&found)).ok_or_else(|| unknown(handle, &domain))
+    match handle.look_up(&domain) {
+        Known::Found(found) => Ok(record(&found)),
+        Known::Nothing => Err(unknown(handle, &domain)),
+        Known::Left(age) => Err(Fault::not_found(format!(
+            "no domain {domain} any more; its representative said so {} s ago",
+            age.as_secs()
+        ))),
+        Known::NothingYet => Err(Fault::new(
+            rpc::fault::UNAVAILABLE,
+            format!(
+                "domain {domain} is not known yet: this directory has just started; ask again in some seconds"
+            ),
+        )),
+    }
 }
 
 fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
@@ -93,8 +124,15 @@ fn domains(handle: &Handle, state: Option<&str>, after: Option<&str>, limit: usi
 }
 
 fn record(found: &Found) -> Value {
-    let Found { record, state, age, lease_remaining } = found;
-    Value::object([
+    let partial = Value::array(found.partial.iter().map(|part| Value::object(fields(part))));
+    let mut told = fields(found);
+    told.push(("partial", partial));
+    Value::object(told)
+}
+
+fn fields(found: &Found) -> Vec<(&'static str, Value)> {
+    let Found { record, state, age, lease_remaining, .. } = found;
+    let mut told = vec![
         ("domain", Value::from(record.domain.as_str())),
         ("host", record.host.as_str().into()),
         ("port", record.port.into()),
@@ -106,7 +144,28 @@ fn record(found: &Found) -> Value {
         ("age", secs(*age)),
         ("lease_remaining", secs(*lease_remaining)),
         ("restored", (*state == State::Restored).into()),
-    ])
+    ];
+    told.extend(record.reach.iter().flat_map(reach));
+    told
+}
+
+fn reach(reach: &Reach) -> Vec<(&'static str, Value)> {
+    let mut told = vec![
+        ("root", Value::from(reach.root.to_string())),
+        ("peer", reach.peer.to_string().into()),
+        ("overlay", Value::array(reach.addresses.iter().map(wire::address::Address::as_str))),
+    ];
+    match &reach.coverage {
+        Coverage::Whole { hosts } => {
+            told.extend([("coverage", Value::from("whole")), ("hosts_total", Value::from(*hosts))]);
+        }
+        Coverage::Part { hosts, hosts_total } => told.extend([
+            ("coverage", Value::from("part")),
+            ("hosts_total", Value::from(*hosts_total)),
+            ("hosts", Value::array(hosts.iter().map(wire::id::HostName::as_str))),
+        ]),
+    }
+    told
 }
 
 /// Seconds with milliseconds: the rest would be noise.
@@ -121,6 +180,7 @@ mod tests {
     use super::*;
     use crate::handle::Clock;
     use crate::registry;
+    use crate::testing::{domain, leave, part, statement};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     use wire::id::HostName;
@@ -182,11 +242,57 @@ mod tests {
                 ("age", age.into()),
                 ("lease_remaining", lease_remaining.into()),
                 ("restored", false.into()),
+                ("partial", Value::array(Vec::<Value>::new())),
             ])
         };
         assert_eq!(resolve(&handle, "UT-ICL"), Ok(expected("live", 4.5, 10.5)));
         clock.0.store(15_000, Ordering::SeqCst);
         assert_eq!(resolve(&handle, "UT-ICL"), Ok(expected("last_seen", 15.0, 0.0)));
+    }
+
+    #[test]
+    fn a_split_domain_is_told_with_both_representatives_and_where_they_are() {
+        let (_, handle) = directory(&[]);
+        for (peer, host) in [(1, "n1"), (2, "n2")] {
+            let opened = statement("UT-ICL", peer, peer.into(), 1, part(&[host]));
+            handle.register(opened.record().clone()).expect("accepted");
+        }
+        let told = resolve(&handle, "UT-ICL").expect("known");
+        let check = |told: &Value, peer: u8, host: &str| {
+            let key = |byte| Value::from(wire::id::PeerKey([byte; 32]).to_string());
+            assert_eq!(told.get("term"), Some(&Value::Int(peer.into())));
+            assert_eq!((told.get("root"), told.get("peer")), (Some(&key(200)), Some(&key(peer))));
+            assert_eq!(told.get("overlay"), Some(&Value::array(["127.0.0.1:7742"])));
+            assert_eq!(told.get("coverage"), Some(&"part".into()));
+            assert_eq!(told.get("hosts"), Some(&Value::array([host])));
+            assert_eq!(told.get("hosts_total"), Some(&Value::Int(1)));
+        };
+        check(&told, 2, "n2");
+        let partial = told.get("partial").and_then(Value::as_array).expect("an array");
+        assert_eq!(partial.len(), 1);
+        check(&partial[0], 1, "n1");
+    }
+
+    #[test]
+    fn a_directory_that_started_lately_says_not_yet_and_one_that_left_says_so() {
+        let clock = Millis::default();
+        let mut list = crate::admission::List::default();
+        list.add(domain("a"), crate::testing::ROOT).expect("one");
+        let admission = crate::admission::Admission::new(list, crate::admission::List::default());
+        let registry = registry::Registry::new(9);
+        let replicas =
+            crate::replicate::Replicas::among(registry, admission, &[], 1, clock.now()).expect("none");
+        let handle = Handle::among(replicas, clock.clone());
+        let fault = resolve(&handle, "a").expect_err("unknown");
+        assert_eq!(fault.code, rpc::fault::UNAVAILABLE);
+        assert!(fault.message.starts_with("domain a is not known yet"), "{}", fault.message);
+        clock.0.store(10_000, Ordering::SeqCst);
+        assert_eq!(resolve(&handle, "a").expect_err("unknown").code, rpc::fault::NOT_FOUND);
+        handle.leave(wire::id::PeerKey([1; 32]), leave("a", 1, 2, 3)).expect("admitted");
+        clock.0.store(70_000, Ordering::SeqCst);
+        let fault = resolve(&handle, "a").expect_err("left");
+        let expected = "no domain a any more; its representative said so 60 s ago";
+        assert_eq!((fault.code, &*fault.message), (rpc::fault::NOT_FOUND, expected));
     }
 
     #[test]
@@ -224,7 +330,7 @@ mod tests {
         let (_, handle) = directory(&[]);
         add(&mut registry, &handle).expect("new names");
         let ours: Vec<&str> = registry.names().filter(|name| name.starts_with("directory.")).collect();
-        assert_eq!(ours, ["directory.domains", "directory.resolve"]);
+        assert_eq!(ours, ["directory.domains", "directory.resolve", "directory.targets"]);
         assert!(add(&mut registry, &handle).is_err(), "once only");
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Pure. Not here: whether it is newer than what is held, whether its sender may state it.
 
-use wire::registration::Record;
+use wire::registration::{Coverage, PART_HOSTS_MAX, REACH_ADDRESSES_MAX, Reach, Record};
+use wire::replication::Number;
 
 /// Most addresses of a record: the interfaces of a multi-homed host.
 pub const ADDRESSES_MAX: usize = 8;
@@ -34,6 +35,18 @@ pub enum Odd {
         /// Its beginning.
         found: String,
     },
+    /// No address in the overlay, or too many.
+    #[error("{found} addresses in the overlay; expected 1 to {REACH_ADDRESSES_MAX}")]
+    ReachCount {
+        /// How many.
+        found: usize,
+    },
+    /// A part of a domain with too many hosts by name.
+    #[error("{found} hosts by name; expected at most {PART_HOSTS_MAX} and the number of all")]
+    HostCount {
+        /// How many.
+        found: usize,
+    },
     /// A term or sequence that leaves no room for a later one.
     #[error("{what} {found}; expected at most {NUMBER_MAX}")]
     Number {
@@ -60,12 +73,39 @@ pub fn check(record: &Record) -> Result<(), Odd> {
             return Err(Odd::Address { found: address.chars().take(80).collect() });
         }
     }
-    for (what, found) in [("term", record.term), ("sequence", record.sequence)] {
-        if found > NUMBER_MAX {
-            return Err(Odd::Number { what, found });
-        }
+    if let Some(reach) = &record.reach {
+        check_reach(reach)?;
     }
-    Ok(())
+    check_numbers(record.term, record.sequence)
+}
+
+/// Whether the number of a leave leaves room for a later one.
+///
+/// # Errors
+/// With the part that does not.
+pub fn check_number(number: Number) -> Result<(), Odd> {
+    check_numbers(number.term, number.sequence)
+}
+
+fn check_numbers(term: u64, sequence: u64) -> Result<(), Odd> {
+    let numbers = [("term", term), ("sequence", sequence)];
+    match numbers.into_iter().find(|(_, found)| *found > NUMBER_MAX) {
+        Some((what, found)) => Err(Odd::Number { what, found }),
+        None => Ok(()),
+    }
+}
+
+fn check_reach(reach: &Reach) -> Result<(), Odd> {
+    let found = reach.addresses.len();
+    if found == 0 || found > REACH_ADDRESSES_MAX {
+        return Err(Odd::ReachCount { found });
+    }
+    match &reach.coverage {
+        Coverage::Part { hosts, .. } if hosts.len() > PART_HOSTS_MAX => {
+            Err(Odd::HostCount { found: hosts.len() })
+        }
+        Coverage::Part { .. } | Coverage::Whole { .. } => Ok(()),
+    }
 }
 
 /// `http://HOST:PORT`; the host a name, an IPv4 address or an IPv6 address in brackets.
@@ -122,7 +162,20 @@ mod tests {
             Record { term: u64::MAX, ..good() },
             Record { sequence: NUMBER_MAX + 1, ..good() },
         ];
-        for record in odd {
+        let reached = |addresses: usize, coverage: Coverage| {
+            let address = "h:7742".parse().expect("an address");
+            let key = wire::id::PeerKey([1; 32]);
+            let addresses = vec![address; addresses];
+            Record { reach: Some(Reach { root: key, peer: key, addresses, coverage }), ..good() }
+        };
+        let hosts = |count: usize| Coverage::Part { hosts: vec![good().host; count], hosts_total: 5000 };
+        assert_eq!(check(&reached(REACH_ADDRESSES_MAX, hosts(PART_HOSTS_MAX))), Ok(()));
+        let more = [
+            reached(0, hosts(1)),
+            reached(REACH_ADDRESSES_MAX + 1, hosts(1)),
+            reached(1, hosts(PART_HOSTS_MAX + 1)),
+        ];
+        for record in odd.into_iter().chain(more) {
             assert!(check(&record).is_err(), "{record:?}");
         }
         for address in ["http://[::1]:80", "http://wn-1.example:7741", "http://10.0.0.1:1"] {

@@ -1,16 +1,22 @@
 //! The lease table of the directory: which representative answers for a domain, and until when.
 //!
 //! Pure: it keeps no clock; callers pass `now`, a moment on a clock that never goes back.
-//! Invariants: of everything accepted for a domain the highest (term, sequence) is held; terms never go
-//! down; a lease is extended only by a higher (term, sequence) and never shortened; an expired record
-//! stays and is told as last seen, until the table needs its place.
-//! Not here: persistence (`snapshot`), who may register (the callers), replication between directories.
+//! Invariants: of everything accepted for a domain the highest number is told first; terms never go down; a
+//! lease is begun only by a higher number of the same representative, and never extended by saying it again or
+//! by another directory; an expired record stays and is told as last seen, until the table needs its place;
+//! nothing at or below a leave is taken again.
+//! Not here: the rules within one domain (`entry`), what other directories ask and bring (`holdings`),
+//! persistence (`snapshot`), who may register (`admission`).
 
+use crate::buckets::Buckets;
+use crate::entry::{Entry, Held, Left, Slot};
 use crate::oddity::{self, Odd};
+use crate::opened::{Opened, OpenedLeave};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::id::DomainName;
+use wire::id::{DomainName, PeerKey};
 use wire::registration::Record;
+use wire::replication::Number;
 use wire::time::Moment;
 
 /// How long a statement holds: three renewals may be lost before a domain counts as gone.
@@ -18,6 +24,9 @@ pub const LEASE: Duration = Duration::from_secs(15);
 
 /// How often a representative states its record again.
 pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a signed leave is kept and handed on; its number is refused for longer.
+pub const LEAVE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Most domains held: far above any grid, and about 100 MiB when every record is as long as it may be.
 pub const DOMAINS_MAX: usize = 100_000;
@@ -31,6 +40,12 @@ pub enum Accepted {
     Renewed,
     /// Said again word for word: nothing changed, the lease least of all.
     Unchanged,
+    /// Kept, but another representative has a higher term; told beside that one where it answers for hosts
+    /// which that one lacks.
+    Partial {
+        /// The highest.
+        held_term: u64,
+    },
 }
 
 /// Why a record was refused; the table is as before.
@@ -68,6 +83,25 @@ pub enum Refused {
         sequence: u64,
         /// Whose statement is held.
         held_host: String,
+    },
+    /// The domain left at that number, and this one is not above it.
+    #[error("{domain} left at term {left_term}, sequence {left_sequence}; state a higher term to come back")]
+    Left {
+        /// The domain.
+        domain: DomainName,
+        /// Of the leave.
+        left_term: u64,
+        /// Of the leave.
+        left_sequence: u64,
+    },
+    /// More representatives than are kept, all with higher numbers.
+    #[error(
+        "{domain} already has {} representatives with higher terms; expected one, or two where it is split",
+        crate::entry::SLOTS_MAX
+    )]
+    Crowded {
+        /// The domain.
+        domain: DomainName,
     },
     /// Something in the record cannot be right.
     #[error("record of {domain}: {odd}")]
@@ -120,6 +154,10 @@ pub struct Answer<'a> {
     pub age: Duration,
     /// Time until the lease ends; zero unless live.
     pub lease_remaining: Duration,
+    /// With what it was opened from.
+    pub opened: &'a Opened,
+    /// Live representatives with lower numbers that answer for hosts which this one lacks, highest first.
+    pub partial: Vec<Answer<'a>>,
 }
 
 /// What happened since the start; all only grow.
@@ -135,44 +173,41 @@ pub struct Counts {
     pub expired_total: u64,
     /// Last-seen records dropped because the table was full.
     pub dropped_total: u64,
+    /// Statements, leaves and lists that other directories brought.
+    pub merged_total: u64,
+    /// Domains that left.
+    pub left_total: u64,
 }
-
-#[derive(Debug)]
-struct Entry {
-    record: Record,
-    /// When it was accepted, or read from the snapshot.
-    heard: Moment,
-    /// Its age at `heard`: zero but for a restored one.
-    age_before: Duration,
-    held: Held,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    /// In `leases` under this moment.
-    Until(Moment),
-    /// In `gone` under this key; never [`State::Live`].
-    Gone { since: GoneSince, state: State },
-}
-
-/// Milliseconds on the directory's clock at which a domain went; below zero for one restored from
-/// before that clock began.
-type GoneSince = i64;
 
 /// The table. See the rules at the head of this file.
 #[derive(Debug)]
 pub struct Registry {
     domains_max: usize,
-    entries: BTreeMap<DomainName, Entry>,
-    /// Live domains by the end of their lease.
-    leases: BTreeSet<(Moment, DomainName)>,
-    /// Last-seen domains, longest gone first.
-    gone: BTreeSet<(GoneSince, DomainName)>,
-    counts: Counts,
+    pub(crate) entries: BTreeMap<DomainName, Entry>,
+    /// Live statements by the end of their lease.
+    leases: BTreeSet<(Moment, DomainName, PeerKey)>,
+    /// Domains without a live statement, longest gone first; milliseconds on the directory's clock, below zero
+    /// for one restored from before that clock began.
+    gone: BTreeSet<(i64, DomainName)>,
+    /// Signed leaves by the end of the time that they are kept.
+    leaves: BTreeSet<(Moment, DomainName)>,
+    pub(crate) buckets: Buckets,
+    pub(crate) counts: Counts,
     /// The latest `now` ever passed: a clock that goes back must not lengthen a lease.
-    latest: Moment,
+    pub(crate) latest: Moment,
     /// Grows whenever what a snapshot holds has changed.
     revision: u64,
+}
+
+/// Where a statement comes from, which decides how long it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// From its representative, now.
+    Origin,
+    /// From another directory: so old, and holding only for what is left there.
+    Replica { age: Duration, remaining: Duration },
+    /// From the snapshot, so old.
+    Disk { age: Duration },
 }
 
 impl Registry {
@@ -184,6 +219,8 @@ impl Registry {
             entries: BTreeMap::new(),
             leases: BTreeSet::new(),
             gone: BTreeSet::new(),
+            leaves: BTreeSet::new(),
+            buckets: Buckets::new(),
             counts: Counts::default(),
             latest: Moment::default(),
             revision: 0,
@@ -194,82 +231,110 @@ impl Registry {
     /// `now`.
     ///
     /// # Errors
-    /// If the record is behind what is held, contradicts it, is odd, or there is no place for it. The
+    /// If the record is behind what is held or left, contradicts it, is odd, or there is no place for it. The
     /// table is then as before, but for the count of refusals.
-    pub fn register(&mut self, record: Record, now: Moment) -> Result<Accepted, Refused> {
+    pub fn register(&mut self, opened: Opened, now: Moment) -> Result<Accepted, Refused> {
         self.expire(now);
-        let accepted = self.admit(&record).inspect_err(|_| self.counts.refused_total += 1)?;
-        match accepted {
-            Accepted::Unchanged => return Ok(Accepted::Unchanged),
+        let taken = self.take(opened, Source::Origin).inspect_err(|_| self.counts.refused_total += 1)?;
+        match taken {
+            Accepted::Unchanged => {}
             Accepted::Registered => self.counts.registered_total += 1,
-            Accepted::Renewed => self.counts.renewed_total += 1,
+            Accepted::Renewed | Accepted::Partial { .. } => self.counts.renewed_total += 1,
         }
-        let domain = record.domain.clone();
-        let until = self.latest.plus(LEASE);
-        let entry =
-            Entry { record, heard: self.latest, age_before: Duration::ZERO, held: Held::Until(until) };
-        if let Some(before) = self.entries.insert(domain.clone(), entry) {
-            self.forget_order(&domain, before.held);
-        }
-        self.leases.insert((until, domain));
-        self.revision += 1;
-        Ok(accepted)
+        Ok(taken)
     }
 
-    /// Take in a record from a snapshot, `age` old: last seen, never live.
+    /// A representative says that its domain is no more: nothing of it up to this number is told again.
+    /// Whether that was new.
     ///
     /// # Errors
-    /// As [`Registry::register`]; a domain that is already held is refused unless the record is newer.
-    pub fn restore(&mut self, record: Record, age: Duration, now: Moment) -> Result<(), Refused> {
+    /// If a higher leave is held, or there is no place.
+    pub fn leave(&mut self, left: OpenedLeave, age: Duration, now: Moment) -> Result<bool, Refused> {
         self.expire(now);
-        match self.admit(&record).inspect_err(|_| self.counts.refused_total += 1)? {
-            // Nothing on disk may change what has been stated since the start.
-            Accepted::Unchanged | Accepted::Renewed => return Ok(()),
-            Accepted::Registered => {}
+        let number = left.number();
+        let domain = left.leave.domain.clone();
+        oddity::check_number(number).map_err(|odd| Refused::Odd { domain: domain.clone(), odd })?;
+        if let Some(entry) = self.entries.get(&domain) {
+            let behind = |held: Number| Refused::Left {
+                domain: domain.clone(),
+                left_term: held.term,
+                left_sequence: held.sequence,
+            };
+            if !entry.admit_leave(number).map_err(behind)? {
+                return Ok(false);
+            }
+        } else {
+            self.make_place(&domain)?;
         }
-        let domain = record.domain.clone();
-        let since = millis(self.latest.0).saturating_sub(millis(age));
-        let held = Held::Gone { since, state: State::Restored };
-        let entry = Entry { record, heard: self.latest, age_before: age, held };
-        if let Some(before) = self.entries.insert(domain.clone(), entry) {
-            self.forget_order(&domain, before.held);
-        }
-        self.gone.insert((since, domain));
-        Ok(())
+        let (heard, gone_since) = (self.latest, millis(self.latest.0).saturating_sub(millis(age)));
+        self.change(&domain, |entry| {
+            entry.leave(Left { number, signed: Some(left), heard, age_before: age });
+            entry.gone_since = gone_since;
+        });
+        self.counts.left_total += 1;
+        Ok(true)
     }
 
-    /// End every lease that is over at `now`; the domains whose lease ended, longest gone first.
+    /// End every lease that is over at `now`; the domains whose first representative's lease ended, longest
+    /// gone first.
     pub fn expire(&mut self, now: Moment) -> Vec<DomainName> {
         self.latest = self.latest.max(now);
+        let now = self.latest;
         let mut ended = Vec::new();
-        while self.leases.first().is_some_and(|(until, _)| *until <= self.latest) {
-            let (until, domain) = self.leases.pop_first().expect("just seen");
-            let entry = self.entries.get_mut(&domain).expect("every lease has an entry");
-            let since = millis(until.0);
-            entry.held = Held::Gone { since, state: State::Expired };
-            self.gone.insert((since, domain.clone()));
-            self.counts.expired_total += 1;
-            ended.push(domain);
+        while let Some((until, domain, _)) = self.leases.first()
+            && *until <= now
+        {
+            let domain = domain.clone();
+            if self.change_quietly(&domain, |entry| entry.expire(now)) {
+                self.counts.expired_total += 1;
+                ended.push(domain);
+            }
+        }
+        while let Some((until, domain)) = self.leaves.first()
+            && *until <= now
+        {
+            let domain = domain.clone();
+            self.change(&domain, |entry| {
+                if let Some(left) = &mut entry.left {
+                    left.signed = None;
+                }
+            });
         }
         ended
     }
 
-    /// When the next lease ends: the moment for the next [`Registry::expire`].
+    /// When the next lease, or the keeping of the next leave, ends: the moment for the next
+    /// [`Registry::expire`].
     #[must_use]
     pub fn next_expiry(&self) -> Option<Moment> {
-        self.leases.first().map(|(until, _)| *until)
+        let lease = self.leases.first().map(|(until, ..)| *until);
+        let leave = self.leaves.first().map(|(until, _)| *until);
+        lease.into_iter().chain(leave).min()
     }
 
     /// What is held of `domain`.
     #[must_use]
     pub fn resolve(&self, domain: &DomainName, now: Moment) -> Option<Answer<'_>> {
-        self.entries.get(domain).map(|entry| entry.answer(self.latest.max(now)))
+        self.entries.get(domain).and_then(|entry| entry.answer(self.latest.max(now)))
     }
 
-    /// Everything held, by domain.
+    /// How long ago `domain` left, if nothing newer was stated since.
+    #[must_use]
+    pub fn left(&self, domain: &DomainName, now: Moment) -> Option<Duration> {
+        let entry = self.entries.get(domain).filter(|entry| entry.slots().is_empty())?;
+        Some(entry.left.as_ref()?.age(self.latest.max(now)))
+    }
+
+    /// The highest number known of `domain`.
+    #[must_use]
+    pub fn highest(&self, domain: &DomainName) -> Option<Number> {
+        self.entries.get(domain).and_then(Entry::highest)
+    }
+
+    /// Every domain that has or had a representative, by name.
     pub fn domains(&self, now: Moment) -> impl Iterator<Item = Answer<'_>> {
         let now = self.latest.max(now);
-        self.entries.values().map(move |entry| entry.answer(now))
+        self.entries.values().filter_map(move |entry| entry.answer(now))
     }
 
     /// What happened since the start.
@@ -284,91 +349,128 @@ impl Registry {
         self.revision
     }
 
-    /// Whether the record may be taken in, and as what; makes a place for it if so.
-    fn admit(&mut self, record: &Record) -> Result<Accepted, Refused> {
-        oddity::check(record).map_err(|odd| Refused::Odd { domain: record.domain.clone(), odd })?;
-        if let Some(entry) = self.entries.get(&record.domain) {
-            return entry.compare(record);
-        }
-        if self.entries.len() >= self.domains_max {
-            let Some((_, oldest)) = self.gone.pop_first() else {
-                return Err(Refused::Full { domain: record.domain.clone(), domains_max: self.domains_max });
-            };
-            self.entries.remove(&oldest).expect("every last-seen domain has an entry");
-            self.counts.dropped_total += 1;
+    /// Forget all of `domain`: it is not admitted any more.
+    pub fn forget(&mut self, domain: &DomainName) {
+        if self.entries.contains_key(domain) {
+            self.unlink(domain);
+            let entry = self.entries.remove(domain).expect("just seen");
+            self.buckets.change(domain, entry.summed, 0);
             self.revision += 1;
         }
-        Ok(Accepted::Registered)
     }
 
-    fn forget_order(&mut self, domain: &DomainName, held: Held) {
-        let known = match held {
-            Held::Until(until) => self.leases.remove(&(until, domain.clone())),
-            Held::Gone { since, .. } => self.gone.remove(&(since, domain.clone())),
+    /// Take in a statement, whoever brought it; the caller counts.
+    pub(crate) fn take(&mut self, opened: Opened, source: Source) -> Result<Accepted, Refused> {
+        let domain = opened.record().domain.clone();
+        oddity::check(opened.record()).map_err(|odd| Refused::Odd { domain: domain.clone(), odd })?;
+        let accepted = match self.entries.get(&domain) {
+            Some(entry) => entry.admit(&opened)?,
+            None => {
+                self.make_place(&domain)?;
+                Accepted::Registered
+            }
         };
-        debug_assert!(known, "every entry stands in one order");
-    }
-}
-
-impl Entry {
-    fn compare(&self, record: &Record) -> Result<Accepted, Refused> {
-        let held = (self.record.term, self.record.sequence);
-        let (term, sequence) = (record.term, record.sequence);
-        if (term, sequence) < held {
-            let domain = record.domain.clone();
-            return Err(Refused::Behind { domain, term, sequence, held_term: held.0, held_sequence: held.1 });
-        }
-        if (term, sequence) > held {
-            return Ok(match self.held {
-                Held::Until(_) => Accepted::Renewed,
-                Held::Gone { .. } => Accepted::Registered,
-            });
-        }
-        if *record == self.record {
+        // A representative that is live keeps its lease: saying it again, or a disk, changes nothing.
+        let from_disk = matches!(source, Source::Disk { .. });
+        if accepted == Accepted::Unchanged || from_disk && accepted != Accepted::Registered {
             return Ok(Accepted::Unchanged);
         }
-        let held_host = self.record.host.to_string();
-        Err(Refused::Contradicts { domain: record.domain.clone(), term, sequence, held_host })
+        let (age_before, held) = match source {
+            Source::Origin => (Duration::ZERO, Held::Until(self.latest.plus(LEASE))),
+            Source::Replica { age, remaining } if remaining.is_zero() => (age, Held::Gone(State::Expired)),
+            Source::Replica { age, remaining } => (age, Held::Until(self.latest.plus(remaining.min(LEASE)))),
+            Source::Disk { age } => (age, Held::Gone(State::Restored)),
+        };
+        let slot = Slot { opened, heard: self.latest, age_before, held };
+        let since = millis(self.latest.0).saturating_sub(millis(age_before));
+        self.change(&domain, |entry| {
+            entry.gone_since = since;
+            entry.put(slot);
+        });
+        Ok(accepted)
     }
 
-    fn answer(&self, now: Moment) -> Answer<'_> {
-        let (state, lease_remaining) = match self.held {
-            Held::Until(until) if until > now => (State::Live, until.since(now)),
-            Held::Until(_) => (State::Expired, Duration::ZERO),
-            Held::Gone { state, .. } => (state, Duration::ZERO),
-        };
-        let age = now.since(self.heard).saturating_add(self.age_before);
-        Answer { record: &self.record, state, age, lease_remaining }
+    /// A place for a domain that is not held, in that of the one longest gone if need be.
+    pub(crate) fn make_place(&mut self, domain: &DomainName) -> Result<(), Refused> {
+        if self.entries.len() >= self.domains_max {
+            let Some((_, oldest)) = self.gone.first() else {
+                return Err(Refused::Full { domain: domain.clone(), domains_max: self.domains_max });
+            };
+            let oldest = oldest.clone();
+            self.forget(&oldest);
+            self.counts.dropped_total += 1;
+        }
+        Ok(())
+    }
+
+    /// Change what is held of `domain`, which is made if need be; there is something new to save.
+    pub(crate) fn change<T>(&mut self, domain: &DomainName, change: impl FnOnce(&mut Entry) -> T) -> T {
+        self.revision += 1;
+        self.change_quietly(domain, change)
+    }
+
+    fn change_quietly<T>(&mut self, domain: &DomainName, change: impl FnOnce(&mut Entry) -> T) -> T {
+        self.unlink(domain);
+        let result = change(self.entries.entry(domain.clone()).or_default());
+        self.link(domain);
+        result
+    }
+
+    /// Take a domain out of all orders, before it changes.
+    fn unlink(&mut self, domain: &DomainName) {
+        let Some(entry) = self.entries.get_mut(domain) else { return };
+        for slot in entry.slots() {
+            if let Held::Until(until) = slot.held {
+                self.leases.remove(&(until, domain.clone(), slot.opened.peer()));
+            }
+        }
+        self.gone.remove(&(entry.gone_since, domain.clone()));
+        if let Some(until) = leave_until(entry) {
+            self.leaves.remove(&(until, domain.clone()));
+        }
+    }
+
+    /// Put it into its orders, and into the digest.
+    fn link(&mut self, domain: &DomainName) {
+        let Some(entry) = self.entries.get_mut(domain) else { return };
+        for slot in entry.slots() {
+            if let Held::Until(until) = slot.held {
+                self.leases.insert((until, domain.clone(), slot.opened.peer()));
+            }
+        }
+        if !entry.is_live() {
+            self.gone.insert((entry.gone_since, domain.clone()));
+        }
+        if let Some(until) = leave_until(entry) {
+            self.leaves.insert((until, domain.clone()));
+        }
+        let sum = entry.sum(domain);
+        self.buckets.change(domain, std::mem::replace(&mut entry.summed, sum), sum);
     }
 }
 
-fn millis(span: Duration) -> GoneSince {
+/// Until when a signed leave is kept; `None` if there is none.
+fn leave_until(entry: &Entry) -> Option<Moment> {
+    let left = entry.left.as_ref().filter(|left| left.signed.is_some())?;
+    Some(left.heard.plus(LEAVE_KEPT.saturating_sub(left.age_before)))
+}
+
+pub(crate) fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::own_record;
     use wire::id::HostName;
-    use wire::registration::SensorType;
-    use wire::time::Time;
 
     fn at(secs: u64) -> Moment {
         Moment(Duration::from_secs(secs))
     }
 
-    fn record(domain: &str, term: u64, sequence: u64) -> Record {
-        Record {
-            domain: DomainName::try_from(domain).expect("a name"),
-            host: HostName::try_from("n1").expect("a name"),
-            port: 7741,
-            sensor_type: SensorType::Representative,
-            addresses: vec!["http://127.0.0.1:7741".to_owned()],
-            term,
-            sequence,
-            stated: Time::from_micros(0),
-            reach: None,
-        }
+    fn record(domain: &str, term: u64, sequence: u64) -> Opened {
+        Opened::own(own_record(domain, term, sequence))
     }
 
     fn seen(registry: &Registry, domain: &str, secs: u64) -> (State, u64, u64) {
@@ -387,7 +489,7 @@ mod tests {
         assert_eq!(seen(&registry, "a", 20), (State::Expired, 15, 0));
         assert_eq!(registry.next_expiry(), Some(at(20)));
         assert_eq!(registry.expire(at(19)), []);
-        assert_eq!(registry.expire(at(20)), [record("a", 1, 1).domain]);
+        assert_eq!(registry.expire(at(20)), [crate::testing::domain("a")]);
         assert_eq!(seen(&registry, "a", 100), (State::Expired, 95, 0));
         assert_eq!(registry.register(record("a", 1, 3), at(101)), Ok(Accepted::Registered));
         assert_eq!(seen(&registry, "a", 101), (State::Live, 0, 15));
@@ -425,7 +527,8 @@ mod tests {
     fn two_representatives_with_one_term_contradict() {
         let mut registry = Registry::new(10);
         registry.register(record("a", 3, 7), at(0)).expect("new");
-        let other = Record { host: HostName::try_from("n2").expect("a name"), ..record("a", 3, 7) };
+        let other = Record { host: HostName::try_from("n2").expect("a name"), ..own_record("a", 3, 7) };
+        let other = Opened::own(other);
         assert!(matches!(registry.register(other, at(1)), Err(Refused::Contradicts { .. })));
         assert_eq!(seen(&registry, "a", 1).0, State::Live);
     }

@@ -1,19 +1,30 @@
-//! The directory's own task: reads the snapshot, ends leases in time, saves, and saves again at the end.
+//! The directory's own task: reads the snapshot, ends leases in time, asks the other directories, saves, and
+//! saves again at the end.
 //!
-//! Wiring only. Not here: the listener (the composing program serves [`crate::methods`]), registration
-//! over the network (the overlay's part).
+//! Wiring only. Not here: the listener (the composing program serves [`crate::methods`]), the streams to other
+//! directories (whoever takes [`Output::Ask`] from the channel sends it and hands back the answer).
 
+use crate::admission::Admission;
+use crate::admitted_file::{self, Watch};
 use crate::config::Config;
 use crate::handle::{Clock, Handle};
 use crate::registry::Registry;
+use crate::replicate::{Output, Replicas, TooManyPeers};
 use crate::snapshot::{self, Snapshot};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
+use wire::id::PeerKey;
 
-/// How often ended leases are looked for. Answers are exact in between: they compare with the lease itself.
-const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest and the shortest sleep between two looks at what is due. Answers are exact in between: they
+/// compare with the lease itself; and ten thousand leases do not end in ten thousand looks.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+const SLEEP_MIN: Duration = Duration::from_millis(20);
+
+/// How often the file of admitted domains is looked at.
+const ADMITTED_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a directory could not start or end well.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +33,21 @@ pub enum Error {
     /// The snapshot could not be read (the system refused) or written.
     #[error(transparent)]
     Snapshot(#[from] snapshot::Error),
+    /// The file of admitted domains could not be read.
+    #[error(transparent)]
+    Admitted(#[from] admitted_file::Error),
+    /// More other directories than there may be.
+    #[error(transparent)]
+    Peers(#[from] TooManyPeers),
+}
+
+/// The other directories.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Their keys; at most [`crate::replicate::PEERS_MAX`].
+    pub peers: Vec<PeerKey>,
+    /// What decides when which is asked; a random number.
+    pub seed: u64,
 }
 
 /// A directory that is ready to run: its table holds what the snapshot held.
@@ -33,34 +59,52 @@ pub struct Directory {
     /// Whether a snapshot had to be moved aside at the start.
     unreadable_total: u64,
     saved: u64,
+    /// The file of admitted domains; none where only this process registers.
+    admitted: Option<Watch>,
 }
 
 impl Directory {
-    /// Read the snapshot in the folder `state`, which must exist. One that is damaged or of another
-    /// version is moved aside, told and counted, and the table starts empty.
+    /// Read the snapshot in the folder `state`, which must exist: a directory for representatives of this
+    /// process. A snapshot that is damaged or of another version is moved aside, told and counted, and the
+    /// table starts empty.
     ///
     /// # Errors
     /// If the file is there but the system refuses to read or move it.
     pub fn open(config: Config, state: &Path, clock: impl Clock + 'static) -> Result<Directory, Error> {
-        let path = state.join(snapshot::FILE_NAME);
-        let handle = Handle::new(Registry::new(config.domains_max), clock);
-        let mut unreadable_total = 0;
-        match Snapshot::read(&path) {
-            Ok(None) => {}
-            Ok(Some(snapshot)) => {
-                let records = snapshot.kept.len();
-                let refused = handle.restore(snapshot);
-                tracing::info!(records, refused, "restored as last seen");
-            }
-            Err(error @ snapshot::Error::Unreadable { .. }) => {
-                let aside = snapshot::move_aside(&path)?;
-                tracing::error!(%error, aside = %aside.display(), "starting with an empty directory");
-                unreadable_total = 1;
-            }
-            Err(error @ snapshot::Error::File { .. }) => return Err(error.into()),
-        }
+        let (registry, unreadable_total) = restored(&config, state, &clock)?;
+        let handle = Handle::new(registry, clock);
+        Ok(Directory::ready(config, state, handle, unreadable_total, None))
+    }
+
+    /// Likewise, for signed statements of admitted domains, with other directories beside it.
+    ///
+    /// # Errors
+    /// As [`Directory::open`]; if the list of admitted domains in `state` cannot be read; if there are too many
+    /// other directories.
+    pub fn open_among(
+        config: Config,
+        state: &Path,
+        clock: impl Clock + 'static,
+        beside: &Beside,
+    ) -> Result<Directory, Error> {
+        let (watch, kept) = Watch::start(state)?;
+        let admission = Admission::new(config.domains.clone(), kept);
+        let now = clock.now();
+        let (registry, unreadable_total) = restored(&config, state, &clock)?;
+        let replicas = Replicas::among(registry, admission, &beside.peers, beside.seed, now)?;
+        let handle = Handle::among(replicas, clock);
+        Ok(Directory::ready(config, state, handle, unreadable_total, Some(watch)))
+    }
+
+    fn ready(
+        config: Config,
+        state: &Path,
+        handle: Handle,
+        unreadable_total: u64,
+        admitted: Option<Watch>,
+    ) -> Directory {
         let saved = handle.revision();
-        Ok(Directory { config, path, handle, unreadable_total, saved })
+        Directory { config, path: state.join(snapshot::FILE_NAME), handle, unreadable_total, saved, admitted }
     }
 
     /// The table, for whoever registers or resolves.
@@ -75,24 +119,37 @@ impl Directory {
         self.unreadable_total
     }
 
-    /// End leases and save until `shutdown` fires, then save once more.
+    /// End leases and save until `shutdown` fires, then save once more. A directory without others beside it.
     ///
     /// # Errors
     /// If the last snapshot cannot be written. One that fails before is logged and tried again.
-    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), Error> {
-        let mut expiry = tokio::time::interval(EXPIRY_INTERVAL);
-        expiry.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
+        let (asks, _nobody) = mpsc::channel(1);
+        self.run_among(asks, shutdown).await
+    }
+
+    /// Likewise, and put every [`Output::Ask`] into `asks`; while that is full, questions fail.
+    ///
+    /// # Errors
+    /// As [`Directory::run`].
+    pub async fn run_among(
+        mut self,
+        asks: mpsc::Sender<Output>,
+        shutdown: CancellationToken,
+    ) -> Result<(), Error> {
         let mut saving = tokio::time::interval(self.config.snapshot_interval);
         saving.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looking = tokio::time::interval(ADMITTED_INTERVAL);
+        looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let handle = self.handle.clone();
+        let mut sleep = SLEEP_MIN;
         loop {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
-                _ = expiry.tick() => {
-                    for domain in self.handle.expire() {
-                        tracing::info!(%domain, "lease ended; last seen from now on");
-                    }
-                }
+                () = handle.woken() => sleep = self.act(&asks),
+                () = tokio::time::sleep(sleep) => sleep = self.act(&asks),
+                _ = looking.tick() => self.look_at_admitted(),
                 _ = saving.tick() => {
                     if let Err(error) = self.save().await {
                         tracing::warn!(%error, "will be tried again");
@@ -101,6 +158,34 @@ impl Directory {
             }
         }
         self.save().await
+    }
+
+    /// Do what is due; how long to sleep then.
+    fn act(&self, asks: &mpsc::Sender<Output>) -> Duration {
+        let (outputs, next) = self.handle.poll();
+        for output in outputs {
+            match output {
+                Output::Ended(domain) => tracing::info!(%domain, "lease ended; last seen from now on"),
+                Output::Ask { to, id, .. } => {
+                    if let Err(error) = asks.try_send(output) {
+                        tracing::debug!(%to, %error, "another directory is not asked");
+                        self.handle.handle_failure(to, id);
+                    }
+                }
+            }
+        }
+        next.unwrap_or(SLEEP_MAX).clamp(SLEEP_MIN, SLEEP_MAX)
+    }
+
+    fn look_at_admitted(&mut self) {
+        match self.admitted.as_mut().map(Watch::look) {
+            None | Some(Ok(None)) => {}
+            Some(Ok(Some(list))) => {
+                tracing::info!(domains = list.iter().count(), "the list of admitted domains was read again");
+                self.handle.admit(list);
+            }
+            Some(Err(error)) => tracing::warn!(%error, "the former list of admitted domains is kept"),
+        }
     }
 
     async fn save(&mut self) -> Result<(), Error> {
@@ -115,5 +200,26 @@ impl Directory {
         written.expect("writing a snapshot does not panic")?;
         self.saved = revision;
         Ok(())
+    }
+}
+
+/// The table that the snapshot in `state` held, and how many snapshots could not be read.
+fn restored(config: &Config, state: &Path, clock: &impl Clock) -> Result<(Registry, u64), Error> {
+    let path = state.join(snapshot::FILE_NAME);
+    let mut registry = Registry::new(config.domains_max);
+    match Snapshot::read(&path) {
+        Ok(None) => Ok((registry, 0)),
+        Ok(Some(snapshot)) => {
+            let records = snapshot.kept.len();
+            let refused = snapshot.take_back(&mut registry, clock.now(), clock.calendar());
+            tracing::info!(records, refused, "restored as last seen");
+            Ok((registry, 0))
+        }
+        Err(error @ snapshot::Error::Unreadable { .. }) => {
+            let aside = snapshot::move_aside(&path)?;
+            tracing::error!(%error, aside = %aside.display(), "starting with an empty directory");
+            Ok((registry, 1))
+        }
+        Err(error @ snapshot::Error::File { .. }) => Err(error.into()),
     }
 }

@@ -6,39 +6,29 @@
 //! Rule: a file that is damaged or of another version is never guessed at; it is moved aside for a
 //! person to look at, and the directory starts empty.
 
+use crate::kept::Kept;
 use crate::registry::{DOMAINS_MAX, Registry};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use wire::codec;
-use wire::registration::Record;
-use wire::time::Time;
+use wire::time::{Moment, Time};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "directory.snapshot";
 
 /// Version of what the frames hold.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// What the file begins with, so that another file of frames is not taken for a snapshot.
 const PURPOSE: &str = "visperf directory";
 
-/// Records in a frame: a frame stays below 1 MiB however long they are.
-const CHUNK_LEN: usize = 256;
+/// Domains in a frame: a frame stays below its bound even where each has a long list of denied.
+const CHUNK_LEN: usize = 4;
 
 /// How much is read at once.
 const READ_LEN_BYTES: usize = 64 << 10;
-
-/// A record and how long ago it was accepted when the snapshot was taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
-    /// The newest statement.
-    pub record: Record,
-    /// Its age then.
-    pub age: Duration,
-}
 
 /// The table at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,9 +73,15 @@ pub enum Error {
 impl Snapshot {
     /// Everything `registry` holds at `now`, which is `taken` by the calendar.
     #[must_use]
-    pub fn of(registry: &Registry, now: wire::time::Moment, taken: Time) -> Snapshot {
-        let kept = registry.domains(now).map(|held| Kept { record: held.record.clone(), age: held.age });
-        Snapshot { taken, kept: kept.collect() }
+    pub fn of(registry: &Registry, now: Moment, taken: Time) -> Snapshot {
+        Snapshot { taken, kept: registry.to_keep(now).collect() }
+    }
+
+    /// Put it into `registry` as last seen, at `now`, which is `calendar`; how many domains were refused.
+    pub fn take_back(self, registry: &mut Registry, now: Moment, calendar: Time) -> usize {
+        // The calendar is the only clock that both runs share. It is told, not compared between hosts.
+        let since = calendar.since(self.taken);
+        self.kept.into_iter().filter_map(|kept| registry.take_back(kept, since, now).err()).count()
     }
 
     /// Write it to `path`, whole or not at all; on disk when this returns.
@@ -222,25 +218,24 @@ impl Frames<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::id::{DomainName, HostName};
-    use wire::registration::SensorType;
+    use crate::testing::{leave, statement, whole};
+    use std::time::Duration;
 
     fn snapshot(records: u32) -> Snapshot {
-        let kept = (0..records).map(|n| Kept {
-            record: Record {
-                domain: DomainName::try_from(format!("d{n}").as_str()).expect("a name"),
-                host: HostName::try_from("n1").expect("a name"),
-                port: 7741,
-                sensor_type: SensorType::Representative,
-                addresses: vec!["http://127.0.0.1:7741".to_owned()],
-                term: 3,
-                sequence: u64::from(n),
-                stated: Time::from_micros(5),
-                reach: None,
-            },
-            age: Duration::from_millis(1500),
-        });
-        Snapshot { taken: Time::from_micros(1_000_000), kept: kept.collect() }
+        let mut registry = Registry::new(2000);
+        for n in 0..records {
+            let name = format!("d{n}");
+            if n % 3 == 0 {
+                registry
+                    .leave(leave(&name, 1, 3, n.into()), Duration::ZERO, Moment::default())
+                    .expect("place");
+            } else {
+                let stated = statement(&name, 1, 3, n.into(), whole());
+                registry.register(stated, Moment::default()).expect("place");
+            }
+        }
+        let now = Moment(Duration::from_millis(1500));
+        Snapshot::of(&registry, now, Time::from_micros(1_000_000))
     }
 
     #[test]
@@ -259,7 +254,7 @@ mod tests {
     fn a_cut_or_flipped_file_is_refused() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join(FILE_NAME);
-        snapshot(3).write(&path).expect("written");
+        snapshot(2).write(&path).expect("written");
         let good = fs::read(&path).expect("readable");
         for cut in 0..good.len() {
             fs::write(&path, &good[..cut]).expect("written");
@@ -282,7 +277,7 @@ mod tests {
         codec::encode(&head, &mut bytes).expect("short");
         fs::write(&path, &bytes).expect("written");
         let error = Snapshot::read(&path).expect_err("another version").to_string();
-        assert!(error.ends_with("version 1: it says \"visperf directory\", version 9"), "{error}");
+        assert!(error.ends_with("version 2: it says \"visperf directory\", version 9"), "{error}");
         let aside = move_aside(&path).expect("moved");
         assert!(aside.exists() && !path.exists());
     }

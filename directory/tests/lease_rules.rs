@@ -1,6 +1,7 @@
 //! The rules of the lease table, over random histories of statements, silence and a clock that may
 //! stand still or go back.
 
+use directory::opened::Opened;
 use directory::registry::{Accepted, LEASE, Refused, Registry, State};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -96,7 +97,7 @@ proptest! {
             prop_assert!(before.len() <= DOMAINS_MAX);
             match step {
                 Step::State { domain, host, term, sequence } => {
-                    let outcome = registry.register(record(domain, host, term, sequence), told);
+                    let outcome = registry.register(Opened::own(record(domain, host, term, sequence)), told);
                     let after = seen(&registry, now);
                     let (old, new) = (before.get(&format!("d{domain}")), after.get(&format!("d{domain}")));
                     stated(old.copied(), new.copied(), (term, sequence), host, &outcome, now)?;
@@ -107,7 +108,7 @@ proptest! {
                     others_keep(&before, &after, &format!("d{domain}"))?;
                 }
                 Step::Restore { domain, term, sequence } => {
-                    let _ = registry.restore(record(domain, 0, term, sequence), LEASE, told);
+                    let _ = registry.restore(Opened::own(record(domain, 0, term, sequence)), LEASE, told);
                     let after = seen(&registry, now);
                     let (old, new) = (before.get(&format!("d{domain}")), after.get(&format!("d{domain}")));
                     if let (Some(old), Some(new)) = (old, new) {

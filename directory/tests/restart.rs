@@ -116,7 +116,11 @@ async fn a_running_directory_saves_in_time() {
         tokio::time::sleep(directory::config::SNAPSHOT_INTERVAL).await;
         let saved = || snapshot::Snapshot::read(&path).ok().flatten();
         let deadline = 10_000;
-        let written = |_: &i32| saved().is_some_and(|s| s.kept[0].record.sequence == sequence);
+        let written = |_: &i32| {
+            saved().is_some_and(|s| {
+                s.kept[0].primary.as_ref().is_some_and(|kept| kept.record.sequence == sequence)
+            })
+        };
         let mut found = false;
         for turn in 0..deadline {
             if written(&turn) {

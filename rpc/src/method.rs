@@ -37,6 +37,14 @@ pub enum Error {
         /// The parameter.
         parameter: String,
     },
+    /// A path is there twice, or stands for no reading method.
+    #[error("expected the path {path} once, for a method that only reads, found it twice or for {method}")]
+    Path {
+        /// The path.
+        path: String,
+        /// The method.
+        method: String,
+    },
 }
 
 /// What is told about a method before it is called.
@@ -199,6 +207,8 @@ impl Declaration {
 /// The methods that one address answers.
 pub struct Registry {
     methods: BTreeMap<&'static str, Method>,
+    /// Paths that answer GET as a method does.
+    paths: BTreeMap<&'static str, &'static str>,
     elsewhere: Option<Box<dyn Elsewhere>>,
 }
 
@@ -214,7 +224,7 @@ impl Registry {
     pub fn new() -> Registry {
         let methods = crate::introspection::methods();
         let methods = methods.into_iter().map(|method| (method.declaration.name, method)).collect();
-        Registry { methods, elsewhere: None }
+        Registry { methods, paths: BTreeMap::new(), elsewhere: None }
     }
 
     /// From now on calls of [`Declaration::located`] methods go where `elsewhere` says.
@@ -249,7 +259,30 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds every method of another daemon.
+    /// From now on GET of `path` answers what the reading method `name` answers, as JSON, for programs that
+    /// expect their own path.
+    ///
+    /// # Errors
+    /// If the path is taken, or there is no such method that only reads; nothing is added then.
+    pub fn add_path(&mut self, path: &'static str, name: &'static str) -> Result<(), Error> {
+        let reads = self.get(name).is_some_and(|method| method.declaration.reading == Reading::Only);
+        if !reads || !path.starts_with('/') || self.paths.contains_key(path) {
+            return Err(Error::Path { path: path.to_owned(), method: name.to_owned() });
+        }
+        self.paths.insert(path, name);
+        Ok(())
+    }
+
+    /// The paths of [`Registry::add_path`] and the methods they stand for, by path.
+    pub fn paths(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.paths.iter().map(|(path, name)| (*path, *name))
+    }
+
+    pub(crate) fn at_path(&self, path: &str) -> Option<&'static str> {
+        self.paths.get(path).copied()
+    }
+
+    /// Adds every method and path of another daemon.
     ///
     /// # Errors
     /// If a name is taken; nothing is added then.
@@ -259,7 +292,11 @@ impl Registry {
         if let Some((name, _)) = added.iter().find(|(name, _)| self.methods.contains_key(name)) {
             return Err(Error::Duplicate((*name).to_owned()));
         }
+        if let Some((path, name)) = other.paths.iter().find(|(path, _)| self.paths.contains_key(*path)) {
+            return Err(Error::Path { path: (*path).to_owned(), method: (*name).to_owned() });
+        }
         self.methods.extend(added);
+        self.paths.extend(other.paths);
         Ok(())
     }
 
@@ -317,6 +354,23 @@ mod tests {
         third.add(method("b.b")).unwrap();
         registry.merge(third).unwrap();
         assert!(registry.get("b.b").is_some());
+    }
+
+    #[test]
+    fn a_path_stands_for_one_reading_method() {
+        let mut registry = Registry::new();
+        registry.add(method("a.b")).unwrap();
+        registry.add(Declaration::new("a.c", "reads").reading().handler_now(|_| Ok(Value::Nil))).unwrap();
+        let refused = |path: &str, method: &str| Error::Path { path: path.into(), method: method.into() };
+        assert_eq!(registry.add_path("/x", "a.b"), Err(refused("/x", "a.b")), "it may change something");
+        assert_eq!(registry.add_path("/x", "a.d"), Err(refused("/x", "a.d")));
+        registry.add_path("/x", "a.c").unwrap();
+        assert_eq!(registry.add_path("/x", "a.c"), Err(refused("/x", "a.c")));
+        let mut other = Registry::new();
+        other.add(Declaration::new("b.c", "reads").reading().handler_now(|_| Ok(Value::Nil))).unwrap();
+        other.add_path("/x", "b.c").unwrap();
+        assert_eq!(registry.merge(other), Err(refused("/x", "b.c")));
+        assert_eq!(registry.at_path("/x"), Some("a.c"));
     }
 
     #[test]

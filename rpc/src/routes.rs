@@ -6,6 +6,7 @@
 //! GET  /api/v1/METHOD?a=b     the reading methods
 //! GET  /api/v1                what can be called
 //! GET  /                      how to ask, for people
+//! GET  PATH                   a reading method under the path that another program expects
 //! ```
 //! A request passes, in order: the refusal of its bytes, Host and Origin, **here a later authentication**,
 //! the body within its limits, the codec, the call. Only the first two happen before it is known who asks.
@@ -77,6 +78,9 @@ impl Routes {
         if let Some(name) = path.strip_prefix("/api/v1/").filter(|name| !name.is_empty()) {
             let name = name.to_owned();
             return self.json(&name, request, refusal).await;
+        }
+        if let Some(name) = self.dispatcher.registry.at_path(path) {
+            return self.json(name, request, refusal).await;
         }
         match (request.method(), path) {
             (&Method::POST, "/RPC2" | "/RPC2/" | "/") => self.xml(request, refusal).await,

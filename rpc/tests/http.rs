@@ -105,6 +105,10 @@ fn each_path_says_what_it_takes() {
         list["methods"].as_array().unwrap().iter().filter_map(|method| method["name"].as_str()).collect();
     assert!(names.contains(&"test.echo") && names.contains(&"system.multicall"), "{names:?}");
     assert_eq!(served.post("/", call("system.listMethods", "").as_bytes()).status, 200);
+    let given = served.get("/given/path?limit=7");
+    assert!(given.status == 200 && given.head.contains("application/json"), "{given:?}");
+    assert_eq!(given.body, served.get("/api/v1/test.echo?limit=7").body);
+    assert_eq!(served.get("/given/path/more").status, 404);
     assert_eq!(served.get("/.refused").status, 404, "the stand-in for a refused request is nothing special");
 }
 

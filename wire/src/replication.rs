@@ -187,6 +187,8 @@ pub enum ReplicaQuestion {
     Digest {
         /// Look at this bucket first, and go round.
         start: u16,
+        /// Look at so many; at most [`BUCKETS`].
+        buckets: u16,
         /// [`BUCKETS`] of them.
         sums: Vec<u64>,
     },
@@ -203,8 +205,8 @@ pub enum ReplicaAnswer<I> {
     Details {
         /// What is held in buckets that differ; at most [`DETAILS_MAX`].
         details: Vec<Detail>,
-        /// Whether more buckets differ.
-        more: bool,
+        /// How many buckets were looked at; the others have to be asked for again.
+        buckets: u16,
         /// Whether the answerer itself has settled since its start.
         settled: bool,
     },
@@ -278,8 +280,8 @@ mod tests {
 
     #[test]
     fn a_digest_and_its_answer_stay_within_their_bounds() {
-        let digest =
-            Question::Replica(ReplicaQuestion::Digest { start: 1023, sums: vec![u64::MAX; BUCKETS] });
+        let sums = vec![u64::MAX; BUCKETS];
+        let digest = Question::Replica(ReplicaQuestion::Digest { start: 1023, buckets: 1024, sums });
         let bytes = postcard::to_stdvec(&digest).expect("encodes");
         assert!(bytes.len() < 11 << 10, "{}", bytes.len());
         let long = DomainName::try_from("x".repeat(crate::id::NAME_LEN_MAX_BYTES).as_str()).expect("a name");
@@ -289,7 +291,7 @@ mod tests {
         let detail = Detail { domain: long, left: Some(numbers[0]), numbers, denials };
         let answer = Answer::Replica(ReplicaAnswer::Details {
             details: vec![detail; DETAILS_MAX],
-            more: true,
+            buckets: 1,
             settled: true,
         });
         let bytes = postcard::to_stdvec(&answer).expect("encodes");

@@ -69,6 +69,7 @@ pub fn registry() -> Registry {
     for method in [echo, counters, fails, never, panics] {
         registry.add(method).unwrap();
     }
+    registry.add_path("/given/path", "test.echo").unwrap();
     registry
 }
 

@@ -1,0 +1,142 @@
+//! The file in which commands keep the domains that a directory admits; read again when it changed.
+//!
+//! Rule: it is written whole beside the old one and then takes its name, so a reader sees the old or the new
+//! one; a list that cannot be read leaves the former one in force.
+//! Not here: what the lines mean (`admission`).
+
+use crate::admission::{self, List};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The file's name in the state directory.
+pub const FILE_NAME: &str = "admitted";
+
+/// Why the list could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused.
+    #[error("cannot {action} {}: {error}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A line is wrong.
+    #[error("{}: {error}", path.display())]
+    List {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        error: admission::Error,
+    },
+}
+
+/// The list in the folder `state`; an empty one if there is none.
+///
+/// # Errors
+/// If the system refuses, or a line is wrong.
+pub fn read(state: &Path) -> Result<List, Error> {
+    let path = state.join(FILE_NAME);
+    let mut text = String::new();
+    match File::open(&path) {
+        Ok(file) => {
+            // One byte more than allowed shows that it is too long.
+            let most = admission::LIST_LEN_MAX_BYTES as u64 + 1;
+            file.take(most).read_to_string(&mut text).map_err(refused("read", &path))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::File { action: "open", path, error }),
+    }
+    List::parse(&text).map_err(|error| Error::List { path, error })
+}
+
+/// Write the list in the folder `state`, whole or not at all.
+///
+/// # Errors
+/// If the system refuses; the former one is then as before.
+pub fn write(state: &Path, list: &List) -> Result<(), Error> {
+    let path = state.join(FILE_NAME);
+    let beside = state.join(format!("{FILE_NAME}.new"));
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(list.to_text().as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(refused("write", &beside))?;
+    fs::rename(&beside, &path).map_err(refused("replace", &path))?;
+    File::open(state).and_then(|folder| folder.sync_all()).map_err(refused("sync", state))
+}
+
+fn refused(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |error| Error::File { action, path, error }
+}
+
+/// Looks whether the file is another than before.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    state: PathBuf,
+    seen: Option<Stamp>,
+}
+
+/// What differs when a file was written anew.
+type Stamp = (u64, u64, i64, i64);
+
+impl Watch {
+    pub(crate) fn start(state: &Path) -> Result<(Watch, List), Error> {
+        let seen = stamp(state)?;
+        Ok((Watch { state: state.to_owned(), seen }, read(state)?))
+    }
+
+    /// The list, if the file changed. One that is wrong is told once.
+    pub(crate) fn look(&mut self) -> Result<Option<List>, Error> {
+        let found = stamp(&self.state)?;
+        if found == self.seen {
+            return Ok(None);
+        }
+        self.seen = found;
+        read(&self.state).map(Some)
+    }
+}
+
+fn stamp(state: &Path) -> Result<Option<Stamp>, Error> {
+    let path = state.join(FILE_NAME);
+    match fs::metadata(&path) {
+        Ok(found) => Ok(Some(stamp_of(&found))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::File { action: "look at", path, error }),
+    }
+}
+
+fn stamp_of(found: &Metadata) -> Stamp {
+    (found.ino(), found.len(), found.mtime(), found.mtime_nsec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ROOT, domain};
+
+    #[test]
+    fn a_change_is_seen_once_and_a_wrong_list_is_refused() {
+        let folder = tempfile::tempdir().expect("temporary directory");
+        let (mut watch, list) = Watch::start(folder.path()).expect("none is no error");
+        assert_eq!((list, watch.look().expect("none")), (List::default(), None));
+        let mut list = List::default();
+        list.add(domain("a"), ROOT).expect("one");
+        write(folder.path(), &list).expect("written");
+        assert_eq!(watch.look().expect("readable"), Some(list.clone()));
+        assert_eq!(watch.look().expect("readable"), None);
+        fs::write(folder.path().join(FILE_NAME), "a\n").expect("written");
+        let error = watch.look().expect_err("no key").to_string();
+        assert!(error.contains("admitted: line 1: \"a\""), "{error}");
+        assert_eq!(watch.look().expect("told once"), None);
+        fs::remove_file(folder.path().join(FILE_NAME)).expect("removed");
+        assert_eq!(watch.look().expect("none"), Some(List::default()));
+    }
+}

@@ -1,0 +1,329 @@
+//! What is held of one domain: its representatives' statements, its leave, its lists of denied.
+//!
+//! Pure. Rule: each rule here gives the same result in whatever order the same statements arrive, so that
+//! directories become equal: of each representative its highest number, of all at most [`SLOTS_MAX`] highest,
+//! nothing at or below a leave. A statement below the highest is kept while its own lease lives; then its
+//! number alone stays as a mark, so that it never comes back.
+
+use crate::opened::{Opened, OpenedDenial, OpenedLeave};
+use crate::registry::{Accepted, Answer, Refused, State};
+use std::time::Duration;
+use wire::id::{DomainName, PeerKey};
+use wire::replication::{Detail, Number};
+use wire::time::Moment;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Most representatives of a domain that are kept at a time: a split in four is rare, and one in more is told
+/// by its largest.
+pub const SLOTS_MAX: usize = 4;
+
+/// Most numbers of former representatives kept, the highest: they matter while one may still be live elsewhere,
+/// which is a lease long.
+pub const MARKS_MAX: usize = 8;
+
+/// What ends a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Live until then.
+    Until(Moment),
+    /// No longer; never [`State::Live`].
+    Gone(State),
+}
+
+/// A representative's highest statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) opened: Opened,
+    /// When it was accepted, or read from the snapshot.
+    pub(crate) heard: Moment,
+    /// Its age at `heard`: zero for what the representative itself stated.
+    pub(crate) age_before: Duration,
+    pub(crate) held: Held,
+}
+
+impl Slot {
+    pub(crate) fn answer(&self, now: Moment) -> Answer<'_> {
+        let (state, lease_remaining) = match self.held {
+            Held::Until(until) if until > now => (State::Live, until.since(now)),
+            Held::Until(_) => (State::Expired, Duration::ZERO),
+            Held::Gone(state) => (state, Duration::ZERO),
+        };
+        let age = now.since(self.heard).saturating_add(self.age_before);
+        Answer {
+            record: self.opened.record(),
+            opened: &self.opened,
+            state,
+            age,
+            lease_remaining,
+            partial: vec![],
+        }
+    }
+}
+
+/// A leave: its number for ever, what was signed for a week.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    pub(crate) number: Number,
+    pub(crate) signed: Option<OpenedLeave>,
+    pub(crate) heard: Moment,
+    pub(crate) age_before: Duration,
+}
+
+impl Left {
+    pub(crate) fn age(&self, now: Moment) -> Duration {
+        now.since(self.heard).saturating_add(self.age_before)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entry {
+    /// The highest number first. The first stays when its lease ended; the others do not.
+    slots: Vec<Slot>,
+    marks: Vec<Number>,
+    pub(crate) left: Option<Left>,
+    /// At most one by the root and one by the issuer.
+    denials: Vec<OpenedDenial>,
+    /// When nothing of it was live any more, in milliseconds on this clock.
+    pub(crate) gone_since: i64,
+    /// What it adds to the digest now.
+    pub(crate) summed: u64,
+}
+
+impl Entry {
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub(crate) fn marks(&self) -> &[Number] {
+        &self.marks
+    }
+
+    pub(crate) fn denials(&self) -> &[OpenedDenial] {
+        &self.denials
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        self.slots.iter().any(|slot| matches!(slot.held, Held::Until(_)))
+    }
+
+    /// The highest number known of the domain.
+    pub(crate) fn highest(&self) -> Option<Number> {
+        let held = self.slots.first().map(|slot| slot.opened.number());
+        held.max(self.left.as_ref().map(|left| left.number))
+    }
+
+    /// Whether the statement may be put, and as what.
+    pub(crate) fn admit(&self, opened: &Opened) -> Result<Accepted, Refused> {
+        let number = opened.number();
+        let domain = || opened.record().domain.clone();
+        let behind = |held: Number| Refused::Behind {
+            domain: domain(),
+            term: number.term,
+            sequence: number.sequence,
+            held_term: held.term,
+            held_sequence: held.sequence,
+        };
+        if let Some(left) = self.left.as_ref().filter(|left| left.number >= number) {
+            let (left_term, left_sequence) = (left.number.term, left.number.sequence);
+            return Err(Refused::Left { domain: domain(), left_term, left_sequence });
+        }
+        if let Some(slot) = self.slot(number.peer) {
+            let held = slot.opened.number();
+            if number < held {
+                return Err(behind(held));
+            }
+            if number == held && opened.record() == slot.opened.record() {
+                return Ok(Accepted::Unchanged);
+            }
+            if number == held {
+                let held_host = slot.opened.record().host.to_string();
+                let (term, sequence) = (number.term, number.sequence);
+                return Err(Refused::Contradicts { domain: domain(), term, sequence, held_host });
+            }
+        } else if let Some(&mark) = self.mark(number.peer).filter(|&&mark| number <= mark) {
+            return Err(behind(mark));
+        } else if self.slots.len() >= SLOTS_MAX
+            && self.slots.last().is_some_and(|lowest| number < lowest.opened.number())
+        {
+            return Err(Refused::Crowded { domain: domain() });
+        }
+        Ok(match self.slots.first() {
+            Some(first) if first.opened.number() > number => {
+                Accepted::Partial { held_term: first.opened.record().term }
+            }
+            Some(Slot { held: Held::Until(_), .. }) => Accepted::Renewed,
+            Some(_) | None => Accepted::Registered,
+        })
+    }
+
+    /// Put what [`Entry::admit`] let in.
+    pub(crate) fn put(&mut self, slot: Slot) {
+        let number = slot.opened.number();
+        self.slots.retain(|held| held.opened.peer() != number.peer);
+        self.marks.retain(|mark| mark.peer != number.peer);
+        let at = self.slots.partition_point(|held| held.opened.number() > number);
+        self.slots.insert(at, slot);
+        self.settle();
+        while self.slots.len() > SLOTS_MAX {
+            let lowest = self.slots.pop().expect("more than some");
+            self.remember(lowest.opened.number());
+        }
+    }
+
+    /// End the leases that are over; whether that of the first one was among them.
+    pub(crate) fn expire(&mut self, now: Moment) -> bool {
+        let mut first_ended = false;
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if let Held::Until(until) = slot.held
+                && until <= now
+            {
+                slot.held = Held::Gone(State::Expired);
+                self.gone_since = self.gone_since.max(crate::registry::millis(until.0));
+                first_ended |= at == 0;
+            }
+        }
+        self.settle();
+        first_ended
+    }
+
+    /// Whether a leave is new. One below what its maker stated later is taken too: it ends nothing then, and
+    /// directories that heard the two in another order are equal all the same.
+    ///
+    /// # Errors
+    /// With the leave that is held, if that is higher.
+    pub(crate) fn admit_leave(&self, number: Number) -> Result<bool, Number> {
+        match self.left.as_ref().map(|left| left.number) {
+            Some(held) if held > number => Err(held),
+            held => Ok(held != Some(number)),
+        }
+    }
+
+    pub(crate) fn leave(&mut self, left: Left) {
+        self.slots.retain(|slot| slot.opened.number() > left.number);
+        self.marks.retain(|&mark| mark > left.number);
+        self.left = Some(left);
+    }
+
+    /// Whether a list of denied is newer than the one held of the same kind of signer.
+    pub(crate) fn is_newer_denial(&self, number: wire::replication::DenialNumber) -> bool {
+        let held =
+            self.denials.iter().find(|held| held.number.delegation.is_some() == number.delegation.is_some());
+        held.is_none_or(|held| held.number < number)
+    }
+
+    pub(crate) fn deny(&mut self, denial: OpenedDenial) {
+        let by_issuer = denial.number.delegation.is_some();
+        self.denials.retain(|held| held.number.delegation.is_some() != by_issuer);
+        self.denials.push(denial);
+        self.denials.sort_by_key(|held| held.number);
+    }
+
+    /// Keep a number so that nothing at or below it of the same representative is accepted again.
+    pub(crate) fn remember(&mut self, number: Number) {
+        if let Some(mark) = self.marks.iter_mut().find(|mark| mark.peer == number.peer) {
+            *mark = number.max(*mark);
+        } else {
+            self.marks.push(number);
+        }
+        self.marks.sort_unstable_by(|one, other| other.cmp(one));
+        self.marks.truncate(MARKS_MAX);
+    }
+
+    /// The highest statement, and beside it those that are live and answer for hosts it lacks.
+    pub(crate) fn answer(&self, now: Moment) -> Option<Answer<'_>> {
+        let (first, others) = self.slots.split_first()?;
+        let mut answer = first.answer(now);
+        let partial = others.iter().filter(|slot| {
+            let lacks = answer.state != State::Live || slot.opened.has_more_than(&first.opened);
+            lacks && slot.answer(now).state == State::Live
+        });
+        answer.partial = partial.map(|slot| slot.answer(now)).collect();
+        Some(answer)
+    }
+
+    /// What other directories are told to hold, by number; none if there is nothing to hand on.
+    pub(crate) fn detail(&self, domain: &DomainName) -> Option<Detail> {
+        let signed = self.slots.iter().filter(|slot| slot.opened.statement().is_some());
+        let detail = Detail {
+            domain: domain.clone(),
+            numbers: signed.map(|slot| slot.opened.number()).collect(),
+            left: self.left.as_ref().filter(|left| left.signed.is_some()).map(|left| left.number),
+            denials: self.denials.iter().map(|denial| denial.number).collect(),
+        };
+        let is_empty = detail.numbers.is_empty() && detail.left.is_none() && detail.denials.is_empty();
+        (!is_empty).then_some(detail)
+    }
+
+    /// Whether another directory that holds `detail` has anything that may be put here.
+    pub(crate) fn lacks(&self, detail: &Detail) -> bool {
+        let left = self.left.as_ref().map(|left| left.number);
+        let newer = |number: &Number| {
+            if left >= Some(*number) {
+                return false;
+            }
+            if let Some(slot) = self.slot(number.peer) {
+                return slot.opened.number() < *number;
+            }
+            self.mark(number.peer).is_none_or(|mark| mark < number)
+                && (self.slots.len() < SLOTS_MAX
+                    || self.slots.last().is_some_and(|slot| slot.opened.number() < *number))
+        };
+        detail.numbers.iter().any(newer)
+            || detail.left > left
+            || detail.denials.iter().any(|&number| self.is_newer_denial(number))
+    }
+
+    /// What it adds to the digest; zero if there is nothing to hand on.
+    pub(crate) fn sum(&self, domain: &DomainName) -> u64 {
+        let Some(detail) = self.detail(domain) else { return 0 };
+        let mut sum = 0_u64;
+        let mut bytes = Vec::with_capacity(64 + domain.as_str().len());
+        let mut add = |kind: u8, parts: &[&[u8]]| {
+            bytes.clear();
+            bytes.push(kind);
+            parts.iter().for_each(|part| bytes.extend_from_slice(part));
+            bytes.extend_from_slice(domain.as_str().as_bytes());
+            sum = sum.wrapping_add(xxh3_64(&bytes));
+        };
+        let numbered =
+            |number: &Number| (number.term.to_le_bytes(), number.peer.0, number.sequence.to_le_bytes());
+        for number in &detail.numbers {
+            let (term, peer, sequence) = numbered(number);
+            add(1, &[&term, &peer, &sequence]);
+        }
+        if let Some(left) = &detail.left {
+            let (term, peer, sequence) = numbered(left);
+            add(2, &[&term, &peer, &sequence]);
+        }
+        for denial in &detail.denials {
+            let delegation = denial.delegation.map_or([0; 5], |number| {
+                let [a, b, c, d] = number.to_le_bytes();
+                [1, a, b, c, d]
+            });
+            add(3, &[&delegation, &denial.number.to_le_bytes()]);
+        }
+        // Zero says that there is nothing, so what there is must not come to it.
+        sum.max(1)
+    }
+
+    /// Of all but the first only what is live stays.
+    fn settle(&mut self) {
+        let mut at = 1;
+        while at < self.slots.len() {
+            if matches!(self.slots[at].held, Held::Until(_)) {
+                at += 1;
+            } else {
+                let gone = self.slots.remove(at);
+                self.remember(gone.opened.number());
+            }
+        }
+    }
+
+    fn slot(&self, peer: PeerKey) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.opened.peer() == peer)
+    }
+
+    fn mark(&self, peer: PeerKey) -> Option<&Number> {
+        self.marks.iter().find(|mark| mark.peer == peer)
+    }
+}

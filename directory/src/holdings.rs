@@ -1,0 +1,139 @@
+//! The table as another directory sees it: what is held by number, what is missing here, what is handed on.
+//!
+//! Pure. Rule: what another directory brings holds at most for what was left of it there; the same number
+//! brought again changes nothing; a statement of this process is never told.
+//! Not here: when directories ask each other (`replicate`).
+
+use crate::opened::{Opened, OpenedDenial, OpenedItem};
+use crate::registry::{Refused, Registry, Source};
+use std::time::Duration;
+use wire::id::DomainName;
+use wire::replication::{BUCKETS, Detail};
+use wire::time::Moment;
+
+#[allow(clippy::cast_possible_truncation)] // A thousand.
+pub(crate) const BUCKETS_U16: u16 = BUCKETS as u16;
+
+impl Registry {
+    /// The sums that another directory compares with its own.
+    #[must_use]
+    pub fn sums(&self) -> &[u64] {
+        self.buckets.sums()
+    }
+
+    /// What is held where `sums` differ, looking at `buckets` of them from bucket `start` on; and how many were
+    /// looked at before there were `most` domains.
+    #[must_use]
+    pub fn details(&self, start: u16, buckets: u16, sums: &[u64], most: usize) -> (Vec<Detail>, u16) {
+        let mut details = Vec::new();
+        let buckets = buckets.min(BUCKETS_U16);
+        for step in 0..buckets {
+            let Some(names) = self.buckets.differing(usize::from(start) + usize::from(step), sums) else {
+                continue;
+            };
+            if details.len() + names.len() > most && !details.is_empty() {
+                return (details, step);
+            }
+            // A bucket holds a hundredth of what an answer does; only names made for it would fill one.
+            details.extend(names.iter().filter_map(|name| self.detail(name)).take(most));
+        }
+        (details, buckets)
+    }
+
+    /// What other directories are told to hold of `domain`.
+    #[must_use]
+    pub fn detail(&self, domain: &DomainName) -> Option<Detail> {
+        self.entries.get(domain)?.detail(domain)
+    }
+
+    /// Whether a directory that holds `detail` has anything that is missing here.
+    #[must_use]
+    pub fn lacks(&self, detail: &Detail) -> bool {
+        match self.entries.get(&detail.domain) {
+            Some(entry) => entry.lacks(detail),
+            None => true,
+        }
+    }
+
+    /// All that is handed on of `domain`, with what is left of it at `now`.
+    #[must_use]
+    pub fn items(&self, domain: &DomainName, now: Moment) -> Vec<OpenedItem> {
+        let Some(entry) = self.entries.get(domain) else { return Vec::new() };
+        let now = self.latest.max(now);
+        let signed = entry.slots().iter().filter(|slot| slot.opened.statement().is_some());
+        let statements = signed.map(|slot| {
+            let told = slot.answer(now);
+            let opened = slot.opened.clone();
+            OpenedItem::Statement { opened, age: told.age, remaining: told.lease_remaining }
+        });
+        let farewell = entry
+            .left
+            .as_ref()
+            .and_then(|left| Some(OpenedItem::Farewell { left: left.signed.clone()?, age: left.age(now) }));
+        let denials = entry.denials().iter().cloned().map(OpenedItem::Denial);
+        statements.chain(farewell).chain(denials).collect()
+    }
+
+    /// Take in what another directory handed on, `elapsed` after it was asked at the latest. Whether anything
+    /// changed.
+    ///
+    /// # Errors
+    /// As [`Registry::register`] and [`Registry::leave`]; being behind what is held is no error here.
+    pub fn merge(&mut self, item: OpenedItem, elapsed: Duration, now: Moment) -> Result<bool, Refused> {
+        self.expire(now);
+        let revision = self.revision();
+        match item {
+            OpenedItem::Statement { opened, age, remaining } => {
+                let age = age.saturating_add(elapsed);
+                let remaining = remaining.saturating_sub(elapsed);
+                match self.take(opened, Source::Replica { age, remaining }) {
+                    Ok(_) | Err(Refused::Behind { .. } | Refused::Left { .. } | Refused::Crowded { .. }) => {}
+                    Err(refused) => return Err(refused),
+                }
+            }
+            OpenedItem::Farewell { left, age } => match self.leave(left, age.saturating_add(elapsed), now) {
+                Ok(_) | Err(Refused::Left { .. }) => {}
+                Err(refused) => return Err(refused),
+            },
+            OpenedItem::Denial(denial) => return self.deny(denial),
+        }
+        let changed = self.revision() != revision;
+        self.counts.merged_total += u64::from(changed);
+        Ok(changed)
+    }
+
+    /// Keep a list of denied if it is newer than the one held; whether it was.
+    ///
+    /// # Errors
+    /// If the domain is new and there is no place.
+    pub fn deny(&mut self, denial: OpenedDenial) -> Result<bool, Refused> {
+        let domain = denial.domain.clone();
+        match self.entries.get(&domain) {
+            Some(entry) if !entry.is_newer_denial(denial.number) => return Ok(false),
+            Some(_) => {}
+            None => self.make_place(&domain)?,
+        }
+        self.change(&domain, |entry| entry.deny(denial));
+        Ok(true)
+    }
+
+    /// The newest lists of denied of `domain`: its root's and its issuer's, as far as there are any.
+    #[must_use]
+    pub fn denials(&self, domain: &DomainName) -> &[OpenedDenial] {
+        self.entries.get(domain).map_or(&[], |entry| entry.denials())
+    }
+
+    /// Another directory brought what this table does not take.
+    pub(crate) fn count_refused(&mut self) {
+        self.counts.refused_total += 1;
+    }
+
+    /// Take in a record from a snapshot, `age` old: last seen, never live.
+    ///
+    /// # Errors
+    /// As [`Registry::register`]; a live one is kept.
+    pub fn restore(&mut self, opened: Opened, age: Duration, now: Moment) -> Result<(), Refused> {
+        self.expire(now);
+        self.take(opened, Source::Disk { age }).map(|_| ()).inspect_err(|_| self.counts.refused_total += 1)
+    }
+}

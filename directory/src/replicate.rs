@@ -1,0 +1,486 @@
+//! One directory among one to seven: what it takes from representatives, tells the others and asks of them.
+//!
+//! ```text
+//! representative -> this   statement                 this -> others   hints (at most 50 ms later)
+//! other -> this            fetch of what it lacks    this -> other    items with what is left of their leases
+//! each 5 s, to each other  digest; it answers what it holds where sums differ; what is missing here is fetched
+//! ```
+//! Pure: callers pass `now`, verified statements and a seed, and send what [`Replicas::poll_output`] returns.
+//! Invariants: only a representative's own new number begins a lease; what another directory brings ends no later
+//! than there, for all the time since it was asked is taken off; every table of this file is bounded.
+//! Not here: the table (`registry`, `holdings`), signatures, streams (the shell).
+
+use crate::admission::{self, Admission};
+use crate::holdings::BUCKETS_U16;
+use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
+use crate::peer::{Ask, Peer};
+use crate::registry::{self, Accepted, Registry};
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+use wire::id::{DomainName, PeerKey};
+use wire::replication::{
+    DETAILS_MAX, Detail, FETCH_MAX, ITEMS_LEN_MAX_BYTES, ReplicaAnswer, ReplicaQuestion,
+};
+use wire::time::Moment;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Most other directories: with seven each holds all, and each statement already travels six times.
+pub const PEERS_MAX: usize = 6;
+
+/// How often each other directory is sent a digest, give or take a tenth.
+pub const DIGEST_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long changes are gathered before the others are told: many statements share a message, and nobody waits
+/// a noticeable time.
+pub const HINT_DELAY: Duration = Duration::from_millis(50);
+
+/// After so long an answer is not waited for any more.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// After so long a directory that heard of no other answers by what it has: by then every living representative
+/// has stated itself twice.
+pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the shell has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Ask another directory; the answer goes to [`Replicas::handle_answer`] with this number, and
+    /// [`Replicas::handle_failure`] is told if there is none.
+    Ask {
+        /// Whom.
+        to: PeerKey,
+        /// Which question.
+        id: u64,
+        /// What.
+        question: ReplicaQuestion,
+    },
+    /// A lease ended, for the log.
+    Ended(DomainName),
+}
+
+/// Why a statement, or a question of another directory, is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// A representative states its own record on its own connection, nobody for it.
+    #[error("a statement of {signer} came from {from}; expected it from its signer alone")]
+    NotOwn {
+        /// Who sent it.
+        from: PeerKey,
+        /// Whose it is.
+        signer: PeerKey,
+    },
+    /// Not admitted, or too often.
+    #[error(transparent)]
+    Admission(#[from] admission::Refused),
+    /// The table refuses it.
+    #[error(transparent)]
+    Registry(#[from] registry::Refused),
+    /// Only configured directories may ask for replicas.
+    #[error(
+        "{from} is no directory that this one knows; list it among the peers of the other's configuration"
+    )]
+    NotAPeer {
+        /// Who asked.
+        from: PeerKey,
+    },
+}
+
+/// More other directories than there may be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found} other directories; expected at most {PEERS_MAX}")]
+pub struct TooManyPeers {
+    /// How many.
+    pub found: usize,
+}
+
+/// A table and its place among the other directories.
+#[derive(Debug)]
+pub struct Replicas {
+    registry: Registry,
+    admission: Admission,
+    peers: Vec<Peer>,
+    /// Domains that changed by their representatives' word, of which the others are not yet told.
+    changed: BTreeSet<DomainName>,
+    hint_at: Option<Moment>,
+    outputs: VecDeque<Output>,
+    asked_total: u64,
+    seed: u64,
+    drawn: u64,
+    /// Until when, at the latest, what is not held may yet be learnt; `None` once settled.
+    settles_at: Option<Moment>,
+}
+
+impl Replicas {
+    /// A directory that is alone and takes only statements of its own process: settled at once.
+    #[must_use]
+    pub fn alone(registry: Registry) -> Replicas {
+        Replicas {
+            registry,
+            admission: Admission::default(),
+            peers: Vec::new(),
+            changed: BTreeSet::new(),
+            hint_at: None,
+            outputs: VecDeque::new(),
+            asked_total: 0,
+            seed: 0,
+            drawn: 0,
+            settles_at: None,
+        }
+    }
+
+    /// A directory that starts at `now` among `peers`, with what the snapshot held in `registry`. `seed` decides
+    /// when it asks whom.
+    ///
+    /// # Errors
+    /// If there are too many peers.
+    pub fn among(
+        registry: Registry,
+        admission: Admission,
+        peers: &[PeerKey],
+        seed: u64,
+        now: Moment,
+    ) -> Result<Replicas, TooManyPeers> {
+        if peers.len() > PEERS_MAX {
+            return Err(TooManyPeers { found: peers.len() });
+        }
+        let settles_at = Some(now.plus(SETTLE_TIMEOUT));
+        let mut replicas = Replicas { admission, seed, settles_at, ..Replicas::alone(registry) };
+        // At once: the sooner the others are asked, the sooner this one can answer.
+        replicas.peers = peers.iter().map(|&key| Peer::new(key, now)).collect();
+        Ok(replicas)
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The table, for statements of this process and what a snapshot held.
+    pub fn registry_mut(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
+    /// Who is admitted.
+    #[must_use]
+    pub fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// The list kept by commands changed. What is admitted no longer is forgotten.
+    pub fn admit(&mut self, kept: admission::List) {
+        for domain in self.admission.replace_kept(kept) {
+            self.registry.forget(&domain);
+        }
+    }
+
+    /// Whether what is not held is unknown everywhere, as far as can be known; until then it is unknown **yet**.
+    #[must_use]
+    pub fn is_settled(&self, now: Moment) -> bool {
+        self.settles_at.is_none_or(|at| at <= now)
+    }
+
+    /// A representative states its record on the connection of `from`.
+    ///
+    /// # Errors
+    /// If it is not admitted or the table refuses it.
+    pub fn state(&mut self, from: PeerKey, opened: Opened, now: Moment) -> Result<Accepted, Refused> {
+        self.check_own(from, opened.peer())?;
+        let domain = opened.record().domain.clone();
+        let root = opened.record().reach.as_ref().map_or(from, |reach| reach.root);
+        self.admission.admit(&domain, root, now)?;
+        let accepted = self.registry.register(opened, now)?;
+        if accepted != Accepted::Unchanged {
+            self.tell(domain, now);
+        }
+        Ok(accepted)
+    }
+
+    /// A representative says that its domain is no more; whether that was new.
+    ///
+    /// # Errors
+    /// As [`Replicas::state`].
+    pub fn leave(&mut self, from: PeerKey, left: OpenedLeave, now: Moment) -> Result<bool, Refused> {
+        self.check_own(from, left.leave.peer)?;
+        let domain = left.leave.domain.clone();
+        self.admission.admit(&domain, left.leave.root, now)?;
+        let is_new = self.registry.leave(left, Duration::ZERO, now)?;
+        if is_new {
+            self.tell(domain, now);
+        }
+        Ok(is_new)
+    }
+
+    /// Somebody brings a list of denied; whether it was new. Whoever has the newest may bring it.
+    ///
+    /// # Errors
+    /// As [`Replicas::state`].
+    pub fn deny(&mut self, denial: OpenedDenial, now: Moment) -> Result<bool, Refused> {
+        let domain = denial.domain.clone();
+        self.admission.admit(&domain, denial.root, now)?;
+        let is_new = self.registry.deny(denial)?;
+        if is_new {
+            self.tell(domain, now);
+        }
+        Ok(is_new)
+    }
+
+    /// Another directory asks; what to answer.
+    ///
+    /// # Errors
+    /// If it is not among the configured ones.
+    pub fn handle_question(
+        &mut self,
+        from: PeerKey,
+        question: ReplicaQuestion,
+        now: Moment,
+    ) -> Result<ReplicaAnswer<OpenedItem>, Refused> {
+        let Some(at) = self.peers.iter().position(|peer| peer.key == from) else {
+            return Err(Refused::NotAPeer { from });
+        };
+        Ok(match question {
+            ReplicaQuestion::Hints(details) => {
+                self.want(at, details);
+                self.fetch(at, now);
+                ReplicaAnswer::Taken
+            }
+            ReplicaQuestion::Digest { start, buckets, sums } => {
+                self.registry.expire(now).into_iter().for_each(|domain| self.ended(domain));
+                let (details, buckets) = self.registry.details(start, buckets, &sums, DETAILS_MAX);
+                ReplicaAnswer::Details { details, buckets, settled: self.is_settled(now) }
+            }
+            ReplicaQuestion::Fetch(domains) => self.items(&domains, now),
+        })
+    }
+
+    /// Another directory answered question `id`. What came too late is as if it had not come.
+    pub fn handle_answer(&mut self, from: PeerKey, id: u64, answer: ReplicaAnswer<OpenedItem>, now: Moment) {
+        let Some(at) = self.peers.iter().position(|peer| peer.key == from) else { return };
+        let Some(ask) = self.peers[at].asks.remove(&id) else { return };
+        let elapsed = now.since(ask.at());
+        match (ask, answer) {
+            (
+                Ask::Digest { start, buckets, .. },
+                ReplicaAnswer::Details { details, buckets: seen, settled },
+            ) => {
+                self.want(at, details);
+                let peer = &mut self.peers[at];
+                // At least one, so that a round ends whatever the other says.
+                let seen = seen.max(1);
+                peer.rest = (seen < buckets).then(|| ((start + seen) % BUCKETS_U16, buckets - seen));
+                peer.settled = settled;
+                peer.heard = true;
+            }
+            (Ask::Fetch { domains, .. }, ReplicaAnswer::Items { items, domains: looked_at }) => {
+                for item in items {
+                    self.merge(item, elapsed, now);
+                }
+                let looked_at = usize::try_from(looked_at).unwrap_or(usize::MAX).max(1);
+                let rest = domains.into_iter().skip(looked_at);
+                self.peers[at].wanted.extend(rest);
+            }
+            // An answer to something else: as if there were none.
+            (Ask::Digest { .. } | Ask::Fetch { .. } | Ask::Hints { .. }, _) => {}
+        }
+        self.fetch(at, now);
+        self.finish_round(at, now);
+    }
+
+    /// Question `id` to `from` is not answered: the connection closed, or the answer cannot be believed.
+    pub fn handle_failure(&mut self, from: PeerKey, id: u64) {
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.key == from) {
+            peer.asks.remove(&id);
+            // What it was asked for will differ in the next digest.
+            peer.heard = false;
+        }
+    }
+
+    /// Another directory can be reached again: it is asked at once.
+    pub fn handle_connected(&mut self, peer: PeerKey, now: Moment) {
+        if let Some(peer) = self.peers.iter_mut().find(|known| known.key == peer) {
+            peer.digest_at = now;
+        }
+    }
+
+    /// Time has passed: leases end, answers are given up, digests and hints are due.
+    pub fn handle_timeout(&mut self, now: Moment) {
+        for domain in self.registry.expire(now) {
+            self.ended(domain);
+        }
+        if self.settles_at.is_some_and(|at| at <= now) {
+            self.settles_at = None;
+        }
+        if self.hint_at.is_some_and(|at| at <= now) {
+            self.hint(now);
+        }
+        for at in 0..self.peers.len() {
+            let peer = &mut self.peers[at];
+            if peer.give_up(now, ANSWER_TIMEOUT) {
+                peer.heard = false;
+            }
+            if peer.digest_at <= now {
+                self.peers[at].digest_at = now.plus(self.next_interval());
+                let start = u16::try_from(self.draw() % u64::from(BUCKETS_U16)).expect("below a thousand");
+                self.ask_digest(at, start, BUCKETS_U16, now);
+            }
+            self.fetch(at, now);
+        }
+    }
+
+    /// When [`Replicas::handle_timeout`] is to be called next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Moment> {
+        let peers = self.peers.iter().flat_map(|peer| {
+            let given_up = peer.asks.values().map(|ask| ask.at().plus(ANSWER_TIMEOUT));
+            given_up.chain([peer.digest_at])
+        });
+        let own = [self.registry.next_expiry(), self.settles_at, self.hint_at];
+        own.into_iter().flatten().chain(peers).min()
+    }
+
+    /// What to do next; `None` if nothing is left.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Whether [`Replicas::poll_output`] has something.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
+    fn check_own(&self, from: PeerKey, signer: PeerKey) -> Result<(), Refused> {
+        if from == signer { Ok(()) } else { Err(Refused::NotOwn { from, signer }) }
+    }
+
+    fn ended(&mut self, domain: DomainName) {
+        // Told to nobody if the shell does not ask: no more than the domains held.
+        if self.outputs.len() < crate::registry::DOMAINS_MAX {
+            self.outputs.push_back(Output::Ended(domain));
+        }
+    }
+
+    fn tell(&mut self, domain: DomainName, now: Moment) {
+        if !self.peers.is_empty() {
+            self.changed.insert(domain);
+            self.hint_at.get_or_insert(now.plus(HINT_DELAY));
+        }
+    }
+
+    fn hint(&mut self, now: Moment) {
+        self.hint_at = None;
+        let changed: Vec<DomainName> = std::mem::take(&mut self.changed).into_iter().collect();
+        for part in changed.chunks(DETAILS_MAX) {
+            let details: Vec<Detail> =
+                part.iter().filter_map(|domain| self.registry.detail(domain)).collect();
+            for at in 0..self.peers.len() {
+                if self.peers[at].may_hint() {
+                    let question = ReplicaQuestion::Hints(details.clone());
+                    self.ask(at, Ask::Hints { at: now }, question);
+                }
+            }
+        }
+    }
+
+    fn ask_digest(&mut self, at: usize, start: u16, buckets: u16, now: Moment) {
+        if self.peers[at].asks.values().any(|ask| matches!(ask, Ask::Digest { .. })) {
+            return;
+        }
+        let question = ReplicaQuestion::Digest { start, buckets, sums: self.registry.sums().to_vec() };
+        self.ask(at, Ask::Digest { at: now, start, buckets }, question);
+    }
+
+    fn ask(&mut self, at: usize, ask: Ask, question: ReplicaQuestion) {
+        self.asked_total += 1;
+        let id = self.asked_total;
+        let peer = &mut self.peers[at];
+        peer.asks.insert(id, ask);
+        self.outputs.push_back(Output::Ask { to: peer.key, id, question });
+    }
+
+    /// Note what that directory has and this one lacks.
+    fn want(&mut self, at: usize, details: Vec<Detail>) {
+        for detail in details.into_iter().take(DETAILS_MAX) {
+            let admitted = self.admission.knows(&detail.domain);
+            if admitted && self.registry.lacks(&detail) {
+                self.peers[at].want(detail.domain);
+            }
+        }
+    }
+
+    /// Ask for what is wanted, as far as questions may be open.
+    fn fetch(&mut self, at: usize, now: Moment) {
+        while self.peers[at].may_fetch() {
+            let mut domains = Vec::new();
+            while domains.len() < FETCH_MAX
+                && let Some(domain) = self.peers[at].wanted.pop_first()
+            {
+                // Another directory may be giving it already; if it fails, the next digest will tell.
+                let is_asked = self.peers.iter().any(|peer| peer.is_fetching(&domain));
+                if !is_asked {
+                    domains.push(domain);
+                }
+            }
+            if domains.is_empty() {
+                return;
+            }
+            domains.sort();
+            let question = ReplicaQuestion::Fetch(domains.clone());
+            self.ask(at, Ask::Fetch { at: now, domains }, question);
+        }
+    }
+
+    fn items(&self, domains: &[DomainName], now: Moment) -> ReplicaAnswer<OpenedItem> {
+        let (mut items, mut len_bytes, mut looked_at) = (Vec::new(), 0, 0);
+        for domain in domains.iter().take(FETCH_MAX) {
+            if len_bytes >= ITEMS_LEN_MAX_BYTES {
+                break;
+            }
+            let of_domain = self.registry.items(domain, now);
+            len_bytes += of_domain.iter().map(OpenedItem::len_bytes).sum::<usize>();
+            items.extend(of_domain);
+            looked_at += 1;
+        }
+        ReplicaAnswer::Items { items, domains: looked_at }
+    }
+
+    fn merge(&mut self, item: OpenedItem, elapsed: Duration, now: Moment) {
+        let (domain, root) = item.domain_and_root();
+        let admitted = root.is_some_and(|root| self.admission.check(domain, root).is_ok());
+        if !admitted {
+            return;
+        }
+        if self.registry.merge(item, elapsed, now).is_err() {
+            // Another directory took it, this one does not: it shows in the counts.
+            self.registry.count_refused();
+        }
+    }
+
+    /// Everything that a digest told is here: go on if there was more, and know that nothing is missing if not.
+    fn finish_round(&mut self, at: usize, now: Moment) {
+        let peer = &mut self.peers[at];
+        let is_busy = !peer.wanted.is_empty()
+            || peer.asks.values().any(|ask| matches!(ask, Ask::Fetch { .. } | Ask::Digest { .. }));
+        if is_busy || !peer.heard {
+            return;
+        }
+        peer.heard = false;
+        if let Some((start, buckets)) = peer.rest.take() {
+            self.ask_digest(at, start, buckets, now);
+        } else if peer.settled {
+            self.settles_at = None;
+        }
+    }
+
+    /// The time to the next digest: not the same for all, so that they do not fall together.
+    fn next_interval(&mut self) -> Duration {
+        let tenth = u64::try_from(DIGEST_INTERVAL.as_millis()).expect("short") / 10;
+        DIGEST_INTERVAL - Duration::from_millis(tenth) + Duration::from_millis(self.draw() % (2 * tenth))
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.drawn += 1;
+        xxh3_64_with_seed(&self.drawn.to_le_bytes(), self.seed)
+    }
+}
