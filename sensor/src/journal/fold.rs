@@ -78,6 +78,12 @@ impl Fold {
         Ok(Some((len, added)))
     }
 
+    /// Whether the head is complete.
+    #[must_use]
+    pub fn is_past_head(&self) -> bool {
+        self.complete
+    }
+
     /// The state at the end of what was taken, and the checksum of the last frame; `None` before the head
     /// is complete.
     #[must_use]

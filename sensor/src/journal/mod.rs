@@ -35,8 +35,13 @@ pub struct Config {
     pub budget_bytes: u64,
 }
 
-/// Default of [`Config::segment_len_bytes`]: recovery reads at most one segment, well within a second.
-pub const SEGMENT_LEN_BYTES: u64 = 32 << 20;
+/// Default of [`Config::segment_len_bytes`]: after a crash one segment is replayed, which takes a good third
+/// of a second; a shorter one would be filled by its head on a busy sensor.
+pub const SEGMENT_LEN_BYTES: u64 = 16 << 20;
+
+/// An orderly end begins a new segment where more than this would have to be replayed, in bytes: less is read
+/// in a moment.
+pub const REPLAYED_MAX_BYTES: u64 = 2 << 20;
 
 /// Default of [`Config::budget_bytes`]: about two million events.
 pub const BUDGET_BYTES: u64 = 256 << 20;

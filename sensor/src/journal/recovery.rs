@@ -29,6 +29,8 @@ pub struct Live {
     pub segment: Arc<Segment>,
     /// Its length, in bytes.
     pub len: u64,
+    /// The length of its head, in bytes.
+    pub head_len: u64,
     /// Checksum of its last frame.
     pub chain: u32,
 }
@@ -75,11 +77,13 @@ fn fold(
     let what = name(first);
     let len = file.size().map_err(Error::disk(format!("measure {what}")))?;
     let mut window = Window::new(file.clone(), 0, len);
-    let (mut fold, mut table, mut good) = (Fold::default(), Table::default(), 0);
+    let (mut fold, mut table, mut good, mut head_len) = (Fold::default(), Table::default(), 0, 0);
     while let Some((at, frame)) = window.frame()? {
+        let is_head = !fold.is_past_head();
         match fold.step(frame, replay) {
             Ok(Some((taken, added))) => {
                 good = at + taken as u64;
+                head_len = if is_head { good } else { head_len };
                 match added {
                     Added::Events(first, _) => table.add_batch(first, at),
                     Added::Source(generation, source) => table.add_source(generation, source),
@@ -106,5 +110,5 @@ fn fold(
     }
     (table.len, table.next) = (good, state.head.next);
     let segment = Arc::new(Segment::new(first, file, Some(table)));
-    Ok(Some(Live { state, segment, len: good, chain }))
+    Ok(Some(Live { state, segment, len: good, head_len, chain }))
 }

@@ -12,7 +12,7 @@ use super::frame::{self, Batch, Birth, BodyRef, FileHead};
 use super::reader::{Reader, Shared};
 use super::segment::{Segment, Table, name};
 use super::state::State;
-use super::{Config, Error, recovery};
+use super::{Config, Error, REPLAYED_MAX_BYTES, recovery};
 use log_filters::found::Change;
 use std::sync::Arc;
 use wire::event::Source;
@@ -82,7 +82,7 @@ impl Journal {
             state: live.state,
             live: live.segment,
             len: live.len,
-            head_len: 0,
+            head_len: live.head_len,
             synced: live.len,
             sync_failed: false,
             chain: live.chain,
@@ -229,6 +229,12 @@ impl Journal {
         self.pending.is_empty() && self.len > self.config.segment_len_bytes.max(2 * self.head_len)
     }
 
+    /// Whether a start would replay so much that a new segment is worth its head.
+    #[must_use]
+    pub fn is_long_to_replay(&self) -> bool {
+        self.pending.is_empty() && self.len - self.head_len > self.head_len.max(REPLAYED_MAX_BYTES)
+    }
+
     /// Begin a new segment, and delete the oldest beyond the budget.
     ///
     /// # Errors
@@ -310,7 +316,7 @@ fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<reco
         table.add_source(*generation, source_of(&checkpoint.birth));
     }
     let segment = Arc::new(Segment::new(first, file, Some(table)));
-    Ok(recovery::Live { state, segment, len, chain })
+    Ok(recovery::Live { state, segment, len, head_len: len, chain })
 }
 
 /// Writes the frames of a head, a stretch at a time: the calls of a busy sensor are many.

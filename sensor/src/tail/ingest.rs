@@ -199,6 +199,9 @@ impl Ingest {
         }
         let now = Now { wall: self.core.clock.wall(), monotonic: self.core.clock.monotonic() };
         self.core.sync(&now);
+        if self.core.journal.is_long_to_replay() {
+            self.begin_segment();
+        }
         self.show();
     }
 
@@ -375,11 +378,15 @@ impl Ingest {
             }
         }
         if self.core.trouble.is_none() && self.core.journal.wants_new_segment() {
-            let memories = Remembered { join: &*self.core.join, tracks: &self.tracks, kept: &self.kept };
-            let begun = self.core.journal.begin_segment(&memories);
-            self.core.note(begun);
+            self.begin_segment();
             self.core.unsynced_since = None;
         }
+    }
+
+    fn begin_segment(&mut self) {
+        let memories = Remembered { join: &*self.core.join, tracks: &self.tracks, kept: &self.kept };
+        let begun = self.core.journal.begin_segment(&memories);
+        self.core.note(begun);
     }
 
     fn show(&self) {

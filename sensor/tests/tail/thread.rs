@@ -1,6 +1,6 @@
 //! The tail as it runs in a sensor: its own thread, told of changes by the kernel.
 
-use crate::rig::{EachLineFilter, text};
+use crate::rig::{EachLineFilter, Rig, text};
 use sensor::tail::handle::Handle;
 use sensor::tail::{Config, Spec};
 use std::io::Write;
@@ -39,4 +39,26 @@ async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
     let lines: Vec<_> = page.events.iter().map(|event| text(event, "line")).collect();
     assert_eq!(lines, (1..=21).map(|n| format!("line {n}")).collect::<Vec<_>>());
     assert_eq!(handle.state().acknowledged, Some(5));
+}
+
+#[test]
+fn an_orderly_end_leaves_little_to_replay_and_a_crash_no_more_than_a_segment() {
+    let mut rig = Rig::new("log");
+    rig.append("log", ("a line that is told as it is ".repeat(10) + "\n").repeat(8000));
+    rig.start();
+    rig.kill();
+    let segments = || std::fs::read_dir(rig.state().join("journal")).unwrap().count();
+    assert_eq!(segments(), 1, "nothing was done at the crash");
+    rig.start();
+    assert_eq!(rig.events().len(), 8000);
+    rig.stop();
+    let segments = || std::fs::read_dir(rig.state().join("journal")).unwrap().count();
+    assert_eq!(segments(), 2, "the end begins a segment with nothing but its head");
+    rig.start();
+    rig.append("log", "one more\n");
+    rig.look();
+    rig.stop();
+    assert_eq!(std::fs::read_dir(rig.state().join("journal")).unwrap().count(), 2, "once is enough");
+    rig.start();
+    assert_eq!(rig.lines().len(), 8001);
 }
