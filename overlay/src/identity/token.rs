@@ -90,14 +90,12 @@ pub fn parse(line: &str) -> Result<Token, TextError> {
     let letters: String = line.chars().filter(|c| !c.is_whitespace()).collect();
     let head = letters.get(..PREFIX.len()).filter(|head| head.eq_ignore_ascii_case(PREFIX));
     let body = letters[head.ok_or(TextError::Prefix)?.len()..].to_ascii_uppercase();
-    let bytes = BASE32_NOPAD.decode(body.as_bytes()).map_err(|error| match error.kind {
-        // Ends in the middle of a byte.
-        data_encoding::DecodeKind::Length | data_encoding::DecodeKind::Trailing => TextError::Checksum,
-        data_encoding::DecodeKind::Symbol | data_encoding::DecodeKind::Padding => {
-            let before = letters.char_indices().take_while(|(at, _)| *at < PREFIX.len() + error.position);
-            TextError::Letter { at: before.count() + 1 }
-        }
-    })?;
+    let is_letter = |c: char| c.is_ascii_uppercase() || ('2'..='7').contains(&c);
+    if let Some(at) = body.chars().position(|c| !is_letter(c)) {
+        return Err(TextError::Letter { at: PREFIX.len() + at + 1 });
+    }
+    // What is left to be wrong is an end in the middle of a byte.
+    let bytes = BASE32_NOPAD.decode(body.as_bytes()).map_err(|_| TextError::Checksum)?;
     let (content, check) = bytes.split_last_chunk::<CHECK_LEN_BYTES>().ok_or(TextError::Checksum)?;
     if checksum(content) != *check {
         return Err(TextError::Checksum);

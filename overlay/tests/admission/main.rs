@@ -1,0 +1,11 @@
+//! Who is let in and who is not: every refusal beside a control that differs in the one thing and passes.
+
+mod actions;
+mod audit;
+mod deny_lists;
+mod files;
+mod flips;
+mod joining;
+mod records;
+mod refusals;
+mod rig;
