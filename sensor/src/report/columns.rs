@@ -88,7 +88,9 @@ mod tests {
     fn sent(columns: &mut Columns, table: &Table) -> Vec<String> {
         let mut sent = Vec::new();
         columns.frames(table, 0, |frame| match frame {
-            FromMember::Metrics(Metrics { first, metrics }) => sent.push(format!("{first}+{}", metrics.len())),
+            FromMember::Metrics(Metrics { first, metrics }) => {
+                sent.push(format!("{first}+{}", metrics.len()))
+            }
             FromMember::Shape(Shape { runs }) => sent.push(format!("{runs:?}")),
             other => sent.push(format!("{other:?}").chars().take(5).collect()),
         });

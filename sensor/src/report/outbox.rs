@@ -68,14 +68,16 @@ impl Outbox {
         if self.place.as_ref().is_none_or(|place| place.next != from) {
             self.place = self.seek(from)?;
         }
-        let mut stretch = Stretch { events: Events { first: from, lost: 0, runs: Vec::new() }, len: 0, limit };
+        let mut stretch =
+            Stretch { events: Events { first: from, lost: 0, runs: Vec::new() }, len: 0, limit };
         while let Some(place) = self.place.as_mut().filter(|place| place.next < durable) {
             if stretch.is_full() {
                 break;
             }
             if place.held.is_empty() && !place.fill(durable)? {
                 // The end of this segment, or damage: what follows is in the next.
-                self.place = self.open_after(place.segment, place.next, durable)?;
+                let (segment, next) = (place.segment, place.next);
+                self.place = self.open_after(segment, next, durable)?;
                 continue;
             }
             if !stretch.begin(from, place.next) {
@@ -140,7 +142,9 @@ impl Place {
                     return Ok(false);
                 }
             }
-            let Ok(Some(((_, body), _))) = wire::codec::decode::<(u32, Body)>(frame) else { return Ok(false) };
+            let Ok(Some(((_, body), _))) = wire::codec::decode::<(u32, Body)>(frame) else {
+                return Ok(false);
+            };
             match body {
                 Body::Generation(checkpoint) => self.learn(&checkpoint.birth),
                 Body::Born(birth) => self.learn(&birth),

@@ -3,8 +3,16 @@
 //! Pure.
 
 use crate::journal::frame;
+use compact_str::CompactString;
 use log_filters::found::{self, Found};
+use log_filters::join::Joiner;
+use wire::event::{Content, Id};
 use wire::report::{Authority, Keys, Naming, Record};
+
+/// Most names of a call.
+pub const NAMES_MAX: usize = 16;
+/// Longest name or scope of a call, in bytes.
+pub const NAME_LEN_BYTES: usize = 1024;
 
 /// The form on the way of a journal's record.
 #[must_use]
@@ -22,6 +30,29 @@ pub fn to_found(record: &Record) -> Found {
         content: record.content.clone(),
         keys: record.keys.as_ref().map(keys_to_found),
     }
+}
+
+/// Join a record to its call among the domain's, and name that call in it. Keys beyond what any filter gives
+/// ([`NAMES_MAX`], [`NAME_LEN_BYTES`]) are those of no call.
+pub fn joined(record: &mut Record, id: Id, joiner: &mut Joiner) {
+    record.call = CompactString::default();
+    let is_sane = |keys: &Keys| {
+        let len = |name: &CompactString| name.len() <= NAME_LEN_BYTES;
+        (1..=NAMES_MAX).contains(&keys.names.len()) && len(&keys.scope) && keys.names.iter().all(len)
+    };
+    if record.keys.as_ref().is_some_and(|keys| !is_sane(keys)) {
+        record.keys = None;
+    }
+    let Some(keys) = record.keys.take() else { return };
+    let blank = Content::new(record.content.kind, record.content.time);
+    let found = Found {
+        offset: record.offset,
+        number: record.number,
+        content: std::mem::replace(&mut record.content, blank),
+        keys: Some(keys_to_found(&keys)),
+    };
+    record.call = joiner.join(&found, id);
+    (record.content, record.keys) = (found.content, Some(keys));
 }
 
 fn keys_to_wire(keys: found::Keys) -> Keys {

@@ -14,7 +14,7 @@ use compact_str::CompactString;
 use std::collections::VecDeque;
 use wire::id::{HostName, SensorKey};
 use wire::report::{
-    self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HostState, Hello, MARKS_MAX,
+    self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, Hello, HostState, MARKS_MAX,
     Mark, Resume, StoreKey, VERSION,
 };
 use wire::time::Time;

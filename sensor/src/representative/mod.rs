@@ -1,5 +1,20 @@
 //! What the representative knows of its domain: its hosts, and what they come to together.
 //!
-//! Not here: how members report to it, how it is elected (the overlay).
+//! [`domain`] is the core that members report to ([`receiver`], [`admit`], [`claims`]); it keeps the table
+//! of [`hosts`] with their [`recent`] samples, the [`store`] of events and the joined calls. [`view`],
+//! [`overview`] and [`summary`] say what they come to; [`cursor`] leads readers through the events across
+//! a change of the representative.
+//! Not here: how members' streams come (the overlay), how a representative is elected (the overlay).
 
+pub mod admit;
+pub mod claims;
+pub mod cursor;
+pub mod domain;
+pub mod hosts;
+pub mod overview;
+pub mod receiver;
+pub mod recent;
+pub mod replay;
+pub mod store;
 pub mod summary;
+pub mod view;

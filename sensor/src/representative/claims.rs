@@ -1,0 +1,155 @@
+//! Who speaks for which host.
+//!
+//! Pure. A member speaks for its own host: its samples and state carry no host at all, so they cannot be of
+//! another. A host belongs to the daemon key that first claimed it, and stays its until it has been silent
+//! for [`HELD_FOR`]. Events name the host whose log they are from: the own, or one that the member's tail
+//! configuration names and that no other sensor of the domain has as its own — unless the operator of the
+//! representative lists that host as shared. Events of any other host are set aside and counted, and the
+//! member is told at its hello. So a compromised member can lie about its own host and about hosts without
+//! a sensor, and about no other.
+//! The same holds for sensor keys: one belongs to its daemon, and to another only after the silence.
+
+use compact_str::CompactString;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use wire::id::{HostName, PeerKey};
+use wire::time::Moment;
+
+/// How long a silent daemon keeps its host: longer than a reboot, shorter than a reinstallation.
+pub const HELD_FOR: Duration = Duration::from_secs(600);
+
+/// Most hosts that are held.
+pub const HOLDERS_MAX: usize = 8192;
+
+/// Why a claim is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another daemon has it.
+    #[error(
+        "host {host} is that of daemon {holder}, heard {silent_secs} s ago; give this sensor another host name, or wait 10 minutes after stopping the other"
+    )]
+    Held {
+        /// Which host.
+        host: HostName,
+        /// Whose.
+        holder: PeerKey,
+        /// Since when nothing came of it, in seconds.
+        silent_secs: u64,
+    },
+    /// There is no room for more.
+    #[error("{HOLDERS_MAX} hosts are held; no more are taken")]
+    Full,
+}
+
+/// Who has which host.
+#[derive(Debug, Default)]
+pub struct Claims {
+    holders: BTreeMap<HostName, (PeerKey, Moment)>,
+    /// Hosts whose logs any member may read.
+    shared: BTreeSet<HostName>,
+}
+
+impl Claims {
+    /// With these hosts shared, as the operator says.
+    #[must_use]
+    pub fn new(shared: BTreeSet<HostName>) -> Claims {
+        Claims { holders: BTreeMap::new(), shared }
+    }
+
+    /// A daemon says that this is its host.
+    ///
+    /// # Errors
+    /// If another one has it; nothing changes then.
+    pub fn claim(&mut self, host: &HostName, peer: PeerKey, now: Moment) -> Result<(), Error> {
+        if let Some(&(holder, heard)) = self.holders.get(host) {
+            if holder != peer && now.since(heard) < HELD_FOR {
+                let silent_secs = now.since(heard).as_secs();
+                return Err(Error::Held { host: host.clone(), holder, silent_secs });
+            }
+        } else if self.holders.len() >= HOLDERS_MAX {
+            self.holders.retain(|_, (_, heard)| now.since(*heard) < HELD_FOR);
+            if self.holders.len() >= HOLDERS_MAX {
+                return Err(Error::Full);
+            }
+        }
+        self.holders.insert(host.clone(), (peer, now));
+        Ok(())
+    }
+
+    /// Something came of the daemon that has this host.
+    pub fn heard(&mut self, host: &HostName, now: Moment) {
+        if let Some((_, heard)) = self.holders.get_mut(host) {
+            *heard = now;
+        }
+    }
+
+    /// It went for good: the host is free.
+    pub fn release(&mut self, host: &HostName, peer: PeerKey) {
+        if self.holders.get(host).is_some_and(|(holder, _)| *holder == peer) {
+            self.holders.remove(host);
+        }
+    }
+
+    /// Whether a daemon may speak for a host that its hello named.
+    #[must_use]
+    pub fn may_speak(&self, peer: PeerKey, host: &HostName) -> bool {
+        self.shared.contains(host) || self.holders.get(host).is_none_or(|(holder, _)| *holder == peer)
+    }
+}
+
+/// The hosts whose events are taken from one member, and those that it named in vain.
+#[must_use]
+pub fn granted(
+    claims: &Claims,
+    peer: PeerKey,
+    own: &HostName,
+    named: &[HostName],
+) -> (BTreeSet<CompactString>, Vec<HostName>) {
+    let (granted, refused): (Vec<_>, Vec<_>) =
+        named.iter().filter(|host| *host != own).partition(|host| claims.may_speak(peer, host));
+    let granted = granted.into_iter().chain([own]).map(|host| host.as_str().into());
+    (granted.collect(), refused.into_iter().cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> HostName {
+        HostName::try_from(name).expect("a name")
+    }
+
+    fn at(secs: u64) -> Moment {
+        Moment(Duration::from_secs(secs))
+    }
+
+    #[test]
+    fn a_host_stays_with_its_daemon_until_it_is_silent() {
+        let (one, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
+        let mut claims = Claims::default();
+        claims.claim(&host("a"), one, at(0)).expect("free");
+        assert!(matches!(
+            claims.claim(&host("a"), other, at(599)),
+            Err(Error::Held { silent_secs: 599, .. })
+        ));
+        claims.heard(&host("a"), at(500));
+        assert!(claims.claim(&host("a"), other, at(1000)).is_err());
+        claims.claim(&host("a"), other, at(1100)).expect("silent for long");
+        assert!(claims.claim(&host("a"), one, at(1100)).is_err());
+        claims.release(&host("a"), other);
+        claims.claim(&host("a"), one, at(1101)).expect("released");
+    }
+
+    #[test]
+    fn a_member_speaks_for_hosts_without_a_sensor_and_for_shared_ones() {
+        let (one, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
+        let mut claims = Claims::new(BTreeSet::from([host("nfs")]));
+        claims.claim(&host("b"), other, at(0)).expect("free");
+        claims.claim(&host("nfs"), other, at(0)).expect("free");
+        let named = [host("a"), host("b"), host("c"), host("nfs")];
+        let (granted, refused) = granted(&claims, one, &host("a"), &named);
+        assert_eq!(granted.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["a", "c", "nfs"]);
+        assert_eq!(refused, [host("b")]);
+    }
+}

@@ -1,0 +1,206 @@
+//! Where a reader of the domain's events stands, in a form that outlives the representative.
+//!
+//! Pure but for reading the store. A cursor names the store and a place in it. A new representative has
+//! another store in which the same events stand in another order, so it cannot continue at a place of the
+//! old one. It does not need to: with every acknowledgement a member learns a mark, "at this place of this
+//! store all my events before that number were stored", and brings its marks to the next representative. So
+//! for each sensor the new representative knows which of its events stood before the cursor, leaves those
+//! out and gives everything else it holds, from its oldest event on. The new cursor carries the old one
+//! with it, as members that come later bring their marks later.
+//! Rule: a mark may be older than the cursor; then some events are given twice, recognised by their ids.
+//! None is left out that was not seen. What the new store does not hold and the reader may not have seen is
+//! counted: exactly where a mark is as new as the cursor, else as an upper bound.
+
+use super::store::Error;
+use super::store::reader::{Reader, Stored};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use wire::id::SensorKey;
+use wire::report::{Mark, StoreKey};
+
+/// Most places in a cursor: the present store and the two before it. A reader that is away for three
+/// changes of the representative may see events again.
+const PLACES_MAX: usize = 3;
+
+/// A place in one store, and in the ones before it; the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    places: Vec<(StoreKey, u64)>,
+}
+
+/// A text is no cursor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} is no cursor; expected one of a former answer, as it stood there")]
+pub struct NoCursor {
+    found: String,
+}
+
+impl Cursor {
+    /// At this place of this store.
+    #[must_use]
+    pub fn new(store: StoreKey, at: u64) -> Cursor {
+        Cursor { places: vec![(store, at)] }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, (store, at)) in self.places.iter().enumerate() {
+            let mark = if nth == 0 { "" } else { "~" };
+            write!(f, "{mark}{store}.{at}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = NoCursor;
+    fn from_str(text: &str) -> Result<Cursor, NoCursor> {
+        let refuse = || NoCursor { found: text.chars().take(80).collect() };
+        let place = |text: &str| {
+            let (store, at) = text.split_once('.')?;
+            let is_key = store.len() == 16 && store.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let store = u64::from_str_radix(store, 16).ok().filter(|_| is_key)?;
+            let at = at.parse().ok().filter(|_| at.bytes().all(|byte| byte.is_ascii_digit()))?;
+            Some((StoreKey(store), at))
+        };
+        let places: Option<Vec<_>> = text.split('~').take(PLACES_MAX + 1).map(place).collect();
+        match places {
+            Some(places) if places.len() <= PLACES_MAX => Ok(Cursor { places }),
+            Some(_) | None => Err(refuse()),
+        }
+    }
+}
+
+/// What is known of each sensor's events: from which on they were asked for, and the marks it brought.
+pub type Known = BTreeMap<SensorKey, (u64, Vec<Mark>)>;
+
+/// The domain's events for readers, from cursors on; to be cloned freely.
+#[derive(Clone)]
+pub struct Feed {
+    reader: Reader,
+    known: Arc<Mutex<Arc<Known>>>,
+}
+
+/// What one reading gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The events that were wanted, in the order of the store.
+    pub events: Vec<Stored>,
+    /// Where to read on.
+    pub cursor: Cursor,
+    /// Whether there is more to look at now.
+    pub has_more: bool,
+    /// Events that the reader may not have seen and that are kept no more: exactly, for a cursor of this
+    /// store; at most, for one of another.
+    pub missed: u64,
+}
+
+impl Feed {
+    pub(super) fn new(reader: Reader) -> Feed {
+        Feed { reader, known: Arc::default() }
+    }
+
+    pub(super) fn learn(&self, known: Known) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+    }
+
+    /// The store's own reading end.
+    #[must_use]
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Before the oldest event.
+    #[must_use]
+    pub fn oldest(&self) -> Cursor {
+        Cursor::new(self.reader.key(), self.reader.oldest())
+    }
+
+    /// After the newest event.
+    #[must_use]
+    pub fn end(&self) -> Cursor {
+        Cursor::new(self.reader.key(), *self.reader.next().borrow())
+    }
+
+    /// Up to `limit` events that `keep` accepts, from a cursor of this or another representative on.
+    ///
+    /// # Errors
+    /// If the disk cannot be read.
+    pub fn read(
+        &self,
+        cursor: &Cursor,
+        limit: usize,
+        mut keep: impl FnMut(&Stored) -> bool,
+    ) -> Result<Page, Error> {
+        let key = self.reader.key();
+        let own = cursor.places.iter().find(|(store, _)| *store == key).map(|(_, at)| *at);
+        let foreign: Vec<(StoreKey, u64)> =
+            cursor.places.iter().copied().filter(|(store, _)| *store != key).take(PLACES_MAX - 1).collect();
+        let known = Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        let seen: BTreeMap<SensorKey, u64> = if foreign.is_empty() {
+            BTreeMap::new()
+        } else {
+            known.iter().map(|(sensor, (_, marks))| (*sensor, seen(marks, &foreign))).collect()
+        };
+        let mut missed = 0;
+        let from = match own {
+            Some(at) => at,
+            None if foreign.is_empty() => self.reader.oldest(),
+            None => {
+                missed = self.not_held(&known, &seen)?;
+                self.reader.oldest()
+            }
+        };
+        let page = self.reader.read(from, limit, |stored| {
+            let is_seen = seen.get(&stored.event.id.sensor).is_some_and(|next| stored.number < *next);
+            !is_seen && keep(stored)
+        })?;
+        let has_more = page.next < *self.reader.next().borrow();
+        let places = std::iter::once((key, page.next)).chain(foreign).collect();
+        Ok(Page { events: page.events, cursor: Cursor { places }, has_more, missed: missed + page.missed })
+    }
+
+    /// Events that stood at or after a foreign cursor and are not in this store.
+    fn not_held(&self, known: &Known, seen: &BTreeMap<SensorKey, u64>) -> Result<u64, Error> {
+        let oldest = self.reader.oldest_of()?;
+        let gone = known.iter().map(|(sensor, (from, _))| {
+            let held = oldest.get(sensor).copied().unwrap_or(0).max(*from);
+            held.saturating_sub(seen.get(sensor).copied().unwrap_or(0))
+        });
+        Ok(gone.sum())
+    }
+}
+
+/// The first event that a reader at these places may not have seen.
+fn seen(marks: &[Mark], places: &[(StoreKey, u64)]) -> u64 {
+    let before = |mark: &&Mark| places.iter().any(|(store, at)| mark.store == *store && mark.at <= *at);
+    marks.iter().filter(before).map(|mark| mark.next).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_and_other_texts_do_not() {
+        let cursor = Cursor { places: vec![(StoreKey(10), 7), (StoreKey(u64::MAX), 0)] };
+        assert_eq!(cursor.to_string(), "000000000000000a.7~ffffffffffffffff.0");
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        let long = ["000000000000000a.7"; 4].join("~");
+        for bad in ["", "7", "a.7", "000000000000000a.", "000000000000000a.+7", "+00000000000000a.7", &long] {
+            assert!(bad.parse::<Cursor>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_newest_mark_before_the_cursor_counts() {
+        let mark = |store, at, next| Mark { store: StoreKey(store), at, next };
+        let marks = [mark(1, 10, 3), mark(1, 20, 7), mark(1, 30, 9), mark(2, 5, 50)];
+        assert_eq!(seen(&marks, &[(StoreKey(1), 29)]), 7);
+        assert_eq!(seen(&marks, &[(StoreKey(1), 9)]), 0);
+        assert_eq!(seen(&marks, &[(StoreKey(1), 29), (StoreKey(2), 4)]), 7);
+    }
+}

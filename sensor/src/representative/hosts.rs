@@ -1,0 +1,250 @@
+//! The domain's table of hosts: which there are, how they are, what they last told.
+//!
+//! Pure. Not here: who may say that it is a host ([`super::claims`]).
+
+use super::receiver::Shaped;
+use super::recent::Recent;
+use compact_str::CompactString;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::id::{HostName, PeerKey, SensorKey};
+use wire::report::sweep::{self, Decoder};
+use wire::report::{Hello, HostState, Sweep};
+use wire::time::{Moment, Time};
+
+/// Without a word for so long, a host is silent: three states are missing.
+pub const SILENT_AFTER: Duration = Duration::from_secs(15);
+/// Hosts that left or are silent are shown for so long.
+pub const SHOWN_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Most hosts of a domain.
+pub const HOSTS_MAX: usize = 4096;
+/// Bytes of samples of all hosts together.
+pub const SAMPLES_LEN_BYTES: usize = 96 << 20;
+/// Bytes of samples of one host, if there is room.
+const SAMPLES_OF_HOST_LEN_BYTES: usize = 512 << 10;
+
+/// How a host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It reports.
+    Alive,
+    /// It should report and does not.
+    Silent,
+    /// It said that it goes.
+    Left,
+}
+
+impl Standing {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Standing::Alive => "alive",
+            Standing::Silent => "silent",
+            Standing::Left => "left",
+        }
+    }
+}
+
+/// What a host's sensor does for the domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It is the representative.
+    Representative,
+    /// It would follow.
+    Standby,
+    /// It reports.
+    #[default]
+    Member,
+}
+
+impl Role {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Role::Representative => "representative",
+            Role::Standby => "standby",
+            Role::Member => "member",
+        }
+    }
+}
+
+/// One host.
+#[derive(Debug)]
+pub struct Host {
+    /// Its sensor's key.
+    pub sensor: SensorKey,
+    /// Its daemon's key.
+    pub peer: PeerKey,
+    /// Version of the program.
+    pub program: CompactString,
+    /// When its sensor was started, by its clock.
+    pub started: Time,
+    /// What it does for the domain.
+    pub role: Role,
+    /// What it last told of itself.
+    pub state: HostState,
+    /// By how much its clock is ahead of the representative's, in microseconds, when it came.
+    pub clock_ahead_micros: i64,
+    /// When something last came of it.
+    pub heard: Moment,
+    /// Samples that came, and those it took and did not send in this run.
+    pub samples: u64,
+    /// Samples it took and did not send, since it was started.
+    pub thinned: u64,
+    /// Sweeps that could not be unpacked.
+    pub broken_sweeps: u64,
+    is_connected: bool,
+    has_left: bool,
+    latest: Option<(Shaped, Decoder)>,
+    recent: Recent,
+}
+
+impl Host {
+    /// How it is.
+    #[must_use]
+    pub fn standing(&self, now: Moment) -> Standing {
+        if self.has_left {
+            Standing::Left
+        } else if self.is_connected && now.since(self.heard) < SILENT_AFTER {
+            Standing::Alive
+        } else {
+            Standing::Silent
+        }
+    }
+
+    /// Its newest samples: the metrics and, in the same order, their values.
+    #[must_use]
+    pub fn latest(&self) -> Option<(&Shaped, &Decoder)> {
+        self.latest.as_ref().map(|(shape, decoder)| (shape, decoder))
+    }
+
+    /// Its last samples.
+    #[must_use]
+    pub fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    /// Take a sweep.
+    ///
+    /// # Errors
+    /// If it cannot be unpacked; the values are of no use until a whole one comes.
+    pub fn sweep(&mut self, shape: &Shaped, sweep: &Sweep, len_max_bytes: usize) -> Result<(), sweep::Error> {
+        self.thinned = sweep.thinned;
+        let is_same = self.latest.as_ref().is_some_and(|(known, _)| Shaped::ptr_eq(known, shape));
+        if !is_same {
+            self.latest = Some((Shaped::clone(shape), Decoder::default()));
+        }
+        let (shape, decoder) = self.latest.as_mut().expect("set above");
+        match decoder.decode(&sweep.packed.0, shape.len()) {
+            Ok((time, form)) => {
+                self.samples += shape.len() as u64;
+                self.recent.push(shape, time, form, &sweep.packed.0, len_max_bytes);
+                Ok(())
+            }
+            Err(error) => {
+                self.broken_sweeps += 1;
+                self.latest = None;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// All hosts.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    table: BTreeMap<HostName, Host>,
+}
+
+impl Hosts {
+    /// A host's sensor came. Returns `false` if there is no room for one more.
+    pub fn arrive(&mut self, hello: &Hello, peer: PeerKey, wall: Time, now: Moment) -> bool {
+        if !self.table.contains_key(&hello.host) && self.table.len() >= HOSTS_MAX {
+            let gone = |host: &Host| host.standing(now) != Standing::Alive;
+            let oldest = self.table.iter().filter(|(_, host)| gone(host)).min_by_key(|(_, host)| host.heard);
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { return false };
+            self.table.remove(&oldest);
+        }
+        let former = self.table.remove(&hello.host);
+        let (recent, latest, samples, broken_sweeps, state, role) = match former {
+            Some(former) if former.sensor == hello.sensor => (
+                former.recent,
+                former.latest,
+                former.samples,
+                former.broken_sweeps,
+                former.state,
+                former.role,
+            ),
+            Some(_) | None => (Recent::default(), None, 0, 0, HostState::default(), Role::default()),
+        };
+        let host = Host {
+            sensor: hello.sensor,
+            peer,
+            program: hello.program.clone(),
+            started: hello.started,
+            role,
+            state,
+            clock_ahead_micros: hello.clock.micros().saturating_sub(wall.micros()),
+            heard: now,
+            samples,
+            thinned: 0,
+            broken_sweeps,
+            is_connected: true,
+            has_left: false,
+            latest,
+            recent,
+        };
+        self.table.insert(hello.host.clone(), host);
+        true
+    }
+
+    /// Its connection ended, with or without a farewell.
+    pub fn depart(&mut self, name: &HostName, has_left: bool) {
+        if let Some(host) = self.table.get_mut(name) {
+            host.is_connected = false;
+            host.has_left |= has_left;
+        }
+    }
+
+    /// The host of this name.
+    pub fn get_mut(&mut self, name: &HostName) -> Option<&mut Host> {
+        self.table.get_mut(name)
+    }
+
+    /// The host of this name.
+    #[must_use]
+    pub fn get(&self, name: &HostName) -> Option<&Host> {
+        self.table.get(name)
+    }
+
+    /// All hosts by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&HostName, &Host)> {
+        self.table.iter()
+    }
+
+    /// How many hosts there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Bytes of samples that each host may have.
+    #[must_use]
+    pub fn share_len_bytes(&self) -> usize {
+        (SAMPLES_LEN_BYTES / self.table.len().max(1)).min(SAMPLES_OF_HOST_LEN_BYTES)
+    }
+
+    /// Forget hosts that have been gone for long.
+    pub fn forget(&mut self, now: Moment) {
+        self.table
+            .retain(|_, host| host.standing(now) == Standing::Alive || now.since(host.heard) < SHOWN_FOR);
+    }
+}

@@ -1,0 +1,158 @@
+//! Metrics over the hosts of a domain: sum, mean, least, greatest, count, and who has most.
+//!
+//! Pure. Rules: a value that is no number or beyond [`ABSURD`] is left out and counted, so one broken host
+//! spoils no sum; a sum is told only where it says something (not of ratios, states and points in time);
+//! names that few hosts tell give way where there are too many.
+
+use compact_str::CompactString;
+use std::collections::BTreeMap;
+use wire::id::HostName;
+use wire::sample::{Metric, Semantics};
+
+/// Values of this size and beyond are taken for damage: a thousand petabytes, thirty billion years.
+pub const ABSURD: f64 = 1e18;
+/// Most metrics of an overview.
+pub const METRICS_MAX: usize = 1024;
+/// Most metrics of one host that go into it.
+pub const METRICS_OF_HOST_MAX: usize = 512;
+/// Hosts of a top list.
+pub const TOP: usize = 10;
+
+/// A metric over all hosts that tell it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overall {
+    /// Its name.
+    pub name: CompactString,
+    /// Its unit.
+    pub unit: CompactString,
+    /// Sum of all values, where that says something.
+    pub sum: Option<f64>,
+    /// Mean of all values.
+    pub mean: f64,
+    /// Smallest value.
+    pub min: f64,
+    /// Largest value.
+    pub max: f64,
+    /// How many hosts tell it.
+    pub count: u64,
+    /// The hosts with the largest values, largest first.
+    pub top: Vec<(HostName, f64)>,
+}
+
+/// An overview in the making.
+#[derive(Debug, Default)]
+pub struct Overview {
+    metrics: BTreeMap<(CompactString, CompactString), Gathered>,
+    absurd: u64,
+}
+
+#[derive(Debug)]
+struct Gathered {
+    is_summable: bool,
+    sum: f64,
+    min: f64,
+    max: f64,
+    count: u64,
+    top: Vec<(HostName, f64)>,
+}
+
+impl Overview {
+    /// A host's value of a metric.
+    pub fn add(&mut self, host: &HostName, metric: &Metric, value: f64) {
+        if !value.is_finite() || value.abs() >= ABSURD {
+            self.absurd += 1;
+            return;
+        }
+        let fresh = || Gathered {
+            is_summable: is_summable(metric),
+            sum: 0.0,
+            min: value,
+            max: value,
+            count: 0,
+            top: Vec::new(),
+        };
+        let of = self.metrics.entry((metric.name.clone(), metric.unit.clone())).or_insert_with(fresh);
+        of.sum += value;
+        of.min = of.min.min(value);
+        of.max = of.max.max(value);
+        of.count += 1;
+        let at = of.top.partition_point(|(_, more)| *more >= value);
+        if at < TOP {
+            of.top.insert(at, (host.clone(), value));
+            of.top.truncate(TOP);
+        }
+    }
+
+    /// Values that were left out.
+    #[must_use]
+    pub fn absurd(&self) -> u64 {
+        self.absurd
+    }
+
+    /// The metrics by name.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "counts of hosts are small")]
+    pub fn finish(self) -> Vec<Overall> {
+        let overall = |((name, unit), of): ((CompactString, CompactString), Gathered)| Overall {
+            name,
+            unit,
+            sum: of.is_summable.then_some(of.sum),
+            mean: of.sum / of.count as f64,
+            min: of.min,
+            max: of.max,
+            count: of.count,
+            top: of.top,
+        };
+        let mut all: Vec<Overall> = self.metrics.into_iter().map(overall).collect();
+        if all.len() > METRICS_MAX {
+            all.sort_by_key(|metric| std::cmp::Reverse(metric.count));
+            all.truncate(METRICS_MAX);
+            all.sort_by(|one, other| (&one.name, &one.unit).cmp(&(&other.name, &other.unit)));
+        }
+        all
+    }
+}
+
+/// Whether the sum over hosts says something.
+fn is_summable(metric: &Metric) -> bool {
+    let is_moment = ["_time_seconds", "_timestamp_seconds"].iter().any(|end| metric.name.ends_with(end));
+    metric.semantics != Semantics::State && metric.unit != "ratio" && !is_moment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metric(name: &str, unit: &str) -> Metric {
+        Metric { name: name.into(), labels: Vec::new(), unit: unit.into(), semantics: Semantics::Gauge }
+    }
+
+    #[test]
+    fn a_broken_host_spoils_nothing() {
+        let mut overview = Overview::default();
+        let load = metric("node_load1", "");
+        for (nth, value) in [1.0, f64::NAN, 3.0, f64::INFINITY, 1e300, -1.0].into_iter().enumerate() {
+            let host = HostName::try_from(format!("h{nth}").as_str()).expect("a name");
+            overview.add(&host, &load, value);
+        }
+        assert_eq!(overview.absurd(), 3);
+        let all = overview.finish();
+        assert_eq!(
+            (all[0].sum, all[0].mean, all[0].min, all[0].max, all[0].count),
+            (Some(3.0), 1.0, -1.0, 3.0, 3)
+        );
+        assert_eq!(all[0].top.iter().map(|(host, _)| host.as_str()).collect::<Vec<_>>(), ["h2", "h0", "h5"]);
+    }
+
+    #[test]
+    fn ratios_and_moments_have_no_sum() {
+        let mut overview = Overview::default();
+        let host = HostName::try_from("h").expect("a name");
+        for (name, unit) in [("cpu_used", "ratio"), ("node_boot_time_seconds", "seconds"), ("bytes", "bytes")]
+        {
+            overview.add(&host, &metric(name, unit), 1.0);
+        }
+        let sums: Vec<_> = overview.finish().into_iter().map(|metric| metric.sum).collect();
+        assert_eq!(sums, [Some(1.0), None, None]);
+    }
+}

@@ -1,0 +1,217 @@
+//! The last minutes of one host's samples, as they came: packed.
+//!
+//! Pure. Sweeps are kept in chunks that begin with a whole one. The newest [`CHUNKS_WHOLE`] are kept as they
+//! came; older ones are reduced to one sweep of [`REDUCED_TO`]; the oldest go first, by number and by bytes.
+//! Rule: only sweeps that were unpacked without error come here.
+
+use super::receiver::Shaped;
+use crate::sample::history::{Completeness, Series};
+use std::collections::VecDeque;
+use wire::report::sweep::{Decoder, Encoder, Form};
+use wire::sample::{Metric, Number};
+use wire::time::Time;
+
+/// Chunks kept as they came: six minutes of a sweep a second.
+const CHUNKS_WHOLE: usize = 3;
+/// Of an older chunk, one sweep of so many is kept.
+pub const REDUCED_TO: usize = 10;
+/// Chunks in all: with the usual rate, half an hour.
+const CHUNKS_MAX: usize = 18;
+
+/// The samples.
+#[derive(Debug, Default)]
+pub struct Recent {
+    chunks: VecDeque<Chunk>,
+    len_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    shape: Shaped,
+    packed: Vec<u8>,
+    /// Where each sweep ends in `packed`.
+    ends: Vec<u32>,
+    newest: Time,
+    is_reduced: bool,
+}
+
+impl Recent {
+    /// Add a sweep that was just unpacked; at most so many bytes are kept.
+    pub fn push(&mut self, shape: &Shaped, time: Time, form: Form, packed: &[u8], len_max_bytes: usize) {
+        if form == Form::Whole || self.chunks.is_empty() {
+            if form != Form::Whole {
+                // The chunk it belongs to was dropped for its bytes.
+                return;
+            }
+            if let Some(last) = self.chunks.back_mut() {
+                last.packed.shrink_to_fit();
+                last.ends.shrink_to_fit();
+            }
+            self.reduce();
+            self.chunks.push_back(Chunk {
+                shape: Shaped::clone(shape),
+                packed: Vec::new(),
+                ends: Vec::new(),
+                newest: time,
+                is_reduced: false,
+            });
+        }
+        let last = self.chunks.back_mut().expect("pushed above");
+        last.packed.extend_from_slice(packed);
+        last.ends.push(u32::try_from(last.packed.len()).expect("a chunk is short"));
+        last.newest = time;
+        self.len_bytes += packed.len() + size_of::<u32>();
+        while self.chunks.len() > CHUNKS_MAX || self.len_bytes > len_max_bytes {
+            let Some(oldest) = self.chunks.pop_front() else { return };
+            self.len_bytes -= oldest.len_bytes();
+        }
+    }
+
+    /// The newest chunk that is no longer kept whole is reduced.
+    fn reduce(&mut self) {
+        let Some(at) = self.chunks.len().checked_sub(CHUNKS_WHOLE) else { return };
+        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| !chunk.is_reduced) else { return };
+        self.len_bytes -= chunk.len_bytes();
+        chunk.reduce();
+        self.len_bytes += chunk.len_bytes();
+    }
+
+    /// About how many bytes are kept.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// The series of the wanted metrics from `since` on, newest first until `points_max` points are found.
+    pub fn series(
+        &self,
+        wanted: impl Fn(&Metric) -> bool,
+        since: Time,
+        points_max: usize,
+    ) -> (Vec<Series>, Completeness) {
+        let mut found: Vec<Series> = Vec::new();
+        let mut points = 0;
+        let mut completeness = Completeness::Whole;
+        for chunk in self.chunks.iter().rev() {
+            if chunk.newest < since {
+                continue;
+            }
+            let columns: Vec<usize> = (0..chunk.shape.len()).filter(|&at| wanted(&chunk.shape[at])).collect();
+            if points + columns.len() * chunk.ends.len() > points_max {
+                completeness = Completeness::Cut;
+                break;
+            }
+            points += columns.len() * chunk.ends.len();
+            chunk.unpack(|time, decoder| {
+                if time < since {
+                    return;
+                }
+                for &at in &columns {
+                    let value = decoder.value(at).unwrap_or(Number::Whole(0));
+                    put(&mut found, &chunk.shape[at], time, value);
+                }
+            });
+        }
+        for series in &mut found {
+            series.points.sort_by_key(|(time, _)| *time);
+        }
+        (found, completeness)
+    }
+}
+
+fn put(found: &mut Vec<Series>, metric: &std::sync::Arc<Metric>, time: Time, value: Number) {
+    let known = found.iter_mut().find(|series| std::sync::Arc::ptr_eq(&series.metric, metric));
+    match known {
+        Some(series) => series.points.push((time, value)),
+        None => found.push(Series { metric: std::sync::Arc::clone(metric), points: vec![(time, value)] }),
+    }
+}
+
+impl Chunk {
+    fn len_bytes(&self) -> usize {
+        self.packed.len() + self.ends.len() * size_of::<u32>()
+    }
+
+    fn unpack(&self, mut each: impl FnMut(Time, &Decoder)) {
+        let mut decoder = Decoder::default();
+        let mut from = 0;
+        for &end in &self.ends {
+            let packed = &self.packed[from..end as usize];
+            let Ok((time, _)) = decoder.decode(packed, self.shape.len()) else { return };
+            each(time, &decoder);
+            from = end as usize;
+        }
+    }
+
+    fn reduce(&mut self) {
+        let (mut packed, mut ends, mut nth) = (Vec::new(), Vec::new(), 0);
+        let mut encoder = Encoder::default();
+        let mut values = Vec::with_capacity(self.shape.len());
+        self.unpack(|time, decoder| {
+            if nth % REDUCED_TO == 0 {
+                values.clear();
+                values.extend(decoder.values());
+                encoder.encode(time, &values, &mut packed);
+                ends.push(u32::try_from(packed.len()).expect("shorter than what it was made of"));
+            }
+            nth += 1;
+        });
+        packed.shrink_to_fit();
+        (self.packed, self.ends, self.is_reduced) = (packed, ends, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use wire::sample::Semantics;
+
+    fn shape(columns: usize) -> Shaped {
+        let metric = |at| Metric {
+            name: format!("m{at}").into(),
+            labels: Vec::new(),
+            unit: "".into(),
+            semantics: Semantics::Gauge,
+        };
+        (0..columns).map(|at| Arc::new(metric(at))).collect()
+    }
+
+    fn filled(sweeps: u64, columns: u64, len_max_bytes: usize) -> Recent {
+        let (shape, mut encoder, mut decoder) =
+            (shape(columns as usize), Encoder::default(), Decoder::default());
+        let mut recent = Recent::default();
+        for second in 0..sweeps {
+            let values: Vec<_> = (0..columns).map(|at| Number::Whole(second * at * 7919 % 1000)).collect();
+            let mut packed = Vec::new();
+            encoder.encode(Time::from_micros(second as i64 * 1_000_000), &values, &mut packed);
+            let (time, form) = decoder.decode(&packed, columns as usize).expect("encoded");
+            recent.push(&shape, time, form, &packed, len_max_bytes);
+        }
+        recent
+    }
+
+    #[test]
+    fn the_newest_are_whole_and_older_ones_reduced_and_all_are_right() {
+        let recent = filled(1000, 5, 1 << 20);
+        let (series, completeness) = recent.series(|metric| metric.name == "m3", Time::default(), 100_000);
+        assert_eq!((series.len(), completeness), (1, Completeness::Whole));
+        for (time, value) in &series[0].points {
+            let second = u64::try_from(time.micros() / 1_000_000).expect("after 1970");
+            assert_eq!(*value, Number::Whole(second * 3 * 7919 % 1000), "{second}");
+        }
+        let seconds: Vec<i64> = series[0].points.iter().map(|(time, _)| time.micros() / 1_000_000).collect();
+        assert_eq!((seconds[0], seconds[1], seconds.last()), (0, 10, Some(&999)));
+        assert!(seconds.ends_with(&[996, 997, 998, 999]));
+        let (recent_only, _) = recent.series(|_| true, Time::from_micros(990_000_000), 100_000);
+        assert_eq!(recent_only[1].points.len(), 10);
+        assert_eq!(recent.series(|_| true, Time::default(), 700).1, Completeness::Cut);
+    }
+
+    #[test]
+    fn the_bytes_are_bounded() {
+        let recent = filled(3000, 500, 100_000);
+        assert!(recent.len_bytes() <= 100_000, "{}", recent.len_bytes());
+        assert!(!recent.series(|_| true, Time::default(), usize::MAX).0.is_empty());
+    }
+}

@@ -1,0 +1,51 @@
+//! The domain's calls, brought back from the store.
+//!
+//! Pure. The calls at the head of the last segment, and the events after it, joined as they were.
+
+use super::store::frame::Batch;
+use super::store::writer::Replay;
+use crate::report::record::to_found;
+use log_filters::join::Joiner;
+use wire::event::Id;
+use wire::id::Generation;
+
+/// Joins what a store holds.
+pub struct Joining(pub Joiner);
+
+impl Joining {
+    /// The calls in the form in which a head keeps them.
+    #[must_use]
+    pub fn snapshot_of(joiner: &Joiner) -> Vec<u8> {
+        postcard::to_stdvec(joiner).expect("calls can be written to memory")
+    }
+}
+
+impl Replay for Joining {
+    fn calls(&mut self, snapshot: &[u8]) {
+        if snapshot.is_empty() {
+            return;
+        }
+        match postcard::from_bytes(snapshot) {
+            Ok(joiner) => self.0 = joiner,
+            Err(error) => tracing::warn!(%error, "the domain's open calls cannot be read; they begin anew"),
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch, lanes: &[Generation]) {
+        for (run, lane) in batch.runs.iter().zip(lanes) {
+            for record in &run.records {
+                let id = Id {
+                    sensor: batch.sensor,
+                    generation: *lane,
+                    offset: record.offset,
+                    number: record.number,
+                };
+                self.0.join(&to_found(record), id);
+            }
+        }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        Joining::snapshot_of(&self.0)
+    }
+}

@@ -1,0 +1,186 @@
+//! The reading end of the store: the domain's events from a place on, while more are stored.
+//!
+//! Only durable events are seen. Readers take no lock that the writer holds while it writes.
+//! Not here: cursors that outlive a representative (`representative::cursor`).
+
+use super::Error;
+use super::frame::{BATCH_TAG, Batch, Body};
+use super::segment::{Segment, Table};
+use crate::journal::segment::Window;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+use wire::event::{Event, Id};
+use wire::id::SensorKey;
+use wire::report::StoreKey;
+use wire::time::Time;
+
+/// What writer and readers share.
+pub(super) struct Shared {
+    segments: Mutex<VecDeque<Arc<Segment>>>,
+    key: StoreKey,
+    next: watch::Sender<u64>,
+}
+
+impl Shared {
+    pub(super) fn new(segments: VecDeque<Arc<Segment>>, key: StoreKey, next: u64) -> Shared {
+        Shared { segments: Mutex::new(segments), key, next: watch::Sender::new(next) }
+    }
+
+    pub(super) fn publish(&self, next: u64) {
+        self.next.send_if_modified(|known| std::mem::replace(known, next) != next);
+    }
+
+    pub(super) fn segments(&self) -> Vec<Arc<Segment>> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// A new live segment; the oldest `deleted` are no more.
+    pub(super) fn replace_live(&self, live: Arc<Segment>, deleted: usize) {
+        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        segments.push_back(live);
+        segments.drain(..deleted);
+    }
+}
+
+/// Reads the store from any thread.
+#[derive(Clone)]
+pub struct Reader {
+    shared: Arc<Shared>,
+}
+
+/// An event and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its number in the store.
+    pub at: u64,
+    /// Its number in its sensor's journal.
+    pub number: u64,
+    /// When it was stored, by the representative's clock.
+    pub stored: Time,
+    /// The event; its call is the domain's.
+    pub event: Event,
+}
+
+/// What one reading gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The events that were wanted, in order.
+    pub events: Vec<Stored>,
+    /// Where to read on.
+    pub next: u64,
+    /// Events between the given place and the first one looked at that are kept no more.
+    pub missed: u64,
+}
+
+impl Reader {
+    pub(super) fn new(shared: Arc<Shared>) -> Reader {
+        Reader { shared }
+    }
+
+    /// Which store.
+    #[must_use]
+    pub fn key(&self) -> StoreKey {
+        self.shared.key
+    }
+
+    /// The number the next event gets; it changes whenever events are durable.
+    #[must_use]
+    pub fn next(&self) -> watch::Receiver<u64> {
+        self.shared.next.subscribe()
+    }
+
+    /// The number of the oldest event that is kept.
+    #[must_use]
+    pub fn oldest(&self) -> u64 {
+        self.shared.segments().first().map_or(0, |segment| segment.first)
+    }
+
+    /// How far each sensor's events were stored where the oldest kept event stands: those before are gone.
+    ///
+    /// # Errors
+    /// If the disk cannot be read.
+    pub fn oldest_of(&self) -> Result<Arc<BTreeMap<SensorKey, u64>>, Error> {
+        let segments = self.shared.segments();
+        segments.first().map_or(Ok(Arc::default()), |segment| Ok(segment.table()?.members))
+    }
+
+    /// Up to `limit` events that `keep` accepts, from `from` on.
+    ///
+    /// # Errors
+    /// If the disk cannot be read. Damaged frames are no error: their events count as missed.
+    pub fn read(
+        &self,
+        from: u64,
+        limit: usize,
+        mut keep: impl FnMut(&Stored) -> bool,
+    ) -> Result<Page, Error> {
+        let newest = *self.shared.next.borrow();
+        let segments = self.shared.segments();
+        let from = from.min(newest);
+        let oldest = segments.first().map_or(newest, |segment| segment.first);
+        let missed = oldest.saturating_sub(from);
+        let mut page = Page { events: Vec::new(), next: from + missed, missed };
+        for (at, segment) in segments.iter().enumerate() {
+            let end = segments.get(at + 1).map_or(newest, |after| after.first).min(newest);
+            if end <= page.next {
+                continue;
+            }
+            let table: Table = segment.table()?;
+            let mut window = Window::new(Arc::clone(segment.file()), table.place(page.next), table.len);
+            while page.events.len() < limit && page.next < end {
+                let Some(batch) = next_batch(&mut window, page.next)? else {
+                    // The rest of this segment is damaged.
+                    page.missed += end - page.next;
+                    page.next = end;
+                    break;
+                };
+                page.missed += batch.at.saturating_sub(page.next);
+                page.next = page.next.max(batch.at);
+                take(batch, &mut page, limit, &mut keep);
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// The next batch with an event at or after this place.
+fn next_batch(window: &mut Window, from: u64) -> Result<Option<Batch>, Error> {
+    while let Some((_, frame)) = window.frame()? {
+        let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { return Ok(None) };
+        if tag != BATCH_TAG {
+            continue;
+        }
+        let Ok(Some(((_, Body::Batch(batch)), _))) = wire::codec::decode::<(u32, Body)>(frame) else {
+            return Ok(None);
+        };
+        if batch.at + batch.len() > from {
+            return Ok(Some(batch));
+        }
+    }
+    Ok(None)
+}
+
+fn take(batch: Batch, page: &mut Page, limit: usize, keep: &mut impl FnMut(&Stored) -> bool) {
+    let Batch { at, sensor, first, stored, runs, .. } = batch;
+    let records = runs.into_iter().flat_map(|run| {
+        let (generation, seen, source) = (run.generation, run.seen, run.source);
+        run.records.into_iter().map(move |record| {
+            let id = Id { sensor, generation, offset: record.offset, number: record.number };
+            Event { id, seen, call: record.call, content: record.content, source: source.clone() }
+        })
+    });
+    for (nth, event) in (0u64..).zip(records) {
+        if at + nth < page.next {
+            continue;
+        }
+        if page.events.len() == limit {
+            return;
+        }
+        page.next += 1;
+        let event = Stored { at: at + nth, number: first + nth, stored, event };
+        if keep(&event) {
+            page.events.push(event);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The writing end of the store: what is accepted waits, and goes to disk many at a time.
+//!
+//! [`Store::append`] only remembers; [`Store::take_commit`] gives what waits as one [`Commit`], which the
+//! shell runs where it may block; meanwhile more is accepted. [`Store::settle`] publishes it. So one sync
+//! serves all that came while the one before it ran, and none waits for a timer.
+//! Rule: one commit is under way at a time; one that failed is run again, as a whole, and nothing of it is
+//! published before it succeeds.
+
+use super::frame::{self, Batch, BodyRef, Member};
+use super::ledger::Ledger;
+use super::reader::{Reader, Shared};
+use super::recovery;
+pub use super::recovery::Replay;
+use super::segment::{Segment, Table, name};
+use super::{Config, Error};
+use crate::journal::disk::{Disk, Stored};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use wire::id::SensorKey;
+use wire::report::StoreKey;
+
+/// Bytes of calls in one frame of a head.
+const CALLS_PER_FRAME_BYTES: usize = 512 << 10;
+
+/// Bytes waiting beyond which no more should be read from members: a second of a fast disk.
+pub const PENDING_LEN_MAX_BYTES: usize = 16 << 20;
+
+/// The store, for the one thread that writes it.
+pub struct Store {
+    disk: Arc<dyn Disk>,
+    config: Config,
+    ledger: Ledger,
+    live: Arc<Segment>,
+    /// Bytes of the live segment, those waiting and those under way included, and of its head.
+    len: u64,
+    head_len: u64,
+    chain: u32,
+    pending: Vec<u8>,
+    entries: Vec<(u64, u64)>,
+    is_under_way: bool,
+    shared: Arc<Shared>,
+}
+
+/// Bytes on their way to the disk.
+pub struct Commit {
+    file: Arc<dyn Stored>,
+    at: u64,
+    bytes: Vec<u8>,
+    entries: Vec<(u64, u64)>,
+    next: u64,
+    begin: Option<Begin>,
+}
+
+/// A new segment.
+struct Begin {
+    disk: Arc<dyn Disk>,
+    first: u64,
+    head: Vec<u8>,
+    table: Table,
+    doomed: Vec<u64>,
+    done: Option<Arc<dyn Stored>>,
+}
+
+impl Store {
+    /// Open the store on this disk, or begin one. Returns what a person should be told, too.
+    ///
+    /// # Errors
+    /// If the disk refuses, or the store was written by another version of the program.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        config: Config,
+        fresh_key: StoreKey,
+        replay: &mut dyn Replay,
+    ) -> Result<(Store, Vec<String>), Error> {
+        let recovered = recovery::recover(&*disk, replay)?;
+        let mut live = match recovered.live {
+            Some(live) => live,
+            None => first_segment(&disk, fresh_key)?,
+        };
+        // What is there may have been written by a process that was killed before it could sync.
+        live.segment.file().sync().map_err(Error::disk("sync the domain's events"))?;
+        let mut segments: VecDeque<_> = recovered.older.into();
+        if recovered.is_shorter {
+            // Numbers will be given again: cursors and marks of the old ones must not be taken for new ones.
+            live.ledger.key = fresh_key;
+            if live.ledger.next > live.segment.first {
+                segments.push_back(Arc::clone(&live.segment));
+            }
+            live = begin(&disk, live.ledger, &replay.snapshot())?;
+        }
+        segments.push_back(Arc::clone(&live.segment));
+        let shared = Arc::new(Shared::new(segments, live.ledger.key, live.ledger.next));
+        let store = Store {
+            disk,
+            config,
+            ledger: live.ledger,
+            live: live.segment,
+            len: live.len,
+            head_len: 0,
+            chain: live.chain,
+            pending: Vec::new(),
+            entries: Vec::new(),
+            is_under_way: false,
+            shared,
+        };
+        Ok((store, recovered.notes))
+    }
+
+    /// How far everything is accepted: durable or about to be.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// See [`Ledger::lane`].
+    pub fn lane(&mut self, sensor: SensorKey, generation: wire::id::Generation) -> wire::id::Generation {
+        self.ledger.lane(sensor, generation)
+    }
+
+    /// A reading end.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.shared))
+    }
+
+    /// Whether there is room for more: if not, read no more from members until a commit has succeeded.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.pending.len() < PENDING_LEN_MAX_BYTES
+    }
+
+    /// A sensor is so from now on.
+    ///
+    /// # Errors
+    /// If it is too long for a frame; nothing changed then.
+    pub fn set_member(&mut self, member: Member) -> Result<(), Error> {
+        self.encode(BodyRef::Member(&member))?;
+        self.ledger.apply_member(member);
+        Ok(())
+    }
+
+    /// A sensor is forgotten: if it comes again it is a new one.
+    ///
+    /// # Errors
+    /// If the frame cannot be written; nothing changed then.
+    pub fn forget_member(&mut self, sensor: SensorKey) -> Result<(), Error> {
+        self.encode(BodyRef::Forgotten(sensor))?;
+        self.ledger.members.remove(&sensor);
+        Ok(())
+    }
+
+    /// Accept a batch; its place in the store is set here.
+    ///
+    /// # Errors
+    /// If it is too long for a frame; nothing changed then.
+    ///
+    /// # Panics
+    /// If it does not follow what the ledger says of its sensor.
+    pub fn append(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        batch.at = self.ledger.next;
+        let at = self.len;
+        self.encode(BodyRef::Batch(batch))?;
+        self.ledger.apply_batch(batch).expect("the caller asked the ledger");
+        self.entries.push((batch.at, at));
+        Ok(())
+    }
+
+    fn encode(&mut self, body: BodyRef<'_>) -> Result<(), Error> {
+        let before = self.pending.len();
+        self.chain = frame::encode(self.chain, body, &mut self.pending)?;
+        self.len += (self.pending.len() - before) as u64;
+        Ok(())
+    }
+
+    /// What waits for the disk, unless a commit is under way or nothing waits. `calls` gives the open calls
+    /// if a new segment begins with this commit.
+    ///
+    /// # Errors
+    /// If the head of a new segment cannot be written; what waits then still does.
+    pub fn take_commit(&mut self, calls: impl FnOnce() -> Vec<u8>) -> Result<Option<Commit>, Error> {
+        if self.is_under_way || self.pending.is_empty() {
+            return Ok(None);
+        }
+        let mut commit = Commit {
+            file: Arc::clone(self.live.file()),
+            at: self.len - self.pending.len() as u64,
+            bytes: Vec::new(),
+            entries: Vec::new(),
+            next: self.ledger.next,
+            begin: None,
+        };
+        if self.len > self.config.segment_len_bytes.max(2 * self.head_len)
+            && self.ledger.next > self.live.first
+        {
+            let (head, chain) = head(&self.ledger, &calls())?;
+            let doomed = self.beyond_budget(head.len() as u64)?;
+            let table = Table::new(head.len() as u64, stored(&self.ledger));
+            (self.len, self.head_len, self.chain) = (table.len, table.len, chain);
+            let (disk, first) = (Arc::clone(&self.disk), self.ledger.next);
+            commit.begin = Some(Begin { disk, first, head, table, doomed, done: None });
+        }
+        commit.bytes = std::mem::take(&mut self.pending);
+        commit.entries = std::mem::take(&mut self.entries);
+        self.is_under_way = true;
+        Ok(Some(commit))
+    }
+
+    /// A commit has succeeded: publish it.
+    ///
+    /// # Panics
+    /// If it has not been run with success.
+    pub fn settle(&mut self, commit: Commit) {
+        self.is_under_way = false;
+        let len = commit.at + commit.bytes.len() as u64;
+        self.live.publish(|table| {
+            for (first, at) in &commit.entries {
+                table.add_batch(*first, *at);
+            }
+            table.len = len;
+        });
+        if let Some(begin) = commit.begin {
+            let file = begin.done.expect("a commit is settled when it has succeeded");
+            self.live = Arc::new(Segment::new(begin.first, file, Some(begin.table)));
+            self.shared.replace_live(Arc::clone(&self.live), begin.doomed.len());
+        }
+        self.shared.publish(commit.next);
+    }
+
+    /// The oldest segments, so many that the others, the live one and a head stay within the budget.
+    fn beyond_budget(&self, head_len: u64) -> Result<Vec<u64>, Error> {
+        let segments = self.shared.segments();
+        let mut lens = Vec::with_capacity(segments.len());
+        for segment in &segments {
+            let size = segment.file().size();
+            lens.push(size.map_err(Error::disk(format!("measure {}", name(segment.first))))?);
+        }
+        let mut total = lens.iter().sum::<u64>() + self.pending.len() as u64 + head_len;
+        let mut doomed = Vec::new();
+        for (segment, len) in segments.into_iter().zip(lens) {
+            if total <= self.config.budget_bytes || segment.first == self.live.first {
+                break;
+            }
+            total -= len;
+            doomed.push(segment.first);
+        }
+        Ok(doomed)
+    }
+}
+
+impl Commit {
+    /// Write it and return when it is durable. May block.
+    ///
+    /// # Errors
+    /// If the disk refuses: run it again, later.
+    pub fn run(&mut self) -> Result<(), Error> {
+        let write = self.file.write_at(&self.bytes, self.at).and_then(|()| self.file.sync());
+        write.map_err(Error::disk("write the domain's events"))?;
+        let Some(begin) = &mut self.begin else { return Ok(()) };
+        if begin.done.is_none() {
+            begin.done = Some(write_head(&*begin.disk, begin.first, &begin.head)?);
+        }
+        for first in &begin.doomed {
+            match begin.disk.remove(&name(*first)) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::Disk { what: format!("remove {}", name(*first)), source });
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn head(ledger: &Ledger, calls: &[u8]) -> Result<(Vec<u8>, u32), Error> {
+    let mut out = Vec::new();
+    let mut chain = frame::encode(0, BodyRef::Head(&ledger.head()), &mut out)?;
+    for member in ledger.members.values() {
+        chain = frame::encode(chain, BodyRef::Member(member), &mut out)?;
+    }
+    for part in calls.chunks(CALLS_PER_FRAME_BYTES) {
+        chain = frame::encode(chain, BodyRef::Calls(part), &mut out)?;
+    }
+    chain = frame::encode(chain, BodyRef::HeadEnd, &mut out)?;
+    Ok((out, chain))
+}
+
+/// Begin a segment; it gets its name only when its head is durable.
+fn write_head(disk: &dyn Disk, first: u64, head: &[u8]) -> Result<Arc<dyn Stored>, Error> {
+    let (new, last) = (format!("{}.new", name(first)), name(first));
+    let begun = disk.create(&new).and_then(|file| {
+        file.write_at(head, 0)?;
+        file.sync()?;
+        disk.rename(&new, &last)?;
+        disk.sync_names()?;
+        Ok(file)
+    });
+    begun.map_err(Error::disk(format!("begin {last}")))
+}
+
+fn first_segment(disk: &Arc<dyn Disk>, key: StoreKey) -> Result<recovery::Live, Error> {
+    begin(disk, Ledger::new(key), &[])
+}
+
+fn begin(disk: &Arc<dyn Disk>, ledger: Ledger, calls: &[u8]) -> Result<recovery::Live, Error> {
+    let (bytes, chain) = head(&ledger, calls)?;
+    let file = write_head(&**disk, ledger.next, &bytes)?;
+    let len = bytes.len() as u64;
+    let segment = Arc::new(Segment::new(ledger.next, file, Some(Table::new(len, stored(&ledger)))));
+    Ok(recovery::Live { ledger, segment, len, chain })
+}
+
+fn stored(ledger: &Ledger) -> BTreeMap<SensorKey, u64> {
+    ledger.members.values().map(|member| (member.sensor, member.next)).collect()
+}
