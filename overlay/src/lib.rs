@@ -10,3 +10,4 @@ pub mod dice;
 pub mod election;
 pub mod identity;
 pub mod membership;
+pub mod simulator;

@@ -2,7 +2,7 @@
 //!
 //! Pure. A heartbeat older than the last one on its link says nothing. A claim is not made to a sensor that
 //! hears a representative of a larger part of the domain (see "Healing" at the head of `election`), and to
-//! nobody before its own first heartbeat.
+//! nobody before its own first heartbeat, nor while its maker asks whether it still holds (`lease`).
 //! Not here: what a claim does (`claim`).
 
 use super::link::Link;
@@ -84,7 +84,7 @@ impl Node {
     }
 
     fn may_claim(&self, rule: &Rule, link: &Link) -> bool {
-        if link.heard.is_none() {
+        if link.heard.is_none() || rule.recheck.is_some() {
             return false;
         }
         let view = &link.view;
@@ -198,7 +198,7 @@ impl Node {
     }
 }
 
-/// How many sensors a representative covers, as it is told.
+/// How many sensors a representative covers, as it is told; one that asks whether it still is one, none.
 pub(super) fn covered(rule: &Rule) -> u16 {
-    u16::try_from(rule.coverage.len()).unwrap_or(u16::MAX)
+    if rule.recheck.is_some() { 0 } else { rule.weight }
 }

@@ -47,6 +47,14 @@ impl Node {
         {
             following.gone = true;
             self.candidacy.begin(now);
+            self.forget_holder(accepted);
+        }
+    }
+
+    /// `claim` ended by its holder's word: whoever obeyed it has nobody, whatever it last said.
+    fn forget_holder(&mut self, claim: Claim) {
+        for link in self.links.values_mut().filter(|link| link.view.claim == Some(claim)) {
+            link.view.lost = true;
         }
     }
 
@@ -149,6 +157,7 @@ impl Node {
             return;
         }
         self.highest = self.highest.max(claim.term);
+        self.forget_holder(claim);
         let to_us = to == Some(self.me.key);
         if matches!(self.duty, Duty::Representative(_)) {
             if to_us {
@@ -275,6 +284,7 @@ impl Node {
             since: now,
             standbys: Vec::new(),
             coverage: vec![self.me.key],
+            weight: 1,
             partial: false,
             raising: None,
             contested: None,

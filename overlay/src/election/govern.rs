@@ -51,6 +51,7 @@ impl Node {
         let patience = self.patience(1, now);
         self.table.put(self.about_us(), now);
         let mut coverage = vec![self.me.key];
+        let mut weight = 1;
         for (key, link) in &self.links {
             let Some(heard) = link.heard.filter(|_| !link.left) else { continue };
             let patience = patience.max(self.config.suspicion * u32::from(link.stretch));
@@ -63,9 +64,10 @@ impl Node {
                 }
                 self.table.touch(key, now);
             }
-            // Silence alone ends coverage only with the link or death: a burst of loss changes no list.
+            // Silence ends coverage only with the link or death: a burst of loss changes no list.
             if now.since(heard) < self.config.member_dead && link.view.claim == Some(claim) {
                 coverage.push(*key);
+                weight += u16::from(now.since(heard) < patience);
             }
         }
         coverage.sort_unstable();
@@ -74,6 +76,7 @@ impl Node {
         let partial = self.is_partial(&coverage, now);
         if let Duty::Representative(rule) = &mut self.duty {
             rule.coverage = coverage;
+            rule.weight = weight;
             rule.partial = partial;
         }
     }

@@ -44,6 +44,8 @@ pub(super) struct Rule {
     pub standbys: Vec<PeerKey>,
     /// Who is heard and obeys, by key, ourselves included.
     pub coverage: Vec<PeerKey>,
+    /// How many of them were heard within the patience, ourselves included: what two that meet compare.
+    pub weight: u16,
     pub partial: bool,
     /// A higher term of ours that is being written.
     pub raising: Option<Term>,

@@ -1,0 +1,355 @@
+//! A domain of simulated sensors, watched: the invariants of election are checked after every event.
+//!
+//! Pure. The invariants (R7):
+//!
+//! * what a sensor accepted only grows while it lives, and is never below what its disk held when it started;
+//! * no term is served by two sensors, nor by two lives of one;
+//! * a term is served only once it is on the disk of its holder;
+//! * a sensor that heard a higher claim made to it does not serve.
+//!
+//! Not here: what is expected of a story (`scenario`).
+
+use super::host::{Core, Effect};
+use super::world::World;
+use crate::election::{Config, Me, Node, Output, Persisted, Role, State};
+use crate::membership::Standing;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::membership::{Claim, Message, Term};
+use wire::time::Moment;
+
+/// One sensor's node, as the simulator drives it.
+#[derive(Debug)]
+pub struct Sensor {
+    /// The core.
+    pub node: Node,
+    standings: Arc<BTreeMap<PeerKey, Standing>>,
+}
+
+impl Core for Sensor {
+    type Message = Message;
+    type Disk = Persisted;
+    type Note = State;
+
+    fn connected(&mut self, peer: PeerKey, now: Moment) {
+        let standing = self.standings[&peer].clone();
+        self.node.handle_connected(peer, standing, now);
+    }
+
+    fn disconnected(&mut self, peer: PeerKey, now: Moment) {
+        self.node.handle_disconnected(peer, now);
+    }
+
+    fn message(&mut self, from: PeerKey, message: Message, now: Moment) {
+        self.node.handle_message(from, message, now);
+    }
+
+    fn timeout(&mut self, now: Moment) {
+        self.node.handle_timeout(now);
+    }
+
+    fn persisted(&mut self, disk: Persisted, now: Moment) {
+        self.node.handle_persisted(disk, now);
+    }
+
+    fn poll_effect(&mut self) -> Option<Effect<Message, Persisted, State>> {
+        loop {
+            return Some(match self.node.poll_output()? {
+                Output::Send(peer, message) => Effect::Send(peer, message),
+                Output::Connect(peer, _) => Effect::Connect(peer),
+                Output::Disconnect(peer) => Effect::Disconnect(peer),
+                Output::DialSeeds => Effect::DialSeeds,
+                Output::Persist(persisted) => Effect::Persist(persisted),
+                Output::State(state) => Effect::Note(state),
+                Output::HandOver(_) => continue,
+            });
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Moment> {
+        self.node.poll_timeout()
+    }
+
+    fn len_bytes(message: &Message) -> usize {
+        let mut frame = Vec::new();
+        wire::codec::encode(message, &mut frame).expect("control messages are short");
+        frame.len()
+    }
+}
+
+/// A sensor became representative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promotion {
+    /// When, in virtual time.
+    pub at: Duration,
+    /// Which host.
+    pub host: usize,
+    /// Under which term.
+    pub term: Term,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    life: u64,
+    accepted: Option<Claim>,
+    /// The term it reigned under at the last look.
+    reigned: Option<Term>,
+}
+
+/// A domain of sensors, watched.
+pub struct Domain {
+    /// The world they live in.
+    pub world: World<Sensor>,
+    seed: u64,
+    seen: Vec<Seen>,
+    /// Who served a term, and in which life.
+    served: BTreeMap<Term, (usize, u64)>,
+    promotions: Vec<Promotion>,
+    violations: Vec<String>,
+}
+
+/// Most violations kept: the first tell what went wrong.
+const VIOLATIONS_MAX: usize = 20;
+
+impl Domain {
+    /// A domain of so many hosts; all may represent it, host 0 and 1 are everybody's seeds, nobody is
+    /// started.
+    #[must_use]
+    pub fn new(hosts: usize, seed: u64, adjust: impl FnOnce(&mut Config)) -> Domain {
+        Domain::with_priorities(&vec![0; hosts], seed, adjust)
+    }
+
+    /// The same with the operator's priority of each host.
+    ///
+    /// # Panics
+    /// If there are more hosts than key numbers, 2^32.
+    #[must_use]
+    pub fn with_priorities(priorities: &[u8], seed: u64, adjust: impl FnOnce(&mut Config)) -> Domain {
+        let hosts = priorities.len();
+        let name = DomainName::try_from("simulated").expect("a name");
+        let mut config = Config::new(name);
+        config.has_seeds = hosts > 1;
+        adjust(&mut config);
+        let keys: Vec<_> = (0..hosts).map(|host| key(seed, host)).collect();
+        let standing = |host: usize| Standing {
+            host: HostName::try_from(format!("wn{host:04}.site.example").as_str()).expect("a name"),
+            may_represent: true,
+            priority: priorities[host],
+        };
+        let standings: Arc<BTreeMap<_, _>> =
+            Arc::new((0..hosts).map(|host| (keys[host], standing(host))).collect());
+        let known = keys.clone();
+        let mut world = World::new(&keys, seed, move |host, disk: Option<Persisted>, seed, now| {
+            let standing = standings[&known[host]].clone();
+            let addresses = vec![format!("/dns/{}/tcp/7946", standing.host).into()];
+            let me = Me { key: known[host], standing, addresses };
+            let node = Node::new(config.clone(), me, disk.unwrap_or_default(), seed, now);
+            Sensor { node, standings: Arc::clone(&standings) }
+        });
+        for host in 0..hosts {
+            world.set_seeds(host, (0..hosts.min(2)).collect());
+        }
+        Domain {
+            world,
+            seed,
+            seen: vec![Seen::default(); hosts],
+            served: BTreeMap::new(),
+            promotions: Vec::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// Let `span` pass.
+    pub fn run(&mut self, span: Duration) {
+        let Domain { world, seen, served, promotions, violations, .. } = self;
+        let until = world.now() + span;
+        world.run_until(until, |world, host| {
+            watch(world, host, &mut seen[host], served, promotions, violations);
+        });
+    }
+
+    /// Start every host at once.
+    pub fn start_all(&mut self) {
+        for host in 0..self.world.len() {
+            self.world.start(host);
+        }
+    }
+
+    /// Let time pass until `done`, at most `most`; how long it took, if it was done.
+    pub fn run_until(&mut self, most: Duration, mut done: impl FnMut(&Domain) -> bool) -> Option<Duration> {
+        let begun = self.world.now();
+        loop {
+            if done(self) {
+                return Some(self.world.now() - begun);
+            }
+            if self.world.now() - begun >= most {
+                return None;
+            }
+            self.run(Duration::from_millis(20));
+        }
+    }
+
+    /// The node of a host, while its process lives.
+    #[must_use]
+    pub fn node(&self, host: usize) -> Option<&Node> {
+        self.world.core(host).map(|sensor| &sensor.node)
+    }
+
+    /// How a host sees things, while its process lives.
+    #[must_use]
+    pub fn state(&self, host: usize) -> Option<State> {
+        self.node(host).map(|node| node.state(self.world.clock(host)))
+    }
+
+    /// The hosts that would answer for the domain right now.
+    #[must_use]
+    pub fn serving(&self) -> Vec<usize> {
+        (0..self.world.len()).filter(|host| self.serves(*host)).collect()
+    }
+
+    /// Whether a host would answer for the domain right now.
+    #[must_use]
+    pub fn serves(&self, host: usize) -> bool {
+        self.world.is_running(host) && self.would_serve(host)
+    }
+
+    /// The same, though it may stand still at the moment: what it would say if asked before anything else.
+    #[must_use]
+    pub fn would_serve(&self, host: usize) -> bool {
+        self.node(host).is_some_and(|node| node.may_serve(self.world.clock(host)))
+    }
+
+    /// The one representative that every running host of `hosts` hears, if there is one and it serves.
+    #[must_use]
+    pub fn agreed(&self, hosts: &[usize]) -> Option<usize> {
+        let mut running = hosts.iter().copied().filter(|host| self.world.is_running(*host));
+        let first = self.state(running.next()?)?.representative?;
+        let agree = hosts
+            .iter()
+            .filter(|host| self.world.is_running(**host))
+            .all(|host| self.state(*host).is_some_and(|state| state.representative == Some(first)));
+        let holder = self.world.number(&first)?;
+        let only = hosts.iter().all(|host| *host == holder || !self.serves(*host));
+        (agree && only && self.serves(holder)).then_some(holder)
+    }
+
+    /// The one representative of the whole domain.
+    #[must_use]
+    pub fn agreed_by_all(&self) -> Option<usize> {
+        self.agreed(&(0..self.world.len()).collect::<Vec<_>>())
+    }
+
+    /// Whose turn is next after the representative `host`.
+    #[must_use]
+    pub fn standbys(&self) -> Vec<usize> {
+        let of = |host: &usize| self.state(*host).is_some_and(|state| state.role == Role::Standby);
+        (0..self.world.len()).filter(of).collect()
+    }
+
+    /// Every promotion so far, in order.
+    #[must_use]
+    pub fn promotions(&self) -> &[Promotion] {
+        &self.promotions
+    }
+
+    /// Promotions since the virtual time `since`.
+    #[must_use]
+    pub fn promotions_since(&self, since: Duration) -> usize {
+        self.promotions.iter().filter(|promotion| promotion.at >= since).count()
+    }
+
+    /// What was against the rules, in order; the first few.
+    #[must_use]
+    pub fn violations(&self) -> &[String] {
+        &self.violations
+    }
+
+    /// A line for each host: what to print when a story fails.
+    #[must_use]
+    pub fn picture(&self) -> String {
+        let mut lines = vec![format!("seed {} at {:?}", self.seed, self.world.now())];
+        for host in 0..self.world.len() {
+            let Some(state) = self.state(host) else {
+                lines.push(format!("  {host}: down"));
+                continue;
+            };
+            let representative = state.representative.and_then(|key| self.world.number(&key));
+            let figures = self.node(host).expect("it has a state").figures(self.world.clock(host));
+            lines.push(format!(
+                "  {host}: {} of {representative:?}, term {} ({}), covers {}, partial {}, serves {}, links {}, stretch {}, lost {}",
+                state.role.as_str(),
+                state.term,
+                state.term.round(),
+                state.coverage.len(),
+                state.partial,
+                self.serves(host),
+                figures.links,
+                figures.stretch_percent,
+                figures.loss_permille,
+            ));
+        }
+        lines.join("\n")
+    }
+
+    /// End the story: everything must have been by the rules.
+    ///
+    /// # Panics
+    /// If anything was not.
+    pub fn assert_by_the_rules(&self) {
+        assert!(self.violations.is_empty(), "{}\n{}", self.violations.join("\n"), self.picture());
+    }
+}
+
+fn key(seed: u64, host: usize) -> PeerKey {
+    let mut bytes = [0; 32];
+    bytes[..4].copy_from_slice(&u32::try_from(host).expect("few hosts").to_be_bytes());
+    bytes[8..16].copy_from_slice(&seed.to_be_bytes());
+    PeerKey(bytes)
+}
+
+fn watch(
+    world: &World<Sensor>,
+    host: usize,
+    seen: &mut Seen,
+    served: &mut BTreeMap<Term, (usize, u64)>,
+    promotions: &mut Vec<Promotion>,
+    violations: &mut Vec<String>,
+) {
+    let Some(sensor) = world.core(host) else { return };
+    let (at, life) = (world.now(), world.life(host));
+    let mut complain = |what: String| {
+        if violations.len() < VIOLATIONS_MAX {
+            violations.push(format!("{at:?}: host {host} (life {life}): {what}"));
+        }
+    };
+    if seen.life != life {
+        *seen = Seen { life, ..Seen::default() };
+    }
+    let accepted = sensor.node.accepted();
+    if accepted < seen.accepted {
+        complain(format!("obeys {accepted:?} after {:?}", seen.accepted));
+    }
+    seen.accepted = accepted;
+    let state = sensor.node.state(world.clock(host));
+    let reigns = (state.role == Role::Representative).then_some(state.term);
+    if let Some(term) = reigns {
+        if seen.reigned.is_none() {
+            promotions.push(Promotion { at, host, term });
+        }
+        if seen.reigned != Some(term) {
+            let before = served.insert(term, (host, life));
+            if before.is_some_and(|before| before != (host, life)) {
+                complain(format!("uses term {term}, which {before:?} used"));
+            }
+            if world.disk(host).is_none_or(|disk| disk.term < term) {
+                complain(format!("uses term {term}, its disk holds {:?}", world.disk(host)));
+            }
+        }
+        if accepted.is_none_or(|claim| claim.holder != world.key(host)) {
+            complain(format!("reigns under {term} and obeys {accepted:?}"));
+        }
+    }
+    seen.reigned = reigns;
+}

@@ -1,0 +1,549 @@
+//! The virtual clock and everything that happens on it.
+//!
+//! Pure and deterministic: events are ordered by time and then by when they were planned; all chance comes
+//! from one seed.
+//! Not here: what the cores do, what is expected of them (`domain`, `scenario`).
+
+use super::Network;
+use super::host::{Core, Effect, Happening, Host, Side};
+use crate::dice::Dice;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::id::PeerKey;
+use wire::time::Moment;
+
+/// Between two pings of a connection; two missed ones close it.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+
+/// After which time a dial that nobody answers fails.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Most that waits for a host that stands still: a socket buffer.
+const INBOX_MAX: usize = 10_000;
+
+#[derive(Debug)]
+enum Event<M, D> {
+    Happens { host: usize, life: u64, what: Happening<M, D> },
+    Timer { host: usize, life: u64 },
+    Established { dialler: usize, listener: usize, lives: (u64, u64), deadline: Duration },
+    Resume { host: usize },
+    Starve { host: usize },
+    Ping,
+}
+
+/// What a host sent and got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Messages sent.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Messages that arrived.
+    pub got: u64,
+    /// Their bytes.
+    pub got_bytes: u64,
+}
+
+/// Makes a core for a host: its number, what its disk held, a seed, its clock.
+type Birth<C> = Box<dyn FnMut(usize, Option<<C as Core>::Disk>, u64, Moment) -> C>;
+
+/// Hosts with cores, on one clock and one network.
+pub struct World<C: Core> {
+    /// The paths; change them at will.
+    pub network: Network,
+    /// Whether messages are counted and measured.
+    pub measures: bool,
+    now: Duration,
+    planned: u64,
+    events: BTreeMap<(Duration, u64), Event<C::Message, C::Disk>>,
+    hosts: Vec<Host<C>>,
+    numbers: BTreeMap<PeerKey, usize>,
+    connections: u64,
+    notes: Vec<(Duration, usize, C::Note)>,
+    traffic: Vec<Traffic>,
+    dice: Dice,
+    birth: Birth<C>,
+}
+
+impl<C: Core> World<C> {
+    /// Hosts with these keys, none started.
+    pub fn new(
+        keys: &[PeerKey],
+        seed: u64,
+        birth: impl FnMut(usize, Option<C::Disk>, u64, Moment) -> C + 'static,
+    ) -> World<C> {
+        let mut dice = Dice::new(seed);
+        let mut hosts: Vec<Host<C>> = keys.iter().map(|key| Host::new(*key)).collect();
+        for host in &mut hosts {
+            host.boot = dice.span(Duration::from_secs(10), Duration::from_secs(1_000_000));
+        }
+        let mut world = World {
+            network: Network::default(),
+            measures: false,
+            now: Duration::ZERO,
+            planned: 0,
+            events: BTreeMap::new(),
+            numbers: keys.iter().enumerate().map(|(number, key)| (*key, number)).collect(),
+            connections: 0,
+            notes: Vec::new(),
+            traffic: vec![Traffic::default(); keys.len()],
+            hosts,
+            dice,
+            birth: Box::new(birth),
+        };
+        world.plan(PING_INTERVAL, Event::Ping);
+        world
+    }
+
+    /// Virtual time since the beginning.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// How many hosts.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Whether there is no host.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// The number of the host with this key.
+    #[must_use]
+    pub fn number(&self, key: &PeerKey) -> Option<usize> {
+        self.numbers.get(key).copied()
+    }
+
+    /// The key of a host.
+    #[must_use]
+    pub fn key(&self, host: usize) -> PeerKey {
+        self.hosts[host].key
+    }
+
+    /// The core of a host, while its process lives.
+    #[must_use]
+    pub fn core(&self, host: usize) -> Option<&C> {
+        self.hosts[host].core.as_ref()
+    }
+
+    /// Call a core's door that only its daemon uses; its effects are carried out.
+    pub fn with<R>(&mut self, host: usize, call: impl FnOnce(&mut C, Moment) -> R) -> Option<R> {
+        let now = self.clock(host);
+        let result = self.hosts[host].core.as_mut().map(|core| call(core, now));
+        self.drain(host);
+        result
+    }
+
+    /// What a host's clock says.
+    #[must_use]
+    pub fn clock(&self, host: usize) -> Moment {
+        self.hosts[host].clock(self.now)
+    }
+
+    /// Which life of its process this is, from 1; it counts starts.
+    #[must_use]
+    pub fn life(&self, host: usize) -> u64 {
+        self.hosts[host].life
+    }
+
+    /// What its disk holds for certain.
+    #[must_use]
+    pub fn disk(&self, host: usize) -> Option<&C::Disk> {
+        self.hosts[host].disk.as_ref()
+    }
+
+    /// Whether its process lives and runs.
+    #[must_use]
+    pub fn is_running(&self, host: usize) -> bool {
+        self.hosts[host].core.is_some() && self.hosts[host].paused_until.is_none()
+    }
+
+    /// What hosts sent and got since the beginning, while `measures`.
+    #[must_use]
+    pub fn traffic(&self, host: usize) -> Traffic {
+        self.traffic[host]
+    }
+
+    /// What cores told, and when; taken.
+    pub fn take_notes(&mut self) -> Vec<(Duration, usize, C::Note)> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Its clock runs fast by so many millionths.
+    pub fn set_rate(&mut self, host: usize, ppm: i64) {
+        self.hosts[host].rate_ppm = ppm;
+    }
+
+    /// Whom it dials as seeds.
+    pub fn set_seeds(&mut self, host: usize, seeds: Vec<usize>) {
+        self.hosts[host].seeds = seeds;
+    }
+
+    /// How long its disk takes to sync, at least and at most.
+    pub fn set_sync(&mut self, host: usize, low: Duration, high: Duration) {
+        self.hosts[host].sync = (low, high);
+    }
+
+    /// Start its process, if it does not live.
+    pub fn start(&mut self, host: usize) {
+        if self.hosts[host].core.is_some() {
+            return;
+        }
+        let (now, seed) = (self.clock(host), self.dice.draw());
+        let disk = self.hosts[host].disk.clone();
+        let core = (self.birth)(host, disk, seed, now);
+        let at = &mut self.hosts[host];
+        at.core = Some(core);
+        at.life += 1;
+        at.powered = true;
+        at.timer = None;
+        self.drain(host);
+    }
+
+    /// Its process is killed: what was not synced is lost, the machine closes its connections.
+    pub fn kill(&mut self, host: usize) {
+        self.end(host);
+        for (peer, side) in std::mem::take(&mut self.hosts[host].sides) {
+            self.tell_closed(host, peer, side.id);
+        }
+    }
+
+    /// The whole machine is gone at once: nobody is told.
+    pub fn power_off(&mut self, host: usize) {
+        self.end(host);
+        self.hosts[host].powered = false;
+        self.hosts[host].sides.clear();
+    }
+
+    /// Its process stands still for `span`.
+    pub fn pause(&mut self, host: usize, span: Duration) {
+        if self.is_running(host) {
+            self.hosts[host].paused_until = Some(self.now + span);
+            self.plan(self.now + span, Event::Resume { host });
+        }
+    }
+
+    /// Its process runs for about `run` and stands still for about `stop`, again and again; `None`: no more.
+    pub fn starve(&mut self, host: usize, pattern: Option<(Duration, Duration)>) {
+        let before = std::mem::replace(&mut self.hosts[host].starved, pattern);
+        if before.is_none() && pattern.is_some() {
+            self.plan(self.now, Event::Starve { host });
+        }
+    }
+
+    /// Everything up to `until` happens; `witness` looks after each event at a host.
+    pub fn run_until(&mut self, until: Duration, mut witness: impl FnMut(&World<C>, usize)) {
+        while let Some((&(at, number), _)) = self.events.first_key_value() {
+            if at > until {
+                break;
+            }
+            let event = self.events.remove(&(at, number)).expect("just seen");
+            self.now = at;
+            if let Some(host) = self.happen(event) {
+                witness(self, host);
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn happen(&mut self, event: Event<C::Message, C::Disk>) -> Option<usize> {
+        match event {
+            Event::Happens { host, life, what } => {
+                if self.hosts[host].life != life || self.hosts[host].core.is_none() {
+                    return None;
+                }
+                if self.hosts[host].paused_until.is_some() {
+                    if self.hosts[host].inbox.len() < INBOX_MAX {
+                        self.hosts[host].inbox.push_back(what);
+                    }
+                    return None;
+                }
+                self.take_in(host, what);
+                Some(host)
+            }
+            Event::Timer { host, life } => {
+                let at = &mut self.hosts[host];
+                if at.life != life || at.timer != Some(self.now) {
+                    return None;
+                }
+                at.timer = None;
+                if at.paused_until.is_some() {
+                    return None;
+                }
+                self.fire(host);
+                Some(host)
+            }
+            Event::Established { dialler, listener, lives, deadline } => {
+                self.establish(dialler, listener, lives, deadline)
+            }
+            Event::Resume { host } => self.resume(host),
+            Event::Starve { host } => {
+                let (run, stop) = self.hosts[host].starved?;
+                let stop = self.dice.jittered(stop, 50);
+                let run = self.dice.jittered(run, 50);
+                self.pause(host, stop);
+                self.plan(self.now + stop + run, Event::Starve { host });
+                None
+            }
+            Event::Ping => {
+                self.ping();
+                self.plan(self.now + PING_INTERVAL, Event::Ping);
+                None
+            }
+        }
+    }
+
+    fn take_in(&mut self, host: usize, what: Happening<C::Message, C::Disk>) {
+        let now = self.clock(host);
+        match what {
+            Happening::Message { from, connection, message } => {
+                if self.hosts[host].sides.get(&from).is_none_or(|side| side.id != connection) {
+                    return;
+                }
+                if self.measures {
+                    self.traffic[host].got += 1;
+                    self.traffic[host].got_bytes += C::len_bytes(&message) as u64;
+                }
+                let from = self.hosts[from].key;
+                self.core_mut(host).message(from, message, now);
+            }
+            Happening::Closed { peer, connection } => {
+                if self.hosts[host].sides.get(&peer).is_none_or(|side| side.id != connection) {
+                    return;
+                }
+                self.hosts[host].sides.remove(&peer);
+                let peer = self.hosts[peer].key;
+                self.core_mut(host).disconnected(peer, now);
+            }
+            Happening::DialFailed { peer } => {
+                if self.hosts[host].sides.contains_key(&peer) {
+                    return;
+                }
+                let peer = self.hosts[peer].key;
+                self.core_mut(host).disconnected(peer, now);
+            }
+            Happening::Written(disk) => {
+                self.hosts[host].disk = Some(disk.clone());
+                self.core_mut(host).persisted(disk, now);
+            }
+        }
+        self.drain(host);
+    }
+
+    fn fire(&mut self, host: usize) {
+        let now = self.clock(host);
+        self.core_mut(host).timeout(now);
+        self.drain(host);
+    }
+
+    fn resume(&mut self, host: usize) -> Option<usize> {
+        let at = &mut self.hosts[host];
+        if at.paused_until != Some(self.now) {
+            return None;
+        }
+        at.paused_until = None;
+        at.core.as_ref()?;
+        let inbox = std::mem::take(&mut at.inbox);
+        let due =
+            at.core.as_ref().and_then(Core::poll_timeout).is_some_and(|moment| at.when(moment) <= self.now);
+        let timers_first = self.dice.happens(500);
+        if timers_first && due {
+            self.fire(host);
+        }
+        for what in inbox {
+            self.take_in(host, what);
+        }
+        if !timers_first && due {
+            self.fire(host);
+        }
+        self.set_timer(host);
+        Some(host)
+    }
+
+    /// Carry out what a core does.
+    fn drain(&mut self, host: usize) {
+        while let Some(effect) = self.hosts[host].core.as_mut().and_then(Core::poll_effect) {
+            match effect {
+                Effect::Send(peer, message) => self.carry(host, &peer, message),
+                Effect::Connect(peer) => {
+                    if let Some(peer) = self.number(&peer) {
+                        self.dial(host, peer);
+                    }
+                }
+                Effect::Disconnect(peer) => {
+                    let Some(peer) = self.number(&peer) else { continue };
+                    if let Some(side) = self.hosts[host].sides.get(&peer).copied() {
+                        let what = Happening::Closed { peer, connection: side.id };
+                        self.plan_at(host, self.now, what);
+                        self.tell_closed(host, peer, side.id);
+                    }
+                }
+                Effect::DialSeeds => {
+                    let seeds =
+                        if self.network.names_resolve { self.hosts[host].seeds.clone() } else { vec![] };
+                    for seed in seeds {
+                        self.dial(host, seed);
+                    }
+                }
+                Effect::Persist(disk) => {
+                    let (low, high) = self.hosts[host].sync;
+                    let at = self.now + self.dice.span(low, high);
+                    self.plan_at(host, at, Happening::Written(disk));
+                }
+                Effect::Note(note) => self.notes.push((self.now, host, note)),
+            }
+        }
+        self.set_timer(host);
+    }
+
+    fn carry(&mut self, from: usize, to: &PeerKey, message: C::Message) {
+        let Some(to) = self.number(to) else { return };
+        if self.measures {
+            self.traffic[from].sent += 1;
+            self.traffic[from].sent_bytes += C::len_bytes(&message) as u64;
+        }
+        let Some(side) = self.hosts[from].sides.get(&to).copied() else { return };
+        if !self.network.is_open(from, to) || self.dice.happens(self.network.loss_permille) {
+            return;
+        }
+        let mut at = self.now + self.network.takes(&mut self.dice);
+        if !self.dice.happens(self.network.reorder_permille) {
+            at = at.max(side.last_arrival);
+            self.hosts[from].sides.get_mut(&to).expect("just seen").last_arrival = at;
+        }
+        if self.dice.happens(self.network.duplicate_permille) {
+            let again = at + self.network.takes(&mut self.dice);
+            let what = Happening::Message { from, connection: side.id, message: message.clone() };
+            self.plan_at(to, again, what);
+        }
+        self.plan_at(to, at, Happening::Message { from, connection: side.id, message });
+    }
+
+    fn dial(&mut self, dialler: usize, listener: usize) {
+        if dialler == listener || self.hosts[dialler].sides.contains_key(&listener) {
+            return;
+        }
+        let trip = self.network.takes(&mut self.dice) + self.network.takes(&mut self.dice);
+        let open = self.network.is_open_both(dialler, listener);
+        if open && self.hosts[listener].core.is_some() {
+            let lives = (self.hosts[dialler].life, self.hosts[listener].life);
+            let deadline = self.now + DIAL_TIMEOUT;
+            self.plan(self.now + trip * 3 / 2, Event::Established { dialler, listener, lives, deadline });
+        } else {
+            let refused = open && self.hosts[listener].powered;
+            let at = self.now + if refused { trip } else { DIAL_TIMEOUT };
+            self.plan_at(dialler, at, Happening::DialFailed { peer: listener });
+        }
+    }
+
+    fn establish(
+        &mut self,
+        dialler: usize,
+        listener: usize,
+        lives: (u64, u64),
+        deadline: Duration,
+    ) -> Option<usize> {
+        let same = (self.hosts[dialler].life, self.hosts[listener].life) == lives;
+        let open = self.network.is_open_both(dialler, listener);
+        let alive = self.hosts[dialler].core.is_some() && self.hosts[listener].core.is_some();
+        if !same || !open || !alive || self.now >= deadline {
+            let at = self.now.max(deadline);
+            self.plan_at(dialler, at, Happening::DialFailed { peer: listener });
+            return None;
+        }
+        if !self.is_running(dialler) || !self.is_running(listener) {
+            // The handshake waits for the process.
+            let at = self.now + Duration::from_millis(50);
+            self.plan(at, Event::Established { dialler, listener, lives, deadline });
+            return None;
+        }
+        let known = self.hosts[dialler].sides.get(&listener).map(|side| side.id);
+        if known.is_some() && known == self.hosts[listener].sides.get(&dialler).map(|side| side.id) {
+            return None;
+        }
+        self.connections += 1;
+        for (one, other) in [(dialler, listener), (listener, dialler)] {
+            let (now, peer) = (self.clock(one), self.hosts[other].key);
+            let side = Side { id: self.connections, missed: 0, last_arrival: self.now };
+            if self.hosts[one].sides.insert(other, side).is_some() {
+                // A connection that the other side no longer knew.
+                self.core_mut(one).disconnected(peer, now);
+            }
+        }
+        for (one, other) in [(dialler, listener), (listener, dialler)] {
+            let (now, peer) = (self.clock(one), self.hosts[other].key);
+            self.core_mut(one).connected(peer, now);
+            self.drain(one);
+        }
+        Some(dialler)
+    }
+
+    /// Two missed pings close a connection.
+    fn ping(&mut self) {
+        for host in 0..self.hosts.len() {
+            if !self.is_running(host) {
+                continue;
+            }
+            let peers: Vec<_> = self.hosts[host].sides.iter().map(|(peer, side)| (*peer, side.id)).collect();
+            for (peer, id) in peers {
+                let known = self.hosts[peer].sides.get(&host).is_some_and(|side| side.id == id);
+                let answered = known && self.is_running(peer) && self.network.is_open_both(host, peer);
+                let side = self.hosts[host].sides.get_mut(&peer).expect("just listed");
+                side.missed = if answered { 0 } else { side.missed + 1 };
+                if side.missed >= 2 {
+                    self.plan_at(host, self.now, Happening::Closed { peer, connection: id });
+                    self.tell_closed(host, peer, id);
+                }
+            }
+        }
+    }
+
+    /// The other side of a connection that ended here learns of it, if a message gets there.
+    fn tell_closed(&mut self, from: usize, to: usize, connection: u64) {
+        if self.network.is_open(from, to) {
+            let at = self.now + self.network.takes(&mut self.dice);
+            self.plan_at(to, at, Happening::Closed { peer: from, connection });
+        }
+    }
+
+    fn end(&mut self, host: usize) {
+        let at = &mut self.hosts[host];
+        at.core = None;
+        at.timer = None;
+        at.paused_until = None;
+        at.inbox.clear();
+    }
+
+    fn set_timer(&mut self, host: usize) {
+        let at = &self.hosts[host];
+        let Some(due) = at.core.as_ref().and_then(Core::poll_timeout).map(|moment| at.when(moment)) else {
+            return;
+        };
+        let due = due.max(self.now);
+        if at.timer == Some(due) || at.paused_until.is_some() {
+            return;
+        }
+        let life = at.life;
+        self.hosts[host].timer = Some(due);
+        self.plan(due, Event::Timer { host, life });
+    }
+
+    fn core_mut(&mut self, host: usize) -> &mut C {
+        self.hosts[host].core.as_mut().expect("only running hosts are called")
+    }
+
+    fn plan_at(&mut self, host: usize, at: Duration, what: Happening<C::Message, C::Disk>) {
+        let life = self.hosts[host].life;
+        self.plan(at, Event::Happens { host, life, what });
+    }
+
+    fn plan(&mut self, at: Duration, event: Event<C::Message, C::Disk>) {
+        self.planned += 1;
+        self.events.insert((at, self.planned), event);
+    }
+}

@@ -1,0 +1,156 @@
+//! Election told in stories: a domain of one, of two, of twenty; clean stops; preferred hosts; restarts.
+
+use overlay::simulator::Domain;
+use overlay::simulator::scenario::{Expected, Partial, Step, Story, Who};
+use std::time::Duration;
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+#[track_caller]
+fn tell(hosts: usize, seed: u64, steps: &[Step]) -> Story {
+    let mut story = Story::new(Domain::new(hosts, seed, |_| {}));
+    if let Err(why) = story.tell(steps) {
+        panic!("{why}");
+    }
+    story
+}
+
+#[test]
+fn a_domain_of_one_serves_itself_whole() {
+    let story = tell(1, 1, &[Step::StartAll, Step::Expect(secs(3), Expected::Is(0)), Step::Wait(secs(60))]);
+    assert!(!story.domain.state(0).unwrap().partial);
+    assert_eq!(story.domain.promotions().len(), 1);
+}
+
+#[test]
+fn a_domain_of_one_with_dead_seeds_serves_itself_marked_partial() {
+    let mut domain = Domain::new(1, 1, |config| config.has_seeds = true);
+    domain.world.network.names_resolve = false;
+    let mut story = Story::new(domain);
+    story.tell(&[Step::StartAll, Step::Expect(secs(10), Expected::Is(0))]).unwrap();
+    assert!(story.domain.state(0).unwrap().partial);
+}
+
+#[test]
+fn of_two_the_other_takes_over_and_keeps_the_role() {
+    for seed in 0..20 {
+        tell(
+            2,
+            seed,
+            &[
+                Step::StartAll,
+                Step::Expect(secs(10), Expected::One),
+                Step::Wait(secs(5)),
+                Step::Note,
+                Step::Kill(Who::Representative),
+                Step::Expect(secs(5), Expected::Another),
+                Step::RestartAll,
+                Step::Wait(secs(10)),
+                Step::Expect(secs(1), Expected::Another),
+                Step::Always(secs(30), Expected::PromotionsAtMost(1)),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_clean_stop_is_not_waited_for() {
+    for seed in 0..10 {
+        let story = tell(
+            8,
+            seed,
+            &[
+                Step::StartAll,
+                Step::Expect(secs(10), Expected::One),
+                Step::Wait(secs(5)),
+                Step::Note,
+                Step::Stop(Who::Representative),
+                Step::Expect(secs(1), Expected::Another),
+                Step::Always(secs(20), Expected::PromotionsAtMost(1)),
+            ],
+        );
+        assert!(story.took[1] < Duration::from_millis(300), "{:?}", story.took);
+    }
+}
+
+#[test]
+fn a_representative_that_starts_anew_is_replaced_without_waiting() {
+    for seed in 0..10 {
+        let mut story = Story::new(Domain::new(8, seed, |_| {}));
+        story
+            .tell(&[Step::StartAll, Step::Expect(secs(10), Expected::One), Step::Wait(secs(5)), Step::Note])
+            .unwrap();
+        let old = story.find(Who::Representative).unwrap();
+        story
+            .tell(&[Step::Kill(Who::Host(old)), Step::Start(old), Step::Expect(secs(4), Expected::One)])
+            .unwrap();
+        story.tell(&[Step::Wait(secs(5)), Step::Always(secs(20), Expected::PromotionsAtMost(1))]).unwrap();
+    }
+}
+
+#[test]
+fn the_representative_and_both_standbys_may_die_together() {
+    for seed in 0..10 {
+        tell(
+            12,
+            seed,
+            &[
+                Step::StartAll,
+                Step::Expect(secs(15), Expected::One),
+                Step::Wait(secs(10)),
+                Step::Note,
+                Step::Kill(Who::Standby(0)),
+                Step::Kill(Who::Standby(0)),
+                Step::Kill(Who::Representative),
+                Step::Expect(secs(20), Expected::Another),
+                Step::RestartAll,
+                Step::Wait(secs(10)),
+                Step::Expect(secs(1), Expected::Another),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_host_that_was_cut_off_does_not_take_the_domain_with_it() {
+    for seed in 0..10 {
+        let mut story = Story::new(Domain::new(10, seed, |_| {}));
+        let begin = [Step::StartAll, Step::Expect(secs(15), Expected::One), Step::Wait(secs(10)), Step::Note];
+        story.tell(&begin).unwrap();
+        let (ruler, cut) = (story.find(Who::Representative).unwrap(), story.find(Who::Member(1)).unwrap());
+        let rest: Vec<_> = (0..10).filter(|host| *host != cut).collect();
+        let alone = Expected::OneEach(vec![vec![cut]], Partial::Marked);
+        story
+            .tell(&[
+                Step::Isolate(Who::Host(cut)),
+                Step::Expect(secs(30), alone),
+                Step::Expect(secs(1), Expected::OneEach(vec![rest], Partial::Marked)),
+                Step::Mend,
+                Step::Expect(secs(10), Expected::Is(ruler)),
+                Step::Always(secs(20), Expected::Is(ruler)),
+            ])
+            .unwrap_or_else(|why| panic!("{why}"));
+    }
+}
+
+#[test]
+fn the_operators_wish_is_followed_after_ten_calm_minutes() {
+    let domain = Domain::with_priorities(&[0, 0, 0, 9, 0], 3, |_| {});
+    let mut story = Story::new(domain);
+    for host in [0, 1, 2, 4] {
+        story.domain.world.start(host);
+    }
+    story
+        .tell(&[Step::Expect(secs(10), Expected::One), Step::Wait(secs(30)), Step::Start(3), Step::Note])
+        .unwrap();
+    story
+        .tell(&[
+            Step::Wait(secs(3)),
+            Step::Always(secs(590), Expected::Same),
+            Step::Expect(secs(60), Expected::Is(3)),
+            Step::Always(secs(60), Expected::PromotionsAtMost(1)),
+        ])
+        .unwrap_or_else(|why| panic!("{why}"));
+}
