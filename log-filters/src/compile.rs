@@ -3,13 +3,14 @@
 //! Pure. Rule: an error names the place of what is wrong, and nothing of a refused filter is used.
 
 use crate::captures::ONE_PASS_ALL_LEN_MAX_BYTES;
-use crate::compile_rules::{call_keys, compile_rule, no_captures, rule_set};
+use crate::compile_rules::{call_keys, check_unless, compile_rule, rule_set};
 use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::fields::Cutting;
 use crate::filter::{Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Record, Until};
 use crate::found::Authority;
 use crate::pattern::{self, Set};
+use crate::references::Known;
 use crate::timestamp::{Format, zone};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jiff::tz::TimeZone;
@@ -20,6 +21,16 @@ use toml::Spanned;
 
 const RECORD_LINES_MAX: usize = 200;
 const RECORD_LINES_LIMIT: usize = 10_000;
+/// Most globs of names, and of paths: the shipped filters have a dozen.
+const GLOBS_MAX: usize = 128;
+/// Longest glob, in bytes.
+const GLOB_LEN_MAX_BYTES: usize = 1 << 10;
+/// Most regexes on first lines: each is tried on every first line of every file.
+const FIRST_LINES_MAX: usize = 64;
+/// Most formats of stamps: each is tried on every line until one fits.
+const FORMATS_MAX: usize = 32;
+/// Most forms of records of several lines: each is tried on every line.
+const RECORDS_MAX: usize = 16;
 
 /// The text at hand, for errors.
 pub(crate) struct Place<'a> {
@@ -55,11 +66,14 @@ pub(crate) fn program(file: &str, text: &str) -> Result<Program, Error> {
     let calls = calls(&place, &raw)?;
     // First, because it is refused as a whole before single patterns have cost much.
     let (set, patterns) = rule_set(&place, &raw)?;
+    check_unless(&place, &raw)?;
+    let parts = raw.files.parts.as_ref().map(|source| place.regex(source)).transpose()?;
+    let known = Known::new(&raw, parts.as_ref());
     let mut room = ONE_PASS_ALL_LEN_MAX_BYTES;
     let rules = raw
         .rule
         .iter()
-        .map(|rule| compile_rule(&place, rule, calls.as_ref(), &mut room))
+        .map(|rule| compile_rule(&place, rule, calls.as_ref(), &known, &mut room))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Program { set, patterns, rules })
 }
@@ -74,14 +88,15 @@ fn definition(place: &Place<'_>) -> Result<Definition, Error> {
     let raw: Definition = toml::from_str(text)
         .map_err(|error| place.error(error.span().unwrap_or(0..0), error.message().to_owned()))?;
     check_head(place, &raw)?;
+    check_counts(place, &raw)?;
     Ok(raw)
 }
 
 fn calls(place: &Place<'_>, raw: &Definition) -> Result<Option<Calls>, Error> {
-    match &raw.calls {
-        Some(calls) => call_keys(place, calls.get_ref(), None, calls.span(), &mut no_captures).map(Some),
-        None => Ok(None),
-    }
+    let Some(calls) = &raw.calls else { return Ok(None) };
+    let parts = raw.files.parts.as_ref().map(|source| place.regex(source)).transpose()?;
+    let known = Known::new(raw, parts.as_ref());
+    call_keys(place, calls.get_ref(), None, calls.span(), &mut |name: &str| known.of_calls(name)).map(Some)
 }
 
 /// All of a filter but its rules.
@@ -138,6 +153,29 @@ fn check_head(place: &Place<'_>, raw: &Definition) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuse more of a thing than its limit, at the first that is too many.
+fn check_counts(place: &Place<'_>, raw: &Definition) -> Result<(), Error> {
+    let (files, time) = (&raw.files, &raw.time);
+    for (texts, limit, what) in [
+        (&files.names, GLOBS_MAX, "globs in `names`"),
+        (&files.paths, GLOBS_MAX, "globs in `paths`"),
+        (&files.first_lines, FIRST_LINES_MAX, "regexes in `first_lines`"),
+        (&time.prefix, FORMATS_MAX, "formats in `prefix`"),
+        (&time.formats, FORMATS_MAX, "formats in `formats`"),
+    ] {
+        if let Some(excess) = texts.get(limit) {
+            let message = format!("the filter has {} {what}; at most {limit} are allowed", texts.len());
+            return Err(place.error(excess.span(), message));
+        }
+    }
+    if let Some(excess) = raw.record.get(RECORDS_MAX) {
+        let message =
+            format!("the filter has {} [[record]]; at most {RECORDS_MAX} are allowed", raw.record.len());
+        return Err(place.error(excess.start.span(), message));
+    }
+    Ok(())
+}
+
 fn authority(word: raw::AuthorityWord) -> Authority {
     match word {
         raw::AuthorityWord::Message => Authority::Message,
@@ -149,6 +187,13 @@ fn authority(word: raw::AuthorityWord) -> Authority {
 fn globs(place: &Place<'_>, sources: &[Spanned<String>]) -> Result<GlobSet, Error> {
     let mut set = GlobSetBuilder::new();
     for source in sources {
+        if source.get_ref().len() > GLOB_LEN_MAX_BYTES {
+            let message = format!(
+                "the glob has {} bytes; at most {GLOB_LEN_MAX_BYTES} are allowed",
+                source.get_ref().len()
+            );
+            return Err(place.error(source.span(), message));
+        }
         let glob = GlobBuilder::new(source.get_ref()).literal_separator(true).build().map_err(|error| {
             place.error(source.span(), format!("this glob cannot be read: {}", error.kind()))
         })?;
@@ -201,14 +246,18 @@ fn cutting(place: &Place<'_>, raw: &raw::FieldKeys) -> Result<Cutting, Error> {
 }
 
 fn compile_record(place: &Place<'_>, raw: &raw::Record) -> Result<Record, Error> {
+    let max_lines = match &raw.max_lines {
+        None => RECORD_LINES_MAX,
+        Some(lines) if (1..=RECORD_LINES_LIMIT).contains(lines.get_ref()) => *lines.get_ref(),
+        Some(lines) => {
+            let message = format!("`max_lines` is {}; expected 1 to {RECORD_LINES_LIMIT}", lines.get_ref());
+            return Err(place.error(lines.span(), message));
+        }
+    };
     let until = match (&raw.goes_on, &raw.end) {
         (Some(goes_on), None) => Until::Continues(place.regex(goes_on)?),
         (None, Some(end)) => Until::Ends(place.regex(end)?),
         _ => return Err(place.error(raw.start.span(), "a [[record]] needs either `continue` or `end`")),
     };
-    Ok(Record {
-        start: place.regex(&raw.start)?,
-        until,
-        max_lines: raw.max_lines.unwrap_or(RECORD_LINES_MAX).clamp(1, RECORD_LINES_LIMIT),
-    })
+    Ok(Record { start: place.regex(&raw.start)?, until, max_lines })
 }

@@ -10,13 +10,15 @@ use crate::expression::{self, Expression, Key, Piece};
 use crate::filter::{ALSO_MAX, CallChoice, Calls, Remember, Rule, Telling};
 use crate::found::Naming;
 use crate::pattern::{self, Set};
-use regex::bytes::Regex;
+use crate::references::{Known, Slots};
 use std::ops::Range;
 use toml::Spanned;
 use wire::event::{Kind, Outcome};
 
 /// Most regexes of a filter, the alternatives of its rules counted: four a rule.
 const PATTERNS_MAX: usize = 1_024;
+/// How deep expressions may stand in expressions: those shipped need four, and each level is a call at run time.
+const EXPRESSION_DEPTH_MAX: usize = 16;
 /// Most attributes of an event.
 const ATTRIBUTES_MAX: usize = 128;
 
@@ -51,39 +53,18 @@ pub(crate) fn rule_set(place: &Place<'_>, raw: &Definition) -> Result<(Set, Vec<
     Ok((set, owners))
 }
 
-/// Names of captures in the order in which expressions ask for them.
-struct Slots<'a> {
-    regexes: &'a [Regex],
-    names: Vec<String>,
-}
-
-impl Slots<'_> {
-    fn slot(&mut self, name: &str) -> Result<usize, String> {
-        if let Some(slot) = self.names.iter().position(|known| known == name) {
-            return Ok(slot);
-        }
-        let known = |regex: &Regex| regex.capture_names().flatten().any(|capture| capture == name);
-        if !self.regexes.iter().any(known) {
-            let mut all: Vec<_> =
-                self.regexes.iter().flat_map(|regex| regex.capture_names().flatten()).collect();
-            all.sort_unstable();
-            all.dedup();
-            return Err(format!(
-                "`${{{name}}}`: `match` has no capture of this name; it has {}",
-                listed(&all)
-            ));
-        }
-        self.names.push(name.to_owned());
-        Ok(self.names.len() - 1)
+/// The regexes of all `unless` together have the room of all `match` together.
+pub(crate) fn check_unless(place: &Place<'_>, raw: &Definition) -> Result<(), Error> {
+    let all: Vec<&Spanned<String>> =
+        raw.rule.iter().filter_map(|rule| rule.get_ref().unless.as_ref()).collect();
+    for source in &all {
+        place.regex(source)?;
     }
-}
-
-fn listed(names: &[&str]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-}
-
-pub(crate) fn no_captures(name: &str) -> Result<usize, String> {
-    Err(format!("`${{{name}}}`: [calls] sees no captures; write `${{.{name}}}` for a field of the event"))
+    let sources: Vec<&str> = all.iter().map(|source| source.get_ref().as_str()).collect();
+    match (Set::new(&sources), all.last()) {
+        (Err(message), Some(last)) => Err(place.error(last.span(), message)),
+        _ => Ok(()),
+    }
 }
 
 type Slot<'a> = dyn FnMut(&str) -> Result<usize, String> + 'a;
@@ -92,6 +73,7 @@ pub(crate) fn compile_rule(
     place: &Place<'_>,
     spanned: &Spanned<raw::Rule>,
     calls: Option<&Calls>,
+    known: &Known,
     room: &mut usize,
 ) -> Result<Rule, Error> {
     let raw = spanned.get_ref();
@@ -103,7 +85,7 @@ pub(crate) fn compile_rule(
     if compiled.is_empty() {
         return Err(place.error(span, "`match` is empty; expected a regex"));
     }
-    let mut slots = Slots { regexes: &compiled, names: Vec::new() };
+    let mut slots = Slots::new(known, &compiled, raw.recall.as_ref());
     let mut slot = |name: &str| slots.slot(name);
     let mut tellings = vec![telling(place, &raw.into(), calls, &mut slot)?];
     if raw.also.len() > ALSO_MAX {
@@ -123,7 +105,7 @@ pub(crate) fn compile_rule(
     };
     let recall = optional(place, raw.recall.as_ref(), &mut slot)?;
     let forget = optional(place, raw.forget.as_ref(), &mut slot)?;
-    let names = slots.names;
+    let names = slots.into_names();
     let alternatives = sources(raw.matches.get_ref())
         .into_iter()
         .zip(&compiled)
@@ -235,8 +217,10 @@ pub(crate) fn call_keys(
     span: Range<usize>,
     slot: &mut Slot<'_>,
 ) -> Result<Calls, Error> {
+    // Here the event is made, and its fields may be named.
+    let mut slot = |name: &str| if name.starts_with('.') { Ok(0) } else { slot(name) };
     let mut one = |raw: &raw::Expression| {
-        compile_expression(raw, slot).map_err(|message| place.error(span.clone(), message))
+        compile_expression(raw, &mut slot).map_err(|message| place.error(span.clone(), message))
     };
     let names = match (&raw.names, base) {
         (Some(names), _) => names.iter().map(&mut one).collect::<Result<_, _>>()?,
@@ -285,31 +269,35 @@ fn table(
 }
 
 fn compile_expression(raw: &raw::Expression, slot: &mut Slot<'_>) -> Result<Expression, String> {
+    nested_expression(raw, slot, 1)
+}
+
+fn nested_expression(raw: &raw::Expression, slot: &mut Slot<'_>, depth: usize) -> Result<Expression, String> {
+    if depth > EXPRESSION_DEPTH_MAX {
+        return Err(format!(
+            "the expression is nested more than {EXPRESSION_DEPTH_MAX} deep; name a part of it as a value that is remembered, or make two rules"
+        ));
+    }
+    let mut within = |raw: &raw::Expression| nested_expression(raw, slot, depth + 1);
     match raw {
         raw::Expression::Text(text) => {
             let pieces: Vec<Piece> = expression::parse(text, slot)?;
             Ok(Expression::Template(pieces))
         }
         raw::Expression::Several(several) => {
-            let compiled =
-                several.iter().map(|one| compile_expression(one, slot)).collect::<Result<_, _>>()?;
+            let compiled = several.iter().map(within).collect::<Result<_, _>>()?;
             Ok(Expression::First(compiled))
         }
         raw::Expression::Map(map) => {
             let mut arms = map
                 .map
                 .iter()
-                .map(|(key, result)| Ok((Key::parse(key), compile_expression(result, slot)?)))
+                .map(|(key, result)| Ok((Key::parse(key), within(result)?)))
                 .collect::<Result<Vec<_>, String>>()?;
             // Exact keys first; the rest in the order of the file.
             arms.sort_by_key(|(key, _)| !matches!(key, Key::Exact(_)));
-            let default =
-                map.default.as_ref().map(|default| compile_expression(default, slot)).transpose()?;
-            Ok(Expression::Map {
-                value: Box::new(compile_expression(&map.value, slot)?),
-                arms,
-                default: default.map(Box::new),
-            })
+            let default = map.default.as_ref().map(|default| within(default)).transpose()?;
+            Ok(Expression::Map { value: Box::new(within(&map.value)?), arms, default: default.map(Box::new) })
         }
     }
 }

@@ -91,7 +91,7 @@ pub(crate) struct Record {
     #[serde(rename = "continue")]
     pub(crate) goes_on: Option<Spanned<String>>,
     pub(crate) end: Option<Spanned<String>>,
-    pub(crate) max_lines: Option<usize>,
+    pub(crate) max_lines: Option<Spanned<usize>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

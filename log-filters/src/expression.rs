@@ -237,7 +237,8 @@ fn own<'a>(name: &str, content: Option<&'a Content>) -> Value<'a> {
     if text.is_empty() { Value::Nothing } else { Value::Text(Cow::Borrowed(text.as_bytes())) }
 }
 
-/// Read a template's text. `slot` gives the slot of a capture's name, or why there is none.
+/// Read a template's text. `slot` gives the slot of a capture's name, or why there is none; it is asked about every
+/// reference, the sign before it.
 pub(crate) fn parse(
     text: &str,
     slot: &mut dyn FnMut(&str) -> Result<usize, String>,
@@ -282,6 +283,7 @@ fn parse_reference(
     {
         return Err(format!("`${{{inner}}}` names nothing"));
     }
+    let slot = slot(name)?;
     let source = match name.as_bytes()[0] {
         b'#' => match rest.parse() {
             Ok(number) if number > 0 => Reference::Field(number),
@@ -291,7 +293,7 @@ fn parse_reference(
         b'<' => Reference::Recalled(rest.into()),
         b'@' => Reference::Part(rest.into()),
         b'.' => Reference::Own(rest.into()),
-        _ => Reference::Capture(slot(name)?),
+        _ => Reference::Capture(slot),
     };
     let operations = parts.map(Operation::parse).collect::<Result<_, _>>()?;
     Ok(Piece::Reference { source, operations })
@@ -322,7 +324,9 @@ mod tests {
 
     #[test]
     fn templates_are_read_or_explained() {
-        let mut slot = |name: &str| if name == "a" { Ok(0) } else { Err(format!("no `{name}`")) };
+        let mut slot = |name: &str| {
+            if name == "a" || name.starts_with(['#', '=']) { Ok(0) } else { Err(format!("no `{name}`")) }
+        };
         assert_eq!(parse("x$$${a|lower}y", &mut slot).map(|pieces| pieces.len()), Ok(3));
         for bad in ["$a", "${b}", "${", "${}", "${#0}", "${=}", "${a|what}"] {
             assert!(parse(bad, &mut slot).is_err(), "{bad}");

@@ -19,6 +19,7 @@ mod namesakes;
 mod operation;
 mod pattern;
 mod progress;
+mod references;
 pub mod registry;
 mod tell;
 pub mod test_lines;

@@ -1,0 +1,140 @@
+//! What the references of a filter's expressions may name: a reference that could never give anything is refused.
+//!
+//! Pure. Rule: the message says what there is, or which key is missing. Not here: working references out
+//! (`expression`).
+
+use crate::definition::{Definition, Expression};
+use regex::bytes::Regex;
+use toml::Spanned;
+
+/// Parts that every log has, besides those of its filter.
+const PARTS: [&str; 3] = ["host", "cluster", "file"];
+
+/// What the whole filter offers.
+pub(crate) struct Known {
+    is_separated: bool,
+    has_pairs: bool,
+    /// Names of values that some rule remembers.
+    remembered: Vec<String>,
+    parts: Vec<String>,
+}
+
+impl Known {
+    pub(crate) fn new(raw: &Definition, parts: Option<&Regex>) -> Known {
+        let remembering = raw.rule.iter().filter_map(|rule| rule.get_ref().remember.as_ref());
+        let mut remembered: Vec<String> =
+            remembering.flat_map(|remember| remember.values.keys().cloned()).collect();
+        remembered.sort_unstable();
+        remembered.dedup();
+        let own = parts.into_iter().flat_map(|regex| regex.capture_names().flatten());
+        Known {
+            is_separated: raw.fields.separator.is_some(),
+            has_pairs: raw.fields.pairs,
+            remembered,
+            parts: PARTS.into_iter().chain(own).map(str::to_owned).collect(),
+        }
+    }
+
+    /// Whether something can stand behind a reference other than to a capture or to a field of the event; `name`
+    /// has its sign.
+    fn check(&self, name: &str) -> Result<(), String> {
+        let (sign, rest) = name.split_at(1);
+        match sign {
+            "#" if !self.is_separated => {
+                Err(format!("`${{{name}}}`: nothing cuts records into fields; give [fields] a `separator`"))
+            }
+            "=" if !self.has_pairs => Err(format!(
+                "`${{{name}}}`: records are not cut into pairs; write `pairs = true` in [fields]"
+            )),
+            "<" if !self.remembered.iter().any(|known| known == rest) => Err(format!(
+                "`${{{name}}}`: no rule remembers a value of this name; remembered are {}",
+                listed(&self.remembered)
+            )),
+            "@" if !self.parts.iter().any(|known| known == rest) => Err(format!(
+                "`${{{name}}}`: `parts` of [files] has no capture of this name; there are {}",
+                listed(&self.parts)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What an expression of `[calls]` may name.
+    pub(crate) fn of_calls(&self, name: &str) -> Result<usize, String> {
+        if is_capture(name) {
+            return Err(format!(
+                "`${{{name}}}`: [calls] sees no captures; write `${{.{name}}}` for a field of the event"
+            ));
+        }
+        self.check(name).map(|()| 0)
+    }
+}
+
+/// What one rule's expressions may name; its captures have slots in the order in which they are asked for.
+pub(crate) struct Slots<'a> {
+    known: &'a Known,
+    regexes: &'a [Regex],
+    /// Whether it recalls, and so may name what was remembered.
+    recalls: bool,
+    names: Vec<String>,
+}
+
+impl<'a> Slots<'a> {
+    pub(crate) fn new(
+        known: &'a Known,
+        regexes: &'a [Regex],
+        recall: Option<&Spanned<Expression>>,
+    ) -> Slots<'a> {
+        Slots { known, regexes, recalls: recall.is_some(), names: Vec::new() }
+    }
+
+    /// The names of captures that were asked for.
+    pub(crate) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+
+    /// The slot of a capture; for another reference, nothing of worth.
+    pub(crate) fn slot(&mut self, name: &str) -> Result<usize, String> {
+        if !is_capture(name) {
+            return self.other(name).map(|()| 0);
+        }
+        if let Some(slot) = self.names.iter().position(|known| known == name) {
+            return Ok(slot);
+        }
+        let known = |regex: &Regex| regex.capture_names().flatten().any(|capture| capture == name);
+        if !self.regexes.iter().any(known) {
+            let all = self.regexes.iter().flat_map(|regex| regex.capture_names().flatten());
+            let mut all: Vec<String> = all.map(str::to_owned).collect();
+            all.sort_unstable();
+            all.dedup();
+            return Err(format!(
+                "`${{{name}}}`: `match` has no capture of this name; it has {}",
+                listed(&all)
+            ));
+        }
+        self.names.push(name.to_owned());
+        Ok(self.names.len() - 1)
+    }
+
+    fn other(&self, name: &str) -> Result<(), String> {
+        if name.starts_with('<') && !self.recalls {
+            return Err(format!(
+                "`${{{name}}}`: the rule recalls nothing; write `recall = KEY`, the key under which the value is remembered"
+            ));
+        }
+        if let Some(field) = name.strip_prefix('.') {
+            return Err(format!(
+                "`${{{name}}}` is for [calls] and `call`; the event is only being made here: name what gives its `{field}`"
+            ));
+        }
+        self.known.check(name)
+    }
+}
+
+/// Other references begin with a sign.
+fn is_capture(name: &str) -> bool {
+    !name.starts_with(['#', '=', '<', '@', '.'])
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
