@@ -20,7 +20,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::io::poll_read_buf;
-use tokio_util::sync::CancellationToken;
 
 /// The target of the request that stands for one which was refused.
 pub(crate) const REFUSED_TARGET: &str = "/.refused";
@@ -42,8 +41,6 @@ pub(crate) struct GuardedStream {
     limits: Arc<Limits>,
     statistics: Arc<Statistics>,
     refusal: RefusalCell,
-    /// Fired when no further request is awaited.
-    shutdown: CancellationToken,
     buffer: BytesMut,
     /// So many bytes at the start of the buffer may be read.
     admitted: usize,
@@ -83,7 +80,6 @@ impl GuardedStream {
         limits: Arc<Limits>,
         statistics: Arc<Statistics>,
         refusal: RefusalCell,
-        shutdown: CancellationToken,
     ) -> GuardedStream {
         GuardedStream {
             stream,
@@ -91,7 +87,6 @@ impl GuardedStream {
             limits,
             statistics,
             refusal,
-            shutdown,
             buffer: BytesMut::new(),
             admitted: 0,
             ended: false,
@@ -227,11 +222,6 @@ impl AsyncRead for GuardedStream {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     let phase = this.framing.phase(this.buffer.len());
-                    if matches!(phase, Phase::Fresh | Phase::Idle) && this.shutdown.is_cancelled() {
-                        // hyper would wait for a first request even then.
-                        this.ended = true;
-                        continue;
-                    }
                     let time = this.time(phase);
                     ready!(this.reading.poll(context, (phase, this.framing.requests()), time));
                     this.late(phase)?;

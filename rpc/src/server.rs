@@ -191,7 +191,7 @@ async fn serve_connection(
 ) {
     let refusal = RefusalCell::default();
     let statistics = routes.dispatcher.statistics.clone();
-    let guarded = GuardedStream::new(stream, limits.clone(), statistics, refusal.clone(), shutdown.clone());
+    let guarded = GuardedStream::new(stream, limits.clone(), statistics, refusal.clone());
     let service = service_fn(|request| {
         let (routes, refusal) = (&routes, &refusal);
         async move { Ok::<_, Infallible>(routes.answer(request, refusal).await) }

@@ -25,6 +25,7 @@ mod core;
 pub mod interpret;
 mod memory;
 mod owners;
+mod release;
 mod search;
 mod settle;
 mod source;

@@ -142,3 +142,34 @@ fn damage_in_an_old_segment_is_counted_and_read_past() {
     assert!(page.missed > 0 && page.missed < 100);
     assert_eq!((page.events.len() as u64 + page.missed, page.cursor), (300, 300));
 }
+
+/// Memories so long that a head of them is what a start mostly reads.
+struct Long;
+
+impl sensor::journal::writer::Memories for Long {
+    fn calls(&self) -> Vec<u8> {
+        vec![1; 3 << 20]
+    }
+
+    fn memories(&self) -> Vec<(Vec<u8>, String, Vec<log_filters::found::Change>)> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_long_head_is_no_reason_for_another() {
+    let disk = Simulated::default();
+    let mut writer = Writer::open(&disk, Config::default());
+    writer.journal.begin_segment(&Long).unwrap();
+    for restart in [false, true] {
+        if restart {
+            drop(writer);
+            writer = Writer::open(&disk, Config::default());
+        }
+        assert!(!writer.journal.is_long_to_replay(), "after a restart: {restart}");
+    }
+    while !writer.journal.is_long_to_replay() {
+        writer.read(1000).unwrap();
+        assert!(writer.next_line() < 1_000_000, "events are no reason either");
+    }
+}

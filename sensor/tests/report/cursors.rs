@@ -1,0 +1,133 @@
+//! A reader of the domain's events goes on across restarts and changes of the representative.
+
+use crate::rig::Rig;
+use crate::simulated::{Random, Simulated};
+use sensor::representative::cursor::Cursor;
+use sensor::representative::domain::Config;
+use sensor::representative::store;
+use std::collections::BTreeMap;
+use wire::event::Id;
+
+/// Reads with the cursor as text, as programs keep it; how often each event was seen.
+struct Follower {
+    cursor: String,
+    seen: BTreeMap<Id, u32>,
+    missed: u64,
+}
+
+impl Follower {
+    fn new(rig: &Rig) -> Follower {
+        let cursor = rig.domain.feed().oldest().to_string();
+        Follower { cursor, seen: BTreeMap::new(), missed: 0 }
+    }
+
+    fn read(&mut self, rig: &Rig, limit: usize) -> usize {
+        let cursor: Cursor = self.cursor.parse().unwrap();
+        let page = rig.domain.feed().read(&cursor, limit, |_| true).unwrap();
+        for stored in &page.events {
+            *self.seen.entry(stored.event.id).or_default() += 1;
+        }
+        self.cursor = page.cursor.to_string();
+        self.missed += page.missed;
+        page.events.len()
+    }
+
+    fn read_all(&mut self, rig: &Rig) {
+        while self.read(rig, 37) > 0 {}
+    }
+}
+
+#[test]
+fn a_cursor_survives_a_restart() {
+    let mut rig = Rig::new(2, Config::default());
+    rig.members[0].read(100);
+    rig.members[1].read(100);
+    rig.settle();
+    let mut follower = Follower::new(&rig);
+    follower.read(&rig, 61);
+    rig.restart();
+    rig.members[0].read(50);
+    rig.settle();
+    follower.read_all(&rig);
+    assert_eq!(follower.seen, rig.stored());
+    assert_eq!((follower.seen.len(), follower.missed), (250, 0));
+}
+
+#[test]
+fn across_representatives_nothing_is_missed_and_little_is_seen_twice() {
+    let (mut doubled, mut events) = (0, 0);
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let mut rig = Rig::new(3, Config::default());
+        let mut follower = Follower::new(&rig);
+        let mut disks = vec![Simulated::default(), Simulated::default()];
+        for change in 0..5u64 {
+            for _ in 0..60 {
+                let nth = random.below(3) as usize;
+                let (domain, now) = (&mut rig.domain, rig.now);
+                let member = &mut rig.members[nth];
+                match random.below(12) {
+                    0..3 => member.read(random.below(20)),
+                    3..5 => member.sync(),
+                    5 if member.link.is_none() => member.connect(domain),
+                    6..8 => member.report(2, 50),
+                    8..10 => member.move_bytes(domain, 3000, now),
+                    10 => {
+                        rig.commit();
+                        rig.deliver();
+                    }
+                    _ => {
+                        follower.read(&rig, 1 + random.below(60) as usize);
+                    }
+                }
+            }
+            let (old, new) = (rig.disk.clone(), random.below(2) as usize);
+            let disk = std::mem::replace(&mut disks[new], old);
+            rig.fail_over(disk, 300 + change);
+        }
+        rig.settle();
+        follower.read_all(&rig);
+        let stored = rig.stored();
+        assert_eq!(rig.faults(), (0, 0));
+        let unseen: Vec<_> = stored.keys().filter(|id| !follower.seen.contains_key(id)).collect();
+        assert!(unseen.is_empty(), "seed {seed}: {} of {} never seen", unseen.len(), stored.len());
+        doubled += follower.seen.values().filter(|times| **times > 1).count();
+        events += stored.len();
+    }
+    assert!(events > 3000, "{events}");
+    assert!(doubled * 2 < events, "{doubled} of {events} seen more than once: marks are of no use");
+}
+
+/// What the new representative never had is counted, not passed over in silence.
+#[test]
+fn what_the_new_representative_does_not_hold_is_counted() {
+    let mut rig = Rig::new(1, Config { backfill: 100, ..Config::default() });
+    rig.members[0].read(1000);
+    rig.settle();
+    let mut follower = Follower::new(&rig);
+    follower.read(&rig, 10);
+    rig.fail_over(Simulated::default(), 5);
+    rig.settle();
+    follower.read_all(&rig);
+    assert!(follower.missed >= 890, "{} told as missed; 890 are", follower.missed);
+    assert_eq!(follower.seen.len(), 110);
+}
+
+#[test]
+fn what_the_budget_deleted_is_counted_exactly() {
+    let store = store::Config { segment_len_bytes: 10_000, budget_bytes: 60_000 };
+    let mut rig = Rig::new(1, Config { store, ..Config::default() });
+    let mut follower = Follower::new(&rig);
+    rig.members[0].filler = 50;
+    for _ in 0..60 {
+        rig.members[0].read(50);
+        rig.settle();
+    }
+    follower.read_all(&rig);
+    assert!(follower.missed > 500, "{}", follower.missed);
+    assert_eq!(follower.missed + follower.seen.len() as u64, 3000);
+    rig.restart();
+    let mut again = Follower { cursor: "000000000000004d.0".into(), seen: BTreeMap::new(), missed: 0 };
+    again.read_all(&rig);
+    assert_eq!((again.missed, again.seen.len()), (follower.missed, follower.seen.len()));
+}
