@@ -6,7 +6,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-/// An address to listen on: `127.0.0.1:7007`, `[::1]:7007`, `localhost:0` (0: any free port).
+/// The port of daemons that were told no other.
+pub const PORT_DEFAULT: u16 = 7317;
+
+/// An address to listen on: `127.0.0.1:7317`, `[::1]:7317`, `localhost:0` (0: any free port).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Listen(SocketAddr);
 
@@ -16,7 +19,7 @@ pub struct Listen(SocketAddr);
 pub enum Error {
     /// There is an address, but no port.
     #[error(
-        "expected ADDRESS:PORT such as 127.0.0.1:7007 or [::1]:7007, found {0:?} without a port; add one, or :0 for any free port"
+        "expected ADDRESS:PORT such as 127.0.0.1:{PORT_DEFAULT} or [::1]:{PORT_DEFAULT}, found {0:?} without a port; add one, or :0 for any free port"
     )]
     NoPort(String),
     /// The port is no number from 0 to 65535.

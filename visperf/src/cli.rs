@@ -5,7 +5,7 @@
 use crate::client::target::Target;
 use crate::command::Command;
 use crate::exit;
-use crate::output::times;
+use crate::output::{Output, times};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser};
 use wire::time::Time;
@@ -41,6 +41,26 @@ pub(crate) struct Query {
     /// Print JSON, one object a line, as the daemon gave it
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) width: Width,
+}
+
+/// How wide tables are.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Width {
+    /// Print names whole and every column, also where that does not fit the terminal (as into a pipe)
+    #[arg(long)]
+    wide: bool,
+}
+
+impl Width {
+    /// Standard output of this width.
+    pub(crate) fn output(&self) -> Output {
+        match self.wide {
+            true => Output::stdout().whole(),
+            false => Output::stdout(),
+        }
+    }
 }
 
 /// Bounds on times.

@@ -49,17 +49,18 @@ impl FilterSources {
     ///
     /// # Errors
     /// If a folder that was named cannot be read.
-    pub(crate) fn load(folders: &FilterFolders) -> Result<FilterSources, Failure> {
+    pub(crate) fn load(given: &FilterFolders) -> Result<FilterSources, Failure> {
+        FilterSources::of(&folders(given))
+    }
+
+    /// The shipped ones and those of these folders, as [`FilterSources::load`].
+    ///
+    /// # Errors
+    /// If a folder cannot be read.
+    pub(crate) fn of(folders: &[PathBuf]) -> Result<FilterSources, Failure> {
         let mut sources =
             FilterSources { registry: Registry::shipped(), origins: BTreeMap::new(), refused: 0 };
-        for folder in usual_folders() {
-            if folder.is_dir() {
-                sources.read_folder(&folder)?;
-            }
-        }
-        for folder in folders.folders.iter().filter(|folder| !folder.as_os_str().is_empty()) {
-            sources.read_folder(folder)?;
-        }
+        folders.iter().try_for_each(|folder| sources.read_folder(folder))?;
         Ok(sources)
     }
 
@@ -121,7 +122,17 @@ impl FilterSources {
         if looks_like_file || path.is_file() {
             return read_filter(path).map(|(filter, _)| filter);
         }
-        Err(Failure::Failed(format!("no filter is called {given:?}{}", self.suggestion(given))))
+        Err(Failure::Failed(self.no_filter(given)))
+    }
+
+    /// What to say of a name that no filter has; nothing if one has it.
+    pub(crate) fn unknown(&self, name: &str) -> Option<String> {
+        let known = self.registry.get(name).is_some();
+        (!known).then(|| self.no_filter(name))
+    }
+
+    fn no_filter(&self, given: &str) -> String {
+        format!("no filter is called {given:?}{}", self.suggestion(given))
     }
 
     fn suggestion(&self, given: &str) -> String {

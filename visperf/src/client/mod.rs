@@ -141,13 +141,9 @@ impl Client {
     /// The failure that an error of `method` is, with what else is known: a daemon that lacks the method is
     /// asked what it is.
     pub(crate) fn explain(&mut self, method: &str, error: Error) -> Failure {
-        let kind = match &error {
-            Error::Fault { code: NO_METHOD, .. } => {
-                self.call("daemon.info", &Value::Object(serde_json::Map::new()), EXPLAINING).ok()
-            }
-            _ => None,
-        };
-        let hint = kind.as_ref().and_then(|answer| hint::of_another_daemon(method, answer));
+        let info = matches!(&error, Error::Fault { code: NO_METHOD, .. })
+            .then(|| self.call("daemon.info", &Value::Object(serde_json::Map::new()), EXPLAINING));
+        let hint = info.and_then(Result::ok).and_then(|info| hint::of_another_daemon(method, &info));
         match (error, hint) {
             (Error::Fault { code, message }, Some(hint)) => {
                 Failure::Fault { code, message: format!("{message}; {hint}") }

@@ -3,21 +3,20 @@
 
 use crate::client::Error;
 use crate::client::connection::Connection;
+use crate::serve::grid::LISTEN_DEFAULT;
 use crate::state_folder;
+use rpc::config::PORT_DEFAULT as PORT;
 use std::net::ToSocketAddrs as _;
 use std::path::{Path, PathBuf};
-
-/// The port on which daemons listen unless told otherwise.
-pub(crate) const PORT: u16 = 7317;
 
 /// The options that name a daemon.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Target {
-    /// The daemon to ask: HOST:PORT, or HOST for port 7317
-    ///
-    /// Unless given, it is the daemon that runs on this machine: its address is read from the file `listen` in
-    /// its state folder, else 127.0.0.1:7317 is tried.
     #[arg(long, value_name = "ADDR", env = "VISPERF_CONNECT", value_parser = address)]
+    #[arg(help = format!("The daemon to ask: HOST:PORT, or HOST for port {PORT}"), long_help = format!(
+        "The daemon to ask: HOST:PORT, or HOST for port {PORT}\n\nUnless given, it is the daemon that runs on this \
+         machine: its address is read from the file `listen` in its state folder, else {LISTEN_DEFAULT} is tried."
+    ))]
     connect: Option<String>,
     /// The state folder of the daemon to ask, as it was given to it
     #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
@@ -78,7 +77,7 @@ impl Target {
             address,
             reason: format!("from {}", folder.join(state_folder::LISTEN_FILE).display()),
         });
-        let usual = Choice { address: format!("127.0.0.1:{PORT}"), reason: "the usual address".to_owned() };
+        let usual = Choice { address: LISTEN_DEFAULT.to_string(), reason: "the usual address".to_owned() };
         match (told, &self.state) {
             (Some(told), None) if told.address != usual.address => vec![told, usual],
             (Some(told), _) => vec![told],
@@ -140,11 +139,6 @@ mod tests {
         for wrong in ["", "a:b", "a:0", "a:70000", ":80", "a b:80", "https://x:1", "grid\r\nX: y"] {
             check(wrong, None);
         }
-    }
-
-    #[test]
-    fn the_usual_address_is_where_daemons_listen() {
-        assert_eq!(format!("127.0.0.1:{PORT}"), crate::serve::grid::LISTEN_DEFAULT);
     }
 
     #[test]

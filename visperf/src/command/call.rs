@@ -51,7 +51,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         _ if args.compact => output.json(&answer)?,
         // A text is easier to read as it is, line by line.
         Value::String(text) => text.lines().try_for_each(|line| output.line(&clean(line)))?,
-        _ => output.line(&format!("{answer:#}"))?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            output.line(&format!("{answer:#}"))?;
+        }
     }
     output.flush()
 }

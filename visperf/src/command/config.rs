@@ -7,6 +7,7 @@ use crate::command::daemons::File;
 use crate::exit::Failure;
 use crate::output::{Output, colors_on_stderr};
 use crate::refusal;
+use crate::serve::start_check::{self, RefusedFilter};
 use clap::Subcommand;
 use daemon::config_file::ConfigError;
 use serde_json::json;
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Action::Check { file, json } = &args.action;
     let sections =
         check(file).map_err(|error| Failure::Refused(refusal::show(&error, colors_on_stderr())))?;
+    check_filters(file)?;
     let mut output = Output::stdout();
     if *json {
         output.json(&json!({ "file": file.display().to_string(), "sections": sections }))?;
@@ -61,6 +63,15 @@ fn check(path: &Path) -> Result<Vec<&'static str>, ConfigError> {
     let file = File::read(path)?;
     let sections = [("sensor", file.sensor.is_some()), ("directory", file.directory.is_some())];
     Ok(sections.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect())
+}
+
+/// Whether the filters that the sensor's section names are there and sound.
+fn check_filters(path: &Path) -> Result<(), Failure> {
+    let file =
+        File::read(path).map_err(|error| Failure::Refused(refusal::show(&error, colors_on_stderr())))?;
+    let Some(sensor) = file.sensor else { return Ok(()) };
+    let sources = start_check::filters(&sensor.filters, RefusedFilter::Refuses)?;
+    start_check::known_filters(path, &sensor.tails, &sources)
 }
 
 #[cfg(test)]

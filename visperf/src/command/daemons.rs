@@ -2,7 +2,7 @@
 //! file says how they behave.
 
 use crate::exit::Failure;
-use crate::output::colors_on_stderr;
+use crate::output::{clean, colors_on_stderr};
 use crate::refusal;
 use crate::serve::grid::{Grid, LISTEN_DEFAULT, Plan};
 use crate::state_folder;
@@ -19,8 +19,7 @@ pub(crate) struct Places {
     /// Folder for state: checkpoints and events [default: /var/lib/visperf for root, else ~/.local/state/visperf]
     #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
     pub(crate) state: Option<PathBuf>,
-    /// Address for queries, port 0 for any free one [default: 127.0.0.1:7317]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", help = format!("Address for queries, port 0 for any free one [default: {LISTEN_DEFAULT}]"))]
     pub(crate) listen: Option<String>,
     /// How much the daemon tells of itself on standard error: error, warn, info, debug, or a list such as info,sensor=debug
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
@@ -46,7 +45,7 @@ impl Places {
 
     /// The address, or the usual one.
     pub(crate) fn listen_or_usual(&self) -> Result<Listen, Failure> {
-        Ok(self.listen()?.unwrap_or_else(|| LISTEN_DEFAULT.parse().expect("a constant that a test parses")))
+        Ok(self.listen()?.unwrap_or(LISTEN_DEFAULT.into()))
     }
 
     /// Begin to tell of ourselves.
@@ -130,7 +129,51 @@ where
     runtime.block_on(work)
 }
 
-/// Open a plan, with the whole chain of reasons if it fails.
+/// Open a plan.
+///
+/// # Errors
+/// What keeps it from starting.
 pub(crate) async fn open(plan: Plan) -> Result<Grid, Failure> {
-    Grid::open(plan).await.map_err(|error| Failure::Failed(format!("{error:#}")))
+    let state = plan.state.clone();
+    Grid::open(plan).await.map_err(|error| match held(&error) {
+        Some(holder) => Failure::Failed(in_use(&state, holder)),
+        None => failure(&error),
+    })
+}
+
+/// The whole chain of reasons, each told once.
+pub(crate) fn failure(error: &anyhow::Error) -> Failure {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        // Some errors print what caused them, some leave that to whoever prints them.
+        if !told.contains(&cause) {
+            let between = if told.is_empty() { "" } else { ": " };
+            told.push_str(between);
+            told.push_str(&cause);
+        }
+    }
+    Failure::Failed(told)
+}
+
+/// Who holds the state, if that is what is wrong.
+fn held(error: &anyhow::Error) -> Option<&str> {
+    use sensor::{journal, run, tail};
+    let run::Error::Tail(tail::Error::Journal(journal::Error::Held { holder, .. })) = error.downcast_ref()?
+    else {
+        return None;
+    };
+    Some(holder)
+}
+
+fn in_use(state: &Path, holder: &str) -> String {
+    let shown = state.display();
+    let answers = match state_folder::listen_address(state) {
+        Some(address) => format!("\n  it answers at {address}: visperf info --state {shown}"),
+        None => String::new(),
+    };
+    format!(
+        "the state folder {shown} is in use by another visperf\n  {}{answers}\nend that one, or give this one a \
+         folder of its own with --state DIR",
+        clean(holder)
+    )
 }

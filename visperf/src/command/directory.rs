@@ -38,8 +38,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     daemons::run(async {
         let grid = daemons::open(plan).await?;
         note(&format!("visperf directory answers on http://{}/RPC2", grid.address()));
-        grid.run(CancellationToken::new(), |_| ())
-            .await
-            .map_err(|error| Failure::Failed(format!("{error:#}")))
+        grid.run(CancellationToken::new(), |_| ()).await.map_err(|error| daemons::failure(&error))
     })
 }

@@ -38,7 +38,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// If the output fails.
 pub(crate) fn table(domains: &[Value], output: &mut Output) -> Result<(), Failure> {
     let mut table =
-        Table::new(&["DOMAIN", "HOST", "PORT", "TYPE", "STATE", "AGE", "LEASE", "TERM", "ADDRESSES"]);
+        Table::new(&["DOMAIN", "HOST", "PORT", "TYPE", "STATE", "AGE", "LEASE", "TERM", "ADDRESSES"])
+            .spares(&["ADDRESSES", "TERM", "LEASE", "TYPE"]);
     for domain in domains {
         let state = text_of(domain, "state");
         let span = |name: &str| Cell::figure(number_of(domain, name).map_or(String::new(), age));

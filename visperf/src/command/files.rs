@@ -31,7 +31,7 @@ fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
         "FILE", "FILTER", "CLUSTER", "STATE", "SIZE", "BEHIND", "LINES", "EVENTS", "UNKNOWN", "GAPS",
         "HEALTH",
     ];
-    let mut table = Table::new(&heads);
+    let mut table = Table::new(&heads).spares(&["CLUSTER", "LINES", "SIZE", "GAPS", "EVENTS"]);
     for file in files {
         let size = |name: &str| Cell::figure(number_of(file, name).map_or(String::new(), bytes));
         let figure = |name: &str| Cell::figure(plain(file.get(name)));

@@ -28,10 +28,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn table(hosts: &[Value], output: &mut Output) -> Result<(), Failure> {
-    let mut table = Table::new(&[
+    let table = Table::new(&[
         "HOST", "STATE", "ROLE", "LOAD", "CPUS", "CPU", "MEMORY", "OF", "UP", "SEEN", "EVENTS", "RUNNING",
         "HEALTH",
     ]);
+    let mut table = table.spares(&["ROLE", "EVENTS", "UP", "CPUS", "OF", "SEEN"]);
     for host in hosts {
         let figure = |name: &str, form: fn(f64) -> String| {
             Cell::figure(number_of(host, name).map_or(String::new(), form))

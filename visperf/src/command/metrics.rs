@@ -7,7 +7,7 @@ use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
-use crate::output::times::shown;
+use crate::output::times::{in_table, shown};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -71,42 +71,42 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn table(metrics: &[Value], history: bool, output: &mut Output) -> Result<(), Failure> {
-    let mut table = Table::new(&["HOST", "METRIC", "TIME", "VALUE", "UNIT"]);
+    let heads = ["HOST", "METRIC", "TIME", "VALUE", "UNIT", "LABELS"];
+    let mut table = Table::new(&heads).spares(&["HOST"]);
     let zone = TimeZone::system();
     for metric in metrics {
+        let name = text_of(metric, "name");
+        let unit = text_of(metric, "unit");
         let one = [metric.clone()];
         let samples = metric.get("samples").and_then(Value::as_array);
         for sample in samples.map_or(one.as_slice(), Vec::as_slice) {
             let time = number_of(sample, "time").filter(|_| history);
             table.row(vec![
                 Cell::text(text_of(metric, "host")),
-                Cell::text(named(metric)).color(Color::Name),
-                Cell::text(time.map_or(String::new(), |secs| shown(Time::from_secs_f64(secs), &zone))),
-                Cell::figure(value(sample, text_of(metric, "unit"))),
-                Cell::text(text_of(metric, "unit")).color(Color::Dim),
+                Cell::text(name).color(Color::Name),
+                Cell::whole(
+                    time.map_or(String::new(), |secs| in_table(Time::from_secs_f64(secs), &zone, output)),
+                ),
+                Cell::figure(value(sample, name, unit, &zone)),
+                Cell::whole(unit).color(Color::Dim),
+                Cell::text(labels(metric)),
             ]);
         }
     }
     table.print(output)
 }
 
-/// `name{label="value"}`.
-fn named(metric: &Value) -> String {
-    let labels = metric.get("labels").and_then(Value::as_object);
-    let labels: Vec<String> = labels
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| format!("{name}={:?}", plain(Some(value))))
-        .collect();
-    match labels.is_empty() {
-        true => text_of(metric, "name").to_owned(),
-        false => format!("{}{{{}}}", text_of(metric, "name"), labels.join(",")),
-    }
+/// `name=value` of each label.
+fn labels(metric: &Value) -> String {
+    let labels = metric.get("labels").and_then(Value::as_object).into_iter().flatten();
+    labels.map(|(name, value)| format!("{name}={}", plain(Some(value)))).collect::<Vec<_>>().join(" ")
 }
 
-fn value(sample: &Value, unit: &str) -> String {
+fn value(sample: &Value, name: &str, unit: &str, zone: &TimeZone) -> String {
     match (sample.get("value"), number_of(sample, "value")) {
         (Some(_), Some(value)) if unit == "bytes" => bytes(value),
+        // A moment, not a span.
+        (Some(_), Some(value)) if name.ends_with("_time_seconds") => shown(Time::from_secs_f64(value), zone),
         (Some(Value::Number(exact)), _) if !exact.is_f64() => exact.to_string(),
         (_, Some(value)) => number(value),
         (other, None) => plain(other),
@@ -119,16 +119,20 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn metrics_are_named_with_their_labels() {
-        assert_eq!(named(&json!({"name": "a", "labels": {}})), "a");
-        assert_eq!(named(&json!({"name": "a", "labels": {"x": "1", "y": "b"}})), "a{x=\"1\",y=\"b\"}");
+    fn labels_stand_by_themselves() {
+        assert_eq!(labels(&json!({"name": "a", "labels": {}})), "");
+        assert_eq!(labels(&json!({"name": "a", "labels": {"x": "1", "y": "b"}})), "x=1 y=b");
     }
 
     #[test]
     fn counters_keep_all_their_digits() {
-        assert_eq!(value(&json!({"value": 18_446_744_073_709_551_615_u64}), "total"), "18446744073709551615");
-        assert_eq!(value(&json!({"value": 1024}), "bytes"), "1.0 KiB");
-        assert_eq!(value(&json!({"value": 0.25}), "1"), "0.25");
+        let check = |sample: Value, name: &str, unit: &str, expected: &str| {
+            assert_eq!(value(&sample, name, unit, &TimeZone::UTC), expected);
+        };
+        check(json!({"value": 18_446_744_073_709_551_615_u64}), "x_total", "", "18446744073709551615");
+        check(json!({"value": 1024}), "x_bytes", "bytes", "1.0 KiB");
+        check(json!({"value": 0.25}), "x", "1", "0.25");
+        check(json!({"value": 60}), "node_boot_time_seconds", "seconds", "1970-01-01T00:01:00.000");
     }
 
     #[test]

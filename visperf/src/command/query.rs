@@ -51,7 +51,7 @@ pub(crate) fn print(
     nothing: &str,
     table: impl FnOnce(&[Value], &mut Output) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut output = Output::stdout();
+    let mut output = query.width.output();
     if query.json {
         items.iter().try_for_each(|item| output.json(item))?;
     } else if items.is_empty() {

@@ -6,6 +6,7 @@ use super::daemons::{self, Places};
 use crate::exit::Failure;
 use crate::output::note;
 use crate::serve::grid::Plan;
+use crate::serve::start_check::{self, RefusedFilter};
 use jiff::tz::TimeZone;
 use sensor::config::{Config, RawConfig, RawTail};
 use std::path::PathBuf;
@@ -38,7 +39,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(config) => config,
         None => plain()?,
     };
-    config.tails.extend(tails(&args.tail)?);
+    let sources = start_check::filters(&config.filters, RefusedFilter::IsLeftOut)?;
+    if let Some(file) = &args.config {
+        start_check::known_filters(file, &config.tails, &sources)?;
+    }
+    let named = tails(&args.tail)?;
+    start_check::named_logs(&named, &sources)?;
+    config.tails.extend(named);
     let plan = Plan {
         state: args.places.state(),
         listen: Some(args.places.listen_or_usual()?),
@@ -48,9 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     daemons::run(async {
         let grid = daemons::open(plan).await?;
         note(&format!("visperf sensor answers on http://{}/RPC2", grid.address()));
-        grid.run(CancellationToken::new(), |_| ())
-            .await
-            .map_err(|error| Failure::Failed(format!("{error:#}")))
+        grid.run(CancellationToken::new(), |_| ()).await.map_err(|error| daemons::failure(&error))
     })
 }
 
@@ -66,6 +71,13 @@ pub(crate) fn plain() -> Result<Config, Failure> {
 /// # Errors
 /// If one cannot be used.
 pub(crate) fn tails(given: &[String]) -> Result<Vec<sensor::config::Tail>, Failure> {
+    let is_file = |text: &&String| text.rsplit_once('=').is_some_and(|(_, end)| end.ends_with(".toml"));
+    if let Some(text) = given.iter().find(is_file) {
+        return Err(Failure::Usage(format!(
+            "--tail: expected FILE=FILTER with the name of a filter, found a filter's file in {text}; name the \
+             folder of that file with --filters DIR, and the filter by the name it gives itself"
+        )));
+    }
     let raw = given.iter().map(|text| {
         let (path, filter) = match text.rsplit_once('=') {
             Some((path, filter)) if !path.is_empty() && !filter.contains('/') => {

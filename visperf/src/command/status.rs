@@ -6,7 +6,7 @@ use crate::cli::Query;
 use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{number_of, plain};
-use crate::output::times::{age, shown};
+use crate::output::times::{age, brief, now};
 use crate::output::{Color, Output, clean};
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let answer = query::ask(&args.query, "daemon.info", Params::default())?;
-    let mut output = Output::stdout();
+    let mut output = args.query.width.output();
     if args.query.json {
         output.json(&answer)?;
         return output.flush();
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             ("statistics", Value::Object(_)) | ("health", _) => {}
             ("started", _) => {
                 let secs = number_of(&answer, name).unwrap_or(0.0);
-                line(name, &shown(Time::from_secs_f64(secs), &TimeZone::system()), &mut output)?;
+                line(name, &brief(Time::from_secs_f64(secs), now(), &TimeZone::system()), &mut output)?;
             }
             ("uptime", _) => line(name, &age(number_of(&answer, name).unwrap_or(0.0)), &mut output)?,
             _ => line(name, &plain(Some(value)), &mut output)?,

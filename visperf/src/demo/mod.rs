@@ -3,6 +3,7 @@
 //! The ordinary sensor tails what is written here; nothing knows that it is a replay.
 //! Not here: which parts of the program run beside it (`command::up`).
 
+pub(crate) mod folder;
 pub(crate) mod player;
 pub(crate) mod recording;
 pub(crate) mod stamps;
@@ -11,6 +12,8 @@ pub(crate) mod stamps;
 pub(crate) struct Log {
     /// The cluster, which is also the folder it is written to.
     pub(crate) cluster: &'static str,
+    /// The host it was written on, where its lines do not tell.
+    pub(crate) host: &'static str,
     /// The file's name, by which its filter is chosen.
     pub(crate) name: &'static str,
     /// What was recorded.
@@ -18,9 +21,10 @@ pub(crate) struct Log {
 }
 
 macro_rules! logs {
-    ($($cluster:literal $folder:literal: $($name:literal),+;)+) => {
+    ($($cluster:literal $folder:literal: $($name:literal on $host:literal),+;)+) => {
         &[$($(Log {
             cluster: $cluster,
+            host: $host,
             name: $name,
             bytes: include_bytes!(concat!("../../../log-filters/logs/", $folder, "/", $name)),
         }),+),+]
@@ -30,8 +34,10 @@ macro_rules! logs {
 /// All that is recorded.
 pub(crate) const LOGS: &[Log] = logs! {
     "slurm" "slurm/22.05.8-alpha":
-        "slurmctld.log", "jobcomp.log", "slurmd.wn01.log", "slurmd.wn02.log", "slurmd.wn03.log", "slurmd.wn04.log";
-    "htcondor" "htcondor/23.9.6-cat": "sub01.EventLog", "cm01.MatchLog";
-    "gridengine" "gridengine/8.1.9-alpha": "reporting", "qmaster.messages";
-    "gridftp" "gridftp/13.24-alpha": "se01.transfer.log", "se02.transfer.log";
+        "slurmctld.log" on "ctl01", "jobcomp.log" on "ctl01",
+        "slurmd.wn01.log" on "wn01", "slurmd.wn02.log" on "wn02",
+        "slurmd.wn03.log" on "wn03", "slurmd.wn04.log" on "wn04";
+    "htcondor" "htcondor/23.9.6-cat": "sub01.EventLog" on "sub01", "cm01.MatchLog" on "cm01";
+    "gridengine" "gridengine/8.1.9-alpha": "reporting" on "qm01", "qmaster.messages" on "qm01";
+    "gridftp" "gridftp/13.24-alpha": "se01.transfer.log" on "se01", "se02.transfer.log" on "se02";
 };

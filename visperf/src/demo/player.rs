@@ -19,12 +19,13 @@ pub(crate) struct Player {
     recording: Recording,
     folder: PathBuf,
     speed: f64,
+    over: CancellationToken,
 }
 
 impl Player {
     /// All recordings, `speed` times as fast as they were, below `folder`.
     pub(crate) fn new(folder: PathBuf, speed: f64) -> Player {
-        Player { recording: Recording::new(LOGS), folder, speed }
+        Player { recording: Recording::new(LOGS), folder, speed, over: CancellationToken::new() }
     }
 
     /// How long it takes.
@@ -32,20 +33,30 @@ impl Player {
         self.recording.length().div_f64(self.speed)
     }
 
-    /// The clusters with the folders their logs are written to.
-    pub(crate) fn clusters(&self) -> Vec<(&'static str, PathBuf)> {
-        let mut clusters: Vec<_> =
-            LOGS.iter().map(|log| (log.cluster, self.folder.join(log.cluster))).collect();
+    /// The names of the clusters.
+    pub(crate) fn clusters(&self) -> Vec<&'static str> {
+        let mut clusters: Vec<_> = LOGS.iter().map(|log| log.cluster).collect();
         clusters.dedup();
         clusters
     }
 
-    /// Make the folders, which must be there when the sensor starts.
+    /// Every log that is written, with the host it was recorded on.
+    pub(crate) fn logs(&self) -> Vec<(&'static str, PathBuf)> {
+        LOGS.iter().map(|log| (log.host, path(&self.folder, log))).collect()
+    }
+
+    /// Fires when all is written.
+    pub(crate) fn over(&self) -> CancellationToken {
+        self.over.clone()
+    }
+
+    /// Make the files, which must be there when the sensor starts.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
-        for (_, folder) in self.clusters() {
+        for cluster in self.clusters() {
+            let folder = self.folder.join(cluster);
             std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        Ok(())
+        LOGS.iter().try_for_each(|log| open(&self.folder, log).map(drop))
     }
 
     /// Write until all is written, then wait for `shutdown`.
@@ -66,7 +77,7 @@ impl Player {
             self.write(&mut files, lines, start)?;
             rest = later;
         }
-        tracing::info!("the recordings are over; the daemons go on");
+        self.over.cancel();
         shutdown.cancelled().await;
         Ok(())
     }
@@ -84,8 +95,12 @@ impl Player {
     }
 }
 
+fn path(folder: &Path, log: &Log) -> PathBuf {
+    folder.join(log.cluster).join(log.name)
+}
+
 fn open(folder: &Path, log: &Log) -> anyhow::Result<File> {
-    let path = folder.join(log.cluster).join(log.name);
+    let path = path(folder, log);
     File::options()
         .create(true)
         .append(true)

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn lines_keep_the_order_of_their_file_and_clusters_begin_together() {
-        let log = |cluster, bytes: &'static [u8]| Log { cluster, name: "x", bytes };
+        let log = |cluster, bytes: &'static [u8]| Log { cluster, host: "h", name: "x", bytes };
         let recording = Recording::new(&[
             log(
                 "a",
@@ -105,6 +105,13 @@ mod tests {
         let shown: Vec<_> = recording.lines.iter().map(|line| (line.due.as_secs(), line.log)).collect();
         assert_eq!(shown, [(0, 0), (0, 0), (0, 0), (0, 1)]);
         assert!(recording.lines[0].text.starts_with(b"[2026-11-20T12:00:10]"));
+    }
+
+    #[test]
+    fn every_bundled_log_has_a_host_that_a_sensor_takes() {
+        for log in super::super::LOGS {
+            assert!(wire::id::HostName::try_from(log.host).is_ok(), "{}", log.name);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
 use crate::output::figures::{number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{age, shown};
+use crate::output::times::{age, in_table};
 use crate::output::{Color, Output, shortened};
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const HOSTS_SHOWN_CHARS: usize = 40;
 
 /// The table of calls, without rows.
 pub(crate) fn call_table() -> Table {
-    Table::new(&[
+    let table = Table::new(&[
         "CALL",
         "NAME",
         "USER",
@@ -29,7 +29,8 @@ pub(crate) fn call_table() -> Table {
         "HOSTS",
         "TRIES",
         "CODE",
-    ])
+    ]);
+    table.spares(&["TRIES", "CODE", "NAME", "WAITED", "SUBMITTED"])
 }
 
 /// Add a row for each call, and print the table.
@@ -43,12 +44,12 @@ pub(crate) fn print_rows(
     output: &mut Output,
 ) -> Result<(), Failure> {
     for call in calls {
-        table.row(cells(&call, zone));
+        table.row(cells(&call, zone, output));
     }
     table.print(output)
 }
 
-fn cells(call: &Value, zone: &TimeZone) -> Vec<Cell> {
+fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
     let time = |name: &str| number_of(call, name);
     let (submitted, started, ended) = (time("submitted"), time("started"), time("ended"));
     // Accounting prints whole seconds and schedulers milliseconds: less than a second backwards is none.
@@ -71,7 +72,9 @@ fn cells(call: &Value, zone: &TimeZone) -> Vec<Cell> {
         Cell::text(text_of(call, "user")),
         Cell::text(state).color(if state == "running" { Color::Good } else { Color::Dim }),
         Cell::text(outcome).color(outcome_color(outcome)),
-        Cell::text(submitted.map_or(String::new(), |secs| shown(Time::from_secs_f64(secs), zone))),
+        Cell::whole(
+            submitted.map_or(String::new(), |secs| in_table(Time::from_secs_f64(secs), zone, output)),
+        ),
         Cell::figure(span(submitted, started)),
         Cell::figure(span(started, ended)),
         Cell::text(shortened(&plain(call.get("hosts")), HOSTS_SHOWN_CHARS)),

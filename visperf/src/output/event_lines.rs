@@ -13,6 +13,9 @@ use wire::time::Time;
 /// Widths that fit most rows from the start: time, kind, job, user, parties.
 const WIDTHS: [usize; 5] = [23, 12, 6, 8, 18];
 
+/// Attributes that repeat a time which the event has as a field.
+const TIMES: [(&str, &str); 3] = [("submit", "submitted"), ("start", "started"), ("end", "ended")];
+
 /// Formats events one after the other.
 #[derive(Debug)]
 pub(crate) struct EventLines {
@@ -32,16 +35,16 @@ impl EventLines {
         let outcome = text_of(event, "outcome");
         let time = number_of(event, "time")
             .map_or(String::new(), |secs| shown(Time::from_secs_f64(secs), &self.zone));
-        let cells = [
-            Cell::text(time).color(Color::Dim),
+        let cells = vec![
+            Cell::whole(time).color(Color::Dim),
             Cell::text(kind).color(kind_color(kind)),
             Cell::text(text_of(event, "job")).color(Color::Name),
             Cell::text(text_of(event, "user")),
             Cell::text(parties(event)),
             Cell::text(outcome).color(outcome_color(outcome)),
-            Cell::text(rest(event)),
+            Cell::text(rest(event, &self.zone)),
         ];
-        self.columns.row(&cells, output)
+        self.columns.row(cells, output)
     }
 }
 
@@ -56,7 +59,7 @@ fn parties(event: &Value) -> String {
 }
 
 /// The attributes, but for those that the columns show already.
-fn rest(event: &Value) -> String {
+fn rest(event: &Value, zone: &TimeZone) -> String {
     let Some(attributes) = event.get("attributes").and_then(Value::as_object) else { return String::new() };
     let (from, to) = (text_of(event, "from"), text_of(event, "to"));
     let told = |name: &str, value: &str| match name {
@@ -64,7 +67,13 @@ fn rest(event: &Value) -> String {
         "client" | "submit_host" => value == from,
         _ => false,
     };
-    let pairs = attributes.iter().map(|(name, value)| (name, plain(Some(value))));
+    // A record prints the times of its job in a form of its own; the event has them as times.
+    let time = |name: &str| {
+        let (_, member) = TIMES.iter().find(|(attribute, _)| *attribute == name)?;
+        number_of(event, member).map(|secs| shown(Time::from_secs_f64(secs), zone))
+    };
+    let pairs =
+        attributes.iter().map(|(name, value)| (name, time(name).unwrap_or_else(|| plain(Some(value)))));
     let pairs = pairs.filter(|(name, value)| !told(name, value)).map(|(name, value)| {
         match value.is_empty() || value.contains(char::is_whitespace) {
             true => format!("{name}={value:?}"),
@@ -100,13 +109,19 @@ mod tests {
 
     #[test]
     fn an_event_is_one_aligned_line() {
-        let output = Output { out: Box::new(Vec::new()), colors: false };
+        let output = Output::into_writer(Vec::new(), None);
         let mut lines = EventLines::new(TimeZone::UTC);
         let mut check = |event: Value, expected: &str| assert_eq!(lines.line(&event, &output), expected);
         check(
             json!({"kind": "job_end", "time": 1.5, "job": "7", "user": "mrossi", "from": "", "to": "wn01",
                 "outcome": "ok", "attributes": {"host": "wn01", "code": "0", "reason": "a b\u{1b}[2J"}}),
             "1970-01-01T00:00:01.500  job_end       7       mrossi    -> wn01             ok  code=0 reason=\"a b\\u{1b}[2J\"",
+        );
+        check(
+            json!({"kind": "job_end", "time": 2.0, "job": "7", "submitted": 1.0, "ended": 2.25, "from": "", "to": "",
+                "attributes": {"submit": "1", "end": "1970-01-01T00:00:02", "start": "?"}}),
+            "1970-01-01T00:00:02.000  job_end       7                                         \
+             submit=1970-01-01T00:00:01.000 end=1970-01-01T00:00:02.250 start=?",
         );
         check(
             json!({"kind": "node_down", "time": 2.0, "from": "a", "to": "b", "attributes": {}}),

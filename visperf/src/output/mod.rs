@@ -7,6 +7,8 @@
 pub(crate) mod call_table;
 pub(crate) mod event_lines;
 pub(crate) mod figures;
+#[cfg(test)]
+pub(crate) mod kept;
 pub(crate) mod table;
 pub(crate) mod times;
 
@@ -29,6 +31,8 @@ pub(crate) enum Color {
 pub(crate) struct Output {
     out: Box<dyn Write + Send>,
     colors: bool,
+    /// Columns of the terminal, where there is one and tables are to fit it.
+    width: Option<usize>,
 }
 
 impl Output {
@@ -36,7 +40,24 @@ impl Output {
     pub(crate) fn stdout() -> Output {
         let stdout = io::stdout();
         let colors = stdout.is_terminal() && colors_wanted();
-        Output { out: Box::new(BufWriter::with_capacity(1 << 16, stdout)), colors }
+        let width = terminal_width(&stdout);
+        Output { out: Box::new(BufWriter::with_capacity(1 << 16, stdout)), colors, width }
+    }
+
+    /// The same, with nothing shortened to fit a terminal.
+    pub(crate) fn whole(self) -> Output {
+        Output { width: None, ..self }
+    }
+
+    /// Columns that tables and lines have to fit, if any.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// Output into memory, for tests.
+    #[cfg(test)]
+    pub(crate) fn into_writer(out: impl Write + Send + 'static, width: Option<usize>) -> Output {
+        Output { out: Box::new(out), colors: false, width }
     }
 
     /// Print a line.
@@ -87,6 +108,12 @@ fn told(written: io::Result<()>) -> Result<(), Failure> {
     })
 }
 
+/// The columns of the terminal that this is, if it is one and tells them.
+fn terminal_width(stdout: &io::Stdout) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout).ok()?;
+    (size.ws_col > 0).then(|| size.ws_col.into())
+}
+
 fn colors_wanted() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -128,6 +155,19 @@ pub(crate) fn shortened(text: &str, chars: usize) -> String {
     }
 }
 
+/// `text` in at most `chars` characters, cut in the middle: names of calls and files differ at both ends.
+pub(crate) fn shortened_within(text: &str, chars: usize) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= chars {
+        return Cow::Borrowed(text);
+    }
+    let kept = chars.saturating_sub(1);
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    Cow::Owned(format!("{start}…{end}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,15 +184,15 @@ mod tests {
 
     #[test]
     fn a_closed_pipe_is_told_apart() {
-        let mut output = Output { out: Box::new(ClosedPipe), colors: false };
+        let mut output = Output::into_writer(ClosedPipe, None);
         assert_eq!(output.line("x"), Err(Failure::Closed));
     }
 
     #[test]
     fn colours_are_only_where_wanted() {
-        let plain = Output { out: Box::new(Vec::new()), colors: false };
+        let plain = Output::into_writer(Vec::new(), None);
         assert_eq!(plain.paint(Color::Bad, "x"), "x");
-        let colored = Output { out: Box::new(Vec::new()), colors: true };
+        let colored = Output { colors: true, ..Output::into_writer(Vec::new(), None) };
         assert_eq!(colored.paint(Color::Bad, "x"), "\x1b[31mx\x1b[0m");
     }
 
@@ -162,5 +202,13 @@ mod tests {
         assert_eq!(clean("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(shortened("abcdef", 3), "abc…");
         assert_eq!(shortened("abc", 3), "abc");
+    }
+
+    #[test]
+    fn names_are_cut_in_the_middle() {
+        assert_eq!(shortened_within("gridftp:se01@3-29857", 11), "gridf…29857");
+        assert_eq!(shortened_within("gridftp:se01@3-29857", 10), "gridf…9857");
+        assert_eq!(shortened_within("äöü", 3), "äöü");
+        assert_eq!(shortened_within("äöüß", 3), "ä…ß");
     }
 }

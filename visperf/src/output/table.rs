@@ -4,10 +4,16 @@
 //! share widths that only grow ([`Columns`]). The last column is never padded.
 
 use crate::exit::Failure;
-use crate::output::{Color, Output, clean};
+use crate::output::{Color, Output, clean, note, shortened_within};
 
 /// Widest a streamed column may grow: one long name must not push all later rows aside.
 const STREAMED_WIDTH_MAX: usize = 24;
+/// From here on a streamed name is shortened on a terminal.
+const STREAMED_SHOWN_CHARS: usize = 40;
+/// Narrowest a column of names is made to fit a terminal: less tells nobody what was meant.
+const SHORTENED_WIDTH_MIN: usize = 20;
+/// Between two columns.
+const BETWEEN: &str = "  ";
 
 /// One place of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +21,8 @@ pub(crate) struct Cell {
     text: String,
     color: Option<Color>,
     right: bool,
+    /// Never shortened: half a figure or a time is a wrong one.
+    whole: bool,
 }
 
 impl Cell {
@@ -25,7 +33,12 @@ impl Cell {
 
     /// A figure, to the right.
     pub(crate) fn figure(text: impl AsRef<str>) -> Cell {
-        Cell { right: true, ..Cell::text(text) }
+        Cell { right: true, ..Cell::whole(text) }
+    }
+
+    /// Text that is shown whole or not at all.
+    pub(crate) fn whole(text: impl AsRef<str>) -> Cell {
+        Cell { whole: true, ..Cell::text(text) }
     }
 
     /// In this colour.
@@ -36,6 +49,13 @@ impl Cell {
 
     fn width(&self) -> usize {
         self.text.chars().count()
+    }
+
+    fn within(self, width: usize) -> Cell {
+        if self.whole || self.width() <= width {
+            return self;
+        }
+        Cell { text: shortened_within(&self.text, width).into_owned(), ..self }
     }
 
     fn padded(&self, width: usize, last: bool, output: &Output) -> String {
@@ -56,7 +76,7 @@ fn row(cells: &[Cell], widths: &[usize], output: &Output) -> String {
     let mut line = String::new();
     for (at, cell) in cells.iter().enumerate() {
         if at > 0 {
-            line.push_str("  ");
+            line.push_str(BETWEEN);
         }
         line.push_str(&cell.padded(widths[at], at + 1 == cells.len(), output));
     }
@@ -68,13 +88,20 @@ fn row(cells: &[Cell], widths: &[usize], output: &Output) -> String {
 #[derive(Debug)]
 pub(crate) struct Table {
     heads: Vec<&'static str>,
+    spared: &'static [&'static str],
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// A table with these heads; columns that turn out empty are left out.
     pub(crate) fn new(heads: &[&'static str]) -> Table {
-        Table { heads: heads.to_vec(), rows: Vec::new() }
+        Table { heads: heads.to_vec(), spared: &[], rows: Vec::new() }
+    }
+
+    /// The columns that a terminal too narrow for all goes without, the first of them first.
+    pub(crate) fn spares(mut self, heads: &'static [&'static str]) -> Table {
+        self.spared = heads;
+        self
     }
 
     /// One more row, with a cell for every head.
@@ -83,28 +110,88 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Print it.
+    /// Print it. On a terminal columns of names are shortened until it fits.
     ///
     /// # Errors
     /// As [`Output::line`].
     pub(crate) fn print(self, output: &mut Output) -> Result<(), Failure> {
-        let used = |at: usize| self.rows.iter().any(|row| !row[at].text.is_empty());
-        let columns: Vec<usize> = (0..self.heads.len()).filter(|&at| used(at)).collect();
-        let heads = columns.iter().map(|&at| {
-            let right = self.rows.iter().all(|row| row[at].right || row[at].text.is_empty());
-            Cell { right, ..Cell::text(self.heads[at]).color(Color::Head) }
-        });
-        let mut lines: Vec<Vec<Cell>> = vec![heads.collect()];
-        for row in &self.rows {
-            lines.push(columns.iter().map(|&at| row[at].clone()).collect());
+        let used = |at: &usize| self.rows.iter().any(|row| !row[*at].text.is_empty());
+        let mut columns: Vec<Column> = (0..self.heads.len()).filter(used).map(|at| self.column(at)).collect();
+        let mut left_out = Vec::new();
+        if let Some(width) = output.width() {
+            for &spared in self.spared {
+                if narrowest(&columns) <= width {
+                    break;
+                }
+                if let Some(at) = columns.iter().position(|column| self.heads[column.at] == spared) {
+                    columns.remove(at);
+                    left_out.push(spared);
+                }
+            }
+            fit(&mut columns, width);
         }
-        let widths: Vec<usize> = (0..columns.len())
-            .map(|at| lines.iter().map(|line| line[at].width()).max().unwrap_or(0))
-            .collect();
-        for line in &lines {
-            output.line(&row(line, &widths, output))?;
+        let widths: Vec<usize> = columns.iter().map(|column| column.width).collect();
+        let heads: Vec<Cell> = columns.iter().map(|column| column.head.clone()).collect();
+        output.line(&row(&heads, &widths, output))?;
+        for cells in &self.rows {
+            let cells: Vec<Cell> =
+                columns.iter().map(|column| cells[column.at].clone().within(column.width)).collect();
+            output.line(&row(&cells, &widths, output))?;
+        }
+        if !left_out.is_empty() {
+            output.flush()?;
+            note(&format!("--wide shows {} too", left_out.join(", ")));
         }
         Ok(())
+    }
+
+    fn column(&self, at: usize) -> Column {
+        let cells = || self.rows.iter().map(|row| &row[at]).filter(|cell| !cell.text.is_empty());
+        let head =
+            Cell { right: cells().all(|cell| cell.right), ..Cell::text(self.heads[at]).color(Color::Head) };
+        Column {
+            at,
+            width: cells().map(Cell::width).max().unwrap_or(0).max(head.width()),
+            shortens: !cells().any(|cell| cell.whole),
+            head,
+        }
+    }
+}
+
+/// A column that is printed.
+struct Column {
+    /// Its place in a row.
+    at: usize,
+    head: Cell,
+    width: usize,
+    shortens: bool,
+}
+
+impl Column {
+    fn narrowest(&self) -> usize {
+        if self.shortens { self.width.min(SHORTENED_WIDTH_MIN) } else { self.width }
+    }
+}
+
+fn narrowest(columns: &[Column]) -> usize {
+    columns.iter().map(Column::narrowest).sum::<usize>() + BETWEEN.len() * columns.len().saturating_sub(1)
+}
+
+/// Make the widest columns narrower, one character after the other, until all fit or none may be.
+fn fit(columns: &mut [Column], width: usize) {
+    loop {
+        let total = columns.iter().map(|column| column.width).sum::<usize>();
+        if total + BETWEEN.len() * columns.len().saturating_sub(1) <= width {
+            return;
+        }
+        let widest = columns
+            .iter_mut()
+            .filter(|column| column.width > column.narrowest())
+            .max_by_key(|column| column.width);
+        match widest {
+            Some(column) => column.width -= 1,
+            None => return,
+        }
     }
 }
 
@@ -120,56 +207,83 @@ impl Columns {
         Columns { widths: widths.to_vec() }
     }
 
-    /// The row as a line; the widths grow where it needs more.
-    pub(crate) fn row(&mut self, cells: &[Cell], output: &Output) -> String {
+    /// The row as a line; the widths grow where it needs more, up to a limit. On a terminal what is longer is
+    /// shortened, but for the last column.
+    pub(crate) fn row(&mut self, mut cells: Vec<Cell>, output: &Output) -> String {
         self.widths.resize(self.widths.len().max(cells.len()), 0);
-        for (width, cell) in self.widths.iter_mut().zip(cells) {
+        if let (Some(_), Some((_, all_but_last))) = (output.width(), cells.split_last_mut()) {
+            for cell in all_but_last {
+                *cell = std::mem::take(cell).within(STREAMED_SHOWN_CHARS);
+            }
+        }
+        for (width, cell) in self.widths.iter_mut().zip(&cells) {
             *width = (*width).max(cell.width().min(STREAMED_WIDTH_MAX));
         }
-        row(cells, &self.widths, output)
+        row(&cells, &self.widths, output)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
-
-    #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::output::kept::Kept;
 
     #[test]
     fn columns_fit_their_cells_and_empty_ones_are_left_out() {
-        let shared = Shared::default();
-        let mut output = Output { out: Box::new(shared.clone()), colors: false };
+        let shared = Kept::default();
+        let mut output = Output::into_writer(shared.clone(), None);
         let mut table = Table::new(&["HOST", "NOTHING", "LOAD", "STATE"]);
         table.row(vec![Cell::text("wn01"), Cell::default(), Cell::figure("0.5"), Cell::text("live")]);
         table.row(vec![Cell::text("x"), Cell::default(), Cell::figure("12.25"), Cell::text("")]);
         table.print(&mut output).unwrap();
-        let printed = String::from_utf8(shared.0.lock().unwrap().clone()).unwrap();
+        let printed = shared.text();
         assert_eq!(printed, "HOST   LOAD  STATE\nwn01    0.5  live\nx     12.25\n");
     }
 
     #[test]
     fn streamed_columns_grow_up_to_a_limit() {
-        let output = Output { out: Box::new(Vec::new()), colors: false };
+        let output = Output::into_writer(Vec::new(), None);
         let mut columns = Columns::new(&[4]);
-        let cells = |first: &str| [Cell::text(first), Cell::text("z")];
-        assert_eq!(columns.row(&cells("ab"), &output), "ab    z");
-        assert_eq!(columns.row(&cells("abcdef"), &output), "abcdef  z");
-        assert_eq!(columns.row(&cells("ab"), &output), "ab      z");
+        let cells = |first: &str| vec![Cell::text(first), Cell::text("z")];
+        assert_eq!(columns.row(cells("ab"), &output), "ab    z");
+        assert_eq!(columns.row(cells("abcdef"), &output), "abcdef  z");
+        assert_eq!(columns.row(cells("ab"), &output), "ab      z");
         let long = "x".repeat(40);
-        assert_eq!(columns.row(&cells(&long), &output), format!("{long}  z"));
-        assert_eq!(columns.row(&cells("ab"), &output), format!("ab{}z", " ".repeat(24)));
+        assert_eq!(columns.row(cells(&long), &output), format!("{long}  z"));
+        assert_eq!(columns.row(cells("ab"), &output), format!("ab{}z", " ".repeat(24)));
+    }
+
+    #[test]
+    fn a_terminal_shortens_names_in_the_middle_and_goes_without_spared_columns() {
+        let check = |width: Option<usize>, expected: &str| {
+            let shared = Kept::default();
+            let mut output = Output::into_writer(shared.clone(), width);
+            let mut table = Table::new(&["CALL", "CODE", "TIME", "N"]).spares(&["CODE"]);
+            let id = "gridftp:se01//srv/gridftp/se01/data@3-29857";
+            table.row(vec![
+                Cell::text(id),
+                Cell::text("226"),
+                Cell::whole("2026-11-20T12:00:00"),
+                Cell::figure("12345"),
+            ]);
+            table.print(&mut output).unwrap();
+            let printed = shared.text();
+            let last = printed.lines().last().unwrap();
+            assert_eq!(last, expected);
+            assert!(width.is_none_or(|width| last.chars().count() <= width), "{last}");
+        };
+        let whole = "gridftp:se01//srv/gridftp/se01/data@3-29857  226   2026-11-20T12:00:00  12345";
+        check(None, whole);
+        check(Some(80), whole);
+        check(Some(60), "gridftp:se01/…data@3-29857  226   2026-11-20T12:00:00  12345");
+        check(Some(50), "gridftp:se0…ta@3-29857  2026-11-20T12:00:00  12345");
+    }
+
+    #[test]
+    fn a_terminal_shortens_streamed_columns_too_but_not_the_last() {
+        let output = Output::into_writer(Vec::new(), Some(80));
+        let long = "x".repeat(60);
+        let line = Columns::new(&[4]).row(vec![Cell::text(&long), Cell::text(&long)], &output);
+        assert_eq!(line, format!("{}…{}  {long}", "x".repeat(20), "x".repeat(19)));
     }
 }

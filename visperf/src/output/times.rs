@@ -2,10 +2,14 @@
 //!
 //! [`now`] is the one place where the program reads the calendar; everything else is given the time.
 
+use crate::output::Output;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::time::SystemTime;
 use wire::time::Time;
+
+/// A day.
+const DAY_MICROS: u64 = 86_400_000_000;
 
 /// The time of day.
 #[allow(clippy::disallowed_methods)] // The shell's clock; everything else is given the time.
@@ -19,6 +23,28 @@ pub(crate) fn shown(time: Time, zone: &TimeZone) -> String {
         return format!("{} s", time.secs_f64());
     };
     stamp.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.3f").to_string()
+}
+
+/// As [`shown`]; of what is a day and more away whole seconds, for tables.
+pub(crate) fn brief(time: Time, now: Time, zone: &TimeZone) -> String {
+    let mut text = shown(time, zone);
+    if now.micros().abs_diff(time.micros()) >= DAY_MICROS
+        && let Some(point) = text.rfind('.')
+    {
+        text.truncate(point);
+    }
+    text
+}
+
+/// A time in a table: as [`brief`], and on a terminal the hour alone of what was less than a day ago.
+pub(crate) fn in_table(time: Time, zone: &TimeZone, output: &Output) -> String {
+    let now = now();
+    let text = brief(time, now, zone);
+    let is_recent = (0..DAY_MICROS.cast_signed()).contains(&now.micros().saturating_sub(time.micros()));
+    match text.split_once('T') {
+        Some((_, hour)) if is_recent && output.width().is_some() => hour.to_owned(),
+        _ => text,
+    }
 }
 
 /// A span in seconds as `40ms`, `3s`, `5m`, `2h10m`, `4d`.
@@ -139,6 +165,25 @@ mod tests {
         check(-3.0, "-3s");
         check(f64::NAN, "?");
         check(f64::INFINITY, "?");
+    }
+
+    #[test]
+    fn what_is_a_day_away_is_shown_to_the_second() {
+        let later = |secs: i64| Time::from_micros(NOW.micros() + secs * 1_000_000);
+        assert_eq!(brief(NOW, later(86_399), &TimeZone::UTC), "2026-11-20T12:41:29.000");
+        assert_eq!(brief(NOW, later(86_400), &TimeZone::UTC), "2026-11-20T12:41:29");
+        assert_eq!(brief(NOW, later(-86_400), &TimeZone::UTC), "2026-11-20T12:41:29");
+    }
+
+    #[test]
+    fn a_terminal_shows_the_hour_of_what_is_less_than_a_day_old() {
+        let an_hour_ago = Time::from_micros(now().micros() - 3_600_000_000);
+        let on_terminal = Output::into_writer(Vec::new(), Some(80));
+        let piped = Output::into_writer(Vec::new(), None);
+        let whole = shown(an_hour_ago, &TimeZone::UTC);
+        assert_eq!(in_table(an_hour_ago, &TimeZone::UTC, &piped), whole);
+        assert_eq!(in_table(an_hour_ago, &TimeZone::UTC, &on_terminal), whole[11..]);
+        assert_eq!(in_table(Time::default(), &TimeZone::UTC, &on_terminal), "1970-01-01T00:00:00");
     }
 
     #[test]

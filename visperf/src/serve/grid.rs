@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
 use directory::handle::SystemClock;
 use directory::run::Directory;
-use rpc::config::Listen;
+use rpc::config::{Listen, PORT_DEFAULT};
 use rpc::limits::Limits;
 use rpc::method::Registry;
 use rpc::statistics::Statistics;
@@ -21,7 +21,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Where daemons answer unless told otherwise.
-pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:7317";
+pub(crate) const LISTEN_DEFAULT: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), PORT_DEFAULT);
 
 /// What to start.
 pub(crate) struct Plan {
@@ -182,7 +183,7 @@ fn refuse_open_bind(listen: Listen) -> anyhow::Result<()> {
         bail!(
             "refusing to listen on {listen}: queries carry no credentials, so anyone who reaches this address \
              could read every log event; listen on 127.0.0.1 and reach it through a tunnel, for example \
-             ssh -L 7317:127.0.0.1:7317 HOST"
+             ssh -L {PORT_DEFAULT}:{LISTEN_DEFAULT} HOST"
         );
     }
     Ok(())
@@ -192,8 +193,7 @@ async fn bind(listen: Option<Listen>) -> anyhow::Result<tokio::net::TcpListener>
     if let Some(listen) = listen {
         return Ok(rpc::server::bind(listen).await?);
     }
-    let usual: Listen = LISTEN_DEFAULT.parse()?;
-    match rpc::server::bind(usual).await {
+    match rpc::server::bind(LISTEN_DEFAULT.into()).await {
         Ok(listener) => Ok(listener),
         Err(error) => {
             tracing::info!(%error, "taking another port");

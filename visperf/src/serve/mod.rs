@@ -7,4 +7,5 @@ pub(crate) mod grid;
 pub(crate) mod info;
 pub(crate) mod known_logs;
 pub(crate) mod registration;
+pub(crate) mod start_check;
 pub(crate) mod state_dir;

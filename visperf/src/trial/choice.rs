@@ -13,6 +13,8 @@ use wire::time::Time;
 
 /// Lines of the beginning that tell how near a filter comes.
 const NEAREST_LINES: usize = 256;
+/// So much of a beginning that is no text is no log; stray bytes in names stay below.
+const ODD_SHARE_PERCENT: usize = 5;
 /// How many near filters are named.
 const NEAREST_SHOWN: usize = 3;
 
@@ -44,7 +46,9 @@ fn claims(registry: &Registry, filter: &Arc<Filter>, file_name: &str) -> bool {
 
 /// What to say where no filter reads the log: the nearest ones, and how to write one.
 pub(crate) fn nearest(registry: &Registry, shown_name: &str, file_name: &str, beginning: &[u8]) -> String {
-    let lines: Vec<&[u8]> = beginning.split(|&byte| byte == b'\n').take(NEAREST_LINES).collect();
+    // What stands behind the last line's end is no line.
+    let whole = beginning.strip_suffix(b"\n").unwrap_or(beginning);
+    let lines: Vec<&[u8]> = whole.split(|&byte| byte == b'\n').take(NEAREST_LINES).collect();
     let mut near: Vec<(usize, &Arc<Filter>)> = registry
         .iter()
         .map(|filter| (events(filter, file_name, &lines), filter))
@@ -52,8 +56,12 @@ pub(crate) fn nearest(registry: &Registry, shown_name: &str, file_name: &str, be
         .collect();
     near.sort_by_key(|(events, filter)| (std::cmp::Reverse(*events), filter.name().to_owned()));
     let mut text = format!(
-        "no filter reads {shown_name}: none claims its name, and none knows enough of its first {FIRST_LINES} lines"
+        "no filter reads {shown_name}: none claims its name, and none knows enough of its first {}",
+        count(lines.len().min(FIRST_LINES) as u64, "line")
     );
+    if let Some(odd) = no_text(beginning) {
+        let _ = write!(text, "\n  {odd}");
+    }
     if near.is_empty() {
         text.push_str("\n  no filter finds an event in its beginning");
     }
@@ -67,6 +75,17 @@ pub(crate) fn nearest(registry: &Registry, shown_name: &str, file_name: &str, be
          `visperf filter new NAME LOGFILE > NAME.toml`, then `visperf filter try --filter NAME.toml LOGFILE`",
     );
     text
+}
+
+/// What to say of a beginning that is no text at all.
+pub(crate) fn no_text(beginning: &[u8]) -> Option<String> {
+    let odd =
+        |byte: u8| byte == 0 || (byte.is_ascii_control() && !byte.is_ascii_whitespace() && byte != 0x1b);
+    let broken = beginning.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count();
+    let count = beginning.iter().filter(|&&byte| odd(byte)).count() + broken;
+    let share = count * 100 / beginning.len().max(1);
+    (share >= ODD_SHARE_PERCENT)
+        .then(|| format!("it does not look like text: {share} % of its beginning are no characters of a log"))
 }
 
 /// How many events a filter finds. What it merely knows says little: some filters know any line.
@@ -128,6 +147,18 @@ mod tests {
         let (one, two) =
             (text.find("one (P) finds 2 events").unwrap(), text.find("two (P) finds 1 event").unwrap());
         assert!(one < two, "{text}");
+        assert!(text.contains("first 5 lines") && text.contains("2 events in its first 5 lines"), "{text}");
         assert!(nearest(&registry(), "x", "x", b"three").contains("no filter finds an event"));
+        assert!(nearest(&registry(), "x", "x", &[b'\n'; 100]).contains("first 64 lines"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told() {
+        let noise: Vec<u8> = (0..2_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        assert!(no_text(&noise).is_some_and(|told| told.contains("not look like text")));
+        assert_eq!(no_text("[2026-11-20] user müller\x1b[0m\n".repeat(9).as_bytes()), None);
+        assert_eq!(no_text("name \u{e9}".repeat(20).as_bytes()), None);
+        assert_eq!(no_text(b"Nov 20 user m\xfcller logged in from host wn01\n"), None);
+        assert_eq!(no_text(b""), None);
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::exit::Failure;
 use crate::output::figures::count;
+use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, shortened};
 use crate::trial::log::Log;
 use log_filters::filter::Filter;
@@ -92,6 +93,33 @@ impl Summary {
         }
         Ok(())
     }
+
+    /// Print how many records each rule took.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub(crate) fn print_rules(&self, output: &mut Output) -> Result<(), Failure> {
+        for (name, (filter, rules)) in &self.rules {
+            output.line("")?;
+            output.line(&output.paint(Color::Head, &format!("rules of {name}")))?;
+            rules_table(filter, rules).print(output)?;
+        }
+        Ok(())
+    }
+}
+
+/// A table of the rules of a filter with what each took, in the filter's order.
+fn rules_table(filter: &Filter, rules: &[(usize, u64)]) -> Table {
+    let mut table = Table::new(&["TOOK", "LINE", "RULE"]);
+    for &(line, took) in rules {
+        let color = if took == 0 { Color::Dim } else { Color::Name };
+        table.row(vec![
+            Cell::figure(took.to_string()),
+            Cell::figure(line.to_string()),
+            Cell::text(shortened(&rule_match(filter.text(), line), MATCH_SHOWN_CHARS)).color(color),
+        ]);
+    }
+    table
 }
 
 fn print_idle_rules(

@@ -92,6 +92,37 @@ fn a_log_is_tried_for_people() {
 }
 
 #[test]
+fn what_each_rule_took_is_told_on_request() {
+    let home = home();
+    let ran = home.run(&["filter", "try", "--filter", "filters/toy.toml", "--rules", "toy.log"]).ok();
+    let rules: Vec<&str> = ran.out.lines().skip_while(|line| *line != "rules of toy").skip(1).collect();
+    let expected = [
+        "TOOK  LINE  RULE",
+        "   1    15  '^ job (?P<job>\\d+) in by (?P<user>\\w+)$'",
+        "   1    20  '^ list (?P<job>\\d+)'",
+        "   1    24  '^ job (?P<job>\\d+) out (?P<how>\\w+) on (?P<host>\\S+)$'",
+        "   0    30  '^ never'",
+    ];
+    assert_eq!(rules, expected);
+}
+
+#[test]
+fn a_log_that_only_has_the_name_of_another_is_doubted() {
+    let home = home();
+    home.file("toy.log", "GET / HTTP/1.1\n".repeat(20));
+    let doubt = "warning: toy.log may be no log of Toy: no rule of toy took 20 of its 20 records";
+    home.run(&["filter", "try", "--filters", "filters", "toy.log"]).ok().prints(&[doubt, "--filter"]);
+    home.run(&["filter", "try", "--filters", "filters", "--json", "toy.log"]).ok().notes(&[doubt]);
+    let noise: Vec<u8> = (0..9_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    home.file("toy.log", &noise);
+    home.run(&["filter", "try", "--filters", "filters", "toy.log"])
+        .ok()
+        .prints(&["warning: toy.log: it does not look like text"]);
+    home.file("noise.bin", &noise);
+    home.run(&["filter", "try", "noise.bin"]).with_code(7).notes(&["it does not look like text"]);
+}
+
+#[test]
 fn what_is_likely_wrong_with_a_filter_is_told() {
     let home = home();
     let told = ["no line of toy.log begins with a stamp", "(%Y-%m-%d)"];

@@ -1,6 +1,6 @@
 //! `visperf events --follow` over a daemon that comes and goes.
 
-use crate::program::Home;
+use crate::program::{DEADLINE, Home};
 use crate::server::{Daemon, Events, event};
 use rustix::process::{Pid, Signal};
 use std::io::{BufRead as _, BufReader};
@@ -8,11 +8,8 @@ use std::process::Child;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-/// Far longer than anything here takes.
-const DEADLINE: Duration = Duration::from_secs(60);
-
 /// The lines of a pipe, as they come.
-fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
+pub(crate) fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (give, take) = sync_channel(10_000);
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
@@ -36,12 +33,12 @@ fn expected(range: std::ops::Range<usize>) -> Vec<String> {
 }
 
 /// Send it what Ctrl-C sends.
-fn interrupt(child: &Child) {
+pub(crate) fn interrupt(child: &Child) {
     send(child, Signal::INT);
 }
 
 fn send(child: &Child, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    let pid = Pid::from_child(child);
     rustix::process::kill_process(pid, signal).unwrap();
 }
 

@@ -11,3 +11,4 @@ mod page;
 mod program;
 mod queries;
 mod server;
+mod started;

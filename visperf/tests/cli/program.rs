@@ -1,8 +1,14 @@
 //! Runs of the program, with a home of their own.
 
+use rustix::process::{Pid, Signal};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+/// Far longer than any run takes.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A folder to run in; nothing of the tester's own settings is seen.
 pub(crate) struct Home(tempfile::TempDir);
@@ -43,14 +49,29 @@ impl Home {
 
     /// Run it to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(arguments).output().unwrap())
+        ended(self.command(arguments).spawn().unwrap(), arguments)
     }
 
     /// Run it to its end with this on standard input.
     pub(crate) fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
-        Ran::from(child.wait_with_output().unwrap())
+        ended(child, arguments)
+    }
+}
+
+/// Wait for its end; one that does not end by itself is killed and told.
+#[track_caller]
+fn ended(child: Child, arguments: &[&str]) -> Ran {
+    let pid = Pid::from_child(&child);
+    let (give, take) = sync_channel(1);
+    std::thread::spawn(move || give.send(child.wait_with_output().unwrap()));
+    match take.recv_timeout(DEADLINE) {
+        Ok(output) => Ran::from(output),
+        Err(_) => {
+            rustix::process::kill_process(pid, Signal::KILL).unwrap();
+            panic!("visperf {arguments:?} does not end: {:#?}", Ran::from(take.recv().unwrap()));
+        }
     }
 }
 

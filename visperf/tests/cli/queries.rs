@@ -40,9 +40,16 @@ fn answers_are_tables_or_json() {
         .ok()
         .prints(&["slurm:1", "ok", "5m", "wn01,wn02"])
         .notes(&["1 of 7 calls"]);
-    ask(&daemon, &["metrics"]).ok().prints(&["node_big_total{device=\"sda\"}", "9007199254740993"]);
+    ask(&daemon, &["metrics"]).ok().prints(&["wn01  node_big_total  9007199254740993  total  device=sda"]);
     ask(&daemon, &["resolve", "UT-ICL"]).ok().prints(&["rep", "7317"]);
-    ask(&daemon, &["info"]).ok().prints(&[&format!("{:<32}5m", "uptime")]);
+    let line = |name: &str, value: &str| format!("\n{name:<32}{value}");
+    ask(&daemon, &["info"]).ok().prints(&[
+        &line("uptime", "5m"),
+        &line("problem", "the disk is full"),
+        "\n  sensor\n",
+        &line("    events_total", "7"),
+        &line("    lines_total", "9"),
+    ]);
 }
 
 #[test]
@@ -90,7 +97,7 @@ fn a_state_of_calls_is_no_state_folder() {
 }
 
 #[test]
-fn events_are_chosen_by_job_user_and_host_also_of_a_daemon_that_cannot() {
+fn events_are_chosen_by_job_user_and_host() {
     let daemon = daemon(2_500);
     let ids = |arguments: &[&str]| -> Vec<String> {
         let arguments: Vec<&str> = ["events", "--json"].iter().chain(arguments).copied().collect();

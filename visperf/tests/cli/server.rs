@@ -117,7 +117,14 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
         ("host", "wn01".into()),
     ]);
     canned("domain.metrics", Value::object([("metrics", Value::array([metric]))]));
-    canned("daemon.info", Value::object([("name", Value::from("visperf")), ("uptime", 300.0.into())]));
+    let figures = Value::object([("events_total", Value::from(7)), ("lines_total", 9.into())]);
+    let info = [
+        ("name", Value::from("visperf")),
+        ("uptime", 300.0.into()),
+        ("health", Value::array(["the disk is full"])),
+        ("statistics", Value::object([("sensor", figures)])),
+    ];
+    canned("daemon.info", Value::object(info));
     let declared = Declaration::new("directory.resolve", "canned")
         .parameter(Parameter::new("domain", Type::Text, "any").required());
     registry.add(declared.handler_now(resolve)).unwrap();
@@ -136,6 +143,11 @@ fn resolve(params: &Params) -> Result<Value, Fault> {
     }
 }
 
+fn member<'a>(event: &'a Value, name: &str) -> Option<&'a Value> {
+    let Value::Struct(members) = event else { return None };
+    members.iter().find(|(known, _)| known.as_ref() == name).map(|(_, value)| value)
+}
+
 fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method::Method {
     let events = Arc::clone(events);
     Declaration::new("domain.events", "canned")
@@ -143,6 +155,9 @@ fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method:
         .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "any"))
         .parameter(Parameter::new("kind", Type::Texts, "any"))
         .parameter(Parameter::new("wait", Type::Number, "any"))
+        .parameter(Parameter::new("job", Type::Text, "any"))
+        .parameter(Parameter::new("user", Type::Text, "any"))
+        .parameter(Parameter::new("host", Type::Text, "any"))
         .handler(move |params| {
             let (events, asked_to_wait) = (Arc::clone(&events), asked_to_wait.clone());
             async move {
@@ -161,8 +176,21 @@ fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method:
                     tokio::task::yield_now().await;
                     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                 }
-                let page: Vec<Value> = held().into_iter().skip(from).take(limit).collect();
-                let (cursor, missed) = ((from + page.len()).to_string(), i32::from(from == 0 && limit == 3));
+                let mut wanted = Vec::new();
+                for (name, member) in [("job", "job"), ("user", "user"), ("host", "to")] {
+                    wanted.extend(params.text(name)?.map(|text| (member, Value::from(text))));
+                }
+                let fits =
+                    |event: &Value| wanted.iter().all(|(name, text)| member(event, name) == Some(text));
+                let (mut page, mut next) = (Vec::new(), from);
+                for event in held().into_iter().skip(from) {
+                    if page.len() == limit {
+                        break;
+                    }
+                    next += 1;
+                    page.extend(Some(event).filter(fits));
+                }
+                let (cursor, missed) = (next.to_string(), i32::from(from == 0 && limit == 3));
                 Ok(Value::object([
                     ("events", Value::Array(page)),
                     ("cursor", cursor.into()),

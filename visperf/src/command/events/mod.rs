@@ -4,7 +4,6 @@
 //! the daemon restarted; so no event is printed twice and none is left out unnoticed.
 
 mod interrupt;
-mod wanted;
 
 use crate::cli::{Between, Query, words};
 use crate::client::{Client, Error, PATIENCE};
@@ -18,7 +17,6 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use wanted::Wanted;
 use wire::event::Kind;
 use wire::time::Time;
 
@@ -54,8 +52,15 @@ pub(crate) struct Args {
     /// Only events of this call, as `visperf calls` names it
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
-    #[command(flatten)]
-    wanted: Wanted,
+    /// Only events of the job of this number, as the middleware prints it
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// Only events of this user
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Only events from or to this host, with or without its domain
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
     #[command(flatten)]
     between: Between,
     /// Stop after so many events
@@ -101,8 +106,6 @@ struct Reading<'a> {
     moved: bool,
     /// Whether a daemon ever answered.
     reached: bool,
-    /// Whether the daemon chooses by job, user and host; one of an earlier version cannot, and we do.
-    daemon_chooses: bool,
     output: Output,
     lines: EventLines,
 }
@@ -120,8 +123,7 @@ impl Reading<'_> {
             place: Arc::new(Place::new(begin)),
             moved: true,
             reached: false,
-            daemon_chooses: true,
-            output: Output::stdout(),
+            output: args.query.width.output(),
             lines: EventLines::new(TimeZone::system()),
         }
     }
@@ -132,12 +134,12 @@ impl Reading<'_> {
         let between = &self.args.between;
         // The first answer tells where the newest event is, and with it what Ctrl-C shows; it must not wait.
         let waits = self.args.follow && cursor != NEWEST;
-        let params = Params::default().with("cursor", Some(cursor));
-        let params = match self.daemon_chooses {
-            true => self.args.wanted.ask(params).with("limit", Some(left.min(PAGE))),
-            false => params.with("limit", Some(PAGE)),
-        };
-        params
+        Params::default()
+            .with("cursor", Some(cursor))
+            .with("limit", Some(left.min(PAGE)))
+            .with("job", self.args.job.clone())
+            .with("user", self.args.user.clone())
+            .with("host", self.args.host.clone())
             .with("kind", (!self.args.kind.is_empty()).then(|| self.args.kind.clone()))
             .with("call", self.args.call.clone())
             .with("since", between.since.map(Time::secs_f64))
@@ -149,7 +151,7 @@ impl Reading<'_> {
     /// The next answer. With --follow a daemon that went away is waited for, once it was reached.
     fn page(&mut self, left: u64) -> Result<Value, Failure> {
         let method = if self.args.local { "sensor.events" } else { "domain.events" };
-        let mut params = self.params(left);
+        let params = self.params(left);
         let patience = PATIENCE + Duration::from_secs(WAIT_SECS);
         let reached_before = self.reached;
         let mut pause = AGAIN_FIRST;
@@ -164,11 +166,6 @@ impl Reading<'_> {
                 }
                 Err(error) => error,
             };
-            if self.daemon_chooses && self.args.wanted.is_refused_in(&error) {
-                self.daemon_chooses = false;
-                params = self.params(left);
-                continue;
-            }
             let passes = match &error {
                 Error::Fault { code, .. } => PASSING_FAULTS.contains(code),
                 Error::Unreachable(_) | Error::Lost { .. } => true,
@@ -203,9 +200,8 @@ impl Reading<'_> {
     /// Print at most `most` events, then take over the answer's cursor; how many were printed.
     fn print(&mut self, events: &[Value], answer: &Value, most: u64) -> Result<u64, Failure> {
         let printing = self.place.begin();
-        let wanted = events.iter().filter(|event| self.daemon_chooses || self.args.wanted.takes(event));
         let mut printed = 0;
-        for event in wanted.take(usize::try_from(most).unwrap_or(usize::MAX)) {
+        for event in events.iter().take(usize::try_from(most).unwrap_or(usize::MAX)) {
             match self.args.query.json {
                 true => self.output.json(event)?,
                 false => {

@@ -2,10 +2,11 @@
 //!
 //! Not here: where filters are looked for (`filter_sources`).
 
+use crate::cli::Width;
 use crate::exit::Failure;
 use crate::filter_sources::{FilterFolders, FilterSources};
+use crate::output::Color;
 use crate::output::table::{Cell, Table};
-use crate::output::{Color, Output};
 use serde_json::json;
 
 /// List every filter: name, product, what it reads
@@ -14,6 +15,8 @@ pub(crate) struct Args {
     /// Print JSON, one object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    width: Width,
 }
 
 /// Print the filters.
@@ -22,8 +25,9 @@ pub(crate) struct Args {
 /// If a folder of filters cannot be read, or the output.
 pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     let sources = FilterSources::load(folders)?;
-    let mut output = Output::stdout();
-    let mut table = Table::new(&["NAME", "PRODUCT", "RULES", "TESTS", "FROM", "FILES"]);
+    let mut output = args.width.output();
+    let mut table =
+        Table::new(&["NAME", "PRODUCT", "RULES", "TESTS", "FROM", "FILES"]).spares(&["TESTS", "RULES"]);
     for filter in sources.registry.iter() {
         let origin = sources.origin(filter.name());
         if args.json {

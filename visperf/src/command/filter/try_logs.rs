@@ -2,6 +2,7 @@
 //!
 //! Not here: reading the logs and what is printed of them (`trial`).
 
+use crate::cli::Width;
 use crate::command::daemons::host_name;
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::{FilterFolders, FilterSources};
@@ -62,6 +63,11 @@ pub(crate) struct Args {
     /// Print JSON: events (with --calls calls), one object a line, and nothing else
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    width: Width,
+    /// Print how many lines each rule took
+    #[arg(long)]
+    rules: bool,
     /// Show at most so many groups of unknown lines
     #[arg(long, value_name = "N", default_value_t = 20)]
     unknown: usize,
@@ -107,7 +113,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
         zone,
         host: args.host.clone().unwrap_or_else(host_name),
         seen: times::now(),
-        output: Output::stdout(),
+        output: args.width.output(),
         joiner: Joiner::new(CALLS_MAX),
         unknown: Unknown::default(),
         summary: Summary::default(),
@@ -143,6 +149,9 @@ impl Trial<'_> {
         let mut input = Input::open(path).map_err(|error| cannot_read(&error))?;
         let file_name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
         let filter = self.filter(&shown, &file_name, input.beginning())?;
+        if let Some(odd) = choice::no_text(input.beginning()) {
+            self.tell_doubt(&format!("warning: {shown}: {odd}"))?;
+        }
         let source = Source {
             file_name,
             host: self.host.clone(),
@@ -160,6 +169,9 @@ impl Trial<'_> {
         }
         log.end(seen, &mut take)?;
         self.summary.log(&filter, &log);
+        if let Some(doubt) = self.doubt(&shown, &filter, &log) {
+            self.tell_doubt(&doubt)?;
+        }
         if log.counters().lines > 0 {
             self.hints.extend(stamps.missing(&shown));
         }
@@ -170,6 +182,30 @@ impl Trial<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// Whether a log that was given a filter by its name or beginning is of another format.
+    fn doubt(&self, shown: &str, filter: &Filter, log: &Log) -> Option<String> {
+        let counters = log.counters();
+        let (records, unknown) = (counters.taken + counters.unknown, counters.unknown);
+        (self.forced.is_none() && records > 0 && unknown * 2 > records).then(|| {
+            format!(
+                "warning: {shown} may be no log of {}: no rule of {} took {unknown} of its {}; name another filter \
+                 with --filter (`visperf filter list`)",
+                filter.product(),
+                filter.name(),
+                count(records, "record")
+            )
+        })
+    }
+
+    fn tell_doubt(&mut self, doubt: &str) -> Result<(), Failure> {
+        if self.args.json {
+            note(doubt);
+            return Ok(());
+        }
+        let doubt = self.output.paint(Color::Caution, doubt).into_owned();
+        self.output.line(&doubt)
     }
 
     /// The filter for a log, told to the user.
@@ -238,6 +274,9 @@ impl Trial<'_> {
         self.output.line("")?;
         let idle = if self.forced.is_some() { IdleRules::Listed } else { IdleRules::Counted };
         self.summary.print(&self.joiner, idle, &mut self.output)?;
+        if self.args.rules {
+            self.summary.print_rules(&mut self.output)?;
+        }
         let hints = std::mem::take(&mut self.hints);
         hints.iter().try_for_each(|hint| self.output.line(hint))
     }

@@ -40,6 +40,10 @@ pub(super) struct Live {
     domain: String,
     header: Vec<String>,
     started: serde_json::Value,
+    /// Fires when the demo has written everything.
+    recording_over: Option<CancellationToken>,
+    /// What follows `visperf COMMAND` to ask this one.
+    connect: String,
     json: bool,
 }
 
@@ -60,6 +64,8 @@ impl Live {
                 "type": "started", "listen": address.to_string(), "domain": config.domain.as_str(),
                 "xmlrpc": format!("http://{address}/RPC2"), "json": format!("http://{address}/api/v1"),
             }),
+            recording_over: player.map(Player::over),
+            connect: connect(address),
             json,
         })
     }
@@ -88,6 +94,8 @@ impl Live {
         let mut cursor = *next.borrow_and_update();
         let mut redraw = tokio::time::interval(REDRAW);
         let mut ticks = 0;
+        let mut recording = self.recording_over.clone();
+        let mut shown_at_last_tick = cursor;
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return Ok(()),
@@ -95,6 +103,11 @@ impl Live {
                 _ = redraw.tick() => {
                     ticks += 1;
                     self.draw_status(&mut screen, ticks)?;
+                    // What was written last is read a moment later: the end is told when nothing comes any more.
+                    let quiet = std::mem::replace(&mut shown_at_last_tick, cursor) == cursor;
+                    if quiet && recording.take_if(|over| over.is_cancelled()).is_some() {
+                        self.tell_recording_over(&mut screen)?;
+                    }
                 }
             }
             let newest = *next.borrow_and_update();
@@ -145,18 +158,46 @@ impl Live {
         screen.line(&line)
     }
 
+    fn tell_recording_over(&self, screen: &mut Screen) -> Result<(), Failure> {
+        let (waiting, running, ended) = self.calls();
+        if self.json {
+            return screen.output.json(&serde_json::json!({
+                "type": "recording_over", "waiting": waiting, "running": running, "ended": ended,
+            }));
+        }
+        let connect = &self.connect;
+        let lines = [
+            String::new(),
+            format!(
+                "The recording is over: {}, {ended} of them ended.",
+                count(waiting + running + ended, "call")
+            ),
+            "This machine is still watched and every question still answered; in another terminal try:".to_owned(),
+            format!("  visperf summary{connect}"),
+            format!("  visperf calls{connect} --outcome failed --limit 10"),
+            format!("  visperf events{connect} --kind node_down --kind node_drain"),
+            format!("  visperf metrics{connect} 'node_memory_Mem*'"),
+            "Ctrl-C ends it. `visperf up` watches your own logs; `visperf up --demo --speed 1` plays this as it was."
+                .to_owned(),
+        ];
+        lines.iter().try_for_each(|line| screen.line(line))
+    }
+
+    /// How many calls wait, run and have ended.
+    fn calls(&self) -> (u64, u64, u64) {
+        let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
+        joiner.calls().fold((0, 0, 0), |(w, r, e), call| match call.state {
+            State::Waiting => (w + 1, r, e),
+            State::Running => (w, r + 1, e),
+            State::Ended => (w, r, e + 1),
+        })
+    }
+
     fn draw_status(&self, screen: &mut Screen, ticks: u32) -> Result<(), Failure> {
         if self.json {
             return Ok(());
         }
-        let (waiting, running, ended) = {
-            let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
-            joiner.calls().fold((0u64, 0u64, 0u64), |(w, r, e), call| match call.state {
-                State::Waiting => (w + 1, r, e),
-                State::Running => (w, r + 1, e),
-                State::Ended => (w, r, e + 1),
-            })
-        };
+        let (waiting, running, ended) = self.calls();
         let mut text = format!("{}/{}", self.domain, self.host);
         if let Some(figures) = self.status.figures() {
             if let Some([one, five, fifteen]) = figures.load {
@@ -191,15 +232,14 @@ fn header(grid: &Grid, player: Option<&Player>) -> Vec<String> {
         let secs = player.length().as_secs();
         lines.push(format!(
             "recorded logs of {}, written again as if it were now, for {} min {} s",
-            player.clusters().iter().map(|(cluster, _)| *cluster).collect::<Vec<_>>().join(", "),
+            player.clusters().join(", "),
             secs / 60,
             secs % 60
         ));
     }
     lines.push(format!("XML-RPC  http://{address}/RPC2"));
     lines.push(format!("JSON     curl http://{address}/api/v1/sensor.calls"));
-    let usual = address.to_string() == crate::serve::grid::LISTEN_DEFAULT;
-    let connect = if usual { String::new() } else { format!(" --connect {address}") };
+    let connect = connect(address);
     lines.push(format!("or       visperf calls{connect}   visperf hosts{connect}   visperf help"));
     let files = grid.sensor().map(|sensor| sensor.config().tails.len()).unwrap_or_default();
     if files == 0 {
@@ -209,6 +249,14 @@ fn header(grid: &Grid, player: Option<&Player>) -> Vec<String> {
     }
     lines.push(String::new());
     lines
+}
+
+/// Nothing where commands find this one by themselves.
+fn connect(address: std::net::SocketAddr) -> String {
+    match address == crate::serve::grid::LISTEN_DEFAULT {
+        true => String::new(),
+        false => format!(" --connect {address}"),
+    }
 }
 
 fn call_line(call: &Call, output: &Output) -> String {

@@ -5,15 +5,17 @@
 mod live;
 
 use super::daemons::{self, Places};
+use crate::demo::folder::DemoFolder;
 use crate::demo::player::Player;
 use crate::exit::Failure;
 use crate::filter_sources::FilterFolders;
 use crate::serve::grid::Plan;
 use crate::serve::known_logs;
+use crate::serve::start_check::{self, RefusedFilter};
 use sensor::config::{Config, Tail};
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
-use wire::id::DomainName;
+use wire::id::{DomainName, HostName};
 
 /// Start a directory and a sensor on this machine and watch what happens
 ///
@@ -39,7 +41,7 @@ pub(crate) struct Args {
     /// The domain's name [default: local, or demo]
     #[arg(long, value_name = "NAME")]
     domain: Option<String>,
-    /// Print JSON, an object a line: `started`, `event` and `call`
+    /// Print JSON, an object a line: `started`, `event`, `call`, and with --demo `recording_over`
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -64,14 +66,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A demo leaves nothing behind, unless it is told where.
     let throw_away = match (args.demo, &args.places.state) {
         (true, None) => {
-            Some(tempfile::tempdir().map_err(|error| Failure::of("cannot make a temporary folder", error))?)
+            Some(DemoFolder::new(&std::env::temp_dir()).map_err(|error| daemons::failure(&error))?)
         }
         _ => None,
     };
     let state = throw_away.as_ref().map_or_else(|| args.places.state(), |folder| folder.path().to_owned());
     let player = args.demo.then(|| Player::new(state.join("demo"), args.speed));
     if let Some(player) = &player {
-        player.prepare().map_err(|error| Failure::Failed(format!("{error:#}")))?;
+        player.prepare().map_err(|error| daemons::failure(&error))?;
     }
     let config = config(args, player.as_ref())?;
     let plan = Plan {
@@ -92,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 tasks.spawn("demo", async move { player.run(for_player).await });
             }
         };
-        grid.run(shutdown, more).await.map_err(|error| Failure::Failed(format!("{error:#}")))
+        grid.run(shutdown, more).await.map_err(|error| daemons::failure(&error))
     })
 }
 
@@ -104,20 +106,22 @@ fn config(args: &Args, player: Option<&Player>) -> Result<Config, Failure> {
         config.domain =
             DomainName::try_from(domain).map_err(|error| Failure::Usage(format!("--domain: {error}")))?;
     }
+    let sources = start_check::filters(&config.filters, RefusedFilter::Refuses)?;
     config.tails = super::sensor::tails(&args.tail)?;
+    start_check::named_logs(&config.tails, &sources)?;
     match player {
-        Some(player) => config.tails.extend(player.clusters().into_iter().map(demo_tail)),
-        None => {
-            let filtering = sensor::filters::Filtering::load(&config.filters);
-            config.tails.extend(known_logs::find(filtering.registry()));
-        }
+        Some(player) => config.tails.extend(player.logs().into_iter().map(demo_tail)),
+        None => config.tails.extend(known_logs::find(&sources.registry)),
     }
     Ok(config)
 }
 
-/// No label: each product was recorded on one cluster only.
-fn demo_tail((_, folder): (&'static str, PathBuf)) -> Tail {
-    let mut tail = Tail::new(format!("{}/*", folder.display()));
+/// No label: each product was recorded on one cluster only. The host is that of the recording, never this
+/// machine.
+fn demo_tail((host, path): (&'static str, PathBuf)) -> Tail {
+    let mut tail = Tail::new(globset::escape(&path.display().to_string()));
     tail.zone = Some(jiff::tz::TimeZone::UTC);
+    tail.spec.host = Some(host.to_owned());
+    tail.host = Some(HostName::try_from(host).expect("a test reads the name of every recorded host"));
     tail
 }

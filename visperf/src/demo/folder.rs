@@ -1,0 +1,96 @@
+//! The folder in which a demo keeps everything, gone when the demo ends; also one that was killed.
+//!
+//! A demo that is killed cannot take its folder away. So each holds a lock on a file in its folder, which the
+//! kernel drops however the process ends, and the next demo takes away the folders that nobody holds.
+//! Rule: only folders of this user's with such a file are touched, and none whose owner lives.
+
+use anyhow::Context as _;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// How their names begin.
+const PREFIX: &str = "visperf-demo-";
+/// The file that its owner holds.
+const LOCK_FILE: &str = "owner";
+
+/// A folder of a running demo.
+pub(crate) struct DemoFolder {
+    folder: TempDir,
+    _lock: File,
+}
+
+impl DemoFolder {
+    /// A new one in `parent`; those there that dead demos left behind are taken away first.
+    pub(crate) fn new(parent: &Path) -> anyhow::Result<DemoFolder> {
+        take_away_abandoned(parent);
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempdir_in(parent)
+            .with_context(|| format!("cannot make a folder for the demo in {}", parent.display()))?;
+        let path = folder.path().join(LOCK_FILE);
+        let mut lock = File::create_new(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .with_context(|| format!("cannot lock {}", path.display()))?;
+        // Only now may others ask whether its owner lives: one that is empty is just being made.
+        writeln!(lock, "visperf up --demo, process {}", std::process::id())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(DemoFolder { folder, _lock: lock })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// What cannot be taken away stays; the next demo tries again.
+fn take_away_abandoned(parent: &Path) {
+    let me = rustix::process::geteuid().as_raw();
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
+            && entry.metadata().is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == me);
+        if ours && is_abandoned(&entry.path()) {
+            let _stays = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(folder: &Path) -> bool {
+    let Ok(lock) = File::open(folder.join(LOCK_FILE)) else { return false };
+    let made = lock.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
+    made && flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_dead_demos_are_taken_away_and_those_of_the_living_are_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = |name: &str, lock: Option<&str>| {
+            let folder = parent.path().join(name);
+            std::fs::create_dir_all(folder.join("sensor")).unwrap();
+            if let Some(text) = lock {
+                std::fs::write(folder.join(LOCK_FILE), text).unwrap();
+            }
+            folder
+        };
+        let living = DemoFolder::new(parent.path()).unwrap();
+        let dead = made("visperf-demo-dead", Some("visperf up --demo, process 1\n"));
+        let beginning = made("visperf-demo-new", Some(""));
+        let other = made("visperf-demo-other", None);
+        let foreign = made("something", Some("x"));
+        let second = DemoFolder::new(parent.path()).unwrap();
+        let there = [&dead, &beginning, &other, &foreign].map(|folder| folder.exists());
+        assert_eq!(there, [false, true, true, true]);
+        assert!(living.path().exists() && second.path().exists());
+        let path = second.path().to_owned();
+        drop(second);
+        assert!(!path.exists());
+    }
+}

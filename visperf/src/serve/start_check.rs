@@ -1,0 +1,92 @@
+//! What is checked before a sensor starts: the filters of the folders, and the logs that were asked for.
+//!
+//! Rule: what cannot work is refused before anything is opened; what may still come, such as a log that is
+//! not there yet, is told and let through. Not here: reading logs (`sensor::tail`).
+
+use crate::exit::{Failure, Kind};
+use crate::filter_sources::FilterSources;
+use crate::output::note;
+use sensor::config::Tail;
+use sensor::tail::path_set::PathSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// What a refused filter of a folder means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusedFilter {
+    /// Who starts it is there to mend it.
+    Refuses,
+    /// A service starts without it: one broken file must not end the watching of a host.
+    IsLeftOut,
+}
+
+/// The filters of these folders, as the sensor will read them.
+///
+/// # Errors
+/// If one is refused, which was told, and that matters; or a folder cannot be read.
+pub(crate) fn filters(folders: &[PathBuf], refused: RefusedFilter) -> Result<FilterSources, Failure> {
+    let sources = FilterSources::of(folders)?;
+    if sources.refused > 0 && refused == RefusedFilter::Refuses {
+        return Err(Failure::Told(Kind::Refused));
+    }
+    Ok(sources)
+}
+
+/// The filters that the tails of a configuration file name must be there.
+///
+/// # Errors
+/// The first that is not.
+pub(crate) fn known_filters(file: &Path, tails: &[Tail], sources: &FilterSources) -> Result<(), Failure> {
+    match unknown_filter(tails, sources) {
+        None => Ok(()),
+        Some(unknown) => {
+            Err(Failure::Refused(format!("error: {}: [[sensor.tail]]: {unknown}", file.display())))
+        }
+    }
+}
+
+/// Whether the filters that these tails name are there; the first that is not, in a sentence.
+fn unknown_filter(tails: &[Tail], sources: &FilterSources) -> Option<String> {
+    tails.iter().find_map(|tail| {
+        let name = tail.spec.filter.as_deref()?;
+        let unknown = sources.unknown(name)?;
+        Some(format!("expected the name of a filter for {}: {unknown}", tail.spec.glob))
+    })
+}
+
+/// The logs of the command line: their filters must be there, they themselves may come later.
+///
+/// # Errors
+/// If one names a filter that nobody has, or is a glob that cannot be read.
+pub(crate) fn named_logs(tails: &[Tail], sources: &FilterSources) -> Result<(), Failure> {
+    if let Some(unknown) = unknown_filter(tails, sources) {
+        return Err(Failure::Usage(format!(
+            "--tail FILE=FILTER: {unknown}; a filter of your own is found in a folder that --filters DIR names"
+        )));
+    }
+    for tail in tails {
+        let set = PathSet::new(std::slice::from_ref(&tail.spec))
+            .map_err(|error| Failure::Usage(format!("--tail: {error}")))?;
+        if let Some(told) = absent(&tail.spec.glob, &set.scan().files) {
+            note(&format!("note: {told}"));
+        }
+    }
+    Ok(())
+}
+
+/// What keeps a log from being read now.
+fn absent(given: &str, found: &[(PathBuf, usize)]) -> Option<String> {
+    let path = Path::new(given);
+    match found {
+        [] if given.contains(['*', '?', '[', '{']) => {
+            Some(format!("--tail {given}: nothing fits yet; what comes is read from its beginning"))
+        }
+        _ => match std::fs::File::open(found.first().map_or(path, |(path, _)| path)) {
+            Ok(_) => None,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Some(format!("--tail {given}: there is no such file yet; it is read as soon as it comes"))
+            }
+            Err(error) => Some(format!("--tail {given}: cannot be read now: {error}")),
+        },
+    }
+}

@@ -1,0 +1,167 @@
+//! Daemons started by the program: what is refused or told before they run, and the demo from end to end.
+
+use crate::followed::{interrupt, lines};
+use crate::program::{DEADLINE, Home};
+use std::process::Child;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+const UP: [&str; 5] = ["up", "--listen", "127.0.0.1:0", "--state", "own"];
+
+/// A daemon that was started, and what it prints.
+struct Started {
+    child: Child,
+    out: Receiver<String>,
+    notes: Receiver<String>,
+}
+
+impl Started {
+    fn new(home: &Home, arguments: &[&str]) -> Started {
+        let mut command = home.command(arguments);
+        let mut child = command.env("TMPDIR", home.path().join("tmp")).spawn().unwrap();
+        let (out, notes) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        Started { child, out, notes }
+    }
+
+    /// The next line that holds this.
+    #[track_caller]
+    fn line(&self, part: &str) -> String {
+        let mut before = Vec::new();
+        // A daemon always has something to say: the deadline is for all of it.
+        let until = Instant::now() + DEADLINE;
+        while let Ok(line) = self.out.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            if line.contains(part) {
+                return line;
+            }
+            before.push(line);
+        }
+        let notes: Vec<String> = self.notes.try_iter().collect();
+        panic!("{part:?} does not come after {before:#?} and the notes {notes:#?}")
+    }
+
+    /// End it by Ctrl-C; what it had still to say.
+    fn end(mut self) -> Vec<String> {
+        interrupt(&self.child);
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        self.notes.iter().collect()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _code = self.child.wait();
+    }
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_starts() {
+    let home = Home::new();
+    let up = |more: &[&str]| home.run(&UP.iter().chain(more).copied().collect::<Vec<_>>());
+    up(&["--tail", "x.log=slurmctl"]).with_code(2).notes(&[
+        "--tail",
+        "x.log",
+        "no filter is called \"slurmctl\"",
+        "did you mean slurmctld",
+        "--filters",
+    ]);
+    up(&["--tail", "x.log=./own.toml"]).with_code(2).notes(&["name of a filter", "own.toml", "--filters"]);
+    home.file("own-filters/b.toml", "nonsense");
+    up(&["--filters", "own-filters"]).with_code(6).notes(&["own-filters/b.toml:1:", "expected"]);
+    home.file(".config/visperf/filters/c.toml", "[filter]\nname = 5\n");
+    up(&[]).with_code(6).notes(&["filters/c.toml:2:8"]);
+    assert!(!home.path().join("own").exists(), "nothing was opened");
+}
+
+#[test]
+fn a_configuration_that_names_no_filter_is_refused_by_the_check_and_by_the_sensor() {
+    let home = Home::new();
+    home.file("c.toml", "[[sensor.tail]]\npath = \"x.log\"\nfilter = \"nothing\"\n");
+    let told = ["c.toml", "x.log", "no filter is called \"nothing\""];
+    home.run(&["config", "check", "c.toml"]).with_code(6).notes(&told);
+    home.run(&["sensor", "--config", "c.toml", "--state", "own", "--listen", "127.0.0.1:0"])
+        .with_code(6)
+        .notes(&told);
+}
+
+#[test]
+fn a_log_that_is_not_there_yet_is_told_and_waited_for() {
+    let home = Home::new();
+    let up =
+        Started::new(&home, &[&UP[..], &["--tail", "late.log=slurmctld", "--tail", "none-*.log"]].concat());
+    up.line("XML-RPC  http://127.0.0.1:");
+    home.file(
+        "late.log",
+        "[2026-11-20T12:24:17.446] sched: _slurm_rpc_allocate_resources JobId=1 NodeList=wn01 usec=5\n",
+    );
+    up.line("-> wn01");
+    let notes = up.end().join("\n");
+    assert!(notes.contains("--tail late.log: there is no such file yet"), "{notes}");
+    assert!(notes.contains("--tail none-*.log: nothing fits yet"), "{notes}");
+}
+
+#[test]
+fn a_second_start_says_who_holds_the_state_and_each_reason_once() {
+    let home = Home::new();
+    let first = Started::new(&home, &UP);
+    let line = first.line("XML-RPC  http://");
+    let address = line.trim_start_matches("XML-RPC  http://").trim_end_matches("/RPC2");
+    first.line("-- local/");
+    home.run(&UP).with_code(1).notes(&[
+        "the state folder own is in use by another visperf",
+        &format!("process {} (", first.child.id()),
+        &format!("it answers at {address}: visperf info --state own"),
+        "--state DIR",
+    ]);
+    let taken = home.run(&["directory", "--state", "other", "--listen", address]).with_code(1);
+    assert_eq!(taken.notes.matches("Address already in use").count(), 1, "{taken:?}");
+    home.run(&["up", "--listen", "foo"]).with_code(2).notes(&["127.0.0.1:7317"]);
+    assert_eq!(first.end(), [""; 0]);
+}
+
+#[test]
+fn a_demo_ends_with_what_to_try_next() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("tmp")).unwrap();
+    let demo = Started::new(&home, &["up", "--demo", "--speed", "5000", "--listen", "127.0.0.1:0"]);
+    let over = demo.line("The recording is over: ");
+    let calls: u64 = over.split(' ').find_map(|word| word.parse().ok()).unwrap();
+    assert!(calls > 500, "{over}");
+    let command = demo.line("visperf calls --connect").trim().to_owned();
+    demo.line("Ctrl-C ends it");
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    home.run(&arguments).ok().prints(&["failed"]);
+    assert_eq!(demo.end(), [""; 0]);
+    assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_demo_that_was_killed_is_cleaned_up_by_the_next_and_names_recorded_hosts() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("tmp")).unwrap();
+    let folders = || std::fs::read_dir(home.path().join("tmp")).unwrap().count();
+    let arguments = ["up", "--demo", "--speed", "5000", "--listen", "127.0.0.1:0", "--json"];
+    let mut first = Started::new(&home, &arguments);
+    first.line("\"type\":\"started\"");
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    assert_eq!(folders(), 1);
+    let second = Started::new(&home, &arguments);
+    second.line("\"type\":\"started\"");
+    assert_eq!(folders(), 1, "the first one's is gone");
+    let me = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let mut hosts = std::collections::BTreeSet::new();
+    loop {
+        let line: serde_json::Value = serde_json::from_str(&second.line("\"type\":")).unwrap();
+        match line["type"].as_str() {
+            Some("recording_over") => break,
+            Some("event") => {
+                assert_ne!(line["to"], me, "{line}");
+                hosts.insert(line["source"]["host"].as_str().unwrap().to_owned());
+            }
+            _ => {}
+        }
+    }
+    let expected = ["cm01", "ctl01", "qm01", "se01", "se02", "sub01", "wn01", "wn02", "wn03", "wn04"];
+    assert_eq!(hosts.into_iter().collect::<Vec<_>>(), expected);
+}
