@@ -6,6 +6,7 @@
 
 use super::certificate;
 use super::deny_list::Denials;
+use super::line::{self, Kind};
 use super::refused::Refused;
 use super::throttle::{Rate, Throttle};
 use super::token;
@@ -17,6 +18,8 @@ use wire::credential::{Certificate, Chain, Denial, Roles};
 use wire::id::{HostName, PeerKey};
 use wire::join::{ADDRESSES_MAX, Admitted, DIRECTORIES_MAX, Directory, Join, SEEDS_MAX, Token};
 use wire::time::{Moment, Time};
+
+const LINE: Kind = Kind { prefix: "visperfcert1-", what: "certificate", made_by: "visperf domain certify" };
 
 /// Refused attempts of one peer: a person who mistypes has three tries at once.
 const FAILED_EACH: Rate = Rate { burst: 3, interval: Duration::from_secs(20) };
@@ -115,6 +118,42 @@ pub fn accept(
         if answer.directories.is_empty() { token.directories.clone() } else { answer.directories };
     let Admitted { chain, seeds, .. } = answer;
     Ok((Membership { chain, issuer: token.addresses.clone(), directories, seeds }, denials))
+}
+
+/// What the root's keeper gives to somebody by hand, as a line: the way of operators and filter-admins.
+#[must_use]
+pub fn text(given: &Admitted) -> String {
+    line::write(LINE, given)
+}
+
+/// What is in such a line; nothing of it is checked yet.
+///
+/// # Errors
+/// If it is none, or was mistyped or cut.
+pub fn parse(text: &str) -> Result<Admitted, line::Error> {
+    line::read(LINE, text)
+}
+
+/// Take what the root's keeper gave by hand. Who is in no domain yet believes the root in it, as it would that
+/// of a token; a member believes its own domain's alone, and keeps what it knows if nothing newer is given.
+///
+/// # Errors
+/// If it is not for this daemon, or of another domain.
+pub fn install(
+    held: Option<Membership>,
+    given: Admitted,
+    own: PeerKey,
+    now: Time,
+) -> Result<(Membership, Vec<Denial>), Refused> {
+    if let Some(mut membership) = held {
+        let denials = membership.take(given, own, now)?;
+        return Ok((membership, denials));
+    }
+    let claimed = given.chain.certificate.unverified()?;
+    let trust = Trust::of_member(claimed.domain, claimed.root, Readers::Nobody);
+    check_answer(&given, own, now, &trust)?;
+    let Admitted { chain, directories, seeds, denials } = given;
+    Ok((Membership { chain, issuer: Vec::new(), directories, seeds }, denials))
 }
 
 fn check_answer(answer: &Admitted, own: PeerKey, now: Time, trust: &Trust) -> Result<Denials, Refused> {

@@ -19,6 +19,7 @@ pub mod issuer;
 pub mod join;
 pub mod key;
 pub mod key_file;
+pub mod line;
 pub mod member_files;
 pub mod record;
 pub mod refused;

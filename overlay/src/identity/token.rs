@@ -2,16 +2,11 @@
 //!
 //! Pure: secrets are drawn by the caller. Rules: a secret is kept as its hash alone and compared in constant
 //! time; a token used up by one key is of no use to another, and the same key may show it again.
-//!
-//! ```text
-//! visperf1- | base32, lower case, of: postcard of wire::join::Token | first 4 bytes of its SHA-256
-//! ```
-//!
-//! Not here: the certificate that a token is exchanged for (`book`).
+//! Not here: how a line is written (`line`), the certificate that a token is exchanged for (`book`).
 
 use super::certificate::SKEW_MAX;
+use super::line::{self, Kind};
 use super::refused::Refused;
-use data_encoding::BASE32_NOPAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
@@ -37,76 +32,24 @@ pub const TOKENS_MAX: usize = 1000;
 /// lost its certificate again.
 pub const KEPT_AFTER: Duration = Duration::from_secs(86_400);
 
-/// What a token's text begins with; the digit is its version.
-const PREFIX: &str = "visperf1-";
-
-/// Longest text: every address as long as it may be.
-const TEXT_LEN_MAX_BYTES: usize = 32 << 10;
-
-const CHECK_LEN_BYTES: usize = 4;
-
-/// Why a text is no token.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TextError {
-    /// Something else.
-    #[error("this is no token: expected a line beginning with {PREFIX}, as `visperf token create` prints it")]
-    Prefix,
-    /// A character that no token has.
-    #[error(
-        "character {at} of the token is mistyped: expected letters a to z and digits 2 to 7; copy it again"
-    )]
-    Letter {
-        /// Which, from 1, white space not counted.
-        at: usize,
-    },
-    /// Letters are wrong or missing.
-    #[error("the token is mistyped or cut: its checksum does not match; copy the whole line again")]
-    Checksum,
-    /// Whole, but not understood.
-    #[error("the token is whole but cannot be read: {reason}; was it made by a newer visperf?")]
-    Content {
-        /// Why.
-        reason: String,
-    },
-}
+const LINE: Kind = Kind { prefix: "visperf1-", what: "token", made_by: "visperf token create" };
 
 /// `token` as a line to be copied.
 #[must_use]
 pub fn text(token: &Token) -> String {
-    let mut bytes = postcard::to_stdvec(token).expect("a token is plain data");
-    bytes.extend_from_slice(&checksum(&bytes));
-    format!("{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
+    line::write(LINE, token)
 }
 
 /// The token in a line; white space that mail programs put in does not matter.
 ///
 /// # Errors
 /// If it is none, or was mistyped or cut.
-pub fn parse(line: &str) -> Result<Token, TextError> {
-    if line.len() > TEXT_LEN_MAX_BYTES {
-        return Err(TextError::Prefix);
-    }
-    let letters: String = line.chars().filter(|c| !c.is_whitespace()).collect();
-    let head = letters.get(..PREFIX.len()).filter(|head| head.eq_ignore_ascii_case(PREFIX));
-    let body = letters[head.ok_or(TextError::Prefix)?.len()..].to_ascii_uppercase();
-    let is_letter = |c: char| c.is_ascii_uppercase() || ('2'..='7').contains(&c);
-    if let Some(at) = body.chars().position(|c| !is_letter(c)) {
-        return Err(TextError::Letter { at: PREFIX.len() + at + 1 });
-    }
-    // What is left to be wrong is an end in the middle of a byte.
-    let bytes = BASE32_NOPAD.decode(body.as_bytes()).map_err(|_| TextError::Checksum)?;
-    let (content, check) = bytes.split_last_chunk::<CHECK_LEN_BYTES>().ok_or(TextError::Checksum)?;
-    if checksum(content) != *check {
-        return Err(TextError::Checksum);
-    }
-    let refuse = |reason: String| TextError::Content { reason };
-    let (token, rest) =
-        postcard::take_from_bytes::<Token>(content).map_err(|error| refuse(error.to_string()))?;
+pub fn parse(text: &str) -> Result<Token, line::Error> {
+    let token: Token = line::read(LINE, text)?;
     let addresses = token.directories.iter().map(|directory| &directory.addresses).chain([&token.addresses]);
     let most = addresses.map(Vec::len).max().unwrap_or(0);
-    if !rest.is_empty() || token.directories.len() > DIRECTORIES_MAX || most > ADDRESSES_MAX {
-        return Err(refuse("it holds more than a token may".to_owned()));
+    if token.directories.len() > DIRECTORIES_MAX || most > ADDRESSES_MAX {
+        return Err(line::too_much(LINE));
     }
     Ok(token)
 }
@@ -120,11 +63,6 @@ pub fn check_fresh(token: &Token, now: Time) -> Result<(), Refused> {
         return Err(Refused::TokenStale { expired: token.expires, now });
     }
     Ok(())
-}
-
-fn checksum(bytes: &[u8]) -> [u8; CHECK_LEN_BYTES] {
-    let [a, b, c, d, ..] = <[u8; 32]>::from(Sha256::digest(bytes));
-    [a, b, c, d]
 }
 
 /// What somebody wants a token for.

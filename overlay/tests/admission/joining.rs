@@ -4,9 +4,10 @@ use crate::rig::{DAY, MINUTE, NOW, Parts, at, domain, host, key};
 use overlay::identity::book::{Book, Signing};
 use overlay::identity::certificate::{self, LIFE};
 use overlay::identity::deny_list::Denials;
-use overlay::identity::join::{Desk, accept, question};
+use overlay::identity::join::{self, Desk, accept, question};
+use overlay::identity::line::Error;
 use overlay::identity::refused::Refused;
-use overlay::identity::token::{self, KEPT_AFTER, TextError, Wish, WishError, parse, text};
+use overlay::identity::token::{self, KEPT_AFTER, Wish, WishError, parse, text};
 use overlay::identity::trust::Readers;
 use std::time::Duration;
 use wire::address::Address;
@@ -86,15 +87,16 @@ fn a_mistyped_token_is_told_as_such() {
         let mut typo = line.clone().into_bytes();
         typo[at] = if typo[at] == b'a' { b'b' } else { b'a' };
         let typo = String::from_utf8(typo).expect("letters");
-        let expected = if at < 9 { TextError::Prefix } else { TextError::Checksum };
-        assert_eq!(parse(&typo), Err(expected), "{at}");
+        let told = parse(&typo).expect_err("mistyped");
+        assert_eq!(matches!(told, Error::Prefix { .. }), at < 9, "{at}");
+        assert_eq!(matches!(told, Error::Checksum { .. }), at >= 9, "{at}");
         assert!(parse(&line[..at]).is_err(), "cut at {at}");
     }
     let mut letters: Vec<char> = line.chars().collect();
     letters[20] = '1';
-    assert_eq!(parse(&letters.iter().collect::<String>()), Err(TextError::Letter { at: 21 }));
+    assert_eq!(parse(&letters.iter().collect::<String>()), Err(Error::Letter { what: "token", at: 21 }));
     letters[20] = 'ü';
-    assert_eq!(parse(&letters.iter().collect::<String>()), Err(TextError::Letter { at: 21 }));
+    assert_eq!(parse(&letters.iter().collect::<String>()), Err(Error::Letter { what: "token", at: 21 }));
     for bad in ["", "visperf1-", "visperf2-aaaa", "hello", "visperf1-é", &"a".repeat(100_000)] {
         assert!(parse(bad).is_err(), "{bad:.20}");
     }
@@ -322,4 +324,24 @@ fn who_guesses_waits_and_nobody_else_does() {
     let plain = told.iter().filter(|refused| **refused == Refused::TokenUnknown).count();
     assert!(plain <= 100, "{plain}");
     desk.admit(honest, at(0)).expect("not locked out");
+}
+
+#[test]
+fn what_the_roots_keeper_gives_by_hand_is_taken_by_its_own_key_alone() {
+    let parts = Parts::good().by_root();
+    let given = Admitted { chain: parts.chain(), directories: vec![], seeds: vec![], denials: vec![] };
+    let line = join::text(&given);
+    assert_eq!(join::parse(&line), Ok(given.clone()));
+    assert!(matches!(join::parse(&text(&token())), Err(Error::Prefix { .. })), "a token is another line");
+    let (membership, _) = join::install(None, given.clone(), parts.peer(), NOW).expect("good");
+    assert!(matches!(join::install(None, given.clone(), key(9).peer(), NOW), Err(Refused::Peer { .. })));
+    // A member takes it from its own domain's root alone.
+    join::install(Some(membership.clone()), given, parts.peer(), NOW).expect("the same root");
+    let other = Parts::of("alpha", 50).by_root();
+    let foreign = Admitted { chain: other.chain(), directories: vec![], seeds: vec![], denials: vec![] };
+    assert!(matches!(
+        join::install(Some(membership), foreign.clone(), other.peer(), NOW),
+        Err(Refused::Root { .. })
+    ));
+    join::install(None, foreign, other.peer(), NOW).expect("who is in no domain may join it");
 }

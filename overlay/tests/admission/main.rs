@@ -9,3 +9,4 @@ mod joining;
 mod records;
 mod refusals;
 mod rig;
+mod seeds;

@@ -388,3 +388,16 @@ fn a_throw_away_domain_lets_its_own_daemon_do_everything_but_issue() {
     }
     assert!(principal.may(Action::Issue).is_err());
 }
+
+#[test]
+fn more_directories_than_a_grid_has_are_not_heard() {
+    let mut trust = Parts::good().trust();
+    let mut hear = |number: u8| trust.hear(key(number).peer(), domain("beta"), key(99).peer());
+    for number in 0..7 {
+        hear(100 + number).expect("room");
+    }
+    assert!(matches!(hear(110), Err(Refused::Full { what: "directories", .. })));
+    hear(100).expect("one that is known may go on");
+    trust.forget(key(100).peer());
+    trust.hear(key(110).peer(), domain("beta"), key(99).peer()).expect("its place is free");
+}
