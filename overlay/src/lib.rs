@@ -10,4 +10,5 @@ pub mod dice;
 pub mod election;
 pub mod identity;
 pub mod membership;
+pub mod resolve;
 pub mod simulator;

@@ -1,0 +1,433 @@
+//! Where a domain's representative is, for every sensor and viewer: asks the directories, remembers the answers.
+//!
+//! ```text
+//! resolve(domain) -> Now(outcome), or Asked -> Ask to two directories -> replies -> Found(domain, outcome)
+//!                    one that fails, or says nothing for half a second, is made good by the next
+//! ```
+//! Pure: callers pass `now` and checked answers, and send what [`Resolver::poll_output`] returns.
+//! Rules: of all answers, and of what is remembered, the highest number counts, so no directory can lead back to
+//! an old representative; a domain once known is told with its age when every directory is dead; that a domain is
+//! not known is remembered for seconds only.
+//! Not here: checking statements (`identity`), the file (`stored` gives its bytes), streams.
+
+mod lookup;
+pub mod stored;
+
+use crate::dice::Dice;
+use lookup::Lookup;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use wire::credential::Statement;
+use wire::id::{DomainName, PeerKey};
+use wire::registration::Record;
+use wire::replication::Number;
+use wire::time::Moment;
+
+/// Most domains remembered: as many as a large grid has; the one longest not asked for makes place.
+pub const DOMAINS_MAX: usize = 10_000;
+
+/// Most domains looked up at a time; more are answered from memory.
+pub const LOOKUPS_MAX: usize = 1000;
+
+/// A live answer is believed for so long without asking again: as long as between two renewals.
+pub const FRESH_FOR: Duration = Duration::from_secs(5);
+
+/// That a domain is not known is believed for so long.
+pub const UNKNOWN_FOR: Duration = Duration::from_secs(2);
+
+/// So many directories are asked at once, and so many answers compared.
+pub const COMPARED: usize = 2;
+
+/// After so long without enough answers another directory is asked.
+pub const ANOTHER_AFTER: Duration = Duration::from_millis(500);
+
+/// After so long what there is has to do.
+pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A representative as a directory told it, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// What it says.
+    pub record: Record,
+    /// What it was opened from, to be handed on.
+    pub statement: Statement,
+    /// Time since it was stated.
+    pub age: Duration,
+    /// What is left of its lease; zero: last seen.
+    pub remaining: Duration,
+}
+
+impl Heard {
+    /// Its number among the statements of its domain.
+    #[must_use]
+    pub fn number(&self) -> Number {
+        let peer = self.record.reach.as_ref().map_or(PeerKey([0; 32]), |reach| reach.peer);
+        Number { term: self.record.term, peer, sequence: self.record.sequence }
+    }
+}
+
+/// What a directory answered, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It has, or had, a representative.
+    Known {
+        /// The highest number.
+        primary: Box<Heard>,
+        /// Live ones that answer for hosts which it lacks.
+        partial: Vec<Heard>,
+    },
+    /// The domain left at that number.
+    Left {
+        /// Of the leave.
+        number: Number,
+        /// How long ago.
+        age: Duration,
+    },
+    /// Not known.
+    Unknown,
+    /// Not known yet, or no answer, or one that does not hold.
+    Nothing,
+}
+
+/// Where an outcome comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Directories were asked just now; so many answered.
+    Asked(usize),
+    /// Asked a moment ago.
+    Fresh,
+    /// No directory answered: as last known.
+    Memory,
+}
+
+/// Where a domain's representative is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The highest number; ages and leases as of now.
+    pub primary: Heard,
+    /// Live ones that answer for hosts which it lacks, the highest first.
+    pub partial: Vec<Heard>,
+    /// Where this comes from.
+    pub source: Source,
+    /// Whether all directories that answered said the same; if not, one of them lags or hides something.
+    pub agreed: bool,
+}
+
+/// What came of a look-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Known.
+    Found(Box<Found>),
+    /// The domain is no more, since so long.
+    Left(Duration),
+    /// The directories do not know it.
+    Unknown,
+    /// No directory answered, and it was never known here.
+    Unreachable,
+}
+
+/// What [`Resolver::resolve`] says at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolving {
+    /// The outcome.
+    Now(Outcome),
+    /// Directories are asked; [`Output::Found`] follows.
+    Asked,
+}
+
+/// What the shell has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Ask a directory; its answer goes to [`Resolver::handle_reply`].
+    Ask {
+        /// Which.
+        directory: PeerKey,
+        /// About what.
+        domain: DomainName,
+    },
+    /// A look-up ended: tell everybody who waits for this domain.
+    Found(DomainName, Outcome),
+}
+
+/// What is remembered of a domain.
+#[derive(Clone, Debug)]
+struct Memory {
+    primary: Option<Remembered>,
+    partial: Vec<Remembered>,
+    left: Option<(Number, Moment, Duration)>,
+    /// When directories last told of it.
+    heard: Option<Moment>,
+    /// Until when it is believed to be unknown.
+    unknown_until: Option<Moment>,
+    used: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Remembered {
+    heard: Heard,
+    at: Moment,
+}
+
+impl Remembered {
+    fn now(&self, now: Moment) -> Heard {
+        let passed = now.since(self.at);
+        let mut heard = self.heard.clone();
+        heard.age = heard.age.saturating_add(passed);
+        heard.remaining = heard.remaining.saturating_sub(passed);
+        heard
+    }
+}
+
+/// Looks domains up. See the rules at the head of this file.
+#[derive(Debug)]
+pub struct Resolver {
+    directories: Vec<PeerKey>,
+    memory: BTreeMap<DomainName, Memory>,
+    lookups: BTreeMap<DomainName, Lookup>,
+    outputs: VecDeque<Output>,
+    dice: Dice,
+    uses: u64,
+    /// Grows whenever what is stored has changed.
+    revision: u64,
+}
+
+impl Resolver {
+    /// One that asks `directories`; `seed` decides in which order.
+    #[must_use]
+    pub fn new(directories: Vec<PeerKey>, seed: u64) -> Resolver {
+        Resolver {
+            directories,
+            memory: BTreeMap::new(),
+            lookups: BTreeMap::new(),
+            outputs: VecDeque::new(),
+            dice: Dice::new(seed),
+            uses: 0,
+            revision: 0,
+        }
+    }
+
+    /// Other directories from now on.
+    pub fn set_directories(&mut self, directories: Vec<PeerKey>) {
+        self.directories = directories;
+    }
+
+    /// Where is `domain`'s representative? At once if that was asked a moment ago.
+    pub fn resolve(&mut self, domain: &DomainName, now: Moment) -> Resolving {
+        self.uses += 1;
+        if let Some(memory) = self.memory.get_mut(domain) {
+            memory.used = self.uses;
+            if let Some(outcome) = memory.fresh(now) {
+                return Resolving::Now(outcome);
+            }
+        }
+        if self.lookups.contains_key(domain) {
+            return Resolving::Asked;
+        }
+        if self.directories.is_empty() || self.lookups.len() >= LOOKUPS_MAX {
+            return Resolving::Now(self.last_known(domain, now));
+        }
+        let first = usize::try_from(self.dice.below(self.directories.len() as u64)).unwrap_or(0);
+        let mut order = self.directories.clone();
+        order.rotate_left(first);
+        let mut lookup = Lookup::new(order, now);
+        self.ask(domain, &mut lookup, now);
+        self.lookups.insert(domain.clone(), lookup);
+        Resolving::Asked
+    }
+
+    /// What is remembered of `domain`, without asking anybody.
+    #[must_use]
+    pub fn last_known(&self, domain: &DomainName, now: Moment) -> Outcome {
+        let told = self.memory.get(domain).and_then(|memory| memory.outcome(now, Source::Memory, true));
+        told.unwrap_or(Outcome::Unreachable)
+    }
+
+    /// Every domain remembered, by name.
+    pub fn known(&self) -> impl Iterator<Item = &DomainName> {
+        self.memory.iter().filter(|(_, memory)| memory.primary.is_some()).map(|(domain, _)| domain)
+    }
+
+    /// A directory answered about `domain`, or did not.
+    pub fn handle_reply(&mut self, directory: PeerKey, domain: &DomainName, reply: Reply, now: Moment) {
+        let Some(asked) = self.lookups.get(domain).and_then(|lookup| lookup.asked_at(directory)) else {
+            return;
+        };
+        // What it told was true when it was asked at the earliest, so the time since then is taken off.
+        let said = self.remember(domain, reply, asked);
+        let Some(mut lookup) = self.lookups.remove(domain) else { return };
+        lookup.answered(directory, said);
+        self.ask(domain, &mut lookup, now);
+        self.finish_or_keep(domain, lookup, now);
+    }
+
+    /// Time has passed: other directories are asked, look-ups end.
+    pub fn handle_timeout(&mut self, now: Moment) {
+        let due = self.lookups.iter().filter(|(_, lookup)| lookup.due() <= now);
+        let due: Vec<DomainName> = due.map(|(domain, _)| domain.clone()).collect();
+        for domain in due {
+            let Some(mut lookup) = self.lookups.remove(&domain) else { continue };
+            lookup.another(now);
+            self.ask(&domain, &mut lookup, now);
+            self.finish_or_keep(&domain, lookup, now);
+        }
+    }
+
+    /// When [`Resolver::handle_timeout`] is to be called next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Moment> {
+        self.lookups.values().map(Lookup::due).min()
+    }
+
+    /// What to do next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// A number that differs whenever there is something new to store.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn ask(&mut self, domain: &DomainName, lookup: &mut Lookup, now: Moment) {
+        while let Some(directory) = lookup.next(now) {
+            self.outputs.push_back(Output::Ask { directory, domain: domain.clone() });
+        }
+    }
+
+    fn finish_or_keep(&mut self, domain: &DomainName, lookup: Lookup, now: Moment) {
+        if !lookup.is_over(now) {
+            self.lookups.insert(domain.clone(), lookup);
+            return;
+        }
+        let outcome = if lookup.answers() == 0 {
+            self.last_known(domain, now)
+        } else {
+            let source = Source::Asked(lookup.answers());
+            let memory = self.memory.get(domain);
+            let told = memory.and_then(|memory| memory.outcome(now, source, lookup.agreed()));
+            told.unwrap_or(Outcome::Unknown)
+        };
+        self.outputs.push_back(Output::Found(domain.clone(), outcome));
+    }
+
+    /// Keep what is higher than what is remembered; what the answer said, `None` if it was none.
+    fn remember(&mut self, domain: &DomainName, reply: Reply, at: Moment) -> Option<lookup::Said> {
+        if matches!(reply, Reply::Nothing) {
+            return None;
+        }
+        self.uses += 1;
+        let uses = self.uses;
+        self.make_place(domain);
+        let memory = self.memory.entry(domain.clone()).or_insert_with(|| Memory::new(uses));
+        let before = memory.number();
+        let said = match reply {
+            Reply::Nothing => return None,
+            Reply::Known { primary, partial } => {
+                let number = primary.number();
+                memory.take(*primary, at);
+                partial.into_iter().for_each(|heard| memory.take(heard, at));
+                memory.heard = Some(at);
+                memory.unknown_until = None;
+                lookup::Said::Number(number)
+            }
+            Reply::Left { number, age } => {
+                memory.leave(number, at, age);
+                memory.heard = Some(at);
+                lookup::Said::Number(number)
+            }
+            Reply::Unknown => {
+                memory.unknown_until = Some(at.plus(UNKNOWN_FOR));
+                lookup::Said::Unknown
+            }
+        };
+        if memory.number() != before {
+            self.revision += 1;
+        }
+        Some(said)
+    }
+
+    fn make_place(&mut self, domain: &DomainName) {
+        if self.memory.len() < DOMAINS_MAX || self.memory.contains_key(domain) {
+            return;
+        }
+        // Those that nobody knows go before those that somebody once answered for.
+        let oldest = self.memory.iter().min_by_key(|(_, memory)| (memory.primary.is_some(), memory.used));
+        if let Some(oldest) = oldest.map(|(domain, _)| domain.clone()) {
+            self.memory.remove(&oldest);
+        }
+    }
+}
+
+impl Memory {
+    fn new(used: u64) -> Memory {
+        Memory { primary: None, partial: Vec::new(), left: None, heard: None, unknown_until: None, used }
+    }
+
+    fn number(&self) -> Option<Number> {
+        self.primary.as_ref().map(|held| held.heard.number()).max(self.left.map(|(number, ..)| number))
+    }
+
+    /// Take what is higher than what is remembered of the same representative.
+    fn take(&mut self, heard: Heard, at: Moment) {
+        let number = heard.number();
+        if self.left.is_some_and(|(left, ..)| left >= number) {
+            return;
+        }
+        let mut all: Vec<Remembered> =
+            self.primary.take().into_iter().chain(self.partial.drain(..)).collect();
+        let known = all.iter().position(|held| held.heard.number().peer == number.peer);
+        match known {
+            // The same statement told again, by another directory or later: its longest life so far counts.
+            Some(known) if all[known].heard.number() == number => {
+                if at.plus(heard.remaining) > all[known].at.plus(all[known].heard.remaining) {
+                    all[known] = Remembered { heard, at };
+                }
+            }
+            Some(known) if all[known].heard.number() > number => {}
+            Some(known) => all[known] = Remembered { heard, at },
+            None => all.push(Remembered { heard, at }),
+        }
+        all.sort_by_key(|held| std::cmp::Reverse(held.heard.number()));
+        let mut all = all.into_iter();
+        self.primary = all.next();
+        self.partial =
+            all.filter(|held| held.heard.remaining > at.since(held.at)).take(PARTIAL_MAX).collect();
+    }
+
+    fn leave(&mut self, number: Number, at: Moment, age: Duration) {
+        if self.left.is_some_and(|(left, ..)| left >= number) {
+            return;
+        }
+        self.left = Some((number, at, age));
+        self.partial.retain(|held| held.heard.number() > number);
+        if self.primary.as_ref().is_some_and(|held| held.heard.number() <= number) {
+            self.primary = if self.partial.is_empty() { None } else { Some(self.partial.remove(0)) };
+        }
+    }
+
+    /// What can be said without asking.
+    fn fresh(&self, now: Moment) -> Option<Outcome> {
+        if self.unknown_until.is_some_and(|until| until > now) && self.primary.is_none() {
+            return Some(Outcome::Unknown);
+        }
+        let is_fresh = self.heard.is_some_and(|heard| now.since(heard) < FRESH_FOR);
+        let is_live = self.primary.as_ref().is_some_and(|held| !held.now(now).remaining.is_zero());
+        if is_fresh && is_live { self.outcome(now, Source::Fresh, true) } else { None }
+    }
+
+    fn outcome(&self, now: Moment, source: Source, agreed: bool) -> Option<Outcome> {
+        let Some(primary) = &self.primary else {
+            return self.left.map(|(_, at, age)| Outcome::Left(age.saturating_add(now.since(at))));
+        };
+        let partial = self.partial.iter().map(|held| held.now(now));
+        let partial = partial.filter(|heard| !heard.remaining.is_zero()).collect();
+        Some(Outcome::Found(Box::new(Found { primary: primary.now(now), partial, source, agreed })))
+    }
+}
+
+/// Most partial representatives remembered of a domain: as many as directories tell.
+const PARTIAL_MAX: usize = 3;
+
+#[cfg(test)]
+mod tests;

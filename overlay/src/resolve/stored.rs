@@ -1,0 +1,143 @@
+//! What is remembered of domains, as bytes of a file: frames of a head, domains, and an end with their number.
+//!
+//! Pure: bytes in, bytes out. Rule: what is read back is last seen, as old as it is; bytes that are damaged, cut or
+//! of another version are refused as a whole, for the shell to move aside.
+//! Not here: the file, and whether statements still hold (`identity`; certificates may have run out since).
+
+use super::{Heard, Memory, Remembered, Resolver};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wire::codec;
+use wire::credential::Statement;
+use wire::registration::Record;
+use wire::replication::Number;
+use wire::time::{Moment, Time};
+
+/// The file's name in the state directory.
+pub const FILE_NAME: &str = "domains";
+
+/// Version of what the frames hold.
+const VERSION: u16 = 1;
+
+/// What the bytes begin with, so that other frames are not taken for these.
+const PURPOSE: &str = "visperf domains";
+
+/// Longest file read, in bytes: every domain with a record of some kilobytes.
+pub const LEN_MAX_BYTES: usize = 128 << 20;
+
+#[derive(Serialize, Deserialize)]
+enum Part {
+    Head { purpose: String, version: u16, taken: Time },
+    Domain { record: Box<Record>, statement: Box<Statement>, age: Duration },
+    Left { domain: wire::id::DomainName, number: Number, age: Duration },
+    End { parts: u64 },
+}
+
+/// Why bytes cannot be read back.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a whole list of domains of version {VERSION}: {reason}; expected what an earlier run stored")]
+pub struct Unreadable {
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Resolver {
+    /// Everything to store at `now`, which is `taken` by the calendar.
+    ///
+    /// # Errors
+    /// If a statement is longer than a frame may be, which no checked one is.
+    pub fn to_bytes(&self, now: Moment, taken: Time) -> Result<Vec<u8>, codec::Error> {
+        let mut out = Vec::new();
+        let mut parts = 0;
+        codec::encode(&Part::Head { purpose: PURPOSE.to_owned(), version: VERSION, taken }, &mut out)?;
+        for (domain, memory) in &self.memory {
+            if let Some((number, at, age)) = memory.left {
+                let age = age.saturating_add(now.since(at));
+                codec::encode(&Part::Left { domain: domain.clone(), number, age }, &mut out)?;
+                parts += 1;
+            }
+            if let Some(primary) = &memory.primary {
+                let Heard { record, statement, age, .. } = primary.now(now);
+                let (record, statement) = (Box::new(record), Box::new(statement));
+                codec::encode(&Part::Domain { record, statement, age }, &mut out)?;
+                parts += 1;
+            }
+        }
+        codec::encode(&Part::End { parts }, &mut out)?;
+        Ok(out)
+    }
+
+    /// Remember what was stored, at `now`, which is `calendar` by the calendar: all of it last seen. How many.
+    ///
+    /// # Errors
+    /// If the bytes are not whole; nothing is remembered then.
+    pub fn take_back(&mut self, bytes: &[u8], now: Moment, calendar: Time) -> Result<usize, Unreadable> {
+        let (taken, parts) = read(bytes)?;
+        let since = calendar.since(taken);
+        let count = parts.len();
+        for part in parts {
+            match part {
+                Part::Domain { record, statement, age } => {
+                    let age = age.saturating_add(since);
+                    let heard =
+                        Heard { record: *record, statement: *statement, age, remaining: Duration::ZERO };
+                    self.make_place(&heard.record.domain.clone());
+                    let memory =
+                        self.memory.entry(heard.record.domain.clone()).or_insert_with(|| Memory::new(0));
+                    // What was heard since the start goes before what a disk holds.
+                    if memory.primary.is_none() {
+                        memory.primary = Some(Remembered { heard, at: now });
+                    }
+                }
+                Part::Left { domain, number, age } => {
+                    self.make_place(&domain);
+                    let memory = self.memory.entry(domain).or_insert_with(|| Memory::new(0));
+                    memory.leave(number, now, age.saturating_add(since));
+                }
+                Part::Head { .. } | Part::End { .. } => {}
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<(Time, Vec<Part>), Unreadable> {
+    let refuse = |reason: String| Unreadable { reason };
+    if bytes.len() > LEN_MAX_BYTES {
+        return Err(refuse(format!("{} bytes", bytes.len())));
+    }
+    let mut rest = bytes;
+    let mut next = || -> Result<Part, Unreadable> {
+        match codec::decode::<Part>(rest) {
+            Ok(Some((part, len_bytes))) => {
+                rest = &rest[len_bytes..];
+                Ok(part)
+            }
+            Ok(None) => Err(refuse("it ends early".to_owned())),
+            Err(error) => Err(refuse(error.to_string())),
+        }
+    };
+    let taken = match next()? {
+        Part::Head { purpose, version: VERSION, taken } if purpose == PURPOSE => taken,
+        Part::Head { purpose, version, .. } => {
+            return Err(refuse(format!("it says {purpose:?}, version {version}")));
+        }
+        Part::Domain { .. } | Part::Left { .. } | Part::End { .. } => {
+            return Err(refuse("it has no head".to_owned()));
+        }
+    };
+    let mut found = Vec::new();
+    loop {
+        match next()? {
+            Part::Head { .. } => return Err(refuse("it has two heads".to_owned())),
+            Part::End { parts } if parts == found.len() as u64 => return Ok((taken, found)),
+            Part::End { parts } => return Err(refuse(format!("it has {} of {parts} parts", found.len()))),
+            part @ (Part::Domain { .. } | Part::Left { .. }) if found.len() < 2 * super::DOMAINS_MAX => {
+                found.push(part);
+            }
+            Part::Domain { .. } | Part::Left { .. } => {
+                return Err(refuse(format!("it has more than {} domains", super::DOMAINS_MAX)));
+            }
+        }
+    }
+}
