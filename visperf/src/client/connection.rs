@@ -14,18 +14,12 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Error {
-    /// The daemon closed the connection before it answered anything.
-    #[error("it closed the connection")]
-    ClosedBefore,
-    /// The connection broke.
-    #[error("{0}")]
-    Io(io::Error),
+    /// What came is no answer, or none came.
+    #[error(transparent)]
+    Answer(#[from] http::Error),
     /// The deadline passed.
     #[error("no answer in time")]
     Late,
-    /// What came is no answer.
-    #[error("{0}")]
-    Malformed(String),
 }
 
 /// A connection.
@@ -96,9 +90,8 @@ impl Connection {
             return Err(explain(error));
         }
         let response = http::read(&mut self.stream).map_err(|error| match error {
-            http::Error::ClosedBefore => Error::ClosedBefore,
             http::Error::Io(error) => explain(error),
-            http::Error::Malformed(found) => Error::Malformed(found),
+            other @ (http::Error::ClosedBefore | http::Error::Malformed(_)) => other.into(),
         })?;
         self.reusable = response.keeps;
         Ok(Answer { status: response.status, body: response.body })
@@ -109,8 +102,8 @@ impl Connection {
 fn explain(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::Late,
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Error::ClosedBefore,
-        _ => Error::Io(error),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => http::Error::ClosedBefore.into(),
+        _ => http::Error::Io(error).into(),
     }
 }
 

@@ -127,7 +127,7 @@ impl Client {
             match kept.post(path, content_type, body, patience) {
                 Ok(answer) => return Ok(self.keep(kept, answer)),
                 // Closed while idle: nothing of this request was answered, so it may be sent again.
-                Err(connection::Error::ClosedBefore) => {}
+                Err(connection::Error::Answer(http::Error::ClosedBefore)) => {}
                 Err(error) => return Err(lost(&kept, &error)),
             }
         }
@@ -166,9 +166,10 @@ impl Client {
 fn lost(connection: &Connection, error: &connection::Error) -> Error {
     let address = connection.address().to_owned();
     match error {
-        connection::Error::Malformed(found) => Error::Answer { address, found: found.clone() },
-        connection::Error::ClosedBefore | connection::Error::Io(_) | connection::Error::Late => {
-            Error::Lost { address, what: error.to_string() }
+        connection::Error::Answer(http::Error::Malformed(found)) => {
+            Error::Answer { address, found: found.clone() }
         }
+        connection::Error::Answer(http::Error::ClosedBefore | http::Error::Io(_))
+        | connection::Error::Late => Error::Lost { address, what: error.to_string() },
     }
 }

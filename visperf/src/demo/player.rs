@@ -33,6 +33,11 @@ impl Player {
         self.recording.length().div_f64(self.speed)
     }
 
+    /// How many lines it has.
+    pub(crate) fn lines(&self) -> u64 {
+        self.recording.lines.len() as u64
+    }
+
     /// The names of the clusters.
     pub(crate) fn clusters(&self) -> Vec<&'static str> {
         let mut clusters: Vec<_> = LOGS.iter().map(|log| log.cluster).collect();

@@ -12,3 +12,4 @@ mod program;
 mod queries;
 mod server;
 mod started;
+mod terminal;

@@ -39,7 +39,7 @@ fn answers_are_tables_or_json() {
     ask(&daemon, &["calls", "--in", "ended"])
         .ok()
         .prints(&["slurm:1", "ok", "5m", "wn01,wn02"])
-        .notes(&["1 of 7 calls"]);
+        .notes(&["2 of 7 calls"]);
     ask(&daemon, &["metrics"]).ok().prints(&["wn01  node_big_total  9007199254740993  total  device=sda"]);
     ask(&daemon, &["resolve", "UT-ICL"]).ok().prints(&["rep", "7317"]);
     let line = |name: &str, value: &str| format!("\n{name:<32}{value}");
@@ -119,6 +119,35 @@ fn a_daemon_of_another_kind_says_whom_to_ask() {
             .notes(&["this daemon is a directory", "visperf resolve DOMAIN"]);
     }
     ask(&daemon, &["call", "domain.hosts"]).with_code(4).notes(&["this daemon is a directory"]);
+}
+
+#[test]
+fn documents_name_the_port_where_daemons_answer() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let usual = format!("127.0.0.1:{}", rpc::config::PORT_DEFAULT);
+    let mut named = 0;
+    for folder in ["", "docs", "deploy"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let Some(text) = path.is_file().then(|| std::fs::read_to_string(&path).ok()).flatten() else {
+                continue;
+            };
+            for (at, _) in text.match_indices("127.0.0.1:") {
+                let address: String =
+                    text[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
+                // The unit of a directory beside a sensor takes the port after it.
+                let expected = match path.ends_with("visperf-directory.service") {
+                    true => format!("127.0.0.1:{}", rpc::config::PORT_DEFAULT + 1),
+                    false => usual.clone(),
+                };
+                assert_eq!(address.trim_end_matches(['.', ':']), expected, "{}", path.display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 10, "only {named} addresses found");
+    assert!(Home::new().run(&["up", "--help"]).ok().out.contains(&format!("default: {usual}")));
+    assert!(Home::new().run(&["info", "--help"]).ok().out.contains(&usual));
 }
 
 #[test]

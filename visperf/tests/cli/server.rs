@@ -11,6 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+/// The name of a call wider than its column.
+pub(crate) const LONG_CALL: &str =
+    "gridftp:se02//srv/gridftp/se02/incoming/of/a/long/path/rep.16629.dat@4-36179";
+
 /// The events a daemon holds; a cursor is a number of them.
 pub(crate) type Events = Arc<Mutex<Vec<Value>>>;
 
@@ -108,7 +112,18 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
         ("ended", 310.0.into()),
         ("hosts", Value::array(["wn01", "wn02"])),
     ]);
-    canned("domain.calls", Value::object([("calls", Value::array([call])), ("total", Value::from(7))]));
+    let transfer = Value::object([
+        ("id", Value::from(LONG_CALL)),
+        ("state", "ended".into()),
+        ("outcome", "ok".into()),
+        ("started", 10.0.into()),
+        ("ended", 310.0.into()),
+        ("hosts", Value::array(["se02.alpha.example"])),
+    ]);
+    canned(
+        "domain.calls",
+        Value::object([("calls", Value::array([call, transfer])), ("total", Value::from(7))]),
+    );
     let metric = Value::object([
         ("name", Value::from("node_big_total")),
         ("labels", Value::object([("device", "sda")])),

@@ -3,6 +3,8 @@
 //! Not here: the live picture (`live`), the recordings (`crate::demo`), the daemons (`crate::serve`).
 
 mod live;
+mod screen;
+mod text;
 
 use super::daemons::{self, Places};
 use crate::demo::folder::DemoFolder;

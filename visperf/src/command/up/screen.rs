@@ -1,0 +1,95 @@
+//! The screen of `visperf up`: lines that scroll, and a status below them where there is a terminal.
+
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::output::event_lines::EventLines;
+use compact_str::CompactString;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use jiff::tz::TimeZone;
+use std::collections::{BTreeSet, VecDeque};
+use std::io::IsTerminal as _;
+
+/// Ends of calls that are remembered, so that none is shown twice.
+const ENDED_KEPT_MAX: usize = 10_000;
+/// How often standard output that is no terminal gets a line on the hosts.
+const STATUS_LINE_EVERY: u32 = 10;
+
+/// Lines that scroll, and a status below them where there is a terminal.
+pub(super) struct Screen {
+    pub(super) output: Output,
+    pub(super) lines: EventLines,
+    bar: Option<(MultiProgress, ProgressBar)>,
+    pub(super) ended: Ended,
+}
+
+/// The calls whose end was shown: several logs tell of one end, and it is shown once.
+#[derive(Default)]
+pub(super) struct Ended {
+    shown: BTreeSet<CompactString>,
+    order: VecDeque<CompactString>,
+}
+
+impl Ended {
+    /// Whether this call's end was not shown yet, of the last [`ENDED_KEPT_MAX`].
+    pub(super) fn is_new(&mut self, call: &CompactString) -> bool {
+        if !self.shown.insert(call.clone()) {
+            return false;
+        }
+        self.order.push_back(call.clone());
+        if self.order.len() > ENDED_KEPT_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.shown.remove(&oldest);
+        }
+        true
+    }
+}
+
+impl Screen {
+    /// Standard output, as far as it is a terminal.
+    pub(super) fn new(json: bool) -> Screen {
+        let terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+        let bar = (terminal && !json).then(|| {
+            let several = MultiProgress::new();
+            let bar = several.add(ProgressBar::new_spinner());
+            bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a constant template"));
+            (several, bar)
+        });
+        Screen {
+            output: Output::stdout(),
+            lines: EventLines::new(TimeZone::system()),
+            bar,
+            ended: Ended::default(),
+        }
+    }
+
+    /// A line that scrolls.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub(super) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        match &self.bar {
+            Some((several, _)) => {
+                several.println(text).map_err(|error| Failure::of("cannot write to the terminal", error))
+            }
+            None => self.output.line(text),
+        }
+    }
+
+    /// The line below, drawn anew; without a terminal one line now and then.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub(super) fn status(&mut self, text: &str, ticks: u32) -> Result<(), Failure> {
+        match &self.bar {
+            Some((_, bar)) => {
+                bar.set_message(text.to_owned());
+                Ok(())
+            }
+            None if ticks == 2 || ticks.is_multiple_of(STATUS_LINE_EVERY) => {
+                self.output.line(&format!("-- {text}"))
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the live picture of `visperf up` says: where to ask, a call that ended, that a recording is over.
+
+use crate::demo::player::Player;
+use crate::output::event_lines::outcome_color;
+use crate::output::figures::count;
+use crate::output::{Color, Output, clean};
+use crate::serve::grid::Grid;
+use std::fmt::Write as _;
+use wire::call::Call;
+
+/// What stands above the picture: what is played, and where to ask.
+pub(super) fn header(grid: &Grid, player: Option<&Player>) -> Vec<String> {
+    let address = grid.address();
+    let mut lines = Vec::new();
+    if let Some(player) = player {
+        let secs = player.length().as_secs();
+        lines.push(format!(
+            "recorded logs of {}, written again as if it were now, for {} min {} s",
+            player.clusters().join(", "),
+            secs / 60,
+            secs % 60
+        ));
+    }
+    lines.push(format!("XML-RPC  http://{address}/RPC2"));
+    lines.push(format!("JSON     curl http://{address}/api/v1/sensor.calls"));
+    let connect = connect(address);
+    lines.push(format!("or       visperf calls{connect}   visperf hosts{connect}   visperf help"));
+    let files = grid.sensor().map(|sensor| sensor.config().tails.len()).unwrap_or_default();
+    if files == 0 {
+        lines.push(
+            "no log of known middleware is on this machine; --tail FILE adds one, --demo shows recorded clusters".to_owned(),
+        );
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// `--connect ADDRESS` for commands; nothing where they find this one by themselves.
+pub(super) fn connect(address: std::net::SocketAddr) -> String {
+    match address == crate::serve::grid::LISTEN_DEFAULT {
+        true => String::new(),
+        false => format!(" --connect {address}"),
+    }
+}
+
+/// A call that ended: whose it was, where it ran, how long, how it ended.
+pub(super) fn call_line(call: &Call, output: &Output) -> String {
+    let span = |from: Option<wire::time::Time>, to: Option<wire::time::Time>| {
+        from.zip(to).filter(|(from, to)| to >= from).map(|(from, to)| to.since(from).as_secs_f64())
+    };
+    let mut text = format!("    call {}", call.id);
+    for (name, value) in [("", &call.name), ("by ", &call.user), ("from ", &call.from)] {
+        if !value.is_empty() {
+            let _ = write!(text, "  {name}{}", clean(value));
+        }
+    }
+    if !call.hosts.is_empty() {
+        let _ = write!(text, "  on {}", clean(&call.hosts.join(",")));
+    }
+    if let Some(secs) = span(call.submitted, call.started) {
+        let _ = write!(text, "  waited {secs:.1} s");
+    }
+    if let Some(secs) = span(call.started, call.ended) {
+        let _ = write!(text, "  ran {secs:.1} s");
+    }
+    let outcome = call.outcome.map_or("", |outcome| outcome.as_str());
+    let code = if call.code.is_empty() { String::new() } else { format!(" ({})", clean(&call.code)) };
+    format!("{}  {}{}", output.paint(Color::Dim, &text), output.paint(outcome_color(outcome), outcome), code)
+}
+
+/// That a recording is over, what goes on, and what to try now.
+pub(super) fn recording_over(calls: u64, ended: u64, connect: &str) -> Vec<String> {
+    vec![
+        String::new(),
+        format!("The recording is over: {}, {ended} of them ended.", count(calls, "call")),
+        "This machine is still watched and every question still answered; in another terminal try:".to_owned(),
+        format!("  visperf summary{connect}"),
+        format!("  visperf calls{connect} --outcome failed --limit 10"),
+        format!("  visperf events{connect} --kind node_down --kind node_drain"),
+        format!("  visperf metrics{connect} 'node_memory_Mem*'"),
+        "Ctrl-C ends it. `visperf up` watches your own logs; `visperf up --demo --speed 1` plays this as it was."
+            .to_owned(),
+    ]
+}
