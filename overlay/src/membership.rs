@@ -11,10 +11,11 @@
 //!
 //! Not here: when somebody is suspect (`election`), load (kept with the link it came by).
 
+use crate::election::Rank;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::id::{HostName, PeerKey};
+use wire::id::{DomainName, HostName, PeerKey};
 use wire::membership::{Held, Member, Members, State, Term};
 use wire::time::Moment;
 
@@ -37,6 +38,8 @@ pub struct Standing {
 pub struct Row {
     /// Who, where, in which state.
     pub member: Member,
+    /// Its place in the order of candidates.
+    pub rank: Rank,
     /// Number of its last change.
     pub changed: u64,
     /// Since when it is in that state, as far as this sensor knows.
@@ -59,8 +62,9 @@ pub struct Count {
 }
 
 /// The table. See the rules at the head of this file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Table {
+    domain: DomainName,
     rows: BTreeMap<PeerKey, Row>,
     /// Whose numbers these are, and the last one.
     held: Held,
@@ -73,6 +77,19 @@ pub struct Table {
 }
 
 impl Table {
+    /// The empty table of `domain`.
+    #[must_use]
+    pub fn new(domain: DomainName) -> Table {
+        Table {
+            domain,
+            rows: BTreeMap::new(),
+            held: Held::default(),
+            before: Held::default(),
+            digest: None,
+            refused_total: 0,
+        }
+    }
+
     /// What is held of `key`.
     #[must_use]
     pub fn get(&self, key: &PeerKey) -> Option<&Row> {
@@ -158,7 +175,9 @@ impl Table {
         };
         self.held.version += 1;
         self.digest = None;
-        self.rows.insert(member.key, Row { member, changed: self.held.version, since, heard: now });
+        let changed = self.held.version;
+        let rank = self.rank(&member);
+        self.rows.insert(member.key, Row { member, rank, changed, since, heard: now });
         true
     }
 
@@ -227,7 +246,8 @@ impl Table {
                 _ => now,
             };
             if self.rows.len() < MEMBERS_MAX || self.rows.contains_key(&member.key) {
-                self.rows.insert(member.key, Row { member, changed, since, heard: now });
+                let rank = self.rank(&member);
+                self.rows.insert(member.key, Row { member, rank, changed, since, heard: now });
             }
         }
         self.held = Held { term: members.term, version: members.version };
@@ -264,6 +284,13 @@ impl Table {
         digest
     }
 
+    fn rank(&self, member: &Member) -> Rank {
+        match self.rows.get(&member.key) {
+            Some(row) if row.member.priority == member.priority => row.rank,
+            _ => Rank::of(&self.domain, member.key, member.priority),
+        }
+    }
+
     /// Drop the member that left or died longest ago; false if all are there.
     fn make_room(&mut self) -> bool {
         let gone = self.rows.values().filter(|row| matches!(row.member.state, State::Dead | State::Left));
@@ -293,7 +320,7 @@ mod tests {
     }
 
     fn owned(members: u32) -> Table {
-        let mut table = Table::default();
+        let mut table = Table::new(DomainName::try_from("d").unwrap());
         table.own(Term(1), at(0));
         for number in 0..members {
             assert!(table.put(member(number, State::Alive), at(0)));
@@ -304,7 +331,7 @@ mod tests {
     #[test]
     fn a_copy_follows_by_changes_and_has_the_same_digest() {
         let mut table = owned(5);
-        let mut copy = Table::default();
+        let mut copy = Table::new(DomainName::try_from("d").unwrap());
         assert!(copy.apply(table.changes_since(copy.held()), at(1)));
         assert_eq!(copy.digest(), table.digest());
         table.mark(&member(2, State::Alive).key, State::Dead, at(2));
@@ -318,7 +345,8 @@ mod tests {
     #[test]
     fn numbers_go_on_under_the_next_representative() {
         let table = owned(5);
-        let (mut next, mut other) = (Table::default(), Table::default());
+        let (mut next, mut other) =
+            (Table::new(DomainName::try_from("d").unwrap()), Table::new(DomainName::try_from("d").unwrap()));
         assert!(next.apply(table.changes_since(next.held()), at(1)));
         assert!(other.apply(table.changes_since(other.held()), at(1)));
         next.own(Term(9), at(2));
@@ -332,7 +360,7 @@ mod tests {
     #[test]
     fn a_copy_of_another_line_gets_the_whole_and_loses_what_is_not_in_it() {
         let table = owned(3);
-        let mut stranger = Table::default();
+        let mut stranger = Table::new(DomainName::try_from("d").unwrap());
         stranger.own(Term(7), at(0));
         stranger.put(member(40, State::Alive), at(0));
         let changes = table.changes_since(stranger.held());
@@ -344,7 +372,7 @@ mod tests {
     #[test]
     fn changes_that_do_not_follow_are_refused() {
         let mut table = owned(3);
-        let mut copy = Table::default();
+        let mut copy = Table::new(DomainName::try_from("d").unwrap());
         assert!(copy.apply(table.changes_since(copy.held()), at(1)));
         let behind = copy.held();
         table.mark(&member(1, State::Alive).key, State::Dead, at(2));

@@ -1,5 +1,7 @@
 //! Election told in stories: a domain of one, of two, of twenty; clean stops; preferred hosts; restarts.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
 use overlay::simulator::Domain;
 use overlay::simulator::scenario::{Expected, Partial, Step, Story, Who};
 use std::time::Duration;

@@ -41,7 +41,7 @@ impl Node {
         let version = self.table.held().version;
         let Some(link) = self.links.get(&peer) else { return };
         let reign = match &self.duty {
-            Duty::Representative(rule) if self.may_claim(rule, link) => Some(Reign {
+            Duty::Representative(rule) if self.may_claim(rule, link, now) => Some(Reign {
                 term: rule.claim.term,
                 standbys: rule.standbys.clone(),
                 covered: covered(rule),
@@ -83,13 +83,16 @@ impl Node {
         }
     }
 
-    fn may_claim(&self, rule: &Rule, link: &Link) -> bool {
+    fn may_claim(&self, rule: &Rule, link: &Link, now: Moment) -> bool {
         if link.heard.is_none() || rule.recheck.is_some() {
             return false;
         }
         let view = &link.view;
-        let other = view.claim.is_some_and(|claim| claim.holder != self.me.key) && !view.lost;
-        !(self.config.mechanisms.larger_half && other && view.covered > covered(rule))
+        let rival = |claim: Claim| claim.holder != self.me.key && self.ended != Some(claim);
+        let other = view.claim.is_some_and(rival) && !view.lost;
+        let larger =
+            other && view.covered > covered(rule) && link.is_fresh(self.patience(link.stretch, now), now);
+        !(self.config.mechanisms.larger_half && larger)
     }
 
     /// A heartbeat came.
@@ -135,18 +138,9 @@ impl Node {
         true
     }
 
-    /// What a peer's view means for us: confirmation, a rival, or that it needs to be told of ours.
+    /// A peer's view may tell that it needs to be told where the representative is.
     pub(super) fn note_view(&mut self, from: PeerKey, view: View, now: Moment) {
-        if let Duty::Representative(rule) = &self.duty {
-            let (ours, asking) = (rule.claim, rule.recheck.is_some());
-            if view.claim == Some(ours) {
-                self.links.get_mut(&from).expect("it spoke").confirmed = true;
-                if asking {
-                    self.recheck(now);
-                }
-            } else if asking && view.claim.is_some_and(|claim| claim > ours) && !view.lost {
-                self.give_up(now);
-            }
+        if matches!(self.duty, Duty::Representative(_)) {
             return;
         }
         let Some(accepted) = self.accepted.filter(|claim| claim.holder != from) else { return };

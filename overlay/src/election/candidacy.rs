@@ -7,6 +7,7 @@
 //! Not here: terms (`claim`).
 
 use super::Rank;
+use super::link::Link;
 use super::node::{Duty, Node};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -120,40 +121,40 @@ impl Node {
     }
 
     /// Peers we hear, the lost representative excepted.
-    fn reachable(&self, now: Moment) -> impl Iterator<Item = (&PeerKey, &super::link::Link)> {
+    fn reachable(&self, now: Moment) -> impl Iterator<Item = (&PeerKey, &Link)> {
         let holder = self.accepted.map(|claim| claim.holder);
         let patience = self.patience(1, now);
         self.links.iter().filter(move |(key, link)| Some(**key) != holder && link.is_fresh(patience, now))
     }
 
-    fn turn(&self, key: PeerKey, priority: u8) -> Turn {
+    fn turn(&self, key: PeerKey, rank: Rank) -> Turn {
         let standbys = self.following.as_ref().map_or(&[][..], |following| &following.standbys);
         let place = standbys.iter().position(|standby| *standby == key).unwrap_or(usize::MAX);
-        (place, Rank::of(&self.config.domain, key, priority))
+        (place, rank)
     }
 
     /// How many have their turn before us: those we hear, those others hear, and those the table calls
     /// alive, unless a dial just failed.
     fn ahead(&self, now: Moment) -> usize {
-        let ours = self.turn(self.me.key, self.me.standing.priority);
+        let ours = self.turn(self.me.key, self.rank);
         let holder = self.accepted.map(|claim| claim.holder);
         let mut ahead = BTreeSet::new();
         for (key, link) in self.reachable(now) {
             let stands = link.standing.may_represent && link.may_stand;
-            if stands && self.turn(*key, link.standing.priority) < ours {
+            if stands && self.turn(*key, link.rank) < ours {
                 ahead.insert(*key);
             }
             if let Some(best) = link.answer.as_ref().and_then(|answer| answer.best.as_ref())
                 && link.answer.as_ref().is_some_and(|answer| now.since(answer.at) < self.config.answer_kept)
                 && self.may_be_there(best, holder, now)
-                && self.turn(best.key, best.priority) < ours
+                && self.turn(best.key, Rank::of(&self.config.domain, best.key, best.priority)) < ours
             {
                 ahead.insert(best.key);
             }
         }
         for row in self.table.rows().filter(|row| row.member.state == State::Alive) {
             let member = &row.member;
-            if self.may_be_there(member, holder, now) && self.turn(member.key, member.priority) < ours {
+            if self.may_be_there(member, holder, now) && self.turn(member.key, row.rank) < ours {
                 ahead.insert(member.key);
             }
         }
@@ -212,21 +213,24 @@ impl Node {
     /// The candidate whose turn is first, of those we hear and ourselves; `None` if that is the asker.
     fn best(&self, asker: PeerKey, now: Moment) -> Option<Box<Member>> {
         let stands = self.me.standing.may_represent && self.cool_off.is_over(&self.config, now);
-        let ours = stands.then(|| self.about_us());
-        let heard =
-            self.reachable(now).filter(|(_, link)| link.may_stand).filter_map(|(_, l)| l.member.clone());
-        let all = ours.into_iter().chain(heard).filter(|member| member.may_represent);
-        let best = all.min_by_key(|member| self.turn(member.key, member.priority))?;
+        let ours = stands.then_some((self.turn(self.me.key, self.rank), None));
+        let fit = |link: &Link| link.may_stand && link.standing.may_represent;
+        let heard = self.reachable(now).filter(|(_, link)| fit(link));
+        let heard = heard.filter_map(|(key, link)| {
+            link.member.as_ref().map(|member| (self.turn(*key, link.rank), Some(member)))
+        });
+        let (_, best) = ours.into_iter().chain(heard).min_by_key(|(turn, _)| *turn)?;
+        let best = best.cloned().unwrap_or_else(|| self.about_us());
         (best.key != asker).then(|| Box::new(best))
     }
 
     /// A peer answered.
     pub(super) fn answered(&mut self, from: PeerKey, answer: Answer, now: Moment) {
         let Some(link) = self.links.get_mut(&from) else { return };
-        let view = answer.view;
+        let (number, view) = (answer.number, answer.view);
         link.answered(answer, now);
         if let Duty::Representative(_) = self.duty {
-            self.note_view(from, view, now);
+            self.rechecked(from, number, view, now);
             return;
         }
         let best = link.answer.as_ref().and_then(|answer| answer.best.clone());

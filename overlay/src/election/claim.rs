@@ -47,14 +47,7 @@ impl Node {
         {
             following.gone = true;
             self.candidacy.begin(now);
-            self.forget_holder(accepted);
-        }
-    }
-
-    /// `claim` ended by its holder's word: whoever obeyed it has nobody, whatever it last said.
-    fn forget_holder(&mut self, claim: Claim) {
-        for link in self.links.values_mut().filter(|link| link.view.claim == Some(claim)) {
-            link.view.lost = true;
+            self.ended = Some(accepted);
         }
     }
 
@@ -66,6 +59,7 @@ impl Node {
         following.standbys.clone_from(&reign.standbys);
         following.covered = reign.covered;
         following.gone = false;
+        self.ended = None;
         let held = self.table.held();
         if held.term == reign.term && held.version == reign.version && self.table.digest() != reign.digest {
             self.figures.resyncs_total += 1;
@@ -157,7 +151,7 @@ impl Node {
             return;
         }
         self.highest = self.highest.max(claim.term);
-        self.forget_holder(claim);
+        self.ended = Some(claim);
         let to_us = to == Some(self.me.key);
         if matches!(self.duty, Duty::Representative(_)) {
             if to_us {

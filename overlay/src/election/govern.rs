@@ -4,7 +4,6 @@
 //! representative may speak for: any host lately, or a share of them (see `Config::partial_recent`).
 //! Not here: heartbeats (`beat`), what the reporting layer collects.
 
-use super::Rank;
 use super::node::{Duty, Node};
 use wire::id::PeerKey;
 use wire::membership::{Message, State};
@@ -141,12 +140,12 @@ impl Node {
         let mut standbys: Vec<_> =
             rule.standbys.iter().copied().filter(|key| fit(key) && !lags(key)).collect();
         if standbys.len() < self.config.standbys {
-            let priority = |key: &PeerKey| self.links.get(key).map_or(0, |link| link.standing.priority);
+            let rank = |key: &PeerKey| self.links.get(key).map(|link| link.rank);
             let mut others: Vec<_> = rule
                 .coverage
                 .iter()
                 .filter(|key| fit(key) && !standbys.contains(key))
-                .map(|key| (lags(key), Rank::of(&self.config.domain, *key, priority(key)), *key))
+                .map(|key| (lags(key), rank(key), *key))
                 .collect();
             others.sort();
             let room = self.config.standbys - standbys.len();
@@ -214,8 +213,7 @@ impl Node {
                 && link.is_fresh(patience, now)
                 && link.view.claim == Some(rule.claim)
         });
-        let order = |key: &PeerKey, priority: u8| Rank::of(&self.config.domain, *key, priority);
-        let best = fit.min_by_key(|(key, link)| order(key, link.standing.priority)).map(|(key, _)| *key);
+        let best = fit.min_by_key(|(_, link)| link.rank).map(|(key, _)| *key);
         if let Some(best) = best {
             self.resign_to(best, now);
         }

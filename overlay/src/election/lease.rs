@@ -4,11 +4,14 @@
 //! slowness; for most of that span it may serve without having run, and not a moment longer. Whoever asks
 //! [`Node::may_serve`] right after the process was stopped or the host slept gets a no, whatever is still
 //! unread on the network.
+//! More than half of its links must say that they hear it still: a candidate stands with half of them on its
+//! side, so the two cannot both be right.
 //! Not here: giving way to a higher claim (`claim`).
 
-use super::node::{Duty, Node, Rule};
+use super::node::{Duty, Node, Recheck, Rule};
 use std::time::Duration;
-use wire::membership::{Message, Question};
+use wire::id::PeerKey;
+use wire::membership::{Message, Question, View};
 use wire::time::Moment;
 
 impl Node {
@@ -38,35 +41,54 @@ impl Node {
             return;
         }
         let claim = rule.claim;
+        if !asking {
+            self.figures.rechecks_total += 1;
+            for link in self.links.values_mut() {
+                link.confirmed = false;
+            }
+        }
+        self.figures.questions_total += 1;
+        let number = self.figures.questions_total;
         if let Duty::Representative(rule) = &mut self.duty {
-            rule.recheck = Some(now);
+            let first = rule.recheck.as_ref().map_or(number, |recheck| recheck.first);
+            rule.recheck = Some(Recheck { since: now, first });
         }
-        if asking {
-            return;
-        }
-        self.figures.rechecks_total += 1;
-        self.figures.questions_total += self.links.len() as u64;
-        let question =
-            Message::Question(Question { number: self.figures.questions_total, claim: Some(claim) });
+        let question = Message::Question(Question { number, claim: Some(claim) });
         let peers: Vec<_> = self.links.keys().copied().collect();
         for peer in peers {
             self.send(peer, question.clone());
         }
-        for link in self.links.values_mut() {
-            link.confirmed = false;
+    }
+
+    /// A peer answered while we ask. Only answers to this asking count, not what came while we stood still;
+    /// and not those who lost us: they may have said so to a candidate already.
+    pub(super) fn rechecked(&mut self, from: PeerKey, number: u64, view: View, now: Moment) {
+        let Duty::Representative(rule) = &self.duty else { return };
+        let Some(first) = rule.recheck.as_ref().map(|recheck| recheck.first) else { return };
+        if number < first {
+            return;
         }
+        let ours = rule.claim;
+        if view.claim.is_some_and(|claim| claim > ours) && !view.lost {
+            self.give_up(now);
+            return;
+        }
+        if let Some(link) = self.links.get_mut(&from) {
+            link.confirmed = view.claim == Some(ours) && !view.lost;
+        }
+        self.recheck(now);
     }
 
     /// While asking: serve again, go on asking, or give up.
     pub(super) fn recheck(&mut self, now: Moment) {
         let Duty::Representative(rule) = &self.duty else { return };
-        let Some(since) = rule.recheck else { return };
+        let Some(since) = rule.recheck.as_ref().map(|recheck| recheck.since) else { return };
         let heard: Vec<_> = self.links.values().filter(|link| link.heard.is_some() && !link.left).collect();
         let confirmed = heard.iter().filter(|link| link.confirmed).count();
         // Who served only itself has nobody to ask.
         let alone = rule.coverage.len() <= 1 && now.since(since) >= self.config.recheck;
         let nobody = heard.is_empty() && self.table.count().alive <= 1;
-        if (confirmed > 0 && 2 * confirmed >= heard.len()) || alone || nobody {
+        if 2 * confirmed > heard.len() || alone || nobody {
             if let Duty::Representative(rule) = &mut self.duty {
                 rule.recheck = None;
             }

@@ -3,6 +3,7 @@
 //! Pure. Sequence numbers count per link, so that a peer that starts anew is heard at once.
 //! Not here: what follows from it.
 
+use super::Rank;
 use crate::membership::Standing;
 use std::time::Duration;
 use wire::id::PeerKey;
@@ -22,6 +23,7 @@ pub(super) struct Answered {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub standing: Standing,
+    pub rank: Rank,
     pub since: Moment,
     /// When its last heartbeat came.
     pub heard: Option<Moment>,
@@ -52,9 +54,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(standing: Standing, now: Moment) -> Link {
+    pub(super) fn new(standing: Standing, rank: Rank, now: Moment) -> Link {
         Link {
             standing,
+            rank,
             since: now,
             heard: None,
             sequence_in: 0,

@@ -51,12 +51,21 @@ pub(super) struct Rule {
     pub raising: Option<Term>,
     /// Since when a higher term without a holder stands in the way.
     pub contested: Option<Moment>,
-    /// Since when we ask whether we still are the one; `None` while we serve.
-    pub recheck: Option<Moment>,
+    /// Whether we still are the one, if we ask; `None` while we serve.
+    pub recheck: Option<Recheck>,
     /// Our stretch as told in the last two rounds of heartbeats.
     pub told: [u32; 2],
     /// Where the round of dialling lost members goes on.
     pub cursor: PeerKey,
+}
+
+/// A representative that stood still asks its links.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recheck {
+    /// Since when it runs without a gap.
+    pub since: Moment,
+    /// The first question of this asking.
+    pub first: u64,
 }
 
 /// What a sensor is at.
@@ -96,6 +105,8 @@ pub struct Node {
     /// The highest claim ever accepted in this life.
     pub(super) accepted: Option<Claim>,
     pub(super) following: Option<Following>,
+    /// The last claim that ended by its holder's word: whoever obeys it still just has not heard.
+    pub(super) ended: Option<Claim>,
     /// The highest term ever used or accepted, lives before included: nothing below is accepted anew.
     pub(super) floor: Term,
     /// The highest term ever heard of: the next promotion goes above it.
@@ -138,9 +149,10 @@ impl Node {
             started: now,
             links: BTreeMap::new(),
             dials: BTreeMap::new(),
-            table: Table::default(),
+            table: Table::new(config.domain.clone()),
             accepted: None,
             following: None,
+            ended: None,
             floor: persisted.term,
             highest: persisted.term,
             written: persisted.term,
@@ -176,7 +188,8 @@ impl Node {
             return;
         }
         self.dials.remove(&peer);
-        self.links.insert(peer, Link::new(standing, now));
+        let rank = Rank::of(&self.config.domain, peer, standing.priority);
+        self.links.insert(peer, Link::new(standing, rank, now));
         self.beat_to(peer, now);
         self.plan(now);
     }
@@ -391,6 +404,13 @@ impl Node {
     }
 
     pub(super) fn tell_state(&mut self, now: Moment) {
+        if let (Duty::Representative(rule), Some(stated)) = (&self.duty, &self.stated)
+            && stated.role == Role::Representative
+            && (stated.term, stated.partial) == (rule.claim.term, rule.partial)
+            && stated.coverage == rule.coverage
+        {
+            return;
+        }
         let state = self.state(now);
         if self.stated.as_ref() != Some(&state) {
             self.stated = Some(state.clone());

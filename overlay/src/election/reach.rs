@@ -6,9 +6,9 @@
 //! members and seeds are dialled for ever, with waits that stay short enough for a healed split.
 //! Not here: addresses' proof, name resolution, connection limits (the shell).
 
+use super::Output;
 use super::link::Dial;
 use super::node::{Duty, Node};
-use super::{Output, Rank};
 use crate::membership::MEMBERS_MAX;
 use wire::id::PeerKey;
 use wire::membership::{Member, State};
@@ -145,14 +145,11 @@ impl Node {
         let candidate = |member: &Member| {
             member.may_represent && member.key != self.me.key && member.state != State::Left
         };
-        let rank = |member: &Member| {
-            (member.state == State::Dead, Rank::of(&self.config.domain, member.key, member.priority))
-        };
         let mut candidates: Vec<_> = self
             .table
             .rows()
             .filter(|row| candidate(&row.member))
-            .map(|row| (rank(&row.member), row.member.key))
+            .map(|row| ((row.member.state == State::Dead, row.rank), row.member.key))
             .collect();
         candidates.sort();
         let mut wanted = 0;

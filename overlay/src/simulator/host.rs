@@ -87,6 +87,7 @@ pub(super) struct Host<C: Core> {
     /// By how many millionths its clock runs fast.
     pub rate_ppm: i64,
     pub paused_until: Option<Duration>,
+    pub paused_since: Duration,
     /// It runs for so long, and stands still for so long, again and again.
     pub starved: Option<(Duration, Duration)>,
     /// What came while it stood still.
@@ -110,6 +111,7 @@ impl<C: Core> Host<C> {
             boot: Duration::from_secs(1000),
             rate_ppm: 0,
             paused_until: None,
+            paused_since: Duration::ZERO,
             starved: None,
             inbox: VecDeque::new(),
             sides: BTreeMap::new(),

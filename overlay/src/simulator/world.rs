@@ -224,6 +224,7 @@ impl<C: Core> World<C> {
     pub fn pause(&mut self, host: usize, span: Duration) {
         if self.is_running(host) {
             self.hosts[host].paused_until = Some(self.now + span);
+            self.hosts[host].paused_since = self.now;
             self.plan(self.now + span, Event::Resume { host });
         }
     }
@@ -492,7 +493,9 @@ impl<C: Core> World<C> {
             let peers: Vec<_> = self.hosts[host].sides.iter().map(|(peer, side)| (*peer, side.id)).collect();
             for (peer, id) in peers {
                 let known = self.hosts[peer].sides.get(&host).is_some_and(|side| side.id == id);
-                let answered = known && self.is_running(peer) && self.network.is_open_both(host, peer);
+                let at = &self.hosts[peer];
+                let still = at.paused_until.is_some() && self.now - at.paused_since >= PING_INTERVAL;
+                let answered = known && !still && self.network.is_open_both(host, peer);
                 let side = self.hosts[host].sides.get_mut(&peer).expect("just listed");
                 side.missed = if answered { 0 } else { side.missed + 1 };
                 if side.missed >= 2 {
