@@ -104,6 +104,8 @@ pub struct Principal {
     pub peer: PeerKey,
     /// What it is here.
     pub standing: Standing,
+    /// Whether it is a configured directory, be it a member besides (one daemon may be both).
+    pub directory: bool,
     /// Its domain; none for a directory.
     pub domain: Option<DomainName>,
     /// The root of its domain; none for a directory.
@@ -132,6 +134,7 @@ impl Principal {
         Principal {
             peer: certificate.peer,
             standing,
+            directory: false,
             domain: Some(certificate.domain),
             root: Some(certificate.root),
             host: Some(certificate.host),
@@ -148,6 +151,7 @@ impl Principal {
         Principal {
             peer,
             standing: Standing::Directory,
+            directory: true,
             domain: None,
             root: None,
             host: None,
@@ -169,8 +173,10 @@ impl Principal {
         let missing =
             || Refused::Role { action: action.as_str(), peer: self.peer, needed, found: self.roles };
         let is_issuer = self.delegated.is_some_and(|(issuer, _)| issuer == self.peer);
+        if action == Action::Replicate {
+            return if self.directory { Ok(()) } else { Err(missing()) };
+        }
         let allowed = match (action, self.standing) {
-            (Action::Replicate, standing) => standing == Standing::Directory,
             (_, Standing::Directory) => false,
             (Action::Issue, Standing::Member) => is_issuer,
             _ => roles.iter().any(|&role| self.roles.has(role)),
@@ -241,10 +247,13 @@ impl Gate {
         now: Time,
         at: Moment,
     ) -> Result<Principal, Refused> {
-        let known = match chain {
-            _ if self.directories.contains(&peer) => Ok(Principal::of_directory(peer)),
-            Some(chain) => certificate::verify(chain, peer, now, &self.deny, &self.trust),
-            None => Err(Refused::NoCertificate { peer }),
+        let shown = chain.map(|chain| certificate::verify(chain, peer, now, &self.deny, &self.trust));
+        let known = match (shown, self.directories.contains(&peer)) {
+            (Some(Ok(principal)), directory) => Ok(Principal { directory, ..principal }),
+            // Its key is enough; what else it may be is refused, not the directory.
+            (_, true) => Ok(Principal::of_directory(peer)),
+            (Some(Err(refused)), false) => Err(refused),
+            (None, false) => Err(Refused::NoCertificate { peer }),
         };
         match &known {
             Ok(principal) => {

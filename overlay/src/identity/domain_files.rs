@@ -78,6 +78,19 @@ pub enum Error {
         /// What was asked for.
         asked: DomainName,
     },
+    /// This host's daemon is in another domain.
+    #[error(
+        "this host is a member of domain {found} (see {}); to leave it for {asked}, move that file away first",
+        path.display()
+    )]
+    MemberElsewhere {
+        /// Of which.
+        found: DomainName,
+        /// What was asked for.
+        asked: DomainName,
+        /// Where that is kept.
+        path: PathBuf,
+    },
     /// The daemon's key is another one now.
     #[error(
         "domain {domain} delegated to {found}, but this daemon's key is {expected}; type `visperf domain create \
@@ -147,6 +160,14 @@ impl DomainFiles {
     /// If another domain is here, or a file cannot be made; repeating it completes what was begun.
     pub fn create(&self, domain: &DomainName, host: &HostName, now: Time) -> Result<Created, Error> {
         let lock = self.lock()?;
+        let held = member_files::load_membership(&self.state)?;
+        if let Some(held) = &held {
+            let found = held.certificate()?.domain;
+            if found != *domain {
+                let path = self.state.join(member_files::MEMBERSHIP);
+                return Err(Error::MemberElsewhere { found, asked: domain.clone(), path });
+            }
+        }
         let mut changed = false;
         if !self.path("root.key").exists() && !self.path("delegation").exists() {
             key_file::create_root(&self.path("root.key"), domain)?;
@@ -165,7 +186,6 @@ impl DomainFiles {
         let root = delegated.root;
         let own = self.key.peer();
         let trust = Trust::of_member(domain.clone(), root, Readers::Nobody);
-        let held = member_files::load_membership(&self.state)?;
         let holds =
             |held: &Membership| certificate::verify(&held.chain, own, now, &open.deny, &trust).is_ok();
         if let Some(membership) = held.filter(holds) {

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Rule: everything is decided in pure files that take `now`; `key_file`, `domain_files` and `member_files`
-//! only keep what was decided, each file replaced whole and on disk before anything is handed out.
+//! only keep what was decided, each file replaced whole and on disk before anything is handed out, and `issuer`
+//! answers by them.
 //! Not here: the types that travel (`wire::credential`, `wire::join`), how they travel (`net`).
 
 pub mod admission;

@@ -76,7 +76,20 @@ fn the_daemon_that_creates_a_domain_is_its_issuer_and_first_member() {
     assert!(!again.changed);
     assert_eq!(again.membership, membership);
     let other = files.create(&domain("beta"), &host("head"), NOW);
+    assert!(matches!(other, Err(Error::MemberElsewhere { .. })));
+    fs::remove_file(state.path().join("membership")).expect("there");
+    let other = files.create(&domain("beta"), &host("head"), NOW);
     assert!(matches!(other, Err(Error::OtherDomain { .. })));
+}
+
+#[test]
+fn a_member_does_not_lose_its_domain_by_creating_another() {
+    let (elsewhere, _) = created();
+    let state = tempfile::tempdir().expect("a folder");
+    fs::copy(elsewhere.path().join("membership"), state.path().join("membership")).expect("copied");
+    let told = files(state.path()).create(&domain("beta"), &host("head"), NOW).expect_err("elsewhere");
+    assert!(matches!(told, Error::MemberElsewhere { .. }), "{told}");
+    assert!(!files(state.path()).exist(), "nothing was begun");
 }
 
 #[test]

@@ -70,8 +70,28 @@ fn without_a_certificate_nobody_is_let_in_but_a_configured_directory() {
     let principal = gate.handle_hello(directory, None, NOW, at(0)).expect("known by its key");
     assert_eq!(principal.standing, Standing::Directory);
     assert_eq!(gate.review(&principal, NOW), Ok(()));
+    assert_eq!(principal.may(Action::Replicate), Ok(()));
+    assert!(principal.may(Action::Read).is_err(), "it is no member");
     let stranger = key(78).peer();
     assert!(gate.handle_hello(stranger, None, NOW, at(0)).is_err(), "a directory that is not configured");
+}
+
+#[test]
+fn a_daemon_that_is_a_directory_too_may_do_what_both_may() {
+    let parts = Parts::good();
+    let peer = parts.peer();
+    let seen = |directories: BTreeSet<PeerKey>, now: Time| {
+        let mut gate = Gate::new(parts.trust(), Denials::default(), directories);
+        gate.handle_hello(peer, Some(&parts.chain()), now, at(0))
+    };
+    let both = seen(BTreeSet::from([peer]), NOW).expect("good");
+    assert_eq!((both.may(Action::Replicate), both.may(Action::Represent)), (Ok(()), Ok(())));
+    assert!(seen(BTreeSet::new(), NOW).expect("good").may(Action::Replicate).is_err());
+    // With an expired certificate it is the directory alone.
+    let late = parts.certificate.expires.plus(DAY);
+    let alone = seen(BTreeSet::from([peer]), late).expect("a directory");
+    assert_eq!((alone.standing, alone.may(Action::Replicate)), (Standing::Directory, Ok(())));
+    assert!(alone.may(Action::Represent).is_err());
 }
 
 #[test]
@@ -312,10 +332,10 @@ fn a_domain_that_nobody_vouches_for_is_refused_and_an_admitted_one_may_read_only
         Action::DeployFilters,
         Action::ControlProcesses,
         Action::Issue,
-        Action::Replicate,
     ] {
         assert!(matches!(principal.may(action), Err(Refused::Foreigner { .. })), "{action:?}");
     }
+    assert!(principal.may(Action::Replicate).is_err());
 
     // Two directories that agree, then disagree, then one is gone.
     trust.hear(other, beta(), foreign.root.peer()).expect("room");
