@@ -22,6 +22,9 @@ use wire::time::Moment;
 /// Most members of a domain: twice what a star is meant for (500); beyond it, divide the domain.
 pub const MEMBERS_MAX: usize = 1024;
 
+/// Changes beyond which a number is no honest one: a thousand a second for ten thousand years.
+const VERSION_MAX: u64 = 1 << 48;
+
 /// What a peer may be in the domain, by its certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -159,7 +162,19 @@ impl Table {
         }
     }
 
-    /// Put in or replace a member; whether anything changed. An earlier incarnation changes nothing.
+    /// Put in or replace a member by what it says of itself; whether anything changed.
+    pub fn meet(&mut self, member: Member, now: Moment) -> bool {
+        if let Some(row) = self.rows.get_mut(&member.key)
+            && member.incarnation < row.member.incarnation
+        {
+            // Somebody told of a life it never had.
+            row.member.incarnation = member.incarnation;
+        }
+        self.put(member, now)
+    }
+
+    /// Put in or replace a member by what is told of it; whether anything changed. An earlier incarnation
+    /// changes nothing.
     pub fn put(&mut self, member: Member, now: Moment) -> bool {
         if let Some(row) = self.rows.get(&member.key) {
             if member.incarnation < row.member.incarnation || member == row.member {
@@ -228,7 +243,7 @@ impl Table {
 
     /// Bring this copy up to date; false if it lacks what came before (the whole is then asked for).
     pub fn apply(&mut self, members: Members, now: Moment) -> bool {
-        if members.members.len() > MEMBERS_MAX {
+        if members.members.len() > MEMBERS_MAX || members.version > VERSION_MAX {
             return false;
         }
         match members.since {
@@ -388,6 +403,21 @@ mod tests {
         assert!(table.put(later, at(1)));
         assert!(!table.put(Member { incarnation: 2, ..member(0, State::Left) }, at(2)));
         assert_eq!(table.count(), Count { alive: 1, ..Count::default() });
+    }
+
+    #[test]
+    fn what_a_member_says_of_itself_goes_before_what_is_told() {
+        let mut table = owned(1);
+        assert!(table.put(Member { incarnation: u64::MAX, ..member(0, State::Dead) }, at(1)));
+        assert!(table.meet(member(0, State::Alive), at(2)));
+        assert_eq!(table.count(), Count { alive: 1, ..Count::default() });
+    }
+
+    #[test]
+    fn an_absurd_number_is_refused() {
+        let mut copy = Table::new(DomainName::try_from("d").unwrap());
+        let members = Members { term: Term(1), since: None, version: u64::MAX, members: Vec::new() };
+        assert!(!copy.apply(members, at(0)));
     }
 
     #[test]

@@ -21,8 +21,8 @@ use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Longest control message, in bytes: a table of 1,024 members with four addresses each fits twice.
-pub const MESSAGE_LEN_MAX_BYTES: usize = 1 << 20;
+/// Longest control message, in bytes: a table of 1,024 members with the longest names and addresses.
+pub const MESSAGE_LEN_MAX_BYTES: usize = 2 << 20;
 
 /// Most addresses told of one member: a few interfaces, both families. More are cut by the sender.
 pub const ADDRESSES_MAX: usize = 4;

@@ -12,8 +12,11 @@ use wire::id::PeerKey;
 use wire::membership::{Claim, Heartbeat, Members, Message, Reign, State, Term, View};
 use wire::time::Moment;
 
-/// Rounds beyond which a term is no honest one: 2^40 promotions.
+/// Rounds beyond which a term is no honest one; the term's own end is 16 times as far.
 const ROUND_MAX: u64 = 1 << 40;
+
+/// How many rounds a term may be ahead of all we know: a promotion each second for two years away.
+const ROUNDS_AHEAD_MAX: u64 = 1 << 26;
 
 /// Between two redirections of one peer. 500 ms: a heartbeat.
 const REDIRECT_INTERVAL: Duration = Duration::from_millis(500);
@@ -97,10 +100,13 @@ impl Node {
 
     /// A heartbeat came.
     pub(super) fn hear(&mut self, from: PeerKey, mut beat: Heartbeat, now: Moment) {
-        let Some(link) = self.links.get_mut(&from) else { return };
-        if beat.sequence <= link.sequence_in {
+        let reign = beat.reign.as_ref().map_or(Term::NONE, |reign| reign.term);
+        if self.links.get(&from).is_none_or(|link| beat.sequence <= link.sequence_in)
+            || !self.note_terms(&beat.view, reign)
+        {
             return;
         }
+        let Some(link) = self.links.get_mut(&from) else { return };
         let first = link.heard.is_none();
         let missed = link.hear(&mut beat, now);
         if let Some(about) = beat.about.take()
@@ -111,10 +117,6 @@ impl Node {
         self.health.note_heard(missed);
         self.figures.heartbeats_heard_total += 1;
         self.figures.heartbeats_missed_total += missed;
-        if !self.note_terms(&beat) {
-            self.figures.refused_total += 1;
-            return;
-        }
         match beat.reign.take() {
             Some(reign) => self.claimed(from, reign, now),
             None => self.unclaimed(from, now),
@@ -126,16 +128,22 @@ impl Node {
         }
     }
 
-    /// Remember the highest term; false if one is beyond all bounds.
-    fn note_terms(&mut self, beat: &Heartbeat) -> bool {
-        let claimed = beat.view.claim.map_or(Term::NONE, |claim| claim.term);
-        let reign = beat.reign.as_ref().map_or(Term::NONE, |reign| reign.term);
-        let highest = claimed.max(reign).max(beat.view.floor);
-        if highest.round() > ROUND_MAX {
-            return false;
+    /// Whether an honest sensor may tell of this term.
+    pub(super) fn is_plausible(&self, term: Term) -> bool {
+        term.round() <= ROUND_MAX && term.round() <= self.highest.round() + ROUNDS_AHEAD_MAX
+    }
+
+    /// Remember the highest term told; false, and nothing is remembered, if it is beyond all bounds.
+    pub(super) fn note_terms(&mut self, view: &View, reign: Term) -> bool {
+        let claimed = view.claim.map_or(Term::NONE, |claim| claim.term);
+        let highest = claimed.max(reign).max(view.floor);
+        let plausible = self.is_plausible(highest);
+        if plausible {
+            self.highest = self.highest.max(highest);
+        } else {
+            self.figures.refused_total += 1;
         }
-        self.highest = self.highest.max(highest);
-        true
+        plausible
     }
 
     /// A peer's view may tell that it needs to be told where the representative is.

@@ -12,7 +12,7 @@ use super::node::{Duty, Node};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::id::PeerKey;
-use wire::membership::{Answer, Member, Message, Question, State};
+use wire::membership::{Answer, Member, Message, Question, State, Term};
 use wire::time::Moment;
 
 /// Rounds of questions after which they become rarer, five times.
@@ -226,6 +226,9 @@ impl Node {
 
     /// A peer answered.
     pub(super) fn answered(&mut self, from: PeerKey, answer: Answer, now: Moment) {
+        if !self.note_terms(&answer.view, Term::NONE) {
+            return;
+        }
         let Some(link) = self.links.get_mut(&from) else { return };
         let (number, view) = (answer.number, answer.view);
         link.answered(answer, now);

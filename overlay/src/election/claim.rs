@@ -146,7 +146,7 @@ impl Node {
 
     /// `from` gave up `claim`.
     pub(super) fn resigned(&mut self, from: PeerKey, claim: Claim, to: Option<PeerKey>, now: Moment) {
-        if claim.holder != from {
+        if claim.holder != from || !self.is_plausible(claim.term) {
             self.figures.refused_total += 1;
             return;
         }
@@ -177,7 +177,7 @@ impl Node {
 
     /// Told where the representative is.
     pub(super) fn redirected(&mut self, claim: Claim, holder: Member, now: Moment) {
-        if holder.key != claim.holder || !holder.is_bounded() || claim.term.round() > 1 << 40 {
+        if holder.key != claim.holder || !holder.is_bounded() || !self.is_plausible(claim.term) {
             self.figures.refused_total += 1;
             return;
         }

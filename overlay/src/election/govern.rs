@@ -48,7 +48,7 @@ impl Node {
         let Duty::Representative(rule) = &self.duty else { return };
         let claim = rule.claim;
         let patience = self.patience(1, now);
-        self.table.put(self.about_us(), now);
+        self.table.meet(self.about_us(), now);
         let mut coverage = vec![self.me.key];
         let mut weight = 1;
         for (key, link) in &self.links {
@@ -59,7 +59,7 @@ impl Node {
             {
                 let known = self.table.get(key).is_some_and(|row| row.member == *member);
                 if !known {
-                    self.table.put(member.clone(), now);
+                    self.table.meet(member.clone(), now);
                 }
                 self.table.touch(key, now);
             }

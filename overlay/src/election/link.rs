@@ -10,6 +10,9 @@ use wire::id::PeerKey;
 use wire::membership::{Answer, Heartbeat, Load, Member, View};
 use wire::time::Moment;
 
+/// Most heartbeats counted as missed at once: five minutes; a link does not live so long in silence.
+const MISSED_MAX: u64 = 600;
+
 /// An answer to our last question.
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
@@ -88,6 +91,7 @@ impl Link {
     /// Take in a heartbeat that is newer than the last; how many before it did not come.
     pub(super) fn hear(&mut self, beat: &mut Heartbeat, now: Moment) -> u64 {
         let missed = if self.sequence_in == 0 { 0 } else { beat.sequence - self.sequence_in - 1 };
+        let missed = missed.min(MISSED_MAX);
         self.sequence_in = beat.sequence;
         self.heard = Some(now);
         self.incarnation = beat.incarnation;

@@ -1,0 +1,260 @@
+//! One node by itself: what it refuses, what it says before its disk answered, what hostile messages do.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use overlay::dice::Dice;
+use overlay::election::{Config, Me, Node, Output, Persisted, Role};
+use overlay::membership::Standing;
+use std::time::Duration;
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::membership::{Answer, Claim, Heartbeat, Held, Load, Member, Members, Message};
+use wire::membership::{Question, Reign, State, Term, View};
+use wire::time::Moment;
+
+fn at(millis: u64) -> Moment {
+    Moment(Duration::from_secs(100) + Duration::from_millis(millis))
+}
+
+fn key(number: u8) -> PeerKey {
+    PeerKey([number; 32])
+}
+
+fn standing(number: u8, may_represent: bool) -> Standing {
+    let host = HostName::try_from(format!("wn{number}").as_str()).unwrap();
+    Standing { host, may_represent, priority: 0 }
+}
+
+fn node(persisted: Persisted) -> Node {
+    let config = Config::new(DomainName::try_from("d").unwrap());
+    let me = Me { key: key(1), standing: standing(1, true), addresses: vec!["/dns/wn1/tcp/7946".into()] };
+    let mut node = Node::new(config, me, persisted, 7, at(0));
+    drain(&mut node);
+    node
+}
+
+fn drain(node: &mut Node) -> Vec<Output> {
+    std::iter::from_fn(|| node.poll_output()).collect()
+}
+
+/// Let time pass up to `until`, every timeout taken; what it put out, nothing persisted.
+fn pass(node: &mut Node, until: u64) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    while let Some(due) = node.poll_timeout().filter(|due| *due <= at(until)) {
+        node.handle_timeout(due);
+        outputs.extend(drain(node));
+    }
+    outputs
+}
+
+fn beat(sequence: u64, reign: Option<Reign>) -> Heartbeat {
+    Heartbeat {
+        sequence,
+        incarnation: 1,
+        heard_ms: Some(10),
+        stretch: 1,
+        may_stand: true,
+        wanted: true,
+        load: Load::default(),
+        view: View::default(),
+        reign,
+        knows: 1,
+        about: None,
+    }
+}
+
+fn reign(term: Term) -> Reign {
+    Reign { term, standbys: Vec::new(), covered: 3, version: 1, digest: 0 }
+}
+
+fn persisted(outputs: &[Output]) -> Option<Persisted> {
+    outputs
+        .iter()
+        .rev()
+        .find_map(|output| if let Output::Persist(persisted) = output { Some(*persisted) } else { None })
+}
+
+#[test]
+fn nothing_is_claimed_before_the_term_is_on_disk() {
+    let mut node = node(Persisted { term: Term(5).next_for(9), incarnation: 3 });
+    let outputs = pass(&mut node, 10_000);
+    let written = persisted(&outputs).expect("it stands");
+    assert!(written.term.round() == 2 && written.incarnation == 4, "{written:?}");
+    assert_eq!(node.state(at(10_000)).role, Role::Member);
+    assert!(!node.may_serve(at(10_000)));
+    node.handle_persisted(written, at(10_010));
+    assert_eq!(node.state(at(10_010)).role, Role::Representative);
+    assert!(node.may_serve(at(10_010)));
+}
+
+#[test]
+fn a_representative_that_stood_still_does_not_serve() {
+    let mut node = node(Persisted::default());
+    let written = persisted(&pass(&mut node, 3000)).unwrap();
+    node.handle_persisted(written, at(3000));
+    pass(&mut node, 6000);
+    assert!(node.may_serve(at(6400)));
+    assert!(!node.may_serve(at(8000)), "nothing was handled for two seconds");
+    // It has nobody to ask.
+    node.handle_timeout(at(8000));
+    assert!(node.may_serve(at(8000)));
+}
+
+#[test]
+fn a_claim_needs_the_right_to_make_it() {
+    let mut node = node(Persisted::default());
+    let term = Term(0).next_for(3);
+    node.handle_connected(key(2), standing(2, false), at(10));
+    node.handle_message(key(2), Message::Heartbeat(beat(1, Some(reign(term)))), at(20));
+    assert_eq!(node.accepted(), None);
+    assert_eq!(node.figures(at(20)).refused_total, 1);
+    node.handle_connected(key(3), standing(3, true), at(30));
+    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(term)))), at(40));
+    assert_eq!(node.accepted(), Some(Claim { term, holder: key(3) }));
+}
+
+#[test]
+fn an_older_term_than_the_disk_holds_is_not_obeyed() {
+    let mut node = node(Persisted { term: Term(0).next_for(3).next_for(3), incarnation: 1 });
+    node.handle_connected(key(3), standing(3, true), at(30));
+    let old = Term(0).next_for(3);
+    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(old)))), at(40));
+    assert_eq!(node.accepted(), None);
+}
+
+#[test]
+fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
+    let mut node = node(Persisted::default());
+    node.handle_connected(key(3), standing(3, true), at(30));
+    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(Term(u64::MAX))))), at(40));
+    let view = View { floor: Term(u64::MAX), ..View::default() };
+    node.handle_message(key(3), Message::Heartbeat(Heartbeat { view, ..beat(2, None) }), at(50));
+    assert_eq!((node.accepted(), node.figures(at(60)).refused_total), (None, 2));
+    node.handle_disconnected(key(3), at(60));
+    let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
+    assert_eq!(written.term.round(), 1);
+}
+
+#[test]
+fn without_a_link_nothing_is_heard() {
+    let mut node = node(Persisted::default());
+    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(Term(0).next_for(3))))), at(40));
+    assert_eq!((node.accepted(), node.figures(at(60)).refused_total), (None, 1));
+}
+
+fn number(dice: &mut Dice) -> u64 {
+    match dice.below(4) {
+        0 => dice.below(4),
+        1 => u64::MAX - dice.below(3),
+        2 => dice.below(1 << 30),
+        _ => dice.draw(),
+    }
+}
+
+fn some_key(dice: &mut Dice) -> PeerKey {
+    key(u8::try_from(dice.below(6)).unwrap())
+}
+
+fn some_member(dice: &mut Dice) -> Member {
+    let state = [State::Alive, State::Suspect, State::Dead, State::Left];
+    Member {
+        key: some_key(dice),
+        incarnation: number(dice),
+        state: state[usize::try_from(dice.below(4)).unwrap()],
+        host: HostName::try_from("wn").unwrap(),
+        may_represent: dice.happens(500),
+        priority: u8::try_from(dice.below(256)).unwrap(),
+        addresses: vec!["x".repeat(usize::try_from(dice.below(400)).unwrap()).into(); 3],
+    }
+}
+
+fn some_claim(dice: &mut Dice) -> Claim {
+    Claim { term: Term(number(dice)), holder: some_key(dice) }
+}
+
+fn some_view(dice: &mut Dice) -> View {
+    let claim = dice.happens(500).then(|| some_claim(dice));
+    View {
+        claim,
+        lost: dice.happens(500),
+        floor: Term(number(dice)),
+        covered: u16::try_from(dice.below(65_536)).unwrap(),
+        held: Held { term: Term(number(dice)), version: number(dice) },
+    }
+}
+
+fn some_message(dice: &mut Dice) -> Message {
+    match dice.below(9) {
+        0..=2 => {
+            let about = dice.happens(500).then(|| Box::new(some_member(dice)));
+            let reign = dice.happens(500).then(|| Reign {
+                term: Term(number(dice)),
+                standbys: (0..dice.below(4)).map(|_| some_key(dice)).collect(),
+                covered: 7,
+                version: number(dice),
+                digest: dice.draw(),
+            });
+            let heard_ms = dice.happens(500).then_some(u32::MAX);
+            let stretch = u8::try_from(dice.below(256)).unwrap();
+            let view = some_view(dice);
+            let knows = number(dice);
+            Message::Heartbeat(Heartbeat {
+                heard_ms,
+                stretch,
+                view,
+                knows,
+                about,
+                ..beat(number(dice), reign)
+            })
+        }
+        3 => Message::Members(Members {
+            term: Term(number(dice)),
+            since: dice.happens(500).then(|| Held { term: Term(number(dice)), version: number(dice) }),
+            version: number(dice),
+            members: (0..dice.below(5)).map(|_| (number(dice), some_member(dice))).collect(),
+        }),
+        4 => Message::Question(Question { number: number(dice), claim: None }),
+        5 => {
+            let best = dice.happens(500).then(|| Box::new(some_member(dice)));
+            let view = some_view(dice);
+            Message::Answer(Answer { number: number(dice), lost: dice.happens(500), view, best })
+        }
+        6 => Message::Redirect { claim: some_claim(dice), holder: Box::new(some_member(dice)) },
+        7 => Message::Resign { claim: some_claim(dice), to: Some(some_key(dice)) },
+        _ => {
+            let members = (0..dice.below(5)).map(|_| some_member(dice)).collect();
+            Message::Yield { claim: some_claim(dice), members }
+        }
+    }
+}
+
+/// Whatever certified but broken peers send: no panic, tables within bounds, claims that only grow.
+#[test]
+fn hostile_messages_break_nothing() {
+    for seed in 0..300 {
+        let mut dice = Dice::new(seed);
+        let mut node = node(Persisted::default());
+        let mut accepted = None;
+        let mut now = 10;
+        for _ in 0..300 {
+            now += dice.below(400);
+            let peer = key(u8::try_from(2 + dice.below(4)).unwrap());
+            match dice.below(12) {
+                0 => node.handle_connected(peer, standing(2, dice.happens(700)), at(now)),
+                1 => node.handle_disconnected(peer, at(now)),
+                2 | 3 => node.handle_timeout(at(now)),
+                _ => node.handle_message(peer, some_message(&mut dice), at(now)),
+            }
+            for output in drain(&mut node) {
+                if let Output::Persist(persisted) = output
+                    && dice.happens(800)
+                {
+                    node.handle_persisted(persisted, at(now));
+                }
+            }
+            assert!(node.accepted() >= accepted, "seed {seed}");
+            accepted = node.accepted();
+            assert!(node.poll_timeout().is_some());
+        }
+        assert!(node.table().len() <= 6, "seed {seed}");
+    }
+}
