@@ -33,7 +33,10 @@ fn events_of_one_job_on_two_hosts_are_one_call() {
         assert_eq!(calls.len(), 1, "{calls:?}");
         let call = &calls[0];
         assert_eq!((call.state, call.outcome, call.events), (State::Ended, Some(Outcome::Ok), 3));
-        assert_eq!((call.submitted, call.ended), (Some(Time::from_micros(10_000_000)), Some(Time::from_micros(30_000_000))));
+        assert_eq!(
+            (call.submitted, call.ended),
+            (Some(Time::from_micros(10_000_000)), Some(Time::from_micros(30_000_000)))
+        );
         let feed = rig.domain.feed();
         let page = feed.read(&feed.oldest(), 100, |stored| stored.event.call == call.id).unwrap();
         assert_eq!(page.events.len(), 3, "events carry the domain's name of the call");
@@ -102,9 +105,15 @@ fn the_summary_is_over_hosts_that_are_alive() {
     rig.settle();
     let summary = rig.domain.summary(rig.now.moment);
     let bytes = summary.metrics.iter().find(|metric| metric.name == "bytes").unwrap();
-    assert_eq!((bytes.sum, bytes.mean, bytes.min, bytes.max, bytes.count), (Some(600.0), 200.0, 100.0, 300.0, 3));
+    assert_eq!(
+        (bytes.sum, bytes.mean, bytes.min, bytes.max, bytes.count),
+        (Some(600.0), 200.0, 100.0, 300.0, 3)
+    );
     assert_eq!(bytes.top[0].0.as_str(), "h2");
-    assert!(!summary.metrics.iter().any(|metric| metric.name == "of_cpu"), "labelled ones are not of the host");
+    assert!(
+        !summary.metrics.iter().any(|metric| metric.name == "of_cpu"),
+        "labelled ones are not of the host"
+    );
     assert_eq!(summary.absurd, 1);
     let domain = &mut rig.domain;
     rig.members[2].disconnect(domain);

@@ -60,7 +60,7 @@ fn across_representatives_nothing_is_missed_and_little_is_seen_twice() {
         let mut random = Random::new(seed);
         let mut rig = Rig::new(3, Config::default());
         let mut follower = Follower::new(&rig);
-        let mut disks = vec![Simulated::default(), Simulated::default()];
+        let mut disks = [Simulated::default(), Simulated::default()];
         for change in 0..5u64 {
             for _ in 0..60 {
                 let nth = random.below(3) as usize;

@@ -45,14 +45,19 @@ fn greet(rig: &mut Rig, peer: u8, hello: Hello) -> Link {
 
 fn events(first: u64, lost: u64, host: &str, count: u64) -> Events {
     let record = |nth| Record {
-        offset: (first + nth) * 10,
+        offset: first.wrapping_add(nth).wrapping_mul(10),
         number: 0,
         call: "".into(),
         content: Content::new(Kind::Message, Time::default()),
         keys: None,
     };
     let source = Source { host: host.into(), file: "/f".into(), filter: "x".into() };
-    let run = Run { generation: Generation(1), source, seen: Time::default(), records: (0..count).map(record).collect() };
+    let run = Run {
+        generation: Generation(1),
+        source,
+        seen: Time::default(),
+        records: (0..count).map(record).collect(),
+    };
     Events { first, lost, runs: vec![run] }
 }
 
@@ -98,7 +103,8 @@ fn events_of_hosts_that_have_a_sensor_are_set_aside_and_the_rest_is_stored() {
     let counts = rig.domain.counts();
     assert_eq!(counts.refused_total, 20);
     let stored = rig.stored();
-    let hostile: Vec<u64> = stored.keys().filter(|id| id.sensor == SensorKey(5)).map(|id| id.offset / 10).collect();
+    let hostile: Vec<u64> =
+        stored.keys().filter(|id| id.sensor == SensorKey(5)).map(|id| id.offset / 10).collect();
     assert_eq!(hostile, (0..10).chain(20..30).chain(40..50).collect::<Vec<u64>>());
     let rows = rig.domain.hosts(rig.now.moment);
     assert_eq!((rows[0].host.as_str(), rows[0].events_refused), ("evil", 20));
@@ -129,7 +135,12 @@ fn one_frame_with_hosts_in_turn_keeps_the_numbers_right() {
 
 #[test]
 fn what_is_out_of_order_or_range_closes_the_connection() {
-    let metric = |name: String| Metric { name: name.into(), labels: Vec::new(), unit: "".into(), semantics: Semantics::Gauge };
+    let metric = |name: String| Metric {
+        name: name.into(),
+        labels: Vec::new(),
+        unit: "".into(),
+        semantics: Semantics::Gauge,
+    };
     let metrics = |first, count: u32| {
         FromMember::Metrics(Metrics { first, metrics: (0..count).map(|n| metric(format!("m{n}"))).collect() })
     };
@@ -146,8 +157,14 @@ fn what_is_out_of_order_or_range_closes_the_connection() {
         ("number of a metric", vec![FromMember::Shape(Shape { runs: vec![(u32::MAX, 2)] })]),
         ("columns", vec![metrics(0, 5000), FromMember::Shape(Shape { runs: vec![(0, 5000); 5] })]),
         ("its shape", vec![sweep(vec![1])]),
-        ("whole sweep", vec![metrics(0, 1), FromMember::Shape(Shape { runs: vec![(0, 1)] }), sweep(vec![2, 0, 0])]),
-        ("cut short", vec![metrics(0, 1), FromMember::Shape(Shape { runs: vec![(0, 1)] }), sweep(vec![1, 1])]),
+        (
+            "whole sweep",
+            vec![metrics(0, 1), FromMember::Shape(Shape { runs: vec![(0, 1)] }), sweep(vec![2, 0, 0])],
+        ),
+        (
+            "cut short",
+            vec![metrics(0, 1), FromMember::Shape(Shape { runs: vec![(0, 1)] }), sweep(vec![1, 1])],
+        ),
     ];
     for (expected, frames) in cases {
         let mut rig = rig();

@@ -71,8 +71,7 @@ pub fn myself(key: SensorKey, own: &HostName) -> Myself {
 impl Member {
     pub fn new(nth: u8, config: journal::Config) -> Member {
         let (disk, key) = (Simulated::default(), SensorKey(1000 + u64::from(nth)));
-        let (journal, _) =
-            Journal::open(Arc::new(disk.clone()), config, key, &mut Nothing).unwrap();
+        let (journal, _) = Journal::open(Arc::new(disk.clone()), config, key, &mut Nothing).unwrap();
         let own = host(&format!("h{nth}"));
         let outbox = Outbox::new(Arc::new(disk.clone()), journal.reader());
         let mut member = Member {
@@ -175,7 +174,9 @@ impl Member {
     pub fn report(&mut self, readings: usize, limit: usize) {
         for _ in 0..readings {
             let Some(wanted) = self.sender.wanted() else { return };
-            let Some(events) = self.outbox.read(wanted.from, wanted.limit.min(limit)).unwrap() else { return };
+            let Some(events) = self.outbox.read(wanted.from, wanted.limit.min(limit)).unwrap() else {
+                return;
+            };
             self.sender.handle_events(events);
         }
     }
@@ -213,13 +214,7 @@ impl Member {
 }
 
 pub fn keys(name: &str, authority: Authority) -> Keys {
-    Keys {
-        scope: "test".into(),
-        names: vec![name.into()],
-        parent: None,
-        naming: Naming::Unique,
-        authority,
-    }
+    Keys { scope: "test".into(), names: vec![name.into()], parent: None, naming: Naming::Unique, authority }
 }
 
 pub struct Rig {
@@ -364,7 +359,12 @@ impl Rig {
         let stored = self.stored();
         let wanted = self.members.iter().flat_map(|member| {
             let generation = Generation(member.journal.state().head.next_generation - 1);
-            (0..member.lines()).map(move |line| Id { sensor: member.key, generation, offset: line * LINE, number: 0 })
+            (0..member.lines()).map(move |line| Id {
+                sensor: member.key,
+                generation,
+                offset: line * LINE,
+                number: 0,
+            })
         });
         let lost = wanted.filter(|id| !stored.contains_key(id)).count();
         (lost, stored.values().filter(|times| **times > 1).count())
@@ -377,7 +377,12 @@ pub fn event(kind: Kind, secs: i64, job: &str, to: &str, authority: Authority) -
     (content.job, content.to) = (job.into(), to.into());
     content.outcome = (kind == Kind::JobEnd).then_some(Outcome::Ok);
     Record {
-        found: Found { offset: secs.unsigned_abs() * LINE, number: 0, content, keys: Some(keys(job, authority)) },
+        found: Found {
+            offset: secs.unsigned_abs() * LINE,
+            number: 0,
+            content,
+            keys: Some(keys(job, authority)),
+        },
         call: "".into(),
     }
 }
