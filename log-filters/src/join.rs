@@ -6,6 +6,7 @@
 //! Not here: what an event changes in its call (`progress`).
 
 use crate::found::{Found, Keys, Naming};
+use crate::lives::Lives;
 use crate::namesakes::{Shared, Standing, Told, tell};
 use crate::progress::Progress;
 use crate::whole;
@@ -42,15 +43,16 @@ struct Entry {
     told: Told,
     /// How it stands among the calls of its shared names, if it has any.
     #[serde(skip)]
-    standing: Option<Standing>,
+    standing: Option<Box<Standing>>,
 }
 
 /// All calls of a sensor, and their names.
 #[derive(Clone, Debug)]
 pub struct Joiner {
-    entries: BTreeMap<u64, Entry>,
+    /// Boxed, since the nodes of a tree that grows at its end stay half empty.
+    entries: BTreeMap<u64, Box<Entry>>,
     /// Calls by name, the oldest first.
-    by_name: HashMap<CompactString, VecDeque<u64>>,
+    by_name: HashMap<CompactString, Lives>,
     shared: Shared,
     /// Parts by the name of their parent, which is no more than they are.
     parts: HashMap<CompactString, VecDeque<u64>>,
@@ -176,7 +178,7 @@ impl Joiner {
     }
 
     fn slot(&self, id: &str) -> Option<u64> {
-        self.by_id.get(id).or_else(|| self.by_name.get(id)?.back()).copied()
+        self.by_id.get(id).copied().or_else(|| self.by_name.get(id)?.last())
     }
 
     /// A part takes from the whole what its own events do not tell, and a whole from its parts.
@@ -207,11 +209,10 @@ impl Joiner {
     /// The call that this one is a part of: of several of that name the last that had begun.
     fn parent(&self, entry: &Entry) -> Option<u64> {
         let lives = self.by_name.get(entry.parent.as_ref()?)?;
-        let begun = |slot: &&u64| {
-            self.entries[*slot].progress.first.micros()
-                <= entry.progress.first.micros() + CLOCKS_DIFFER_MICROS
+        let begun = |slot: &u64| {
+            self.entries[slot].progress.first.micros() <= entry.progress.first.micros() + CLOCKS_DIFFER_MICROS
         };
-        lives.iter().rev().take(LIVES_LOOKED_AT).find(begun).or(lives.front()).copied()
+        lives.latest(LIVES_LOOKED_AT).rev().find(begun).or_else(|| lives.iter().next())
     }
 
     /// The call of the event's names, if it is not one that begins here.
@@ -240,20 +241,20 @@ impl Joiner {
     /// none if the event begins another.
     fn life_of(&self, name: &CompactString, found: &Found) -> Option<u64> {
         let lives = self.by_name.get(name)?;
-        let last = *lives.back()?;
+        let last = lives.last()?;
         let progress = &self.entries[&last].progress;
         if is_new_life(progress, found) || self.is_whole_anew(last, found) {
             return None;
         }
         let time = found.content.time.micros();
-        if lives.len() == 1 || progress.first.micros() <= time + CLOCKS_DIFFER_MICROS {
+        if progress.first.micros() <= time + CLOCKS_DIFFER_MICROS {
             return Some(last);
         }
-        let was_open = |slot: &&u64| {
-            let ended = self.entries[*slot].progress.ended();
-            **slot != last && ended.is_some_and(|ended| time <= ended.micros() + CLOCKS_DIFFER_MICROS)
+        let was_open = |&slot: &u64| {
+            let ended = self.entries[&slot].progress.ended();
+            slot != last && ended.is_some_and(|ended| time <= ended.micros() + CLOCKS_DIFFER_MICROS)
         };
-        Some(latest(lives).find(was_open).copied().unwrap_or(last))
+        Some(lives.latest(LIVES_LOOKED_AT).find(was_open).unwrap_or(last))
     }
 
     /// Whether the event hands in a whole of the same number once more: its end is only its parts'.
@@ -272,14 +273,14 @@ impl Joiner {
             return;
         }
         let standing = Standing::new(&entry.told, entry.progress.started(), entry.progress.ended());
-        if entry.standing.as_ref() == Some(&standing) {
+        if entry.standing.as_deref() == Some(&standing) {
             return;
         }
         if let Some(former) = &entry.standing {
             self.shared.unfile(&entry.names, slot, former);
         }
         self.shared.file(&entry.names, slot, &standing);
-        entry.standing = Some(standing);
+        entry.standing = Some(Box::new(standing));
     }
 
     fn open(&mut self, found: &Found, keys: &Keys, names: &[CompactString], id: Id) -> u64 {
@@ -292,18 +293,16 @@ impl Joiner {
         };
         self.by_id.insert(call_id.clone(), slot);
         let progress = Progress::new(call_id, found.content.time);
-        self.entries.insert(
-            slot,
-            Entry {
-                names: Vec::new(),
-                absorbed: Vec::new(),
-                parent: None,
-                is_part: false,
-                progress,
-                told: Told::new(),
-                standing: None,
-            },
-        );
+        let entry = Entry {
+            names: Vec::with_capacity(names.len()),
+            absorbed: Vec::new(),
+            parent: None,
+            is_part: false,
+            progress,
+            told: Told::new(),
+            standing: None,
+        };
+        self.entries.insert(slot, Box::new(entry));
         self.order.push_back(slot);
         slot
     }
@@ -314,8 +313,8 @@ impl Joiner {
             let rest = id.strip_prefix(name.as_str())?;
             if rest.is_empty() { Some(1) } else { rest.strip_prefix('#')?.parse().ok() }
         };
-        let lives = self.by_name.get(name).into_iter().flat_map(latest);
-        let last = lives.filter_map(|slot| life_of(&self.entries[slot].progress.id)).max();
+        let lives = self.by_name.get(name).into_iter().flat_map(|lives| lives.latest(LIVES_LOOKED_AT));
+        let last = lives.filter_map(|slot| life_of(&self.entries[&slot].progress.id)).max();
         let mut life = last.map_or(1, |life| life.saturating_add(1));
         loop {
             let id = if life == 1 { name.clone() } else { format_compact!("{name}#{life}") };
@@ -337,9 +336,7 @@ impl Joiner {
                 self.shared.unfile(&entry.names, slot, &former);
             }
             entry.names.push(name.clone());
-            let slots = self.by_name.entry(name.clone()).or_default();
-            let at = slots.partition_point(|&known| known < slot);
-            slots.insert(at, slot);
+            bear(&mut self.by_name, name, slot);
         }
     }
 
@@ -387,7 +384,7 @@ impl Joiner {
         }
     }
 
-    fn remove(&mut self, slot: u64) -> Option<Entry> {
+    fn remove(&mut self, slot: u64) -> Option<Box<Entry>> {
         let entry = self.entries.remove(&slot)?;
         if let Some(standing) = &entry.standing {
             self.shared.unfile(&entry.names, slot, standing);
@@ -404,13 +401,8 @@ impl Joiner {
             }
         }
         for name in &entry.names {
-            if let Some(slots) = self.by_name.get_mut(name) {
-                if let Ok(at) = slots.binary_search(&slot) {
-                    slots.remove(at);
-                }
-                if slots.is_empty() {
-                    self.by_name.remove(name);
-                }
+            if self.by_name.get_mut(name).is_some_and(|lives| lives.remove(slot)) {
+                self.by_name.remove(name);
             }
         }
         for id in std::iter::once(&entry.progress.id).chain(&entry.absorbed) {
@@ -420,9 +412,14 @@ impl Joiner {
     }
 }
 
-/// The last calls of a name.
-fn latest(slots: &VecDeque<u64>) -> impl Iterator<Item = &u64> {
-    slots.range(slots.len().saturating_sub(LIVES_LOOKED_AT)..)
+/// Note that a call has a name.
+fn bear(by_name: &mut HashMap<CompactString, Lives>, name: &CompactString, slot: u64) {
+    match by_name.get_mut(name) {
+        Some(lives) => lives.insert(slot),
+        None => {
+            by_name.insert(name.clone(), Lives::One(slot));
+        }
+    }
 }
 
 fn scoped(keys: &Keys, name: &str) -> CompactString {
@@ -472,7 +469,7 @@ impl<'de> Deserialize<'de> for Joiner {
             let slot = joiner.next;
             joiner.next += 1;
             for name in &entry.names {
-                joiner.by_name.entry(name.clone()).or_default().push_back(slot);
+                bear(&mut joiner.by_name, name, slot);
             }
             for id in std::iter::once(&entry.progress.id).chain(&entry.absorbed) {
                 joiner.by_id.insert(id.clone(), slot);
@@ -481,7 +478,7 @@ impl<'de> Deserialize<'de> for Joiner {
                 joiner.parts.entry(parent).or_default().push_back(slot);
             }
             joiner.order.push_back(slot);
-            joiner.entries.insert(slot, entry);
+            joiner.entries.insert(slot, Box::new(entry));
             joiner.file(slot);
         }
         Ok(joiner)

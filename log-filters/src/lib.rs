@@ -14,6 +14,7 @@ mod fields;
 pub mod filter;
 pub mod found;
 pub mod join;
+mod lives;
 mod memory;
 mod namesakes;
 mod operation;

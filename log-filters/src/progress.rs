@@ -435,6 +435,10 @@ impl Progress {
         for host in hosts {
             let known = self.hosts.value.iter().any(|known| same_host(known, &host));
             if !known && self.hosts.value.len() < HOSTS_MAX {
+                if self.hosts.value.is_empty() {
+                    // Most have one host.
+                    self.hosts.value.reserve_exact(1);
+                }
                 self.hosts.value.push(host);
             }
         }

@@ -3,10 +3,14 @@
 //! Pure: users' filters come in as texts. Rule: a user's filter replaces the shipped one of its name; one
 //! that is refused is reported and leaves the others, and the shipped one of its name, as they are.
 
+use crate::engine::{Engine, Source};
 use crate::error::Error;
 use crate::filter::Filter;
+use jiff::tz::TimeZone;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use wire::time::Time;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
@@ -14,6 +18,8 @@ include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 pub const FIRST_LINES: usize = 64;
 /// Share of the first lines that a filter must know, as one in so many.
 const FIRST_LINES_SHARE: usize = 8;
+/// One byte in so many that is no text makes a beginning noise; stray ones in names stay below.
+const NOISE_SHARE: usize = 20;
 
 /// The filters at hand, by name.
 #[derive(Clone, Debug, Default)]
@@ -65,36 +71,139 @@ impl Registry {
     }
 
     /// The filter that reads a file of this name which begins with these bytes, if any does.
-    ///
-    /// A name that one filter claims decides; otherwise, and between several, the one that knows most
-    /// of the first lines.
     #[must_use]
     pub fn choose(&self, file_name: &str, beginning: &[u8]) -> Option<&Arc<Filter>> {
+        self.choice(file_name, beginning).ok().map(|choice| choice.filter)
+    }
+
+    /// The same, and why.
+    ///
+    /// A name that one filter claims decides, unless the beginning is plainly something else; otherwise, and
+    /// between several, the one that knows most of the first lines. A file without a whole line is what its
+    /// name says.
+    ///
+    /// # Errors
+    /// If no filter reads it: which claimed its name, and how many lines were looked at.
+    pub fn choice(&self, file_name: &str, beginning: &[u8]) -> Result<Choice<'_>, Unchosen<'_>> {
+        let first = FirstLines::new(beginning);
         let claims: Vec<_> = self.iter().filter(|filter| claims(filter, file_name)).collect();
-        if let [only] = claims.as_slice() {
-            return Some(only);
-        }
-        let lines: Vec<&[u8]> = beginning.split(|&b| b == b'\n').take(FIRST_LINES).collect();
-        let by_lines = |candidates: &[&'_ Arc<Filter>]| -> Option<usize> {
-            let scores = candidates.iter().map(|filter| known_lines(filter, &lines)).enumerate();
-            let (best, score) = scores.max_by_key(|&(at, score)| (score, usize::MAX - at))?;
-            (score > 0 && score * FIRST_LINES_SHARE >= lines.len().min(FIRST_LINES)).then_some(best)
+        let all: Vec<_> = self.iter().collect();
+        let others = OnceCell::new();
+        let known_by_another = |filter: &Arc<Filter>| {
+            others
+                .get_or_init(|| first.best(&all))
+                .is_some_and(|(other, _): (&Arc<Filter>, usize)| other.name() != filter.name())
         };
-        if claims.is_empty() {
-            let all: Vec<_> = self.iter().collect();
-            return by_lines(&all).map(|at| all[at]);
+        let (fitting, refused): (Vec<_>, Vec<_>) = claims.iter().copied().partition(|filter| {
+            first.whole == 0
+                || first.known_by(filter) > 0
+                || first.is_read_by(filter, file_name)
+                || !(first.is_noise || !filter.prefix.is_empty() || known_by_another(filter))
+        });
+        let lines = first.lines.len();
+        let chosen = |filter, by, known| Choice { filter, by, known, lines };
+        match fitting.as_slice() {
+            [only] if claims.len() == 1 => Ok(chosen(only, By::Name, first.known_by(only))),
+            [] => match first.best(&all) {
+                Some((best, known)) => Ok(chosen(best, By::Lines, known)),
+                None => Err(Unchosen { refused, lines }),
+            },
+            several => match first.best(several) {
+                Some((best, known)) => Ok(chosen(best, By::NameAndLines, known)),
+                None => Ok(chosen(several[0], By::Name, 0)),
+            },
         }
-        Some(claims[by_lines(&claims).unwrap_or(0)])
+    }
+}
+
+/// A filter for a file, and why it is the one.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<'a> {
+    /// The filter.
+    pub filter: &'a Arc<Filter>,
+    /// What decided.
+    pub by: By,
+    /// How many of the first lines it knows by its `first_lines`.
+    pub known: usize,
+    /// How many of the first lines were looked at: the file's own, at most [`FIRST_LINES`].
+    pub lines: usize,
+}
+
+/// What decided on a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// It claims the file's name, and no other does, or none knows the first lines.
+    Name,
+    /// Of several that claim the name it knows most of the first lines.
+    NameAndLines,
+    /// It knows most of the first lines; the name says nothing, or the wrong thing.
+    Lines,
+}
+
+/// That no filter reads a file.
+#[derive(Clone, Debug)]
+pub struct Unchosen<'a> {
+    /// Filters that claim the file's name, but the file begins with something else.
+    pub refused: Vec<&'a Arc<Filter>>,
+    /// How many lines were looked at.
+    pub lines: usize,
+}
+
+/// The beginning of a file.
+struct FirstLines<'a> {
+    lines: Vec<&'a [u8]>,
+    /// How many of them end.
+    whole: usize,
+    /// More than stray bytes of it are no text.
+    is_noise: bool,
+}
+
+impl<'a> FirstLines<'a> {
+    fn new(beginning: &'a [u8]) -> FirstLines<'a> {
+        let whole = memchr::memchr_iter(b'\n', beginning).take(FIRST_LINES).count();
+        // What stands behind the last line's end is no line.
+        let text = beginning.strip_suffix(b"\n").unwrap_or(beginning);
+        let lines: Vec<&[u8]> = text.split(|&b| b == b'\n').take(FIRST_LINES).collect();
+        let odd = text.iter().filter(|&&b| b < b' ' && !b.is_ascii_whitespace() && b != 0x1b).count();
+        FirstLines { lines, whole, is_noise: odd * NOISE_SHARE > text.len() }
+    }
+
+    /// How many lines the filter knows by its `first_lines`; a line is only one of its own if its stamp is.
+    fn known_by(&self, filter: &Filter) -> usize {
+        let Some(set) = &filter.first_lines else { return 0 };
+        let is_stamped = |line: &[u8]| filter.prefix.iter().any(|format| format.read(line).is_some());
+        let known = |line: &[u8]| (filter.prefix.is_empty() || is_stamped(line)) && set.fits(line);
+        self.lines.iter().filter(|line| known(line)).count()
+    }
+
+    /// Whether any line has the filter's stamp, or is taken by one of its rules.
+    fn is_read_by(&self, filter: &Arc<Filter>, file_name: &str) -> bool {
+        if self.lines.iter().any(|line| filter.prefix.iter().any(|format| format.read(line).is_some())) {
+            return true;
+        }
+        let source = Source {
+            file_name: file_name.to_owned(),
+            host: String::new(),
+            cluster: String::new(),
+            zone: TimeZone::UTC,
+        };
+        let mut engine = Engine::new(Arc::clone(filter), &source);
+        let (mut found, seen) = (Vec::new(), Time::default());
+        self.lines.iter().for_each(|line| engine.line(line, 0, seen, &mut found));
+        engine.idle(seen, &mut found);
+        engine.counters().taken > 0
+    }
+
+    /// The filter that knows most of the lines, if it knows enough.
+    fn best<'f>(&self, candidates: &[&'f Arc<Filter>]) -> Option<(&'f Arc<Filter>, usize)> {
+        let scores = candidates.iter().map(|filter| self.known_by(filter)).enumerate();
+        let (best, score) = scores.max_by_key(|&(at, score)| (score, usize::MAX - at))?;
+        (score > 0 && score * FIRST_LINES_SHARE >= self.lines.len()).then(|| (candidates[best], score))
     }
 }
 
 fn claims(filter: &Filter, file_name: &str) -> bool {
     filter.names.is_match(file_name) || unrotated(file_name).is_some_and(|name| filter.names.is_match(name))
-}
-
-fn known_lines(filter: &Filter, lines: &[&[u8]]) -> usize {
-    let Some(set) = &filter.first_lines else { return 0 };
-    lines.iter().filter(|line| set.fits(line)).count()
 }
 
 /// The name without a rotation suffix, if it has one.
