@@ -3,12 +3,16 @@
 //! Not here: what is asked (`json`, `xml`), trying again (the commands).
 
 use crate::client::{Answer, http};
+use crate::output::note;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How long connecting may take.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// The shortest time that is waited at once: none would mean for ever.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +38,17 @@ pub(crate) struct Connection {
 struct Deadlined {
     stream: TcpStream,
     deadline: Instant,
+    /// When to say that the answer is waited for, and of whom.
+    tell: Option<(Instant, String)>,
+}
+
+/// How long an answer is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// At most.
+    pub(crate) most: Duration,
+    /// After so long who waits is told; never where waiting is what was asked for.
+    pub(crate) tell_after: Option<Duration>,
 }
 
 #[allow(clippy::disallowed_methods)] // The shell's clock for deadlines of sockets.
@@ -49,7 +64,7 @@ impl Connection {
     pub(crate) fn open(address: &str, socket: SocketAddr) -> io::Result<Connection> {
         let stream = TcpStream::connect_timeout(&socket, CONNECT_TIME)?;
         stream.set_nodelay(true)?;
-        let deadlined = Deadlined { stream, deadline: monotonic() };
+        let deadlined = Deadlined { stream, deadline: monotonic(), tell: None };
         Ok(Connection { address: address.to_owned(), stream: BufReader::new(deadlined), reusable: true })
     }
 
@@ -72,9 +87,12 @@ impl Connection {
         path: &str,
         content_type: &str,
         body: &[u8],
-        patience: Duration,
+        patience: Patience,
     ) -> Result<Answer, Error> {
-        self.stream.get_mut().deadline = monotonic() + patience;
+        let now = monotonic();
+        let stream = self.stream.get_mut();
+        stream.deadline = now + patience.most;
+        stream.tell = patience.tell_after.map(|after| (now + after, self.address.clone()));
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: visperf/{}\r\nContent-Type: {content_type}\r\n\
              Content-Length: {}\r\n\r\n",
@@ -98,16 +116,27 @@ impl Connection {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the system has many errors; three mean something here")]
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the system has many errors; four mean something here")]
 fn explain(error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::Late,
+        _ if is_late(&error) => Error::Late,
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => http::Error::ClosedBefore.into(),
         _ => http::Error::Io(error).into(),
     }
 }
 
 impl Deadlined {
+    fn tell_waiting(&mut self) {
+        if let Some((_, address)) = self.tell.take_if(|(when, _)| *when <= monotonic()) {
+            let left = self.deadline.saturating_duration_since(monotonic()).as_secs();
+            note(&format!("waiting for {address} to answer, {left} s more (Ctrl-C ends)"));
+        }
+    }
+
     fn left(&self) -> io::Result<Option<Duration>> {
         match self.deadline.saturating_duration_since(monotonic()) {
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
@@ -119,10 +148,14 @@ impl Deadlined {
 impl Read for Deadlined {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            self.stream.set_read_timeout(self.left()?)?;
+            let left = self.left()?;
+            let until_told =
+                self.tell.as_ref().map(|(when, _)| when.saturating_duration_since(monotonic()).max(SHORTEST));
+            self.stream.set_read_timeout(left.min(until_told.or(left)))?;
             // A signal that someone else answers, such as Ctrl-C or a stopped terminal, is no end.
             match self.stream.read(into) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_late(&error) && self.tell.is_some() => self.tell_waiting(),
                 done => return done,
             }
         }

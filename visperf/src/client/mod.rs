@@ -3,23 +3,24 @@
 //! Rule: every call has a deadline, every answer a largest size. A connection that the daemon closed while
 //! it was idle is made anew, once, without being told.
 
-mod connection;
+pub(crate) mod connection;
 mod hint;
 mod http;
 pub(crate) mod target;
 pub(crate) mod xml;
 
 use crate::exit::Failure;
-use connection::Connection;
+use connection::{Connection, Patience};
 use serde_json::Value;
 use std::time::Duration;
 use target::Target;
 
 /// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const PATIENCE: Patience =
+    Patience { most: Duration::from_secs(40), tell_after: Some(Duration::from_secs(4)) };
 
 /// How long a daemon may take to tell what it is, when that is only asked for a better message.
-const EXPLAINING: Duration = Duration::from_secs(3);
+const EXPLAINING: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
 /// The fault of a method that is not there (`docs/query-interface.md`).
 const NO_METHOD: i64 = -32601;
 
@@ -93,7 +94,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Error`]. After a lost connection the next call makes another.
-    pub(crate) fn call(&mut self, method: &str, params: &Value, patience: Duration) -> Result<Value, Error> {
+    pub(crate) fn call(&mut self, method: &str, params: &Value, patience: Patience) -> Result<Value, Error> {
         let path = format!("/api/v1/{method}");
         let answer = self.post(&path, "application/json", params.to_string().as_bytes(), patience)?;
         let unexpected = |found: String| Error::Answer { address: self.address(), found };
@@ -121,7 +122,7 @@ impl Client {
         path: &str,
         content_type: &str,
         body: &[u8],
-        patience: Duration,
+        patience: Patience,
     ) -> Result<Answer, Error> {
         if let Some(mut kept) = self.connection.take() {
             match kept.post(path, content_type, body, patience) {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf sensor --config /etc/visperf/visperf.toml
-  visperf sensor --tail /var/log/slurm/slurmctld.log=slurmctld --state ./state --listen 127.0.0.1:0")]
+  visperf sensor --tail /data/my.log=slurmctld --state ./s --listen 127.0.0.1:0")]
 pub(crate) struct Args {
     /// Configuration file; its [sensor] section says how the sensor behaves
     #[arg(long, value_name = "FILE")]

@@ -179,6 +179,19 @@ fn the_daemon_of_the_state_folder_is_found() {
 }
 
 #[test]
+fn a_daemon_that_hangs_is_told_to_be_waited_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let home = Home::new();
+    let mut child = home.command(&["hosts", "--connect", &address]).spawn().unwrap();
+    let mut note = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut note).unwrap();
+    assert!(note.contains(&format!("waiting for {address} to answer")) && note.contains("Ctrl-C"), "{note}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn something_else_that_answers_is_told() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -6,6 +6,7 @@
 mod interrupt;
 
 use crate::cli::{Between, Query, words};
+use crate::client::connection::Patience;
 use crate::client::{Client, Error, PATIENCE};
 use crate::command::query::{Params, items};
 use crate::exit::Failure;
@@ -152,7 +153,10 @@ impl Reading<'_> {
     fn page(&mut self, left: u64) -> Result<Value, Failure> {
         let method = if self.args.local { "sensor.events" } else { "domain.events" };
         let params = self.params(left);
-        let patience = PATIENCE + Duration::from_secs(WAIT_SECS);
+        let patience = match self.args.follow {
+            true => Patience { most: PATIENCE.most + Duration::from_secs(WAIT_SECS), tell_after: None },
+            false => PATIENCE,
+        };
         let reached_before = self.reached;
         let mut pause = AGAIN_FIRST;
         let mut told = false;

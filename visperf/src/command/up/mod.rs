@@ -26,10 +26,10 @@ use wire::id::{DomainName, HostName};
 /// this one stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  visperf up                                      this machine and the middleware on it
-  visperf up --demo                               recorded clusters, as if they were running now
-  visperf up --tail /data/logs/slurmctld.log      one log more
-  visperf up --tail ./app.log=my-filter --filters ./filters")]
+  visperf up                                  this machine and its middleware
+  visperf up --demo                           recorded clusters, as if now
+  visperf up --tail /data/slurmctld.log       one log more
+  visperf up --tail ./a.log=mine --filters .  with a filter of your own")]
 pub(crate) struct Args {
     /// Show recorded logs of real Slurm, HTCondor, Grid Engine and GridFTP installations as if they were written now
     #[arg(long)]
