@@ -97,9 +97,9 @@ fn story(seed: u64, adjust: impl FnOnce(&mut Config)) -> Result<Duration, String
             calm = domain.world.now();
         }
     }
-    let took = calm - ended;
+    let (took, settled) = (calm - ended, domain.world.now());
     domain.run(secs(20));
-    if domain.promotions_since(calm) > 0 || domain.agreed_by_all().is_none() {
+    if calm == settled || domain.promotions_since(settled) > 0 || domain.agreed_by_all().is_none() {
         return Err(format!("no lasting agreement\n{}", domain.picture()));
     }
     match domain.violations() {

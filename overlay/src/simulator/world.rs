@@ -2,27 +2,22 @@
 //!
 //! Pure and deterministic: events are ordered by time and then by when they were planned; all chance comes
 //! from one seed.
-//! Not here: what the cores do, what is expected of them (`domain`, `scenario`).
+//! Not here: connections (`connections`), what the cores do, what is expected of them (`domain`, `scenario`).
 
 use super::Network;
-use super::host::{Core, Effect, Happening, Host, Side};
+use super::connections::PING_INTERVAL;
+use super::host::{Core, Effect, Happening, Host};
 use crate::dice::Dice;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Between two pings of a connection; two missed ones close it.
-const PING_INTERVAL: Duration = Duration::from_secs(5);
-
-/// After which time a dial that nobody answers fails.
-const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
-
 /// Most that waits for a host that stands still: a socket buffer.
 const INBOX_MAX: usize = 10_000;
 
 #[derive(Debug)]
-enum Event<M, D> {
+pub(super) enum Event<M, D> {
     Happens { host: usize, life: u64, what: Happening<M, D> },
     Timer { host: usize, life: u64 },
     Established { dialler: usize, listener: usize, lives: (u64, u64), deadline: Duration },
@@ -53,15 +48,15 @@ pub struct World<C: Core> {
     pub network: Network,
     /// Whether messages are counted and measured.
     pub measures: bool,
-    now: Duration,
+    pub(super) now: Duration,
     planned: u64,
     events: BTreeMap<(Duration, u64), Event<C::Message, C::Disk>>,
-    hosts: Vec<Host<C>>,
+    pub(super) hosts: Vec<Host<C>>,
     numbers: BTreeMap<PeerKey, usize>,
-    connections: u64,
+    pub(super) connections: u64,
     notes: Vec<(Duration, usize, C::Note)>,
     traffic: Vec<Traffic>,
-    dice: Dice,
+    pub(super) dice: Dice,
     birth: Birth<C>,
 }
 
@@ -367,7 +362,7 @@ impl<C: Core> World<C> {
     }
 
     /// Carry out what a core does.
-    fn drain(&mut self, host: usize) {
+    pub(super) fn drain(&mut self, host: usize) {
         while let Some(effect) = self.hosts[host].core.as_mut().and_then(Core::poll_effect) {
             match effect {
                 Effect::Send(peer, message) => self.carry(host, &peer, message),
@@ -425,95 +420,6 @@ impl<C: Core> World<C> {
         self.plan_at(to, at, Happening::Message { from, connection: side.id, message });
     }
 
-    fn dial(&mut self, dialler: usize, listener: usize) {
-        if dialler == listener || self.hosts[dialler].sides.contains_key(&listener) {
-            return;
-        }
-        let trip = self.network.takes(&mut self.dice) + self.network.takes(&mut self.dice);
-        let open = self.network.is_open_both(dialler, listener);
-        if open && self.hosts[listener].core.is_some() {
-            let lives = (self.hosts[dialler].life, self.hosts[listener].life);
-            let deadline = self.now + DIAL_TIMEOUT;
-            self.plan(self.now + trip * 3 / 2, Event::Established { dialler, listener, lives, deadline });
-        } else {
-            let refused = open && self.hosts[listener].powered;
-            let at = self.now + if refused { trip } else { DIAL_TIMEOUT };
-            self.plan_at(dialler, at, Happening::DialFailed { peer: listener });
-        }
-    }
-
-    fn establish(
-        &mut self,
-        dialler: usize,
-        listener: usize,
-        lives: (u64, u64),
-        deadline: Duration,
-    ) -> Option<usize> {
-        let same = (self.hosts[dialler].life, self.hosts[listener].life) == lives;
-        let open = self.network.is_open_both(dialler, listener);
-        let alive = self.hosts[dialler].core.is_some() && self.hosts[listener].core.is_some();
-        if !same || !open || !alive || self.now >= deadline {
-            let at = self.now.max(deadline);
-            self.plan_at(dialler, at, Happening::DialFailed { peer: listener });
-            return None;
-        }
-        if !self.is_running(dialler) || !self.is_running(listener) {
-            // The handshake waits for the process.
-            let at = self.now + Duration::from_millis(50);
-            self.plan(at, Event::Established { dialler, listener, lives, deadline });
-            return None;
-        }
-        let known = self.hosts[dialler].sides.get(&listener).map(|side| side.id);
-        if known.is_some() && known == self.hosts[listener].sides.get(&dialler).map(|side| side.id) {
-            return None;
-        }
-        self.connections += 1;
-        for (one, other) in [(dialler, listener), (listener, dialler)] {
-            let (now, peer) = (self.clock(one), self.hosts[other].key);
-            let side = Side { id: self.connections, missed: 0, last_arrival: self.now };
-            if self.hosts[one].sides.insert(other, side).is_some() {
-                // A connection that the other side no longer knew.
-                self.core_mut(one).disconnected(peer, now);
-            }
-        }
-        for (one, other) in [(dialler, listener), (listener, dialler)] {
-            let (now, peer) = (self.clock(one), self.hosts[other].key);
-            self.core_mut(one).connected(peer, now);
-            self.drain(one);
-        }
-        Some(dialler)
-    }
-
-    /// Two missed pings close a connection.
-    fn ping(&mut self) {
-        for host in 0..self.hosts.len() {
-            if !self.is_running(host) {
-                continue;
-            }
-            let peers: Vec<_> = self.hosts[host].sides.iter().map(|(peer, side)| (*peer, side.id)).collect();
-            for (peer, id) in peers {
-                let known = self.hosts[peer].sides.get(&host).is_some_and(|side| side.id == id);
-                let at = &self.hosts[peer];
-                let still = at.paused_until.is_some() && self.now - at.paused_since >= PING_INTERVAL;
-                let answered = known && !still && self.network.is_open_both(host, peer);
-                let side = self.hosts[host].sides.get_mut(&peer).expect("just listed");
-                side.missed = if answered { 0 } else { side.missed + 1 };
-                if side.missed >= 2 {
-                    self.plan_at(host, self.now, Happening::Closed { peer, connection: id });
-                    self.tell_closed(host, peer, id);
-                }
-            }
-        }
-    }
-
-    /// The other side of a connection that ended here learns of it, if a message gets there.
-    fn tell_closed(&mut self, from: usize, to: usize, connection: u64) {
-        if self.network.is_open(from, to) {
-            let at = self.now + self.network.takes(&mut self.dice);
-            self.plan_at(to, at, Happening::Closed { peer: from, connection });
-        }
-    }
-
     fn end(&mut self, host: usize) {
         let at = &mut self.hosts[host];
         at.core = None;
@@ -536,16 +442,16 @@ impl<C: Core> World<C> {
         self.plan(due, Event::Timer { host, life });
     }
 
-    fn core_mut(&mut self, host: usize) -> &mut C {
+    pub(super) fn core_mut(&mut self, host: usize) -> &mut C {
         self.hosts[host].core.as_mut().expect("only running hosts are called")
     }
 
-    fn plan_at(&mut self, host: usize, at: Duration, what: Happening<C::Message, C::Disk>) {
+    pub(super) fn plan_at(&mut self, host: usize, at: Duration, what: Happening<C::Message, C::Disk>) {
         let life = self.hosts[host].life;
         self.plan(at, Event::Happens { host, life, what });
     }
 
-    fn plan(&mut self, at: Duration, event: Event<C::Message, C::Disk>) {
+    pub(super) fn plan(&mut self, at: Duration, event: Event<C::Message, C::Disk>) {
         self.planned += 1;
         self.events.insert((at, self.planned), event);
     }
