@@ -29,7 +29,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `visperf COMMAND… --state STATE --listen 127.0.0.1:0`; it may not be ready yet.
+    /// Starts `visperf COMMAND… --state STATE --listen 127.0.0.1:0`, or at the address that the arguments name;
+    /// it may not be ready yet.
     ///
     /// # Errors
     /// If the program is missing or cannot be started.
@@ -42,11 +43,13 @@ impl Daemon {
         let told = state.with_extension("told");
         let file = std::fs::File::create(&told)?;
         let program = program::visperf()?;
+        let anywhere: &[&str] =
+            if arguments.contains(&OsStr::new("--listen")) { &[] } else { &["--listen", "127.0.0.1:0"] };
         let child = program::command(program)
             .args(arguments)
             .arg("--state")
             .arg(state)
-            .args(["--listen", "127.0.0.1:0"])
+            .args(anywhere)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)

@@ -5,6 +5,7 @@
 //! Not here: the stories (`system/`), the clients of other languages (`clients/`).
 
 pub mod grid;
+pub mod lab;
 pub mod ledger;
 pub mod logs;
 pub mod program;

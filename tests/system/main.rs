@@ -10,4 +10,7 @@ mod deploy;
 mod hostile_filters;
 mod interop;
 mod kill9;
+mod lab_daemons;
+mod lab_entry;
+mod lab_network;
 mod slow_filter;

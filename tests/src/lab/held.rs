@@ -1,0 +1,132 @@
+//! A process that is held: paused by a story, or starved of the processor.
+//!
+//! Rule: it runs only while nobody holds it, and it is signalled only while it is known to be there. Starving
+//! needs no right: who has used its part of a period is stopped until the next one, as by the kernel's
+//! `cpu.max`. Not here: the account of what was used ([`super::quota`]).
+
+use super::quota::Quota;
+use crate::wait;
+use anyhow::{Context, Result};
+use nix::time::{ClockId, clock_getcpuclockid};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Time between two looks at what starved processes used: a hundredth of a period.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Who holds a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Story,
+    Starver,
+}
+
+/// A process that can be held.
+#[derive(Debug)]
+pub(super) struct Held {
+    pid: Pid,
+    /// By whom; `None` when the process is no longer there.
+    by: Mutex<Option<Vec<By>>>,
+}
+
+impl Held {
+    pub(super) fn new(pid: u32) -> Result<Arc<Held>> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("a process has a number")?;
+        Ok(Arc::new(Held { pid, by: Mutex::new(Some(Vec::new())) }))
+    }
+
+    pub(super) fn hold(&self, by: By) -> Result<()> {
+        let mut holders = self.by.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(holders) = holders.as_mut().filter(|holders| !holders.contains(&by)) else { return Ok(()) };
+        holders.push(by);
+        self.signal(Signal::STOP)
+    }
+
+    pub(super) fn release(&self, by: By) -> Result<()> {
+        let mut holders = self.by.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(holders) = holders.as_mut().filter(|holders| holders.contains(&by)) else { return Ok(()) };
+        holders.retain(|holder| *holder != by);
+        if holders.is_empty() { self.signal(Signal::CONT) } else { Ok(()) }
+    }
+
+    /// Lets it run, and touches it no more: it is about to end, or has ended.
+    pub(super) fn let_go(&self) -> Result<()> {
+        let holders = self.by.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if holders.is_some_and(|holders| !holders.is_empty()) { self.signal(Signal::CONT) } else { Ok(()) }
+    }
+
+    /// The processor time it used so far, in all its threads; `None` when it is no longer there.
+    fn used(&self) -> Option<Duration> {
+        let clock: ClockId = clock_getcpuclockid(nix::unistd::Pid::from_raw(self.pid.as_raw_pid())).ok()?;
+        clock.now().ok().map(Duration::from)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        match kill_process(self.pid, signal) {
+            // It ended by itself; whoever waits for it will see that.
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => Err(error).context("cannot signal a process"),
+        }
+    }
+}
+
+/// The processes of one host.
+pub(super) type Processes = Arc<Mutex<Vec<Weak<Held>>>>;
+
+fn alive(processes: &Processes) -> Vec<Arc<Held>> {
+    let mut processes = processes.lock().unwrap_or_else(PoisonError::into_inner);
+    processes.retain(|process| process.strong_count() > 0);
+    processes.iter().filter_map(Weak::upgrade).collect()
+}
+
+/// Starves the processes of one host, also those that come later, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Starver {
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Starver {
+    /// Each process may use `percent` in a hundred of one core.
+    pub(super) fn start(processes: Processes, percent: u32) -> Result<Starver> {
+        let end = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&end);
+        let work = move || {
+            let mut quotas = BTreeMap::new();
+            while !told.load(Ordering::Relaxed) {
+                starve(&processes, percent, &mut quotas);
+                std::thread::sleep(LOOK);
+            }
+            for process in alive(&processes) {
+                let _ = process.release(By::Starver);
+            }
+        };
+        let thread = std::thread::Builder::new().name("starver".into()).spawn(work)?;
+        Ok(Starver { end, thread: Some(thread) })
+    }
+}
+
+fn starve(processes: &Processes, percent: u32, quotas: &mut BTreeMap<i32, Quota>) {
+    for process in alive(processes) {
+        let (now, Some(used)) = (wait::now(), process.used()) else { continue };
+        let quota = quotas.entry(process.pid.as_raw_pid()).or_insert_with(|| Quota::new(percent, now, used));
+        let told =
+            if quota.must_wait(now, used) { process.hold(By::Starver) } else { process.release(By::Starver) };
+        if let Err(error) = told {
+            super::tell(&format!("a process could not be starved: {error:#}"));
+        }
+    }
+}
+
+impl Drop for Starver {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

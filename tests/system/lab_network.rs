@@ -1,0 +1,271 @@
+//! The lab's network: hosts reach each other, each fault really works, and really heals.
+//!
+//! Rule: a fault is measured by what hosts send each other, before it, under it and after it, so that neither
+//! a fault that does nothing nor a network that carries nothing passes.
+//! Not here: the way into the lab (`lab_entry`), daemons (`lab_daemons`).
+
+use anyhow::{Context, Result, ensure};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+use std::time::{Duration, Instant};
+use system_tests::lab::{self, Delay, Host, Network, Trials};
+use system_tests::random::Random;
+use system_tests::wait;
+
+/// Longest wait for something to come that should come.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long nothing must come to say that nothing does.
+const SILENCE: Duration = Duration::from_millis(400);
+/// The port on which every host listens.
+const PORT: u16 = 7000;
+const MS: Duration = Duration::from_millis(1);
+
+/// Whether one host can connect to another; `at` listens on the other.
+fn connects(from: &Host, at: SocketAddr) -> bool {
+    from.run(|| Ok(TcpStream::connect_timeout(&at, SILENCE)?)).is_ok()
+}
+
+/// A listener on each host.
+fn listeners(network: &Network) -> Vec<TcpListener> {
+    network.each(|host| host.run(|| Ok(TcpListener::bind((host.ipv4(), PORT))?))).unwrap()
+}
+
+/// Sends so many numbered packets; those that came, in the order in which they did, and how long each took.
+fn packets(from: &Host, to: &Host, count: usize) -> Result<Vec<(usize, Duration)>> {
+    let receiver = to.run(|| Ok(UdpSocket::bind((to.ipv4(), 0))?))?;
+    let at = receiver.local_addr()?;
+    let sender = from.run(|| Ok(UdpSocket::bind((from.ipv4(), 0))?))?;
+    receiver.set_read_timeout(Some(SILENCE))?;
+    // One ahead, so that none of those that count waits for the hosts to find each other.
+    let _ = sender.send_to(&usize::MAX.to_be_bytes(), at);
+    let _ = receiver.recv(&mut [0; 8]);
+    let receive = || {
+        let mut came: Vec<(usize, Instant)> = Vec::new();
+        let mut packet = [0; 8];
+        while let Ok(8) = receiver.recv(&mut packet) {
+            came.push((usize::from_be_bytes(packet), wait::now()));
+        }
+        came.retain(|(number, _)| *number < count);
+        came
+    };
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(receive);
+        let mut sent = Vec::new();
+        for number in 0..count {
+            sent.push(wait::now());
+            // An error of an earlier packet, which nobody took, may be told with this one.
+            let _ = sender.send_to(&number.to_be_bytes(), at);
+            // A pace at which no buffer is full, and that packets of a jittery link overtake each other at.
+            std::thread::sleep(MS / 4);
+        }
+        let came = receiving.join().expect("it only receives");
+        Ok(came.into_iter().map(|(number, at)| (number, at - sent[number])).collect())
+    })
+}
+
+/// How many of 100 packets came.
+fn of_100(network: &Network, from: &str, to: &str) -> usize {
+    packets(network.host(from), network.host(to), 100).unwrap().len()
+}
+
+/// Sends bytes that only the seed knows by TCP; the time until all of them came, as they were sent.
+fn transfer(from: &Host, to: &Host, length: usize) -> Result<Duration> {
+    let mut random = Random::new(length as u64);
+    let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+    let listener = to.run(|| Ok(TcpListener::bind((to.ipv4(), 0))?))?;
+    let at = listener.local_addr()?;
+    let mut sending = from.run(|| Ok(TcpStream::connect_timeout(&at, PATIENCE)?))?;
+    let (mut receiving, _) = listener.accept()?;
+    receiving.set_read_timeout(Some(PATIENCE))?;
+    sending.set_write_timeout(Some(PATIENCE))?;
+    let began = wait::now();
+    let received = std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            let mut received = Vec::new();
+            receiving.read_to_end(&mut received).map(|_| received)
+        });
+        sending.write_all(&bytes)?;
+        drop(sending);
+        Ok::<_, anyhow::Error>(reader.join().expect("it only reads")?)
+    })?;
+    ensure!(received == bytes, "expected the bytes that were sent, found {} others", received.len());
+    Ok(wait::now() - began)
+}
+
+#[test]
+fn hosts_reach_each_other_by_address_and_name() {
+    let Some(lab) = lab::enter("lab_network::hosts_reach_each_other_by_address_and_name").unwrap() else {
+        return;
+    };
+    let network = lab.network(3).unwrap();
+    let _listeners = listeners(&network);
+    for from in network.hosts() {
+        for to in network.hosts() {
+            assert!(connects(from, (to.ipv4(), PORT).into()), "{} to {}", from.name(), to.name());
+        }
+    }
+    let (one, two) = (network.host("h1"), network.host("h2"));
+    if let Some(address) = two.ipv6() {
+        let _listening = two.run(|| Ok(TcpListener::bind((address, PORT))?)).unwrap();
+        assert!(connects(one, (IpAddr::from(address), PORT).into()));
+    }
+    // Loopback is each host's own.
+    let _listening = two.run(|| Ok(TcpListener::bind(("127.0.0.1", PORT + 1))?)).unwrap();
+    let loopback = SocketAddr::from(([127, 0, 0, 1], PORT + 1));
+    assert!(connects(two, loopback) && !connects(one, loopback));
+
+    let resolved = || one.run(|| ("h2", PORT).to_socket_addrs()?.next().context("expected an address"));
+    assert_eq!(resolved().unwrap().ip(), two.ipv4());
+    network.forget_names().unwrap();
+    assert!(resolved().is_err(), "the name is known still");
+    network.know_names().unwrap();
+    assert_eq!(resolved().unwrap().ip(), two.ipv4());
+}
+
+#[test]
+fn what_is_cut_is_cut_both_ways_or_one_way_and_heals() {
+    let Some(lab) = lab::enter("lab_network::what_is_cut_is_cut_both_ways_or_one_way_and_heals").unwrap()
+    else {
+        return;
+    };
+    let network = lab.network(3).unwrap();
+    let both = || (of_100(&network, "h1", "h2"), of_100(&network, "h2", "h1"));
+    assert_eq!(both(), (100, 100));
+    network.cut("h1", "h2").unwrap();
+    assert_eq!(both(), (0, 0));
+    assert_eq!(of_100(&network, "h1", "h3"), 100, "others are not cut");
+    network.heal("h1", "h2").unwrap();
+    assert_eq!(both(), (100, 100));
+    network.cut_one_way("h1", "h2").unwrap();
+    assert_eq!(both(), (0, 100));
+    network.heal("h2", "h1").unwrap();
+    assert_eq!(both(), (100, 100));
+    network.link_down("h2").unwrap();
+    assert_eq!(both(), (0, 0));
+    network.link_up("h2").unwrap();
+    assert_eq!(both(), (100, 100));
+    network.cut("h1", "h2").unwrap();
+    network.link_down("h1").unwrap();
+    network.heal_all().unwrap();
+    assert_eq!(both(), (100, 100));
+}
+
+#[test]
+fn a_partition_parts_groups_and_leaves_each_whole() {
+    let Some(lab) = lab::enter("lab_network::a_partition_parts_groups_and_leaves_each_whole").unwrap() else {
+        return;
+    };
+    let network = lab.network(5).unwrap();
+    let _listeners = listeners(&network);
+    // Whom each host reaches.
+    let reached = || {
+        let reached = network.each(|from| {
+            let all = network.hosts().iter().filter(|to| connects(from, (to.ipv4(), PORT).into()));
+            Ok(all.map(|host| &host.name()[1..]).collect::<String>())
+        });
+        reached.unwrap().join(" ")
+    };
+    let whole = "12345 12345 12345 12345 12345";
+    assert_eq!(reached(), whole);
+    network.partition(&[&["h1", "h2"], &["h3", "h4"]]).unwrap();
+    assert_eq!(reached(), "125 125 345 345 12345", "h5 is in no group");
+    network.heal_all().unwrap();
+    assert_eq!(reached(), whole);
+}
+
+#[test]
+fn losses_are_about_as_many_as_were_asked_for() {
+    let Some(lab) = lab::enter("lab_network::losses_are_about_as_many_as_were_asked_for").unwrap() else {
+        return;
+    };
+    let network = lab.network(2).unwrap();
+    let (one, two) = (network.host("h1"), network.host("h2"));
+    let lost = |from, to| 2000 - packets(from, to, 2000).unwrap().len();
+    assert_eq!(lost(one, two), 0);
+    network.loss("h2", 10).unwrap();
+    for (from, to) in [(one, two), (two, one)] {
+        let lost = lost(from, to);
+        println!("{} to {}: {lost} of 2000 lost", from.name(), to.name());
+        // One in ten, more or less by at most 4.5 standard deviations of that.
+        assert!((140..=260).contains(&lost), "{lost}");
+    }
+    network.loss("h2", 0).unwrap();
+    assert_eq!(lost(one, two), 0);
+}
+
+#[test]
+fn a_limited_link_takes_its_time() {
+    let Some(lab) = lab::enter("lab_network::a_limited_link_takes_its_time").unwrap() else { return };
+    let network = lab.network(2).unwrap();
+    let (one, two) = (network.host("h1"), network.host("h2"));
+    let times = || [(one, two), (two, one)].map(|(from, to)| transfer(from, to, 125_000).unwrap());
+    let free = times();
+    network.rate("h2", 1000).unwrap();
+    let limited = times();
+    network.full_rate("h2").unwrap();
+    let again = times();
+    println!("a megabit, each way: free {free:?}, at 1 Mbit/s {limited:?}, free again {again:?}");
+    // A second, less what passes at a stroke, more for heads and repetitions.
+    assert!(limited.iter().all(|time| *time > MS * 700 && *time < MS * 4000), "{limited:?}");
+    assert!(free.iter().chain(&again).all(|time| *time < MS * 600), "{free:?} {again:?}");
+}
+
+/// What was measured of a flow: the spread of times, and how many came before one sent earlier.
+fn measured(from: &Host, to: &Host) -> (Trials, usize, usize) {
+    let came = packets(from, to, 400).unwrap();
+    let mut trials = Trials::default();
+    came.iter().for_each(|(_, time)| trials.add(*time));
+    let overtaken = came.windows(2).filter(|pair| pair[0].0 > pair[1].0).count();
+    let mut numbers: Vec<_> = came.iter().map(|(number, _)| *number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 400, "each came");
+    println!("{} to {}: {trials}; {overtaken} overtaken, {} came", from.name(), to.name(), came.len());
+    (trials, overtaken, came.len())
+}
+
+#[test]
+fn a_late_link_delays_reorders_and_duplicates() {
+    let Some(lab) = lab::enter("lab_network::a_late_link_delays_reorders_and_duplicates").unwrap() else {
+        return;
+    };
+    let network = lab.network(3).unwrap();
+    let (one, two) = (network.host("h1"), network.host("h2"));
+    assert!(measured(one, two).0.percentile(50) < MS * 5, "before");
+
+    let steady = Delay { time: MS * 50, ..Delay::default() };
+    network.delay("h2", steady).unwrap();
+    for (from, to) in [(one, two), (two, one)] {
+        let (trials, overtaken, came) = measured(from, to);
+        assert!(trials.percentile(0) >= MS * 50 && trials.percentile(50) < MS * 65, "{trials}");
+        assert_eq!((overtaken, came), (0, 400));
+    }
+    assert!(measured(one, network.host("h3")).0.percentile(50) < MS * 5, "others are not late");
+
+    network.delay("h2", Delay { jitter: MS * 30, ..steady }).unwrap();
+    let (trials, overtaken, _) = measured(one, two);
+    assert!(trials.percentile(0) >= MS * 20 && trials.percentile(90) < MS * 100, "{trials}");
+    assert!(trials.max() - trials.percentile(0) > MS * 10, "no jitter: {trials}");
+    assert_eq!(overtaken, 0);
+
+    network.delay("h2", Delay { reorder_percent: 25, ..steady }).unwrap();
+    assert!(measured(one, two).1 > 10, "none was overtaken");
+    network.delay("h2", Delay { duplicate_percent: 25, ..steady }).unwrap();
+    let (_, _, came) = measured(one, two);
+    assert!((460..=540).contains(&came), "{came}");
+
+    let mixed = Delay { time: MS * 5, jitter: MS * 3, reorder_percent: 5, duplicate_percent: 5 };
+    network.delay("h2", mixed).unwrap();
+    for (from, to) in [(one, two), (two, one)] {
+        println!("a megabyte by TCP: {:?}", transfer(from, to, 1_000_000).unwrap());
+    }
+    // The other faults reach a host with a late link too.
+    network.cut_one_way("h1", "h2").unwrap();
+    assert_eq!((of_100(&network, "h1", "h2"), of_100(&network, "h2", "h1") >= 100), (0, true));
+    network.heal_all().unwrap();
+    network.link_down("h2").unwrap();
+    assert_eq!(of_100(&network, "h1", "h2"), 0);
+    network.link_up("h2").unwrap();
+    let (trials, _, came) = measured(one, two);
+    assert!(trials.percentile(50) < MS * 10 && came == 400, "healed: {trials}");
+}
