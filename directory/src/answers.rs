@@ -125,7 +125,7 @@ impl Handle {
 
     fn resolved(&self, domain: &DomainName) -> Resolved {
         match self.look_up(domain) {
-            Known::Left(age) => Resolved::Left { age },
+            Known::Left(number, age) => Resolved::Left { number, age },
             Known::Nothing => Resolved::Unknown,
             Known::NothingYet => Resolved::NotYet,
             Known::Found(found) => match told(&found) {

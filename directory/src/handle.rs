@@ -77,8 +77,8 @@ impl From<Answer<'_>> for Found {
 pub enum Known {
     /// It has, or had, a representative.
     Found(Box<Found>),
-    /// Its representative said, so long ago, that it is no more.
-    Left(Duration),
+    /// Its representative said at this number, so long ago, that it is no more.
+    Left(Number, Duration),
     /// Nothing, and there is nothing to learn.
     Nothing,
     /// Nothing yet: the directory has started lately, and has not heard of another.
@@ -199,7 +199,7 @@ impl Handle {
             return Known::Found(Box::new(answer.into()));
         }
         match table.registry().left(domain, now) {
-            Some(age) => Known::Left(age),
+            Some((number, age)) => Known::Left(number, age),
             None if table.is_settled(now) => Known::Nothing,
             None => Known::NothingYet,
         }

@@ -86,7 +86,7 @@ impl Registry {
             OpenedItem::Statement { opened, age, remaining } => {
                 let age = age.saturating_add(elapsed);
                 let remaining = remaining.saturating_sub(elapsed);
-                match self.take(opened, Source::Replica { age, remaining }) {
+                match self.take(opened, Source { age, lease: Some(remaining) }) {
                     Ok(_) | Err(Refused::Behind { .. } | Refused::Left { .. } | Refused::Crowded { .. }) => {}
                     Err(refused) => return Err(refused),
                 }
@@ -134,6 +134,8 @@ impl Registry {
     /// As [`Registry::register`]; a live one is kept.
     pub fn restore(&mut self, opened: Opened, age: Duration, now: Moment) -> Result<(), Refused> {
         self.expire(now);
-        self.take(opened, Source::Disk { age }).map(|_| ()).inspect_err(|_| self.counts.refused_total += 1)
+        self.take(opened, Source { age, lease: None })
+            .map(|_| ())
+            .inspect_err(|_| self.counts.refused_total += 1)
     }
 }

@@ -169,7 +169,7 @@ mod tests {
         let held = after.resolve(&domain("a"), at(0)).expect("held");
         assert_eq!((held.state, held.record.term, held.age.as_secs()), (State::Restored, 4, 102));
         assert!(held.partial.is_empty(), "a partial one does not come back");
-        assert_eq!(after.left(&domain("b"), at(0)).map(|age| age.as_secs()), Some(101));
+        assert_eq!(after.left(&domain("b"), at(0)).map(|(_, age)| age.as_secs()), Some(101));
         for old in [statement("a", 1, 3, 7, part(&["n1"])), statement("b", 1, 9, 9, whole())] {
             assert!(after.register(old, at(1)).is_err());
         }

@@ -86,7 +86,7 @@ fn resolve(handle: &Handle, name: &str) -> Result<Value, Fault> {
     match handle.look_up(&domain) {
         Known::Found(found) => Ok(record(&found)),
         Known::Nothing => Err(unknown(handle, &domain)),
-        Known::Left(age) => Err(Fault::not_found(format!(
+        Known::Left(_, age) => Err(Fault::not_found(format!(
             "no domain {domain} any more; its representative said so {} s ago",
             age.as_secs()
         ))),

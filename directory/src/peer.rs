@@ -3,9 +3,10 @@
 //! Pure. Bounded: a few open questions of each kind, and no more wanted domains than a table holds.
 //! Not here: what the answers do (`replicate`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
+use wire::replication::Detail;
 use wire::time::Moment;
 
 /// Most questions for items open at a time: the answers are long, and one may be late.
@@ -20,9 +21,19 @@ const WANTED_MAX: usize = 20_000;
 /// An open question.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
-    Digest { at: Moment, start: u16, buckets: u16 },
-    Hints { at: Moment },
-    Fetch { at: Moment, domains: Vec<DomainName> },
+    Digest {
+        at: Moment,
+        start: u16,
+        buckets: u16,
+    },
+    Hints {
+        at: Moment,
+    },
+    /// What was wanted, by domain.
+    Fetch {
+        at: Moment,
+        details: Vec<Detail>,
+    },
 }
 
 impl Ask {
@@ -40,7 +51,8 @@ pub(crate) struct Peer {
     pub(crate) key: PeerKey,
     pub(crate) digest_at: Moment,
     pub(crate) asks: BTreeMap<u64, Ask>,
-    pub(crate) wanted: BTreeSet<DomainName>,
+    /// What it has, by its word, and this directory lacks.
+    pub(crate) wanted: BTreeMap<DomainName, Detail>,
     /// Whether its last digest answer came, and all since was answered.
     pub(crate) heard: bool,
     /// Where the round of digests goes on: from this bucket so many; none once it is through.
@@ -55,16 +67,16 @@ impl Peer {
             key,
             digest_at,
             asks: BTreeMap::new(),
-            wanted: BTreeSet::new(),
+            wanted: BTreeMap::new(),
             heard: false,
             rest: None,
             settled: false,
         }
     }
 
-    pub(crate) fn want(&mut self, domain: DomainName) {
-        if self.wanted.len() < WANTED_MAX {
-            self.wanted.insert(domain);
+    pub(crate) fn want(&mut self, detail: Detail) {
+        if self.wanted.len() < WANTED_MAX || self.wanted.contains_key(&detail.domain) {
+            self.wanted.insert(detail.domain.clone(), detail);
         }
     }
 
@@ -78,7 +90,9 @@ impl Peer {
 
     pub(crate) fn is_fetching(&self, domain: &DomainName) -> bool {
         self.asks.values().any(|ask| match ask {
-            Ask::Fetch { domains, .. } => domains.binary_search(domain).is_ok(),
+            Ask::Fetch { details, .. } => {
+                details.binary_search_by(|detail| detail.domain.cmp(domain)).is_ok()
+            }
             Ask::Digest { .. } | Ask::Hints { .. } => false,
         })
     }

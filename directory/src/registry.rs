@@ -199,15 +199,11 @@ pub struct Registry {
     revision: u64,
 }
 
-/// Where a statement comes from, which decides how long it holds.
+/// How old a statement is, and how long it holds from now on; it does not for one from a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// From its representative, now.
-    Origin,
-    /// From another directory: so old, and holding only for what is left there.
-    Replica { age: Duration, remaining: Duration },
-    /// From the snapshot, so old.
-    Disk { age: Duration },
+pub(crate) struct Source {
+    pub(crate) age: Duration,
+    pub(crate) lease: Option<Duration>,
 }
 
 impl Registry {
@@ -234,8 +230,22 @@ impl Registry {
     /// If the record is behind what is held or left, contradicts it, is odd, or there is no place for it. The
     /// table is then as before, but for the count of refusals.
     pub fn register(&mut self, opened: Opened, now: Moment) -> Result<Accepted, Refused> {
+        self.register_waited(opened, Duration::ZERO, now)
+    }
+
+    /// Likewise, where the statement may have waited so long to be looked at: that is taken off its lease.
+    ///
+    /// # Errors
+    /// As [`Registry::register`].
+    pub fn register_waited(
+        &mut self,
+        opened: Opened,
+        waited: Duration,
+        now: Moment,
+    ) -> Result<Accepted, Refused> {
         self.expire(now);
-        let taken = self.take(opened, Source::Origin).inspect_err(|_| self.counts.refused_total += 1)?;
+        let source = Source { age: waited, lease: Some(LEASE.saturating_sub(waited)) };
+        let taken = self.take(opened, source).inspect_err(|_| self.counts.refused_total += 1)?;
         match taken {
             Accepted::Unchanged => {}
             Accepted::Registered => self.counts.registered_total += 1,
@@ -318,11 +328,12 @@ impl Registry {
         self.entries.get(domain).and_then(|entry| entry.answer(self.latest.max(now)))
     }
 
-    /// How long ago `domain` left, if nothing newer was stated since.
+    /// At which number and how long ago `domain` left, if nothing newer was stated since.
     #[must_use]
-    pub fn left(&self, domain: &DomainName, now: Moment) -> Option<Duration> {
+    pub fn left(&self, domain: &DomainName, now: Moment) -> Option<(Number, Duration)> {
         let entry = self.entries.get(domain).filter(|entry| entry.slots().is_empty())?;
-        Some(entry.left.as_ref()?.age(self.latest.max(now)))
+        let left = entry.left.as_ref()?;
+        Some((left.number, left.age(self.latest.max(now))))
     }
 
     /// The highest number known of `domain`.
@@ -371,16 +382,16 @@ impl Registry {
             }
         };
         // A representative that is live keeps its lease: saying it again, or a disk, changes nothing.
-        let from_disk = matches!(source, Source::Disk { .. });
+        let from_disk = source.lease.is_none();
         if accepted == Accepted::Unchanged || from_disk && accepted != Accepted::Registered {
             return Ok(Accepted::Unchanged);
         }
-        let (age_before, held) = match source {
-            Source::Origin => (Duration::ZERO, Held::Until(self.latest.plus(LEASE))),
-            Source::Replica { age, remaining } if remaining.is_zero() => (age, Held::Gone(State::Expired)),
-            Source::Replica { age, remaining } => (age, Held::Until(self.latest.plus(remaining.min(LEASE)))),
-            Source::Disk { age } => (age, Held::Gone(State::Restored)),
+        let held = match source.lease {
+            None => Held::Gone(State::Restored),
+            Some(Duration::ZERO) => Held::Gone(State::Expired),
+            Some(lease) => Held::Until(self.latest.plus(lease.min(LEASE))),
         };
+        let age_before = source.age;
         let slot = Slot { opened, heard: self.latest, age_before, held };
         let since = millis(self.latest.0).saturating_sub(millis(age_before));
         self.change(&domain, |entry| {

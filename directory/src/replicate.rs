@@ -7,7 +7,8 @@
 //! ```
 //! Pure: callers pass `now`, verified statements and a seed, and send what [`Replicas::poll_output`] returns.
 //! Invariants: only a representative's own new number begins a lease; what another directory brings ends no later
-//! than there, for all the time since it was asked is taken off; every table of this file is bounded.
+//! than there, for all the time since it was asked is taken off; so is the time for which this directory was paused
+//! while a statement waited. Every table of this file is bounded.
 //! Not here: the table (`registry`, `holdings`), signatures, streams (the shell).
 
 use crate::admission::{self, Admission};
@@ -15,7 +16,7 @@ use crate::holdings::BUCKETS_U16;
 use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
 use crate::peer::{Ask, Peer};
 use crate::registry::{self, Accepted, Registry};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
 use wire::replication::{
@@ -40,6 +41,15 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 /// After so long a directory that heard of no other answers by what it has: by then every living representative
 /// has stated itself twice.
 pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often a directory looks at its clock at least, so that it knows when it was away.
+pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Away for longer than this beyond a tick: paused, or far too busy. A statement may have waited as long.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// What waited is looked at within this time after coming back.
+const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// What the shell has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +117,10 @@ pub struct Replicas {
     asked_total: u64,
     seed: u64,
     drawn: u64,
+    /// When the clock was last looked at; none before the first time.
+    ticked: Option<Moment>,
+    /// How long this directory was away lately, and until when statements may have waited for that time.
+    away: Option<(Duration, Moment)>,
     /// Until when, at the latest, what is not held may yet be learnt; `None` once settled.
     settles_at: Option<Moment>,
 }
@@ -125,6 +139,8 @@ impl Replicas {
             asked_total: 0,
             seed: 0,
             drawn: 0,
+            ticked: None,
+            away: None,
             settles_at: None,
         }
     }
@@ -145,7 +161,8 @@ impl Replicas {
             return Err(TooManyPeers { found: peers.len() });
         }
         let settles_at = Some(now.plus(SETTLE_TIMEOUT));
-        let mut replicas = Replicas { admission, seed, settles_at, ..Replicas::alone(registry) };
+        let ticked = Some(now);
+        let mut replicas = Replicas { admission, seed, settles_at, ticked, ..Replicas::alone(registry) };
         // At once: the sooner the others are asked, the sooner this one can answer.
         replicas.peers = peers.iter().map(|&key| Peer::new(key, now)).collect();
         Ok(replicas)
@@ -190,7 +207,8 @@ impl Replicas {
         let domain = opened.record().domain.clone();
         let root = opened.record().reach.as_ref().map_or(from, |reach| reach.root);
         self.admission.admit(&domain, root, now)?;
-        let accepted = self.registry.register(opened, now)?;
+        let waited = self.look_at_clock(now);
+        let accepted = self.registry.register_waited(opened, waited, now)?;
         if accepted != Accepted::Unchanged {
             self.tell(domain, now);
         }
@@ -272,18 +290,18 @@ impl Replicas {
                 peer.settled = settled;
                 peer.heard = true;
             }
-            (Ask::Fetch { domains, .. }, ReplicaAnswer::Items { items, domains: looked_at }) => {
+            (Ask::Fetch { details, .. }, ReplicaAnswer::Items { items, domains: looked_at }) => {
                 for item in items {
                     self.merge(item, elapsed, now);
                 }
                 let looked_at = usize::try_from(looked_at).unwrap_or(usize::MAX).max(1);
-                let rest = domains.into_iter().skip(looked_at);
-                self.peers[at].wanted.extend(rest);
+                details.into_iter().skip(looked_at).for_each(|detail| self.peers[at].want(detail));
             }
             // An answer to something else: as if there were none.
             (Ask::Digest { .. } | Ask::Fetch { .. } | Ask::Hints { .. }, _) => {}
         }
-        self.fetch(at, now);
+        // What one directory was asked for is not asked of another meanwhile; now it may have to be.
+        (0..self.peers.len()).for_each(|at| self.fetch(at, now));
         self.finish_round(at, now);
     }
 
@@ -305,6 +323,7 @@ impl Replicas {
 
     /// Time has passed: leases end, answers are given up, digests and hints are due.
     pub fn handle_timeout(&mut self, now: Moment) {
+        self.look_at_clock(now);
         for domain in self.registry.expire(now) {
             self.ended(domain);
         }
@@ -335,7 +354,8 @@ impl Replicas {
             let given_up = peer.asks.values().map(|ask| ask.at().plus(ANSWER_TIMEOUT));
             given_up.chain([peer.digest_at])
         });
-        let own = [self.registry.next_expiry(), self.settles_at, self.hint_at];
+        let tick = self.ticked.map(|ticked| ticked.plus(TICK_INTERVAL));
+        let own = [self.registry.next_expiry(), self.settles_at, self.hint_at, tick];
         own.into_iter().flatten().chain(peers).min()
     }
 
@@ -348,6 +368,24 @@ impl Replicas {
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.outputs.is_empty()
+    }
+
+    /// How long a statement that is looked at now may have waited: as long as this directory was away.
+    fn look_at_clock(&mut self, now: Moment) -> Duration {
+        if let Some(ticked) = self.ticked {
+            let away = now.since(ticked);
+            if away > TICK_INTERVAL + AWAY {
+                self.away = Some((away, now.plus(CATCH_UP)));
+            }
+        }
+        self.ticked = Some(now);
+        match self.away {
+            Some((away, until)) if now < until => away,
+            Some(_) | None => {
+                self.away = None;
+                Duration::ZERO
+            }
+        }
     }
 
     fn check_own(&self, from: PeerKey, signer: PeerKey) -> Result<(), Refused> {
@@ -404,30 +442,32 @@ impl Replicas {
         for detail in details.into_iter().take(DETAILS_MAX) {
             let admitted = self.admission.knows(&detail.domain);
             if admitted && self.registry.lacks(&detail) {
-                self.peers[at].want(detail.domain);
+                self.peers[at].want(detail);
             }
         }
     }
 
     /// Ask for what is wanted, as far as questions may be open.
     fn fetch(&mut self, at: usize, now: Moment) {
-        while self.peers[at].may_fetch() {
-            let mut domains = Vec::new();
-            while domains.len() < FETCH_MAX
-                && let Some(domain) = self.peers[at].wanted.pop_first()
+        while self.peers[at].may_fetch() && !self.peers[at].wanted.is_empty() {
+            let mut details = Vec::new();
+            let mut later = BTreeMap::new();
+            while details.len() < FETCH_MAX
+                && let Some((domain, detail)) = self.peers[at].wanted.pop_first()
             {
-                // Another directory may be giving it already; if it fails, the next digest will tell.
-                let is_asked = self.peers.iter().any(|peer| peer.is_fetching(&domain));
-                if !is_asked {
-                    domains.push(domain);
+                // Another directory may be giving it already, but perhaps an older one.
+                if self.peers.iter().any(|peer| peer.is_fetching(&domain)) {
+                    later.insert(domain, detail);
+                } else if self.registry.lacks(&detail) {
+                    details.push(detail);
                 }
             }
-            if domains.is_empty() {
+            self.peers[at].wanted.append(&mut later);
+            if details.is_empty() {
                 return;
             }
-            domains.sort();
-            let question = ReplicaQuestion::Fetch(domains.clone());
-            self.ask(at, Ask::Fetch { at: now, domains }, question);
+            let domains = details.iter().map(|detail| detail.domain.clone()).collect();
+            self.ask(at, Ask::Fetch { at: now, details }, ReplicaQuestion::Fetch(domains));
         }
     }
 

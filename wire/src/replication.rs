@@ -158,6 +158,8 @@ pub enum Resolved {
     },
     /// Its representative said that it is no more.
     Left {
+        /// Number of the leave: what is above it counts again.
+        number: Number,
         /// How long ago.
         age: Duration,
     },
