@@ -6,9 +6,14 @@
 //!
 //! Not here: what travels (`wire`), the directory's table (`directory`), what members report (`sensor`).
 
+pub mod clock;
 pub mod dice;
+pub mod domain;
 pub mod election;
+pub mod gatekeeper;
+pub mod hub;
 pub mod identity;
 pub mod membership;
+pub mod net;
 pub mod resolve;
 pub mod simulator;

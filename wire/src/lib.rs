@@ -14,6 +14,7 @@ pub mod event;
 pub mod id;
 pub mod join;
 pub mod membership;
+pub mod query;
 pub mod registration;
 pub mod replication;
 pub mod report;

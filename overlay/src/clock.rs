@@ -1,0 +1,22 @@
+//! The clock of the overlay: time since the host was started, suspension included.
+//!
+//! Rule: the one place of this crate that reads a clock; cores take its moments as values.
+
+use std::time::Duration;
+use wire::time::{Moment, Time};
+
+/// Now.
+#[must_use]
+pub fn now() -> Moment {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let secs = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Moment(Duration::new(secs, nanos))
+}
+
+/// The calendar's time, for certificates and for people; never for reckoning how long something took.
+#[must_use]
+#[allow(clippy::disallowed_methods)] // This is the shell that reads it.
+pub fn calendar() -> Time {
+    Time::from(std::time::SystemTime::now())
+}

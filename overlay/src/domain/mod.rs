@@ -1,0 +1,368 @@
+//! A sensor's part in its domain, running: the shell around [`crate::election::Node`].
+//!
+//! One task owns the core and its [`links`]; others read what it publishes in [`View`].
+//! Rule: outputs are carried out in order; a term is on disk before the core hears that it is; the daemon's
+//! last words (resign, leave) are written before it ends.
+//! Not here: any decision (`election`), reporting and queries (the daemons).
+
+mod links;
+mod term_file;
+
+use crate::clock;
+use crate::election::{self, Figures, Me, Node, Output, Persisted, Role, State};
+use crate::gatekeeper::Gatekeeper;
+use crate::hub::{PeerEvent, Visit};
+use crate::identity::admission::{Action, Principal};
+use crate::membership::Standing;
+use crate::net::handle::Handle;
+use crate::net::redial::Target;
+use links::{LinkEvent, Links};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use wire::address::Address;
+use wire::credential;
+use wire::id::{DomainName, PeerKey};
+use wire::membership::{Load, Member};
+use wire::time::Moment;
+
+pub use term_file::Error;
+
+/// Events of links that may wait: a heartbeat of each of 500 members.
+const EVENTS_MAX: usize = 1024;
+
+/// How often the table is published when nothing else happens.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long the last words may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How a sensor takes part.
+#[derive(Debug)]
+pub struct Config {
+    /// The election's numbers.
+    pub election: election::Config,
+    /// This sensor.
+    pub me: Me,
+    /// Where to look for others first; names are looked up at every attempt.
+    pub seeds: Vec<Address>,
+    /// Where the term is kept.
+    pub folder: PathBuf,
+    /// Sets the jitter apart from others'.
+    pub seed: u64,
+}
+
+/// A member as the sensor sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Who.
+    pub member: Member,
+    /// How busy its host is, where this sensor hears it.
+    pub load: Option<Load>,
+}
+
+/// What the sensor knows of its domain; replaced whole.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Who represents it, and this sensor's part.
+    pub state: State,
+    /// Everybody known, by key.
+    pub members: Vec<Seen>,
+    /// What the election counts.
+    pub figures: Figures,
+    /// Messages that found no link or a slow one.
+    pub dropped_total: u64,
+}
+
+/// What others hold of the running part.
+#[derive(Clone, Debug)]
+pub struct DomainHandle {
+    view: watch::Receiver<Arc<View>>,
+    load: watch::Sender<Load>,
+    met: mpsc::Sender<(PeerKey, Vec<Address>)>,
+}
+
+impl DomainHandle {
+    /// What is known now, and a way to wait for changes.
+    #[must_use]
+    pub fn view(&self) -> watch::Receiver<Arc<View>> {
+        self.view.clone()
+    }
+
+    /// How busy this host is, told with every heartbeat.
+    pub fn set_load(&self, load: Load) {
+        self.load.send_replace(load);
+    }
+
+    /// The directory says that this peer of the domain can be reached there.
+    pub async fn meet(&self, peer: PeerKey, addresses: Vec<Address>) {
+        // The domain has ended: nobody needs to be met.
+        let _ = self.met.send((peer, addresses)).await;
+    }
+}
+
+/// The task.
+pub struct Domain {
+    config: Config,
+    node: Node,
+    net: Handle,
+    gate: Arc<Gatekeeper>,
+    links: Links,
+    events: mpsc::Receiver<LinkEvent>,
+    peers: broadcast::Receiver<PeerEvent>,
+    visits: mpsc::Receiver<Visit>,
+    met: mpsc::Receiver<(PeerKey, Vec<Address>)>,
+    load: watch::Receiver<Load>,
+    view: watch::Sender<Arc<View>>,
+    stored: mpsc::Receiver<Persisted>,
+    store: mpsc::Sender<Persisted>,
+}
+
+impl Domain {
+    /// Read the term and be ready to [`Domain::run`].
+    ///
+    /// # Errors
+    /// If the term's file cannot be read.
+    pub fn open(
+        config: Config,
+        net: Handle,
+        gate: Arc<Gatekeeper>,
+        peers: broadcast::Receiver<PeerEvent>,
+        visits: mpsc::Receiver<Visit>,
+    ) -> Result<(Domain, DomainHandle), Error> {
+        let persisted = term_file::load(&config.folder)?;
+        let now = clock::now();
+        let node = Node::new(config.election.clone(), config.me.clone(), persisted, config.seed, now);
+        let (events_tx, events) = mpsc::channel(EVENTS_MAX);
+        let (met_tx, met) = mpsc::channel(16);
+        let (load_tx, load) = watch::channel(Load::default());
+        let (store, stored) = mpsc::channel(4);
+        let links = Links::new(net.clone(), events_tx);
+        let (view, view_rx) = watch::channel(Arc::new(view_of(&node, &links, now)));
+        let handle = DomainHandle { view: view_rx, load: load_tx, met: met_tx };
+        let domain =
+            Domain { config, node, net, gate, links, events, peers, visits, met, load, view, stored, store };
+        Ok((domain, handle))
+    }
+
+    /// Take part until `shutdown`; then resign and leave.
+    ///
+    /// # Errors
+    /// If a term cannot be written: without its memory a sensor may not take part.
+    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), Error> {
+        let (persist, writing) = self.writer();
+        let mut publish = tokio::time::interval(PUBLISH_INTERVAL);
+        let mut writing = std::pin::pin!(writing);
+        let result = loop {
+            self.carry_out(&persist).await;
+            let due = self.node.poll_timeout();
+            tokio::select! {
+                () = shutdown.cancelled() => break Ok(()),
+                failed = &mut writing => break failed,
+                Some(event) = self.events.recv() => self.handle_link(event),
+                Some(visit) = self.visits.recv() => self.handle_visit(visit),
+                Ok(event) = self.peers.recv() => self.handle_peer(&event),
+                Some((peer, addresses)) = self.met.recv() => self.links.dial(peer, addresses),
+                Some(persisted) = self.stored.recv() => self.node.handle_persisted(persisted, clock::now()),
+                Ok(()) = self.load.changed() => {
+                    let load = *self.load.borrow_and_update();
+                    self.node.handle_load(load);
+                }
+                () = sleep_until(due) => self.node.handle_timeout(clock::now()),
+                _ = publish.tick() => self.tick(),
+            }
+        };
+        self.node.handle_resign(clock::now());
+        self.carry_out(&persist).await;
+        self.publish();
+        self.links.flush(FAREWELL).await;
+        result
+    }
+
+    /// A task that writes terms, the last asked for.
+    fn writer(&self) -> (watch::Sender<Persisted>, impl Future<Output = Result<(), Error>> + use<>) {
+        let (sender, mut wanted) = watch::channel(Persisted::default());
+        wanted.mark_unchanged();
+        let (folder, store) = (self.config.folder.clone(), self.store.clone());
+        let writing = async move {
+            while wanted.changed().await.is_ok() {
+                let persisted = *wanted.borrow_and_update();
+                let folder = folder.clone();
+                let written = tokio::task::spawn_blocking(move || term_file::store(&folder, persisted)).await;
+                written.expect("writing does not panic")?;
+                // The driver reads until it ends.
+                let _ = store.send(persisted).await;
+            }
+            Ok(())
+        };
+        (sender, writing)
+    }
+
+    async fn carry_out(&mut self, persist: &watch::Sender<Persisted>) {
+        while let Some(output) = self.node.poll_output() {
+            match output {
+                Output::Send(peer, message) => self.links.send(peer, message),
+                Output::Connect(peer, addresses) => {
+                    let addresses = addresses.into_iter().filter_map(|text| Address::try_from(text).ok());
+                    self.links.dial(peer, addresses.collect());
+                }
+                Output::Disconnect(peer) => {
+                    tracing::debug!(me = %self.config.me.key, %peer, "closing a link");
+                    self.links.close(peer).await;
+                    self.node.handle_disconnected(peer, clock::now());
+                }
+                Output::DialSeeds => {
+                    for seed in &self.config.seeds {
+                        self.net.keep(Target::Seed(seed.clone()), vec![seed.clone()]).await;
+                    }
+                    self.welcome_all();
+                }
+                Output::Persist(persisted) => drop(persist.send_replace(persisted)),
+                Output::State(state) => {
+                    tracing::info!(
+                        role = state.role.as_str(),
+                        representative = ?state.representative,
+                        term = state.term.0,
+                        partial = state.partial,
+                        covered = state.coverage.len(),
+                        "the domain's state changed"
+                    );
+                    self.publish();
+                    if state.representative.is_some() && state.role != Role::Representative {
+                        self.forget_seeds().await;
+                    }
+                }
+                Output::HandOver(peer) => tracing::info!(%peer, "handed the domain over"),
+            }
+        }
+    }
+
+    /// Whoever of the domain is connected is met, whoever dialled and however long ago.
+    fn welcome_all(&mut self) {
+        for principal in self.net.ready() {
+            if self.standing(&principal).is_some() {
+                self.links.welcome(principal.peer);
+            }
+        }
+    }
+
+    /// The domain is found: its members need not all hold connections to the seeds.
+    async fn forget_seeds(&self) {
+        for seed in &self.config.seeds {
+            self.net.forget(Target::Seed(seed.clone())).await;
+        }
+    }
+
+    fn tick(&mut self) {
+        for peer in self.links.drop_halves() {
+            tracing::debug!(me = %self.config.me.key, %peer, "a link stayed half open");
+            self.node.handle_disconnected(peer, clock::now());
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        self.view.send_replace(Arc::new(view_of(&self.node, &self.links, clock::now())));
+    }
+
+    fn handle_link(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::Opened(peer, stream) => {
+                tracing::debug!(me = %self.config.me.key, %peer, "opened a control stream");
+                if self.links.handle_opened(peer, stream) {
+                    self.handle_up(peer);
+                }
+            }
+            LinkEvent::Failed(peer) => {
+                tracing::debug!(me = %self.config.me.key, %peer, "no control stream could be opened");
+                self.links.handle_failed(peer);
+                self.node.handle_disconnected(peer, clock::now());
+            }
+            LinkEvent::Heard(peer, number, message) => {
+                if self.links.is_current(peer, number) && self.links.is_up(peer) {
+                    self.node.handle_message(peer, message, clock::now());
+                }
+            }
+            LinkEvent::Ended(peer, number) => {
+                if self.links.is_current(peer, number) {
+                    tracing::debug!(me = %self.config.me.key, %peer, "a control stream ended");
+                    self.links.drop_link(peer);
+                    self.node.handle_disconnected(peer, clock::now());
+                }
+            }
+        }
+    }
+
+    fn handle_visit(&mut self, visit: Visit) {
+        // Only a sensor of this domain has a part in it.
+        if self.standing(&visit.principal).is_none() {
+            tracing::warn!(target: "audit", peer = %visit.peer, "a control stream from outside the domain");
+            return;
+        }
+        tracing::debug!(me = %self.config.me.key, peer = %visit.peer, "a control stream was opened to us");
+        if self.links.handle_visit(visit.peer, visit.stream) {
+            self.handle_up(visit.peer);
+        }
+    }
+
+    fn handle_up(&mut self, peer: PeerKey) {
+        tracing::debug!(me = %self.config.me.key, %peer, "a link is up");
+        let Some(principal) = self.net.principal(peer) else { return };
+        if let Some(standing) = self.standing(&principal) {
+            self.node.handle_connected(peer, standing, clock::now());
+        }
+    }
+
+    /// What a principal is in this domain; nothing if it is of another.
+    fn standing(&self, principal: &Principal) -> Option<Standing> {
+        standing(principal, &self.config.election.domain, &self.gate)
+    }
+
+    fn handle_peer(&mut self, event: &PeerEvent) {
+        match event {
+            // Whoever a seed led to, or who dialled us: if it is of the domain, it is met.
+            PeerEvent::Ready(principal, _) if self.standing(principal).is_some() => {
+                self.links.welcome(principal.peer);
+            }
+            PeerEvent::Ready(..) | PeerEvent::Unwelcome(..) => {}
+            PeerEvent::Gone(peer) => {
+                if self.links.drop_link(*peer) {
+                    self.node.handle_disconnected(*peer, clock::now());
+                }
+            }
+        }
+    }
+}
+
+/// What the holder of a certificate is in `domain`: a sensor that publishes, and perhaps represents.
+#[must_use]
+pub fn standing(principal: &Principal, domain: &DomainName, gate: &Gatekeeper) -> Option<Standing> {
+    let host = principal.host.clone()?;
+    if principal.domain.as_ref() != Some(domain) || !principal.roles.has(credential::Role::Publisher) {
+        return None;
+    }
+    let may_represent = gate.check(principal, Action::Represent).is_ok();
+    Some(Standing { host, may_represent, priority: principal.priority })
+}
+
+fn view_of(node: &Node, links: &Links, now: Moment) -> View {
+    let members = node
+        .table()
+        .rows()
+        .map(|row| Seen { load: node.load_of(&row.member.key), member: row.member.clone() });
+    View {
+        state: node.state(now),
+        members: members.collect(),
+        figures: node.figures(now),
+        dropped_total: links.dropped_total,
+    }
+}
+
+async fn sleep_until(due: Option<Moment>) {
+    match due {
+        Some(due) => tokio::time::sleep(due.since(clock::now())).await,
+        None => std::future::pending().await,
+    }
+}

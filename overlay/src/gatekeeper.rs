@@ -1,0 +1,125 @@
+//! The gate as the daemon's tasks use it: one lock around the pure [`Gate`], clocks read, decisions logged.
+//!
+//! Rule: the lock is held for one decision, never across an await; every decision that the gate wants told
+//! goes to the log under the target `audit`.
+//! Not here: the decisions (`identity::admission`), files (`identity::member_files`).
+
+use crate::clock;
+use crate::identity::admission::{Action, Gate, Principal};
+use crate::identity::deny_list::Taken;
+use crate::identity::refused::Refused;
+use crate::net::hello::Admission;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use wire::credential::{Chain, Denial, Statement};
+use wire::id::PeerKey;
+use wire::registration::Record;
+
+/// What this daemon shows of itself.
+#[derive(Clone, Debug)]
+enum Shown {
+    /// A certificate, or for a directory none.
+    Chain(Option<Box<Chain>>),
+    /// Nothing: it is about to join.
+    Nothing,
+}
+
+/// The gate of a running daemon.
+#[derive(Debug)]
+pub struct Gatekeeper {
+    gate: Mutex<Gate>,
+    shown: RwLock<Shown>,
+}
+
+impl Gatekeeper {
+    /// Of a daemon that shows `chain`; a directory shows none and is known by its key.
+    #[must_use]
+    pub fn new(gate: Gate, chain: Option<Chain>) -> Gatekeeper {
+        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Chain(chain.map(Box::new))) }
+    }
+
+    /// Of a daemon that is about to join and has nothing to show.
+    #[must_use]
+    pub fn joining(gate: Gate) -> Gatekeeper {
+        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Nothing) }
+    }
+
+    /// Show this certificate from now on.
+    pub fn show(&self, chain: Chain) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown::Chain(Some(Box::new(chain)));
+    }
+
+    /// The certificate it shows.
+    #[must_use]
+    pub fn chain(&self) -> Option<Chain> {
+        match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
+            Shown::Chain(chain) => chain.as_deref().cloned(),
+            Shown::Nothing => None,
+        }
+    }
+
+    /// Whether `principal` may do this now.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check(&self, principal: &Principal, action: Action<'_>) -> Result<(), Refused> {
+        self.decide(|gate| gate.check(principal, action, clock::calendar(), clock::now()))
+    }
+
+    /// The record in a statement that `peer` handed over.
+    ///
+    /// # Errors
+    /// If its signer may not state it.
+    pub fn open_statement(
+        &self,
+        peer: PeerKey,
+        statement: &Statement,
+    ) -> Result<(Record, Principal), Refused> {
+        self.decide(|gate| gate.handle_statement(peer, statement, clock::calendar(), clock::now()))
+    }
+
+    /// A list of denied that `peer` handed over.
+    ///
+    /// # Errors
+    /// If it is not newer or not rightly signed.
+    pub fn take_denial(&self, peer: PeerKey, denial: &Denial) -> Result<Taken, Refused> {
+        self.decide(|gate| gate.handle_denial(peer, denial, clock::calendar(), clock::now()))
+    }
+
+    /// Run one decision on the gate and log what it wants told.
+    pub fn decide<T>(&self, decision: impl FnOnce(&mut Gate) -> T) -> T {
+        let mut gate = self.lock();
+        let result = decision(&mut gate);
+        while let Some(audit) = gate.poll_output() {
+            audit.log();
+        }
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Gate> {
+        // The gate changes its tables by single steps, each whole.
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Admission for Gatekeeper {
+    fn proof(&self) -> Vec<u8> {
+        match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
+            Shown::Chain(chain) => {
+                postcard::to_stdvec(chain).expect("a chain has no part that cannot be written")
+            }
+            Shown::Nothing => Vec::new(),
+        }
+    }
+
+    fn admit(&self, peer: PeerKey, proof: &[u8]) -> Result<Arc<Principal>, String> {
+        let chain: Option<Chain> = postcard::from_bytes(proof)
+            .map_err(|_| "what it shows is no certificate chain; is it of another version?".to_owned())?;
+        self.decide(|gate| gate.handle_hello(peer, chain.as_ref(), clock::calendar(), clock::now()))
+            .map(Arc::new)
+            .map_err(|refused| refused.to_string())
+    }
+
+    fn review(&self, principal: &Principal) -> Result<(), String> {
+        self.lock().review(principal, clock::calendar()).map_err(|refused| refused.to_string())
+    }
+}

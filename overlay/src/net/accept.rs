@@ -1,0 +1,178 @@
+//! One inbound stream: who is it, may it, what does it want.
+//!
+//! Rule: nothing of a peer's question reaches the daemon before its certificate has been looked at for
+//! this very stream; a refusal is said in words, counted, and costs the peer its stream only.
+//! Not here: answering (the daemon, by [`super::event_loop::Event`]).
+
+use super::event_loop::{Event, Question};
+use super::figures::Figures;
+use super::frames::{self, Reader};
+use super::guests::{Change, Guests};
+use super::handle::{Answer, VERDICT_LEN_MAX_BYTES};
+use super::hello::{Admission, Hello, VERSION, Verdict};
+use super::protocol::{Protocol, Shape};
+use super::stream::Stream;
+use crate::identity::admission::Principal;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use wire::id::PeerKey;
+
+/// How long a peer may take to write its question.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long an answer may take to make and to be taken.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What every accepting task shares.
+pub(super) struct Door {
+    pub(super) admission: Arc<dyn Admission>,
+    pub(super) guests: Arc<Guests>,
+    pub(super) figures: Arc<Figures>,
+    /// To the daemon; when it is full the peer is told to come later.
+    pub(super) events: mpsc::Sender<Event>,
+    /// To the event loop.
+    pub(super) greeted: mpsc::Sender<(PeerKey, Change)>,
+}
+
+impl Door {
+    /// Serve one stream to its end.
+    pub(super) async fn serve(&self, peer: PeerKey, protocol: Protocol, stream: libp2p::Stream) {
+        let Ok(seat) = self.guests.enter(peer) else {
+            self.figures.streams_refused_total.add();
+            // Reset: a peer that has as many streams as it may is not worth a word more.
+            return;
+        };
+        let mut stream = Stream::new(stream, seat);
+        let result = match (protocol, protocol.shape()) {
+            (Protocol::Hello, _) => self.hello(peer, &mut stream).await,
+            (_, Shape::Question) => self.question(peer, protocol, &mut stream).await,
+            (_, Shape::Lasting) => {
+                self.lasting(peer, protocol, stream).await;
+                return;
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(%peer, %protocol, %error, "a stream failed");
+        }
+    }
+
+    async fn hello(&self, peer: PeerKey, stream: &mut Stream) -> Result<(), frames::Error> {
+        let Some(hello) = self.read::<Hello>(Protocol::Hello, stream).await? else { return Ok(()) };
+        let verdict = match self.admit(peer, &hello) {
+            Ok(principal) => {
+                let change = self.guests.admit(peer, principal, hello.start);
+                // The event loop reads until it ends.
+                let _ = self.greeted.send((peer, change)).await;
+                Verdict::Welcome
+            }
+            Err(reason) => {
+                self.figures.hellos_refused_total.add();
+                tracing::warn!(target: "audit", %peer, program = hello.program, reason, "refused a daemon");
+                Verdict::Refused(reason)
+            }
+        };
+        frames::write(stream, &verdict, VERDICT_LEN_MAX_BYTES).await
+    }
+
+    fn admit(&self, peer: PeerKey, hello: &Hello) -> Result<Arc<Principal>, String> {
+        if hello.version != VERSION {
+            let found = hello.version;
+            return Err(format!(
+                "it speaks version {found} of the overlay, this daemon {VERSION}; update the older one"
+            ));
+        }
+        self.admission.admit(peer, &hello.proof)
+    }
+
+    /// The peer's principal, if it may still open streams.
+    fn principal(&self, peer: PeerKey) -> Result<Arc<Principal>, String> {
+        let principal = self.guests.principal(peer).ok_or("show a certificate first")?;
+        self.admission.review(&principal)?;
+        Ok(principal)
+    }
+
+    async fn question(
+        &self,
+        peer: PeerKey,
+        protocol: Protocol,
+        stream: &mut Stream,
+    ) -> Result<(), frames::Error> {
+        let principal = match self.principal(peer) {
+            Ok(principal) => Some(principal),
+            Err(_) if protocol.is_open_to_strangers() => None,
+            Err(reason) => {
+                self.figures.streams_refused_total.add();
+                return answer(stream, protocol, Answer::Refused(reason)).await;
+            }
+        };
+        let Some(body) = self.read::<Vec<u8>>(protocol, stream).await? else { return Ok(()) };
+        let (reply, replied) = oneshot::channel();
+        let question = Event::Question(Question { peer, principal, protocol, body, reply });
+        if self.events.try_send(question).is_err() {
+            self.figures.questions_failed_total.add();
+            let busy = "busy: too many questions wait already; ask again later".to_owned();
+            return answer(stream, protocol, Answer::Refused(busy)).await;
+        }
+        let made = match tokio::time::timeout(ANSWER_TIMEOUT, replied).await {
+            Ok(Ok(made)) => made,
+            Ok(Err(_)) => {
+                Answer::Refused("this daemon is stopping, or does not answer such questions".to_owned())
+            }
+            Err(_) => Answer::Refused("no answer was made in time".to_owned()),
+        };
+        match made {
+            Answer::Done(_) => self.figures.questions_total.add(),
+            Answer::Refused(_) => self.figures.questions_failed_total.add(),
+        }
+        answer(stream, protocol, made).await
+    }
+
+    async fn lasting(&self, peer: PeerKey, protocol: Protocol, mut stream: Stream) {
+        let room = self.events.try_reserve();
+        let (principal, room) = match (self.principal(peer), room) {
+            (Ok(principal), Ok(room)) => (principal, room),
+            (refused, _) => {
+                self.figures.streams_refused_total.add();
+                let reason = refused.err().unwrap_or_else(|| "busy: too much waits already".to_owned());
+                let refused = Verdict::Refused(reason);
+                let _ = frames::write(&mut stream, &refused, VERDICT_LEN_MAX_BYTES).await;
+                return;
+            }
+        };
+        if frames::write(&mut stream, &Verdict::Welcome, VERDICT_LEN_MAX_BYTES).await.is_ok() {
+            room.send(Event::Stream { peer, principal, protocol, stream });
+        }
+    }
+
+    async fn read<T: serde::de::DeserializeOwned>(
+        &self,
+        protocol: Protocol,
+        stream: &mut Stream,
+    ) -> Result<Option<T>, frames::Error> {
+        let mut reader = Reader::new(stream, protocol.question_len_max_bytes());
+        match tokio::time::timeout(QUESTION_TIMEOUT, reader.next()).await {
+            Ok(read) => read,
+            Err(_) => Err(frames::Error::Broken(std::io::ErrorKind::TimedOut.into())),
+        }
+    }
+}
+
+async fn answer(stream: &mut Stream, protocol: Protocol, answer: Answer) -> Result<(), frames::Error> {
+    let max_bytes = protocol.answer_len_max_bytes();
+    let writing = async {
+        match frames::write(stream, &answer, max_bytes).await {
+            Err(frames::Error::TooLong { len_bytes, max_bytes }) => {
+                let reason = format!(
+                    "the answer has {len_bytes} bytes, more than {max_bytes}; ask for less at a time"
+                );
+                frames::write(stream, &Answer::Refused(reason), max_bytes).await
+            }
+            written => written,
+        }
+    };
+    match tokio::time::timeout(ANSWER_TIMEOUT, writing).await {
+        Ok(written) => written,
+        Err(_) => Err(frames::Error::Broken(std::io::ErrorKind::TimedOut.into())),
+    }
+}

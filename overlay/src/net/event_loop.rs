@@ -1,0 +1,329 @@
+//! The task that owns the swarm: commands and inbound streams in, events out.
+//!
+//! Rule: it never waits for the daemon. Peers that come and go are kept in a queue as long as there are
+//! peers; questions and streams that find the daemon's queue full are refused to the peer.
+//! Not here: what is done on a swarm event (`swarm_events`), serving a stream (`accept`).
+
+use super::accept::Door;
+use super::figures::Figures;
+use super::guests::{Change, Guests};
+use super::handle::{Answer, Command, Handle};
+use super::hello::Admission;
+use super::protocol::Protocol;
+use super::redial::{Redial, Target};
+use super::stream::Stream;
+use super::streams::Streams;
+use super::{Error, transport};
+use crate::clock;
+use crate::identity::admission::Principal;
+use crate::identity::key::Key;
+use futures::StreamExt as _;
+use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::swarm::{ConnectionId, NetworkBehaviour, SwarmEvent};
+use libp2p::{PeerId, Swarm, ping};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::address::Address;
+use wire::id::PeerKey;
+use wire::time::Moment;
+
+/// Commands that may wait.
+const COMMANDS_MAX: usize = 256;
+
+/// Questions, streams and peers that may wait for the daemon.
+const EVENTS_MAX: usize = 1024;
+
+/// Time between two pings of a connection; it is closed when two in a row are missed.
+pub const PING_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How often what has become too old is looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How the overlay of a daemon behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen; nothing is listened on if empty.
+    pub listen: Vec<SocketAddr>,
+    /// Most connections at a time: a domain of 500 members, seven directories, other domains' questions.
+    pub connections_max: u32,
+    /// Program and version, told to peers.
+    pub program: String,
+}
+
+impl Config {
+    /// The usual one, listening at `listen`.
+    #[must_use]
+    pub fn new(listen: Vec<SocketAddr>) -> Config {
+        let program = concat!("visperf ", env!("CARGO_PKG_VERSION")).to_owned();
+        Config { listen, connections_max: 1024, program }
+    }
+}
+
+/// A question of a peer. Dropping it tells the peer that it is not answered.
+#[derive(Debug)]
+pub struct Question {
+    /// Who asks.
+    pub peer: PeerKey,
+    /// Who that is; `None` only for a protocol open to strangers.
+    pub principal: Option<Arc<Principal>>,
+    /// By which protocol.
+    pub protocol: Protocol,
+    /// The question.
+    pub body: Vec<u8>,
+    /// Takes the answer.
+    pub reply: oneshot::Sender<Answer>,
+}
+
+/// What the overlay tells the daemon.
+#[derive(Debug)]
+pub enum Event {
+    /// Both sides have welcomed each other: questions and streams are possible.
+    Ready {
+        /// Who.
+        principal: Arc<Principal>,
+        /// From where it is connected.
+        address: Option<SocketAddr>,
+    },
+    /// Its last connection ended.
+    Gone(PeerKey),
+    /// It does not welcome this daemon.
+    Unwelcome {
+        /// Who.
+        peer: PeerKey,
+        /// Why, in its words.
+        reason: String,
+    },
+    /// A question.
+    Question(Question),
+    /// A lasting stream, already welcomed.
+    Stream {
+        /// Who opened it.
+        peer: PeerKey,
+        /// Who that is.
+        principal: Arc<Principal>,
+        /// For what.
+        protocol: Protocol,
+        /// The stream.
+        stream: Stream,
+    },
+}
+
+#[derive(NetworkBehaviour)]
+#[behaviour(prelude = "libp2p::swarm::derive_prelude")]
+pub(super) struct Behaviour {
+    pub(super) limits: connection_limits::Behaviour,
+    pub(super) ping: ping::Behaviour,
+    pub(super) streams: Streams,
+}
+
+/// What a greeting task found out.
+pub(super) type Greeted = Result<(), String>;
+
+/// A connected peer.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) since: Moment,
+    pub(super) address: Option<SocketAddr>,
+}
+
+/// The task. See the rule at the head of this file.
+pub struct EventLoop {
+    pub(super) swarm: Swarm<Behaviour>,
+    pub(super) config: Config,
+    pub(super) start: u64,
+    pub(super) door: Arc<Door>,
+    pub(super) redial: Redial,
+    pub(super) connected: BTreeMap<PeerKey, Connected>,
+    /// Attempts under way.
+    pub(super) dials: BTreeMap<ConnectionId, Target>,
+    /// Which seed led to which peer.
+    pub(super) seeds: BTreeMap<PeerKey, Target>,
+    pub(super) missed_pings: BTreeMap<ConnectionId, u32>,
+    /// Peers that came and went, not yet told.
+    pub(super) untold: VecDeque<Event>,
+    pub(super) tasks: JoinSet<()>,
+    pub(super) welcomes: mpsc::Sender<(PeerKey, Greeted)>,
+    pub(super) resolved: mpsc::Sender<(Target, Vec<SocketAddr>)>,
+    pub(super) listening: watch::Sender<Vec<SocketAddr>>,
+    inbox: Inbox,
+}
+
+struct Inbox {
+    commands: mpsc::Receiver<Command>,
+    greeted: mpsc::Receiver<(PeerKey, Change)>,
+    welcomes: mpsc::Receiver<(PeerKey, Greeted)>,
+    resolved: mpsc::Receiver<(Target, Vec<SocketAddr>)>,
+}
+
+impl EventLoop {
+    /// Listen, and be ready to [`EventLoop::run`]. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// If the key is of no use or an address cannot be listened on.
+    pub fn open(
+        config: Config,
+        key: &Key,
+        admission: Arc<dyn Admission>,
+        start: u64,
+    ) -> Result<(EventLoop, Handle, mpsc::Receiver<Event>), Error> {
+        let me = key.peer();
+        let mut swarm = swarm(&config, key)?;
+        for address in &config.listen {
+            let listened = swarm.listen_on(super::swarm_events::multiaddr(*address));
+            listened.map_err(|error| Error::Listen { address: *address, reason: error.to_string() })?;
+        }
+        let (commands, commands_rx) = mpsc::channel(COMMANDS_MAX);
+        let (events, events_rx) = mpsc::channel(EVENTS_MAX);
+        let (greeted, greeted_rx) = mpsc::channel(COMMANDS_MAX);
+        let (welcomes, welcomes_rx) = mpsc::channel(COMMANDS_MAX);
+        let (resolved, resolved_rx) = mpsc::channel(COMMANDS_MAX);
+        let (listening, listening_rx) = watch::channel(Vec::new());
+        let guests = Arc::new(Guests::default());
+        let figures = Arc::new(Figures::default());
+        let handle = Handle {
+            me,
+            commands,
+            guests: Arc::clone(&guests),
+            figures: Arc::clone(&figures),
+            listening: listening_rx,
+        };
+        let inbox = Inbox {
+            commands: commands_rx,
+            greeted: greeted_rx,
+            welcomes: welcomes_rx,
+            resolved: resolved_rx,
+        };
+        let event_loop = EventLoop {
+            swarm,
+            config,
+            start,
+            door: Arc::new(Door { admission, guests, figures, events, greeted }),
+            redial: Redial::new(start),
+            connected: BTreeMap::new(),
+            dials: BTreeMap::new(),
+            seeds: BTreeMap::new(),
+            missed_pings: BTreeMap::new(),
+            untold: VecDeque::new(),
+            tasks: JoinSet::new(),
+            welcomes,
+            resolved,
+            listening,
+            inbox,
+        };
+        Ok((event_loop, handle, events_rx))
+    }
+
+    /// Run until `shutdown`; connections are closed then.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
+        let events = self.door.events.clone();
+        loop {
+            let due = self.dial_due();
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                event = self.swarm.select_next_some() => self.handle_swarm(event),
+                Some(command) = self.inbox.commands.recv() => self.obey(command),
+                Some((peer, change)) = self.inbox.greeted.recv() => self.handle_change(peer, &change),
+                Some((peer, greeted)) = self.inbox.welcomes.recv() => self.handle_welcome(peer, greeted),
+                Some((target, addresses)) = self.inbox.resolved.recv() => self.dial(target, &addresses),
+                Some(_) = self.tasks.join_next() => {}
+                room = events.reserve(), if !self.untold.is_empty() => {
+                    if let (Ok(room), Some(event)) = (room, self.untold.pop_front()) {
+                        room.send(event);
+                    }
+                }
+                () = sleep_until(due) => {}
+                _ = sweep.tick() => self.sweep(),
+            }
+        }
+        self.tasks.shutdown().await;
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Keep(target, endpoints) => self.keep(target, endpoints),
+            Command::Forget(target) => self.redial.forget(&target),
+            Command::Close(peer) => self.close(peer),
+            Command::Open(peer, protocol, opened) => match peer_id(peer) {
+                Some(id) => self.swarm.behaviour_mut().streams.open(id, protocol, opened),
+                None => drop(opened),
+            },
+        }
+    }
+
+    fn keep(&mut self, target: Target, endpoints: Vec<Address>) {
+        let connected = matches!(&target, Target::Peer(peer) if self.connected.contains_key(peer));
+        if let Err(full) = self.redial.keep(target, endpoints, connected, clock::now()) {
+            tracing::warn!(%full, "a daemon is not dialled");
+        }
+    }
+
+    pub(super) fn close(&mut self, peer: PeerKey) {
+        if let Some(id) = peer_id(peer) {
+            // An error says that there was no connection.
+            let _ = self.swarm.disconnect_peer_id(id);
+        }
+    }
+
+    /// Begin every attempt that is due; when the next one is.
+    fn dial_due(&mut self) -> Option<Moment> {
+        while let Some(dial) = self.redial.poll_dial(clock::now()) {
+            let resolved = self.resolved.clone();
+            self.tasks.spawn(async move {
+                let addresses = super::swarm_events::look_up(&dial.endpoints).await;
+                // The event loop reads until it ends.
+                let _ = resolved.send((dial.target, addresses)).await;
+            });
+        }
+        self.redial.poll_timeout()
+    }
+
+    fn handle_swarm(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        super::swarm_events::handle(self, event);
+    }
+}
+
+fn swarm(config: &Config, key: &Key) -> Result<Swarm<Behaviour>, Error> {
+    let limits = ConnectionLimits::default()
+        .with_max_pending_incoming(Some(128))
+        .with_max_pending_outgoing(Some(64))
+        .with_max_established(Some(config.connections_max));
+    let behaviour = Behaviour {
+        limits: connection_limits::Behaviour::new(limits),
+        ping: ping::Behaviour::new(
+            ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_INTERVAL),
+        ),
+        streams: Streams::default(),
+    };
+    let swarm_config = libp2p::swarm::Config::with_tokio_executor();
+    let key = key.for_transport();
+    let local = key.public().to_peer_id();
+    Ok(Swarm::new(transport::build(&key)?, behaviour, local, swarm_config))
+}
+
+async fn sleep_until(due: Option<Moment>) {
+    match due {
+        Some(due) => tokio::time::sleep(due.since(clock::now())).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The six bytes before an ed25519 key in a peer id (`wire::id::PeerKey`).
+const PEER_ID_HEAD: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
+
+/// The key in a peer id; `None` if it is of another kind.
+pub(super) fn peer_key(id: &PeerId) -> Option<PeerKey> {
+    let bytes = id.to_bytes();
+    bytes.strip_prefix(&PEER_ID_HEAD)?.try_into().ok().map(PeerKey)
+}
+
+/// The peer id of a key; `None` if it is no point of the curve.
+pub(super) fn peer_id(key: PeerKey) -> Option<PeerId> {
+    let key = libp2p::identity::ed25519::PublicKey::try_from_bytes(&key.0).ok()?;
+    Some(libp2p::identity::PublicKey::from(key).to_peer_id())
+}

@@ -1,0 +1,72 @@
+//! What the overlay counts of itself, for `sensor.metrics` and `daemon.info`.
+//!
+//! Rule: all only grow, but for the gauges so named.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! figures {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+        /// Counts that many tasks add to.
+        #[derive(Debug, Default)]
+        pub struct Figures {
+            $($(#[$doc])* pub $name: Count,)+
+        }
+
+        impl Figures {
+            /// Every figure with its name.
+            #[must_use]
+            pub fn told(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.get()),)+]
+            }
+        }
+    };
+}
+
+figures!(
+    /// Connections that stand (a gauge).
+    connections,
+    /// Peers that showed a certificate (a gauge).
+    guests,
+    /// Connections that came to stand.
+    connected_total,
+    /// Connections that ended.
+    disconnected_total,
+    /// Connections closed because two pings were missed.
+    silent_total,
+    /// Attempts to reach a daemon that failed.
+    dials_failed_total,
+    /// Connections refused because there were too many.
+    connections_refused_total,
+    /// Hellos refused, by us.
+    hellos_refused_total,
+    /// Hellos of ours that were refused.
+    hellos_lost_total,
+    /// Streams refused: no certificate, no right, or too many.
+    streams_refused_total,
+    /// Questions answered.
+    questions_total,
+    /// Questions that failed or ran out of time.
+    questions_failed_total,
+);
+
+/// One count.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// One more.
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Now so many.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

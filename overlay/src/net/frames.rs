@@ -1,0 +1,190 @@
+//! Frames on a stream: one value after another, each within its cap.
+//!
+//! Rule: a length is refused before anything of that length is kept, so a peer costs at most one frame's
+//! cap of memory a stream. The frame is that of `wire::codec`.
+//! Not here: what the values are, and how long to wait for them.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use wire::codec::{self, HEADER_LEN_BYTES};
+
+/// Why a frame could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The stream broke.
+    #[error("the stream broke: {0}")]
+    Broken(#[from] std::io::Error),
+    /// It ended within a frame.
+    #[error("the stream ended within a frame")]
+    Cut,
+    /// Longer than this stream may carry.
+    #[error("a frame of {len_bytes} bytes; at most {max_bytes} are taken here")]
+    TooLong {
+        /// As its head says.
+        len_bytes: usize,
+        /// The cap.
+        max_bytes: usize,
+    },
+    /// Damaged, of another version, or of another type.
+    #[error(transparent)]
+    Codec(#[from] codec::Error),
+}
+
+/// Reads frames. Keeps what came behind the one asked for.
+#[derive(Debug)]
+pub struct Reader<R> {
+    stream: R,
+    buffer: Vec<u8>,
+    /// Where the next frame begins in `buffer`.
+    start: usize,
+    max_bytes: usize,
+}
+
+/// How much is asked of the stream at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+impl<R: AsyncRead + Unpin> Reader<R> {
+    /// Frames of at most `max_bytes` from `stream`.
+    pub fn new(stream: R, max_bytes: usize) -> Reader<R> {
+        Reader { stream, buffer: Vec::new(), start: 0, max_bytes }
+    }
+
+    /// The next value; `None` where the stream ends between two frames. May be dropped while it waits:
+    /// nothing read is lost.
+    ///
+    /// # Errors
+    /// If the stream breaks or what comes is no frame of a `T`; the stream is then of no more use.
+    pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
+        loop {
+            let held = &self.buffer[self.start..];
+            if let Some(len_bytes) = announced(held)
+                && len_bytes > self.max_bytes
+            {
+                return Err(Error::TooLong { len_bytes, max_bytes: self.max_bytes });
+            }
+            if let Some((value, len_bytes)) = codec::decode(held)? {
+                self.start += len_bytes;
+                if self.start == self.buffer.len() {
+                    self.buffer.clear();
+                    self.start = 0;
+                }
+                return Ok(Some(value));
+            }
+            if !self.fill().await? {
+                let is_between = self.buffer.len() == self.start;
+                return if is_between { Ok(None) } else { Err(Error::Cut) };
+            }
+        }
+    }
+
+    async fn fill(&mut self) -> Result<bool, Error> {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        self.buffer.reserve(CHUNK_BYTES);
+        Ok(self.stream.read_buf(&mut self.buffer).await? > 0)
+    }
+}
+
+fn announced(bytes: &[u8]) -> Option<usize> {
+    let head: [u8; 4] = bytes.get(..HEADER_LEN_BYTES)?[..4].try_into().ok()?;
+    usize::try_from(u32::from_le_bytes(head)).ok()
+}
+
+/// One value and not a byte more, so that the stream can be handed on; `None` where it ends before.
+///
+/// # Errors
+/// As [`Reader::next`].
+pub async fn read_exactly_one<T: DeserializeOwned>(
+    stream: &mut (impl AsyncRead + Unpin),
+    max_bytes: usize,
+) -> Result<Option<T>, Error> {
+    let mut bytes = vec![0; HEADER_LEN_BYTES];
+    if stream.read(&mut bytes[..1]).await? == 0 {
+        return Ok(None);
+    }
+    stream.read_exact(&mut bytes[1..]).await.map_err(cut)?;
+    let len_bytes = announced(&bytes).unwrap_or(0);
+    if len_bytes > max_bytes {
+        return Err(Error::TooLong { len_bytes, max_bytes });
+    }
+    bytes.resize(HEADER_LEN_BYTES + len_bytes, 0);
+    stream.read_exact(&mut bytes[HEADER_LEN_BYTES..]).await.map_err(cut)?;
+    codec::decode(&bytes)?.map_or(Err(Error::Cut), |(value, _)| Ok(Some(value)))
+}
+
+fn cut(error: std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof { Error::Cut } else { Error::Broken(error) }
+}
+
+/// Write `value` as one frame and flush.
+///
+/// # Errors
+/// If it is longer than `max_bytes`, which leaves the stream as it was, or the stream breaks.
+pub async fn write<T: Serialize>(
+    stream: &mut (impl AsyncWrite + Unpin),
+    value: &T,
+    max_bytes: usize,
+) -> Result<(), Error> {
+    let mut bytes = Vec::new();
+    codec::encode(value, &mut bytes)?;
+    let len_bytes = bytes.len() - HEADER_LEN_BYTES;
+    if len_bytes > max_bytes {
+        return Err(Error::TooLong { len_bytes, max_bytes });
+    }
+    stream.write_all(&bytes).await?;
+    stream.flush().await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(values: &[&str]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for value in values {
+            codec::encode(value, &mut bytes).expect("short");
+        }
+        bytes
+    }
+
+    #[tokio::test]
+    async fn frames_come_one_by_one_however_the_bytes_come() {
+        let bytes = framed(&["one", "two", ""]);
+        for chunk_len in [1, 3, bytes.len()] {
+            let mut stream = tokio_test_stream(&bytes, chunk_len);
+            let mut reader = Reader::new(&mut stream, 100);
+            for expected in ["one", "two", ""] {
+                assert_eq!(reader.next::<String>().await.expect("whole").as_deref(), Some(expected));
+            }
+            assert!(reader.next::<String>().await.expect("the end").is_none());
+        }
+    }
+
+    fn tokio_test_stream(bytes: &[u8], chunk_len: usize) -> tokio::io::DuplexStream {
+        let (mut near, far) = tokio::io::duplex(chunk_len);
+        let bytes = bytes.to_vec();
+        tokio::spawn(async move { near.write_all(&bytes).await });
+        far
+    }
+
+    #[tokio::test]
+    async fn a_long_a_cut_and_a_damaged_frame_are_told_apart() {
+        let long = framed(&["0123456789"]);
+        let mut reader = Reader::new(&long[..], 5);
+        assert!(matches!(reader.next::<String>().await, Err(Error::TooLong { max_bytes: 5, .. })));
+        let mut reader = Reader::new(&long[..long.len() - 1], 100);
+        assert!(matches!(reader.next::<String>().await, Err(Error::Cut)));
+        let mut damaged = long.clone();
+        *damaged.last_mut().expect("not empty") ^= 1;
+        let mut reader = Reader::new(&damaged[..], 100);
+        assert!(matches!(reader.next::<String>().await, Err(Error::Codec(_))));
+        let mut out = Vec::new();
+        assert!(matches!(write(&mut out, &"0123456789", 5).await, Err(Error::TooLong { .. })));
+        assert!(out.is_empty());
+    }
+}

@@ -1,0 +1,234 @@
+//! What the rest of a daemon holds of the overlay: ask a peer, open a stream to it, keep a connection.
+//!
+//! Cheap to clone. Rule: a question never waits longer than its deadline, and its error says which peer
+//! failed and how.
+//! Not here: the swarm ([`super::event_loop`]).
+
+use super::figures::Figures;
+use super::frames;
+use super::guests::Guests;
+use super::hello::Verdict;
+use super::protocol::{Protocol, Shape};
+use super::redial::Target;
+use super::stream::Stream;
+use super::streams::{OpenError, Opened};
+use crate::identity::admission::Principal;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use wire::address::Address;
+use wire::id::PeerKey;
+
+/// What the event loop is asked.
+#[derive(Debug)]
+pub(super) enum Command {
+    Keep(Target, Vec<Address>),
+    Forget(Target),
+    Close(PeerKey),
+    Open(PeerKey, Protocol, Opened),
+}
+
+/// The answer to a question, as it travels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// What was asked for.
+    Done(Vec<u8>),
+    /// Not answered, and why.
+    Refused(String),
+}
+
+/// Why a peer did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// No stream to it.
+    #[error("{peer}: {source}")]
+    Open {
+        /// Who.
+        peer: PeerKey,
+        /// Why.
+        source: OpenError,
+    },
+    /// It says no.
+    #[error("{peer} refused: {reason}")]
+    Refused {
+        /// Who.
+        peer: PeerKey,
+        /// In its words.
+        reason: String,
+    },
+    /// It said nothing in time.
+    #[error("{peer} did not answer within {} ms", after.as_millis())]
+    TimedOut {
+        /// Who.
+        peer: PeerKey,
+        /// The deadline.
+        after: Duration,
+    },
+    /// The stream broke or what came is no answer.
+    #[error("{peer}: {reason}")]
+    Broken {
+        /// Who.
+        peer: PeerKey,
+        /// How.
+        reason: String,
+    },
+    /// This daemon is stopping.
+    #[error("this daemon is stopping")]
+    Stopping,
+}
+
+/// The overlay of this daemon.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    pub(super) me: PeerKey,
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) guests: Arc<Guests>,
+    pub(super) figures: Arc<Figures>,
+    pub(super) listening: watch::Receiver<Vec<SocketAddr>>,
+}
+
+impl Handle {
+    /// This daemon's key.
+    #[must_use]
+    pub fn me(&self) -> PeerKey {
+        self.me
+    }
+
+    /// What the overlay counts.
+    #[must_use]
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Where it listens, once it does.
+    #[must_use]
+    pub fn listening(&self) -> watch::Receiver<Vec<SocketAddr>> {
+        self.listening.clone()
+    }
+
+    /// Who `peer` is, while it is connected and admitted.
+    #[must_use]
+    pub fn principal(&self, peer: PeerKey) -> Option<Arc<Principal>> {
+        self.guests.principal(peer)
+    }
+
+    /// Everybody connected with whom both sides agreed.
+    #[must_use]
+    pub fn ready(&self) -> Vec<Arc<Principal>> {
+        self.guests.ready()
+    }
+
+    /// Whether questions to `peer` can be asked now.
+    #[must_use]
+    pub fn is_ready(&self, peer: PeerKey) -> bool {
+        self.guests.is_ready(peer)
+    }
+
+    /// Hold a connection to `target`, tried for ever.
+    pub async fn keep(&self, target: Target, endpoints: Vec<Address>) {
+        self.tell(Command::Keep(target, endpoints)).await;
+    }
+
+    /// No longer hold a connection to `target`; one that stands is left.
+    pub async fn forget(&self, target: Target) {
+        self.tell(Command::Forget(target)).await;
+    }
+
+    /// Close every connection to `peer`.
+    pub async fn close(&self, peer: PeerKey) {
+        self.tell(Command::Close(peer)).await;
+    }
+
+    /// Ask `peer` and wait for its answer, at most `deadline`.
+    ///
+    /// # Errors
+    /// If it cannot be reached, refuses, or does not answer in time.
+    ///
+    /// # Panics
+    /// If `protocol` is one of lasting streams: a defect of the caller.
+    pub async fn ask(
+        &self,
+        peer: PeerKey,
+        protocol: Protocol,
+        question: &[u8],
+        deadline: Duration,
+    ) -> Result<Vec<u8>, AskError> {
+        assert_eq!(protocol.shape(), Shape::Question, "{protocol} is asked no questions");
+        match tokio::time::timeout(deadline, self.exchange(peer, protocol, question)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(AskError::TimedOut { peer, after: deadline }),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        peer: PeerKey,
+        protocol: Protocol,
+        question: &[u8],
+    ) -> Result<Vec<u8>, AskError> {
+        let broken = |error: frames::Error| AskError::Broken { peer, reason: error.to_string() };
+        let mut stream = self.raw_stream(peer, protocol).await?;
+        frames::write(&mut stream, &question, protocol.question_len_max_bytes()).await.map_err(broken)?;
+        let mut reader = frames::Reader::new(&mut stream, protocol.answer_len_max_bytes());
+        match reader.next::<Answer>().await.map_err(broken)? {
+            Some(Answer::Done(bytes)) => Ok(bytes),
+            Some(Answer::Refused(reason)) => Err(AskError::Refused { peer, reason }),
+            None => Err(AskError::Broken { peer, reason: "the stream ended without an answer".to_owned() }),
+        }
+    }
+
+    /// Open a lasting stream to `peer`; it is welcome there when this returns.
+    ///
+    /// # Errors
+    /// If it cannot be reached, refuses, or says nothing within `deadline`.
+    pub async fn open(
+        &self,
+        peer: PeerKey,
+        protocol: Protocol,
+        deadline: Duration,
+    ) -> Result<Stream, AskError> {
+        let opening = async {
+            let mut stream = self.raw_stream(peer, protocol).await?;
+            let broken = |error: frames::Error| AskError::Broken { peer, reason: error.to_string() };
+            match verdict(&mut stream).await.map_err(broken)? {
+                Some(Verdict::Welcome) => Ok(stream),
+                Some(Verdict::Refused(reason)) => Err(AskError::Refused { peer, reason }),
+                None => Err(AskError::Broken { peer, reason: "the stream ended without a word".to_owned() }),
+            }
+        };
+        match tokio::time::timeout(deadline, opening).await {
+            Ok(result) => result,
+            Err(_) => Err(AskError::TimedOut { peer, after: deadline }),
+        }
+    }
+
+    async fn raw_stream(&self, peer: PeerKey, protocol: Protocol) -> Result<Stream, AskError> {
+        if !protocol.is_open_to_strangers() && !self.guests.is_ready(peer) {
+            return Err(AskError::Open { peer, source: OpenError::NotConnected });
+        }
+        let seat = self.guests.visit(peer);
+        let (opened, opening) = oneshot::channel();
+        self.tell(Command::Open(peer, protocol, opened)).await;
+        match opening.await {
+            Ok(Ok(stream)) => Ok(Stream::new(stream, seat)),
+            Ok(Err(source)) => Err(AskError::Open { peer, source }),
+            Err(_) => Err(AskError::Stopping),
+        }
+    }
+
+    async fn tell(&self, command: Command) {
+        // Fails only when the event loop has ended: then every waiting answer says so.
+        let _ = self.commands.send(command).await;
+    }
+}
+
+/// Longest verdict, in bytes: a reason in words.
+pub(super) const VERDICT_LEN_MAX_BYTES: usize = 4 << 10;
+
+/// The first frame of a lasting stream, read byte by byte so that nothing behind it is taken.
+async fn verdict(stream: &mut Stream) -> Result<Option<Verdict>, frames::Error> {
+    frames::read_exactly_one(stream, VERDICT_LEN_MAX_BYTES).await
+}

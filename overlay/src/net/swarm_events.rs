@@ -1,0 +1,319 @@
+//! What the event loop does when the swarm tells something, and with what it learns of peers.
+//!
+//! Rule: a peer is told to the daemon as ready once, when both sides have welcomed each other, and as gone
+//! once, when its last connection ended.
+//! Not here: the loop itself (`event_loop`).
+
+use super::event_loop::{BehaviourEvent, Connected, Event, EventLoop, Greeted, peer_id, peer_key};
+use super::frames::{self, Reader};
+use super::guests::Change;
+use super::handle::VERDICT_LEN_MAX_BYTES;
+use super::hello::{Hello, VERSION, Verdict};
+use super::protocol::Protocol;
+use super::redial::Target;
+use super::stream::Stream;
+use crate::clock;
+use libp2p::core::ConnectedPoint;
+use libp2p::multiaddr::Protocol as Part;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
+use libp2p::{Multiaddr, PeerId, ping};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use wire::address::Address;
+use wire::id::PeerKey;
+
+/// Pings in a row that may be missed before a connection is closed.
+const MISSED_PINGS_MAX: u32 = 2;
+
+/// How long a connected peer may go without showing a certificate: a join is over by then.
+const STRANGER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection that nobody wants held is kept for the next question.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a look-up of a name may take.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Most addresses tried of one daemon at one attempt.
+const ADDRESSES_MAX: usize = 16;
+
+/// How long the peer may take to answer a hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Do what `event` asks for.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the swarm tells much that does not matter here")]
+pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
+    match event {
+        SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
+            this.handle_established(peer_id, connection_id, &endpoint);
+        }
+        SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, .. } => {
+            this.handle_closed(peer_id, connection_id, num_established);
+        }
+        SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => {
+            this.handle_dial_error(connection_id, &error);
+        }
+        SwarmEvent::IncomingConnectionError { error, .. } => {
+            this.door.figures.connections_refused_total.add();
+            tracing::debug!(%error, "an inbound connection failed");
+        }
+        SwarmEvent::NewListenAddr { address, .. } => {
+            if let Some(address) = socket_addr(&address) {
+                this.listening.send_modify(|all| all.push(address));
+            }
+        }
+        SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "a listener of the overlay failed"),
+        SwarmEvent::Behaviour(BehaviourEvent::Ping(event)) => this.handle_ping(&event),
+        SwarmEvent::Behaviour(BehaviourEvent::Streams(inbound)) => {
+            let Some(peer) = peer_key(&inbound.peer) else { return };
+            let door = Arc::clone(&this.door);
+            this.tasks.spawn(async move { door.serve(peer, inbound.protocol, inbound.stream).await });
+        }
+        _ => {}
+    }
+}
+
+impl EventLoop {
+    fn handle_established(&mut self, id: PeerId, connection: ConnectionId, point: &ConnectedPoint) {
+        self.door.figures.connected_total.add();
+        self.count_connections();
+        let Some(peer) = peer_key(&id) else {
+            self.swarm.close_connection(connection);
+            return;
+        };
+        let now = clock::now();
+        let address = socket_addr(point.get_remote_address());
+        self.connected.insert(peer, Connected { since: now, address });
+        if let Some(target @ Target::Seed(_)) = self.dials.remove(&connection) {
+            self.redial.handle_connected(&target, now);
+            self.seeds.insert(peer, target);
+        }
+        self.redial.handle_connected(&Target::Peer(peer), now);
+        self.greet(peer, id);
+    }
+
+    /// Show this daemon's certificate.
+    fn greet(&mut self, peer: PeerKey, id: PeerId) {
+        let proof = self.door.admission.proof();
+        if proof.is_empty() {
+            // Nothing to show yet: it comes to join.
+            return;
+        }
+        let hello =
+            Hello { version: VERSION, start: self.start, program: self.config.program.clone(), proof };
+        let (opened, opening) = oneshot::channel();
+        self.swarm.behaviour_mut().streams.open(id, Protocol::Hello, opened);
+        let welcomes = self.welcomes.clone();
+        let seat = self.door.guests.visit(peer);
+        self.tasks.spawn(async move {
+            let Ok(Ok(stream)) = opening.await else { return };
+            let stream = Stream::new(stream, seat);
+            let said = tokio::time::timeout(HELLO_TIMEOUT, say_hello(stream, &hello)).await;
+            let greeted = match said {
+                Ok(Ok(Some(Verdict::Welcome))) => Ok(()),
+                Ok(Ok(Some(Verdict::Refused(reason)))) => Err(reason),
+                // The connection ends, or has just been replaced: another hello follows.
+                Ok(Ok(None) | Err(_)) | Err(_) => return,
+            };
+            // The event loop reads until it ends.
+            let _ = welcomes.send((peer, greeted)).await;
+        });
+    }
+
+    pub(super) fn handle_welcome(&mut self, peer: PeerKey, greeted: Greeted) {
+        match greeted {
+            Ok(()) if self.connected.contains_key(&peer) => {
+                let change = self.door.guests.welcomed_by(peer);
+                self.handle_change(peer, &change);
+            }
+            Ok(()) => {}
+            Err(reason) => {
+                self.door.figures.hellos_lost_total.add();
+                tracing::warn!(target: "audit", %peer, reason, "this daemon was refused");
+                self.untold.push_back(Event::Unwelcome { peer, reason });
+                self.close(peer);
+            }
+        }
+    }
+
+    pub(super) fn handle_change(&mut self, peer: PeerKey, change: &Change) {
+        if !self.connected.contains_key(&peer) {
+            self.door.guests.leave(peer);
+            return;
+        }
+        if change.is_restarted {
+            self.handle_restarted(peer);
+        }
+        if change.is_ready
+            && let Some(principal) = self.door.guests.principal(peer)
+        {
+            let address = self.connected.get(&peer).and_then(|connected| connected.address);
+            self.untold.push_back(Event::Ready { principal, address });
+        }
+        self.door.figures.guests.set(self.door.guests.ready().len() as u64);
+    }
+
+    /// The process behind `peer` is another one: what the old one had open is dead.
+    fn handle_restarted(&mut self, peer: PeerKey) {
+        let Some(id) = peer_id(peer) else { return };
+        self.untold.push_back(Event::Gone(peer));
+        let connections = self.swarm.behaviour().streams.connections(&id).to_vec();
+        for old in connections.iter().rev().skip(1) {
+            self.swarm.close_connection(*old);
+        }
+        self.greet(peer, id);
+    }
+
+    fn handle_closed(&mut self, id: PeerId, connection: ConnectionId, left: u32) {
+        self.door.figures.disconnected_total.add();
+        self.count_connections();
+        self.missed_pings.remove(&connection);
+        let Some(peer) = peer_key(&id).filter(|_| left == 0) else { return };
+        let now = clock::now();
+        self.connected.remove(&peer);
+        self.redial.handle_failed(&Target::Peer(peer), now);
+        if let Some(seed) = self.seeds.remove(&peer) {
+            self.redial.handle_failed(&seed, now);
+        }
+        if self.door.guests.leave(peer) {
+            self.untold.push_back(Event::Gone(peer));
+        }
+        self.door.figures.guests.set(self.door.guests.ready().len() as u64);
+    }
+
+    fn count_connections(&self) {
+        let info = self.swarm.network_info();
+        self.door.figures.connections.set(u64::from(info.connection_counters().num_established()));
+    }
+
+    fn handle_dial_error(&mut self, connection: ConnectionId, error: &DialError) {
+        let Some(target) = self.dials.remove(&connection) else { return };
+        if matches!(error, DialError::LocalPeerId { .. }) {
+            // A seed list may name this daemon too.
+            self.redial.forget(&target);
+            return;
+        }
+        self.door.figures.dials_failed_total.add();
+        tracing::debug!(?target, %error, "a daemon cannot be reached");
+        self.redial.handle_failed(&target, clock::now());
+    }
+
+    /// `addresses` are what the names of `target` stand for now.
+    pub(super) fn dial(&mut self, target: Target, addresses: &[SocketAddr]) {
+        let addresses: Vec<Multiaddr> = addresses.iter().copied().map(multiaddr).collect();
+        let options = match (&target, addresses.first()) {
+            (_, None) => None,
+            (Target::Peer(peer), Some(_)) => peer_id(*peer).map(|id| {
+                let condition = PeerCondition::DisconnectedAndNotDialing;
+                DialOpts::peer_id(id).condition(condition).addresses(addresses).build()
+            }),
+            // One address an attempt: names with several are asked again, in another order.
+            (Target::Seed(_), Some(address)) => {
+                Some(DialOpts::unknown_peer_id().address(address.clone()).build())
+            }
+        };
+        let Some(options) = options else {
+            self.door.figures.dials_failed_total.add();
+            self.redial.handle_failed(&target, clock::now());
+            return;
+        };
+        self.dials.insert(options.connection_id(), target.clone());
+        let connection = options.connection_id();
+        if let Err(error) = self.swarm.dial(options) {
+            self.handle_dial_error(connection, &error);
+        }
+    }
+
+    fn handle_ping(&mut self, event: &ping::Event) {
+        if event.result.is_ok() {
+            self.missed_pings.remove(&event.connection);
+            return;
+        }
+        let missed = self.missed_pings.entry(event.connection).or_default();
+        *missed += 1;
+        if *missed >= MISSED_PINGS_MAX {
+            self.door.figures.silent_total.add();
+            tracing::info!(peer = %event.peer, "a silent connection is closed");
+            self.swarm.close_connection(event.connection);
+        }
+    }
+
+    /// Close connections of those who showed no certificate in time, or whose certificate no longer holds,
+    /// and those that nobody needs any more.
+    pub(super) fn sweep(&mut self) {
+        let now = clock::now();
+        let mut unwanted = Vec::new();
+        for (peer, connected) in &self.connected {
+            match self.door.guests.principal(*peer) {
+                None if now.since(connected.since) >= STRANGER_TIMEOUT => unwanted.push((*peer, None)),
+                None => {}
+                Some(principal) => match self.door.admission.review(&principal) {
+                    Err(reason) => unwanted.push((*peer, Some(reason))),
+                    Ok(()) if self.is_idle(*peer) => unwanted.push((*peer, None)),
+                    Ok(()) => {}
+                },
+            }
+        }
+        self.close_all(unwanted);
+    }
+
+    fn is_idle(&self, peer: PeerKey) -> bool {
+        !self.redial.wants(&Target::Peer(peer))
+            && !self.seeds.contains_key(&peer)
+            && self.door.guests.is_idle(peer, IDLE_TIMEOUT)
+    }
+
+    fn close_all(&mut self, unwanted: Vec<(PeerKey, Option<String>)>) {
+        for (peer, reason) in unwanted {
+            if let Some(reason) = reason {
+                tracing::warn!(target: "audit", %peer, reason, "a daemon is no longer admitted");
+            }
+            self.close(peer);
+        }
+    }
+}
+
+async fn say_hello(mut stream: Stream, hello: &Hello) -> Result<Option<Verdict>, frames::Error> {
+    frames::write(&mut stream, hello, Protocol::Hello.question_len_max_bytes()).await?;
+    Reader::new(stream, VERDICT_LEN_MAX_BYTES).next().await
+}
+
+/// What the endpoints stand for now, in their order.
+pub(super) async fn look_up(endpoints: &[Address]) -> Vec<SocketAddr> {
+    let mut found = Vec::new();
+    for endpoint in endpoints {
+        let looking = tokio::net::lookup_host((endpoint.host(), endpoint.port()));
+        match tokio::time::timeout(LOOK_UP_TIMEOUT, looking).await {
+            Ok(Ok(addresses)) => found.extend(addresses),
+            Ok(Err(error)) => tracing::debug!(%endpoint, %error, "a name cannot be looked up"),
+            Err(_) => tracing::debug!(%endpoint, "a name could not be looked up in time"),
+        }
+    }
+    found.truncate(ADDRESSES_MAX);
+    found
+}
+
+pub(super) fn multiaddr(address: SocketAddr) -> Multiaddr {
+    let host = match address.ip() {
+        IpAddr::V4(ip) => Part::Ip4(ip),
+        IpAddr::V6(ip) => Part::Ip6(ip),
+    };
+    Multiaddr::empty().with(host).with(Part::Tcp(address.port()))
+}
+
+/// Only `/ip4|ip6/…/tcp/…` is spoken here.
+fn socket_addr(address: &Multiaddr) -> Option<SocketAddr> {
+    let mut parts = address.iter();
+    let host = parts.next()?;
+    let ip = if let Part::Ip4(ip) = host {
+        IpAddr::V4(ip)
+    } else if let Part::Ip6(ip) = host {
+        IpAddr::V6(ip)
+    } else {
+        return None;
+    };
+    if let Part::Tcp(port) = parts.next()? { Some(SocketAddr::new(ip, port)) } else { None }
+}

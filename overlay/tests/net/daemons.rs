@@ -1,0 +1,184 @@
+//! Daemons of the tests: real event loops on loopback, admitted by a list.
+
+use overlay::identity::admission::Principal;
+use overlay::identity::key::Key;
+use overlay::identity::trust::Standing;
+use overlay::net::event_loop::{Config, Event, EventLoop};
+use overlay::net::handle::{Answer, Handle};
+use overlay::net::hello::Admission;
+use overlay::net::protocol::Protocol;
+use overlay::net::redial::Target;
+use overlay::net::stream::Stream;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use wire::credential::{Roles, Serial};
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::time::Time;
+
+/// A key of its own for every number.
+pub(crate) fn key(number: u8) -> PeerKey {
+    Key::from_seed([number; 32]).peer()
+}
+
+/// Whom a daemon of the tests welcomes.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    welcome: BTreeSet<PeerKey>,
+    revoked: Arc<Mutex<BTreeSet<PeerKey>>>,
+}
+
+impl Rules {
+    pub(crate) fn welcoming(numbers: &[u8]) -> Rules {
+        Rules { welcome: numbers.iter().map(|number| key(*number)).collect(), revoked: Arc::default() }
+    }
+
+    pub(crate) fn revoke(&self, peer: PeerKey) {
+        self.revoked.lock().expect("not poisoned").insert(peer);
+    }
+}
+
+impl Admission for Rules {
+    fn proof(&self) -> Vec<u8> {
+        b"let me in".to_vec()
+    }
+
+    fn admit(&self, peer: PeerKey, proof: &[u8]) -> Result<Arc<Principal>, String> {
+        assert_eq!(proof, b"let me in");
+        if self.welcome.contains(&peer) {
+            Ok(Arc::new(principal(peer)))
+        } else {
+            Err("not on the list of this test".to_owned())
+        }
+    }
+
+    fn review(&self, principal: &Principal) -> Result<(), String> {
+        let revoked = self.revoked.lock().expect("not poisoned").contains(&principal.peer);
+        if revoked { Err("revoked by this test".to_owned()) } else { Ok(()) }
+    }
+}
+
+fn principal(peer: PeerKey) -> Principal {
+    Principal {
+        peer,
+        standing: Standing::Member,
+        domain: Some(DomainName::try_from("test").expect("a name")),
+        root: Some(PeerKey([9; 32])),
+        host: Some(HostName::try_from("h").expect("a name")),
+        roles: Roles::SENSOR,
+        priority: 0,
+        serial: Serial(1),
+        issued: Time::default(),
+        expires: Time::from_micros(i64::MAX),
+        delegated: None,
+        directory: false,
+    }
+}
+
+pub(crate) struct Daemon {
+    pub(crate) handle: Handle,
+    events: Option<mpsc::Receiver<Event>>,
+    shutdown: CancellationToken,
+    running: JoinHandle<()>,
+    address: SocketAddr,
+}
+
+impl Daemon {
+    pub(crate) async fn start(number: u8, rules: Rules) -> Daemon {
+        Daemon::start_at(number, SocketAddr::from(([127, 0, 0, 1], 0)), rules).await
+    }
+
+    pub(crate) async fn start_at(number: u8, listen: SocketAddr, rules: Rules) -> Daemon {
+        use std::hash::{BuildHasher, Hasher};
+        let start = std::hash::RandomState::new().build_hasher().finish();
+        let (event_loop, handle, events) =
+            EventLoop::open(Config::new(vec![listen]), &Key::from_seed([number; 32]), Arc::new(rules), start)
+                .expect("listens");
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn(event_loop.run(shutdown.clone()));
+        let mut listening = handle.listening();
+        let address = listening.wait_for(|all| !all.is_empty()).await.expect("runs")[0];
+        Daemon { handle, events: Some(events), shutdown, running, address }
+    }
+
+    pub(crate) fn key(&self) -> PeerKey {
+        self.handle.me()
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) async fn dial(&self, other: &Daemon) {
+        self.handle.keep(Target::Peer(other.key()), vec![other.address.into()]).await;
+    }
+
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.running.await.expect("no panic");
+    }
+
+    pub(crate) async fn next_event<T>(&mut self, wanted: impl Fn(Event) -> Option<T>) -> T {
+        let events = self.events.as_mut().expect("nobody else reads them");
+        let searching = async {
+            loop {
+                let event = events.recv().await.expect("runs");
+                if let Some(found) = wanted(event) {
+                    return found;
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), searching).await.expect("it happens in time")
+    }
+
+    pub(crate) async fn ready(&mut self, other: &Daemon) {
+        let peer = other.key();
+        self.next_event(|event| {
+            if let Event::Ready { principal, .. } = event {
+                (principal.peer == peer).then_some(())
+            } else {
+                None
+            }
+        })
+        .await;
+    }
+
+    pub(crate) async fn unwelcome(&mut self, other: &Daemon) -> String {
+        let expected = other.key();
+        self.next_event(|event| {
+            if let Event::Unwelcome { peer, reason } = event {
+                (peer == expected).then_some(reason)
+            } else {
+                None
+            }
+        })
+        .await
+    }
+
+    pub(crate) async fn stream(&mut self, wanted: Protocol) -> Stream {
+        self.next_event(|event| {
+            if let Event::Stream { protocol, stream, .. } = event {
+                (protocol == wanted).then_some(stream)
+            } else {
+                None
+            }
+        })
+        .await
+    }
+
+    /// From now on every question is answered so; other events are passed over.
+    pub(crate) fn answer_queries(&mut self, answer: impl Fn(&[u8]) -> Answer + Send + 'static) {
+        let mut events = self.events.take().expect("nobody else reads them");
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                if let Event::Question(question) = event {
+                    let _ = question.reply.send(answer(&question.body));
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,160 @@
+//! Real swarms on loopback: greeting, questions, lasting streams, peers that come and go.
+
+mod daemons;
+
+use daemons::{Daemon, Rules};
+use overlay::net::event_loop::Event;
+use overlay::net::frames::{self, Reader};
+use overlay::net::handle::{Answer, AskError};
+use overlay::net::protocol::Protocol;
+use overlay::net::redial::Target;
+use std::time::Duration;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn two_that_know_each_other_ask_and_answer() {
+    let mut one = Daemon::start(1, Rules::welcoming(&[2])).await;
+    let mut other = Daemon::start(2, Rules::welcoming(&[1])).await;
+    one.dial(&other).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+    other.answer_queries(|question| Answer::Done([b"you said ", question].concat()));
+    let answer = one.handle.ask(other.key(), Protocol::Query, b"hello", DEADLINE).await;
+    assert_eq!(answer, Ok(b"you said hello".to_vec()));
+    let answer = one.handle.ask(one.key(), Protocol::Query, b"hello", DEADLINE).await;
+    assert!(matches!(answer, Err(AskError::Open { .. })), "nobody is connected to itself: {answer:?}");
+}
+
+#[tokio::test]
+async fn one_that_is_refused_learns_nothing_and_is_told_why() {
+    let other = Daemon::start(4, Rules::welcoming(&[])).await;
+    let mut one = Daemon::start(3, Rules::welcoming(&[4])).await;
+    one.dial(&other).await;
+    let reason = one.unwelcome(&other).await;
+    assert_eq!(reason, "not on the list of this test");
+    let answer = one.handle.ask(other.key(), Protocol::Query, b"hello", DEADLINE).await;
+    assert!(matches!(answer, Err(AskError::Open { .. })), "{answer:?}");
+    assert!(other.handle.figures().hellos_refused_total.get() >= 1);
+    assert!(other.handle.principal(one.key()).is_none());
+}
+
+#[tokio::test]
+async fn of_many_questions_at_once_none_is_lost_without_a_word() {
+    let mut one = Daemon::start(5, Rules::welcoming(&[6])).await;
+    let mut other = Daemon::start(6, Rules::welcoming(&[5])).await;
+    one.dial(&other).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+    other.answer_queries(|question| Answer::Done(question.to_vec()));
+    let mut asked = tokio::task::JoinSet::new();
+    for number in 0..60_u32 {
+        let (handle, peer) = (one.handle.clone(), other.key());
+        asked.spawn(async move {
+            let question = number.to_le_bytes();
+            (number, handle.ask(peer, Protocol::Query, &question, DEADLINE).await)
+        });
+    }
+    let mut answered = 0;
+    while let Some(result) = asked.join_next().await {
+        let (number, answer) = result.expect("no panic");
+        assert_eq!(answer, Ok(number.to_le_bytes().to_vec()));
+        answered += 1;
+    }
+    assert_eq!(answered, 60);
+}
+
+#[tokio::test]
+async fn more_streams_than_a_peer_may_have_are_refused_and_counted() {
+    let mut one = Daemon::start(7, Rules::welcoming(&[8])).await;
+    let mut other = Daemon::start(8, Rules::welcoming(&[7])).await;
+    one.dial(&other).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+    // Nobody answers: the questions stay open.
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        let (handle, peer) = (one.handle.clone(), other.key());
+        asked.spawn(async move { handle.ask(peer, Protocol::Query, b"?", Duration::from_secs(3)).await });
+    }
+    let (mut broken, mut timed_out) = (0, 0);
+    while let Some(result) = asked.join_next().await {
+        match result.expect("no panic") {
+            Err(AskError::TimedOut { .. }) => timed_out += 1,
+            Err(AskError::Broken { .. } | AskError::Open { .. }) => broken += 1,
+            unexpected => panic!("{unexpected:?}"),
+        }
+    }
+    assert_eq!(
+        (timed_out, broken),
+        (overlay::net::guests::STREAMS_MAX, 200 - overlay::net::guests::STREAMS_MAX)
+    );
+    assert_eq!(other.handle.figures().streams_refused_total.get() as usize, broken);
+}
+
+#[tokio::test]
+async fn a_lasting_stream_carries_frames_both_ways() {
+    let mut one = Daemon::start(9, Rules::welcoming(&[10])).await;
+    let mut other = Daemon::start(10, Rules::welcoming(&[9])).await;
+    one.dial(&other).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+    let mut near = one.handle.open(other.key(), Protocol::Report, DEADLINE).await.expect("welcome");
+    let mut far = other.stream(Protocol::Report).await;
+    for number in 0..1000_u32 {
+        frames::write(&mut near, &number, 100).await.expect("written");
+    }
+    let (half, mut back) = tokio::io::split(&mut far);
+    let mut reader = Reader::new(half, 100);
+    for number in 0..1000_u32 {
+        assert_eq!(reader.next::<u32>().await.expect("whole"), Some(number));
+    }
+    frames::write(&mut back, &"enough", 100).await.expect("written");
+    assert_eq!(Reader::new(near, 100).next::<String>().await.expect("whole").as_deref(), Some("enough"));
+}
+
+#[tokio::test]
+async fn a_daemon_that_comes_back_is_found_again() {
+    let mut one = Daemon::start(11, Rules::welcoming(&[12])).await;
+    let other = Daemon::start(12, Rules::welcoming(&[11])).await;
+    one.dial(&other).await;
+    one.ready(&other).await;
+    let address = other.address();
+    other.stop().await;
+    let gone = one.next_event(|event| matches!(event, Event::Gone(_)).then_some(())).await;
+    assert_eq!(gone, ());
+    let mut other = Daemon::start_at(12, address, Rules::welcoming(&[11])).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+}
+
+#[tokio::test]
+async fn a_seed_leads_to_whoever_answers_and_never_to_oneself() {
+    let mut one = Daemon::start(13, Rules::welcoming(&[14])).await;
+    let mut other = Daemon::start(14, Rules::welcoming(&[13])).await;
+    for address in [one.address(), other.address()] {
+        let endpoint = address.into();
+        one.handle.keep(Target::Seed(address.into()), vec![endpoint]).await;
+    }
+    one.ready(&other).await;
+    other.ready(&one).await;
+    assert_eq!(one.handle.ready().len(), 1);
+}
+
+#[tokio::test]
+async fn whose_certificate_no_longer_holds_is_cut_off() {
+    let rules = Rules::welcoming(&[15]);
+    let mut one = Daemon::start(15, Rules::welcoming(&[16])).await;
+    let mut other = Daemon::start(16, rules.clone()).await;
+    one.dial(&other).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+    rules.revoke(one.key());
+    let answer = one.handle.ask(other.key(), Protocol::Query, b"?", DEADLINE).await;
+    assert!(
+        matches!(&answer, Err(AskError::Refused { reason, .. }) if reason == "revoked by this test")
+            || matches!(answer, Err(AskError::Open { .. } | AskError::Broken { .. })),
+        "{answer:?}"
+    );
+    other.next_event(|event| matches!(event, Event::Gone(_)).then_some(())).await;
+}
