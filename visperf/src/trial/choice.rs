@@ -6,7 +6,7 @@ use crate::output::figures::count;
 use crate::trial::log::{Log, Met};
 use log_filters::engine::Source;
 use log_filters::filter::Filter;
-use log_filters::registry::{FIRST_LINES, Registry};
+use log_filters::registry::{By, Registry};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use wire::time::Time;
@@ -19,33 +19,42 @@ const ODD_SHARE_PERCENT: usize = 5;
 const NEAREST_SHOWN: usize = 3;
 
 /// The filter for a log whose name and beginning are known, and the reason in words.
+///
+/// # Errors
+/// If no filter reads it: why, which come nearest, and how to write one.
 pub(crate) fn choose(
     registry: &Registry,
+    shown_name: &str,
     file_name: &str,
     beginning: &[u8],
-) -> Option<(Arc<Filter>, &'static str)> {
-    let by_name = registry.choose(file_name, b"");
-    let chosen = registry.choose(file_name, beginning)?;
-    let reason = match by_name {
-        None => "by its first lines",
-        Some(_) if registry.iter().filter(|filter| claims(registry, filter, file_name)).count() > 1 => {
-            "by its name and first lines"
+) -> Result<(Arc<Filter>, &'static str), String> {
+    match registry.choice(file_name, beginning) {
+        Ok(choice) => {
+            let reason = match choice.by {
+                By::Name => "by its name",
+                By::NameAndLines => "by its name and first lines",
+                By::Lines => "by its first lines",
+            };
+            Ok((Arc::clone(choice.filter), reason))
         }
-        Some(_) => "by its name",
-    };
-    Some((Arc::clone(chosen), reason))
-}
-
-/// Whether a filter alone would take a file of this name.
-fn claims(registry: &Registry, filter: &Arc<Filter>, file_name: &str) -> bool {
-    registry.get(filter.name()).is_some_and(|_| {
-        let mut alone = Registry::default();
-        alone.add(filter.name(), filter.text()).is_ok() && alone.choose(file_name, b"").is_some()
-    })
+        Err(unchosen) => {
+            let lines = count(unchosen.lines as u64, "line");
+            let why = match unchosen.refused.as_slice() {
+                [] => format!("none claims its name, and none knows enough of its first {lines}"),
+                [filter, ..] => format!(
+                    "it has a name of {}, but its first {lines} are none that {} reads",
+                    filter.product(),
+                    filter.name()
+                ),
+            };
+            let near = nearest(registry, file_name, beginning);
+            Err(format!("no filter reads {shown_name}: {why}{near}"))
+        }
+    }
 }
 
 /// What to say where no filter reads the log: the nearest ones, and how to write one.
-pub(crate) fn nearest(registry: &Registry, shown_name: &str, file_name: &str, beginning: &[u8]) -> String {
+fn nearest(registry: &Registry, file_name: &str, beginning: &[u8]) -> String {
     // What stands behind the last line's end is no line.
     let whole = beginning.strip_suffix(b"\n").unwrap_or(beginning);
     let lines: Vec<&[u8]> = whole.split(|&byte| byte == b'\n').take(NEAREST_LINES).collect();
@@ -55,10 +64,7 @@ pub(crate) fn nearest(registry: &Registry, shown_name: &str, file_name: &str, be
         .filter(|(events, _)| *events > 0)
         .collect();
     near.sort_by_key(|(events, filter)| (std::cmp::Reverse(*events), filter.name().to_owned()));
-    let mut text = format!(
-        "no filter reads {shown_name}: none claims its name, and none knows enough of its first {}",
-        count(lines.len().min(FIRST_LINES) as u64, "line")
-    );
+    let mut text = String::new();
     if let Some(odd) = no_text(beginning) {
         let _ = write!(text, "\n  {odd}");
     }
@@ -130,7 +136,7 @@ mod tests {
     fn the_reason_is_told() {
         let registry = registry();
         let check = |name: &str, beginning: &str, expected: Option<(&str, &str)>| {
-            let found = choose(&registry, name, beginning.as_bytes());
+            let found = choose(&registry, name, name, beginning.as_bytes()).ok();
             let found = found.as_ref().map(|(filter, reason)| (filter.name(), *reason));
             assert_eq!(found, expected, "{name}");
         };
@@ -143,13 +149,21 @@ mod tests {
 
     #[test]
     fn the_nearest_filters_are_named() {
-        let text = nearest(&registry(), "dir/x", "x", b"three\none\nonly\ntwo\none\n");
+        let refused = |name: &str, beginning: &[u8]| {
+            choose(&registry(), &format!("dir/{name}"), name, beginning)
+                .map(|(_, reason)| reason)
+                .unwrap_err()
+        };
+        // Eight are wanted of a hundred, so that one line of each is too few.
+        let text = refused("x", &[b"three\none\nonly\ntwo\none\n".to_vec(), b"?\n".repeat(95)].concat());
         let (one, two) =
             (text.find("one (P) finds 2 events").unwrap(), text.find("two (P) finds 1 event").unwrap());
-        assert!(one < two, "{text}");
-        assert!(text.contains("first 5 lines") && text.contains("2 events in its first 5 lines"), "{text}");
-        assert!(nearest(&registry(), "x", "x", b"three").contains("no filter finds an event"));
-        assert!(nearest(&registry(), "x", "x", &[b'\n'; 100]).contains("first 64 lines"));
+        assert!(one < two && text.contains("no filter reads dir/x: none claims its name"), "{text}");
+        assert!(text.contains("first 64 lines") && text.contains("in its first 100 lines"), "{text}");
+        let text = refused("x", b"three\nfour\n");
+        assert!(text.contains("no filter finds an event") && text.contains("first 2 lines"), "{text}");
+        let text = refused("one.log", &[&[0; 100][..], b"\n"].concat());
+        assert!(text.contains("it has a name of P") && text.contains("not look like text"), "{text}");
     }
 
     #[test]

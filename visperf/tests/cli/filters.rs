@@ -110,16 +110,20 @@ fn what_each_rule_took_is_told_on_request() {
 fn a_log_that_only_has_the_name_of_another_is_doubted() {
     let home = home();
     home.file("toy.log", "GET / HTTP/1.1\n".repeat(20));
-    let doubt = "warning: toy.log may be no log of Toy: no rule of toy took 20 of its 20 records";
-    home.run(&["filter", "try", "--filters", "filters", "toy.log"]).ok().prints(&[doubt, "--filter"]);
+    let named = ["filter", "try", "--filters", "filters", "toy.log"];
+    home.run(&named)
+        .with_code(7)
+        .notes(&["it has a name of Toy, but its first 20 lines are none that toy reads"]);
+    home.file("toy.log", "[5] job 1 in by ann\n".to_owned() + &"[6] GET / HTTP/1.1\n".repeat(20));
+    let doubt = "warning: toy.log may be no log of Toy: no rule of toy took 20 of its 21 records";
+    home.run(&named).ok().prints(&[doubt, "--filter"]);
     home.run(&["filter", "try", "--filters", "filters", "--json", "toy.log"]).ok().notes(&[doubt]);
     let noise: Vec<u8> = (0..9_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    home.file("toy.log", &noise);
-    home.run(&["filter", "try", "--filters", "filters", "toy.log"])
-        .ok()
-        .prints(&["warning: toy.log: it does not look like text"]);
     home.file("noise.bin", &noise);
     home.run(&["filter", "try", "noise.bin"]).with_code(7).notes(&["it does not look like text"]);
+    home.run(&["filter", "try", "--filter", "filters/toy.toml", "noise.bin"])
+        .ok()
+        .prints(&["warning: noise.bin: it does not look like text"]);
 }
 
 #[test]

@@ -213,8 +213,7 @@ impl Trial<'_> {
         let registry = &self.sources.registry;
         let (filter, reason) = match &self.forced {
             Some(filter) => (Arc::clone(filter), "as told"),
-            None => choice::choose(registry, file_name, beginning)
-                .ok_or_else(|| Failure::NoFilter(choice::nearest(registry, shown, file_name, beginning)))?,
+            None => choice::choose(registry, shown, file_name, beginning).map_err(Failure::NoFilter)?,
         };
         let told = format!("{shown}: filter {} ({}), {reason}", filter.name(), filter.product());
         if self.args.json {
