@@ -210,7 +210,8 @@ fn a_limited_link_takes_its_time() {
     assert!(free.iter().chain(&again).all(|time| *time < MS * 600), "{free:?} {again:?}");
 }
 
-/// What was measured of a flow: the spread of times, and how many came before one sent earlier.
+/// What was measured of a flow, which is told: the spread of times, and how many came before one sent earlier.
+#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
 fn measured(from: &Host, to: &Host) -> (Trials, usize, usize) {
     let came = packets(from, to, 400).unwrap();
     let mut trials = Trials::default();

@@ -120,12 +120,12 @@ impl Daemon {
         self.process.stop().with_context(|| format!("on {}", self.host.name()))
     }
 
-    /// Stops it where it is, with SIGSTOP, until [`Daemon::resume`].
+    /// Stops it where it is, with SIGSTOP, until [`Daemon::resume`]; none of its threads runs any more.
     ///
     /// # Errors
-    /// If it cannot be signalled.
+    /// If it cannot be signalled, or does not stop.
     pub fn pause(&self) -> Result<()> {
-        self.held.0.hold(By::Story)
+        self.held.0.pause()
     }
 
     /// Lets it go on.

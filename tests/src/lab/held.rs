@@ -5,7 +5,7 @@
 //! `cpu.max`. Not here: the account of what was used ([`super::quota`]).
 
 use super::quota::Quota;
-use crate::wait;
+use crate::wait::{self, Seen};
 use anyhow::{Context, Result};
 use nix::time::{ClockId, clock_getcpuclockid};
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// Time between two looks at what starved processes used: a hundredth of a period.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// Longest wait for all threads of a process to stop: moments, on a machine that is not overwhelmed.
+const STOPS: Duration = Duration::from_secs(20);
 
 /// Who holds a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,33 @@ impl Held {
         let Some(holders) = holders.as_mut().filter(|holders| !holders.contains(&by)) else { return Ok(()) };
         holders.push(by);
         self.signal(Signal::STOP)
+    }
+
+    /// Holds it for the story, until none of its threads runs: one on another core goes on for a while after
+    /// the signal was sent.
+    pub(super) fn pause(&self) -> Result<()> {
+        self.hold(By::Story)?;
+        wait::until(STOPS, "a process that is stopped", || {
+            Ok(match self.runs()? {
+                Some(thread) => Seen::NotYet(format!("thread {thread} runs")),
+                None => Seen::Done(()),
+            })
+        })
+    }
+
+    /// A thread of it that is not stopped.
+    fn runs(&self) -> Result<Option<String>> {
+        let tasks = format!("/proc/{}/task", self.pid.as_raw_pid());
+        for task in std::fs::read_dir(&tasks).with_context(|| tasks.clone())? {
+            let task = task?;
+            // A thread that ended meanwhile does not run.
+            let Ok(stat) = std::fs::read_to_string(task.path().join("stat")) else { continue };
+            let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+            if !matches!(state, Some('T' | 't' | 'Z' | 'X')) {
+                return Ok(Some(task.file_name().display().to_string()));
+            }
+        }
+        Ok(None)
     }
 
     pub(super) fn release(&self, by: By) -> Result<()> {

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn what_was_used_too_much_is_owed() {
         let begin = wait::now();
-        let mut quota = Quota::new(10, begin, MS * 0);
+        let mut quota = Quota::new(10, begin, Duration::ZERO);
         assert!(!quota.must_wait(begin, MS * 9));
         assert!(quota.must_wait(begin + MS, MS * 25));
         assert!(quota.must_wait(begin + PERIOD, MS * 25), "20 ms are allowed by now");
