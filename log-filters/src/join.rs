@@ -121,8 +121,11 @@ impl Joiner {
 
     /// Note which call this one is a part of, where it is not the same as that.
     fn add_parent(&mut self, slot: u64, keys: &Keys, names: &[CompactString]) {
+        let Some(parent) = &keys.parent else { return };
         let entry = self.entries.get_mut(&slot).expect("the caller has it");
-        let Some(parent) = keys.parent.as_ref().filter(|_| entry.parent.is_none()) else { return };
+        if entry.parent.is_some() {
+            return;
+        }
         let parent = scoped(keys, parent);
         if names.contains(&parent) {
             return;
@@ -220,6 +223,9 @@ impl Joiner {
     /// Each name gives one of its lives. A call that bears a name of which another life was taken is an earlier
     /// or later life under all its names; what is left are calls known by different names that turn out to be one.
     fn unique(&mut self, found: &Found, names: &[CompactString]) -> Option<u64> {
+        if let [only] = names {
+            return self.life_of(only, found);
+        }
         let lives: Vec<Option<u64>> = names.iter().map(|name| self.life_of(name, found)).collect();
         let is_another = |slot: u64| {
             let known = &self.entries[&slot].names;
@@ -260,9 +266,11 @@ impl Joiner {
     /// Whether the event hands in a whole of the same number once more: its end is only its parts'.
     fn is_whole_anew(&self, slot: u64, found: &Found) -> bool {
         let content = &found.content;
+        if content.kind != Kind::JobSubmit || self.parts.is_empty() {
+            return false;
+        }
         let submitted = self.entries[&slot].progress.submitted();
-        content.kind == Kind::JobSubmit
-            && submitted.is_some_and(|at| content.time.micros() > at.micros() + LATE_START_MICROS)
+        submitted.is_some_and(|at| content.time.micros() > at.micros() + LATE_START_MICROS)
             && self.parts(slot).next().is_some()
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) enum Lives {
     One(u64),
-    // A box, so that the many names of one call stay small.
+    #[expect(clippy::box_collection, reason = "so that the many names of one call stay small")]
     Several(Box<VecDeque<u64>>),
 }
 

@@ -198,9 +198,8 @@ impl Progress {
         if job.is_empty() {
             return;
         }
-        if self.job.is_empty() || names > self.job_names {
-            self.job = job.clone();
-        } else if names == self.job_names && better_job(&self.job, job) {
+        let is_better = names > self.job_names || (names == self.job_names && better_job(&self.job, job));
+        if self.job.is_empty() || is_better {
             self.job = job.clone();
         }
         self.job_names = self.job_names.max(names);

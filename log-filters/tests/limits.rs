@@ -22,6 +22,11 @@ fn case(what: &'static str, line: usize, says: &'static str, text: impl Fn(bool)
     Case { what, refused: text(true), line, says, accepted: text(false) }
 }
 
+/// The limit, or one more.
+fn more(is_more: bool, limit: usize) -> usize {
+    limit + usize::from(is_more)
+}
+
 /// `head` above, then `count` times `item`.
 fn times(head: &str, item: &str, count: usize) -> String {
     format!("{HEAD}{head}{}", item.repeat(count))
@@ -41,8 +46,65 @@ fn list(key: &str, table: &str, item: &str, count: usize) -> String {
     format!("{HEAD}{RULE}[{table}]\n{key} = [\n{lines}]\n")
 }
 
-fn cases() -> Vec<Case> {
-    let more = |is_more: bool, limit: usize| limit + usize::from(is_more);
+/// Too many of something in a list of the head.
+fn lists() -> Vec<Case> {
+    vec![
+        case("names", 7 + 128, "at most 128 are allowed", |is_more| {
+            list("names", "files", "'x*.log'", more(is_more, 128))
+        }),
+        case("a glob", 7, "at most 1024 are allowed", |is_more| {
+            list("names", "files", &format!("'{}'", "x".repeat(more(is_more, 1024))), 1)
+        }),
+        case("first lines", 7 + 64, "at most 64 are allowed", |is_more| {
+            list("first_lines", "files", "'x'", more(is_more, 64))
+        }),
+        case("stamps", 7 + 32, "at most 32 are allowed", |is_more| {
+            list("prefix", "time", "'%Y '", more(is_more, 32))
+        }),
+        case("records", 6 + 16 * 3, "at most 16 are allowed", |is_more| {
+            times(RULE, "[[record]]\nstart = 'a'\ncontinue = 'b'\n", more(is_more, 16))
+        }),
+        case("lines of a record", 8, "expected 1 to 10000", |is_more| {
+            let lines = more(is_more, 10_000);
+            format!("{HEAD}{RULE}[[record]]\nstart = 'a'\ncontinue = 'b'\nmax_lines = {lines}\n")
+        }),
+    ]
+}
+
+/// References that could never give anything.
+fn references() -> Vec<Case> {
+    vec![
+        case("pairs", 6, "write `pairs = true` in [fields]", |is_more| {
+            let pairs = if is_more { "" } else { "[fields]\npairs = true\n" };
+            format!("{HEAD}{RULE}event = 'message'\njob = '${{=job}}'\n{pairs}")
+        }),
+        case("fields", 6, "give [fields] a `separator`", |is_more| {
+            let fields = if is_more { "" } else { "[fields]\nseparator = ':'\n" };
+            format!("{HEAD}{RULE}event = 'message'\njob = '${{#3}}'\n{fields}")
+        }),
+        case("what is recalled", 6, "write `recall = KEY`", |is_more| {
+            let recall = if is_more { "" } else { "recall = 'k'\n" };
+            let remember = "[rule.remember]\nkey = 'k'\n[rule.remember.values]\njob = '1'\n";
+            format!("{HEAD}{RULE}event = 'message'\njob = '${{<job}}'\n{recall}{remember}")
+        }),
+        case("what is remembered", 7, "remembered are job", |is_more| {
+            let name = if is_more { "jbo" } else { "job" };
+            let remember = "[rule.remember]\nkey = 'k'\n[rule.remember.values]\njob = '1'\n";
+            format!("{HEAD}{RULE}event = 'message'\nrecall = 'k'\njob = '${{<{name}}}'\n{remember}")
+        }),
+        case("parts of the name", 6, "there are host, cluster, file", |is_more| {
+            let name = if is_more { "site" } else { "host" };
+            format!("{HEAD}{RULE}event = 'message'\njob = '${{@{name}}}'\n")
+        }),
+        case("fields of the event", 6, "is for [calls] and `call`", |is_more| {
+            let name = if is_more { "${.user}" } else { "7" };
+            format!("{HEAD}{RULE}event = 'message'\njob = '{name}'\ncall = {{ names = ['${{.job}}'] }}\n")
+        }),
+    ]
+}
+
+/// Too much of what a rule is made of.
+fn sizes() -> Vec<Case> {
     vec![
         case("bytes", 1, "at most 1048576 are allowed", |is_more| {
             let text = format!("{HEAD}{RULE}#");
@@ -81,57 +143,12 @@ fn cases() -> Vec<Case> {
         case("nesting of the file", 6, "max recursion depth", |is_more| {
             nested(if is_more { 4_000 } else { 16 })
         }),
-        case("names", 7 + 128, "at most 128 are allowed", |is_more| {
-            list("names", "files", "'x*.log'", more(is_more, 128))
-        }),
-        case("a glob", 7, "at most 1024 are allowed", |is_more| {
-            list("names", "files", &format!("'{}'", "x".repeat(more(is_more, 1024))), 1)
-        }),
-        case("first lines", 7 + 64, "at most 64 are allowed", |is_more| {
-            list("first_lines", "files", "'x'", more(is_more, 64))
-        }),
-        case("stamps", 7 + 32, "at most 32 are allowed", |is_more| {
-            list("prefix", "time", "'%Y '", more(is_more, 32))
-        }),
-        case("records", 6 + 16 * 3, "at most 16 are allowed", |is_more| {
-            times(RULE, "[[record]]\nstart = 'a'\ncontinue = 'b'\n", more(is_more, 16))
-        }),
-        case("lines of a record", 8, "expected 1 to 10000", |is_more| {
-            let lines = more(is_more, 10_000);
-            format!("{HEAD}{RULE}[[record]]\nstart = 'a'\ncontinue = 'b'\nmax_lines = {lines}\n")
-        }),
-        case("pairs", 6, "write `pairs = true` in [fields]", |is_more| {
-            let pairs = if is_more { "" } else { "[fields]\npairs = true\n" };
-            format!("{HEAD}{RULE}event = 'message'\njob = '${{=job}}'\n{pairs}")
-        }),
-        case("fields", 6, "give [fields] a `separator`", |is_more| {
-            let fields = if is_more { "" } else { "[fields]\nseparator = ':'\n" };
-            format!("{HEAD}{RULE}event = 'message'\njob = '${{#3}}'\n{fields}")
-        }),
-        case("what is recalled", 6, "write `recall = KEY`", |is_more| {
-            let recall = if is_more { "" } else { "recall = 'k'\n" };
-            let remember = "[rule.remember]\nkey = 'k'\n[rule.remember.values]\njob = '1'\n";
-            format!("{HEAD}{RULE}event = 'message'\njob = '${{<job}}'\n{recall}{remember}")
-        }),
-        case("what is remembered", 7, "remembered are job", |is_more| {
-            let name = if is_more { "jbo" } else { "job" };
-            let remember = "[rule.remember]\nkey = 'k'\n[rule.remember.values]\njob = '1'\n";
-            format!("{HEAD}{RULE}event = 'message'\nrecall = 'k'\njob = '${{<{name}}}'\n{remember}")
-        }),
-        case("parts of the name", 6, "there are host, cluster, file", |is_more| {
-            let name = if is_more { "site" } else { "host" };
-            format!("{HEAD}{RULE}event = 'message'\njob = '${{@{name}}}'\n")
-        }),
-        case("fields of the event", 6, "is for [calls] and `call`", |is_more| {
-            let name = if is_more { "${.user}" } else { "7" };
-            format!("{HEAD}{RULE}event = 'message'\njob = '{name}'\ncall = {{ names = ['${{.job}}'] }}\n")
-        }),
     ]
 }
 
 #[test]
 fn what_is_too_much_is_refused_at_its_place() {
-    for case in cases() {
+    for case in sizes().into_iter().chain(lists()).chain(references()) {
         let Case { what, refused, line, says, accepted } = case;
         let error = Filter::parse("x.toml", &refused).expect_err(what);
         assert!(error.message.contains(says), "{what}: {error}");
