@@ -7,6 +7,7 @@
 //! Not here: what travels (`wire`), the directory's table (`directory`), what members report (`sensor`).
 
 pub mod clock;
+pub mod config;
 pub mod dice;
 pub mod domain;
 pub mod election;

@@ -19,6 +19,7 @@ use crate::net::redial::Target;
 use links::{LinkEvent, Links};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -76,9 +77,25 @@ pub struct View {
     pub dropped_total: u64,
 }
 
+/// Until when this sensor may answer for the domain, in microseconds on the overlay's clock; 0: it may not.
+#[derive(Debug, Default)]
+struct Lease(AtomicU64);
+
+impl Lease {
+    fn set(&self, until: Option<Moment>) {
+        let micros = until.map_or(0, |until| u64::try_from(until.0.as_micros()).unwrap_or(u64::MAX));
+        self.0.store(micros, Ordering::Release);
+    }
+
+    fn holds(&self) -> bool {
+        clock::now().0 <= Duration::from_micros(self.0.load(Ordering::Acquire))
+    }
+}
+
 /// What others hold of the running part.
 #[derive(Clone, Debug)]
 pub struct DomainHandle {
+    lease: Arc<Lease>,
     view: watch::Receiver<Arc<View>>,
     load: watch::Sender<Load>,
     met: mpsc::Sender<(PeerKey, Vec<Address>)>,
@@ -89,6 +106,14 @@ impl DomainHandle {
     #[must_use]
     pub fn view(&self) -> watch::Receiver<Arc<View>> {
         self.view.clone()
+    }
+
+    /// Whether this sensor may answer for the domain now; to be asked before every answer, record or
+    /// acknowledgement given as representative. False right after the process stood still, until others
+    /// confirmed that it still represents them.
+    #[must_use]
+    pub fn may_serve(&self) -> bool {
+        self.lease.holds()
     }
 
     /// How busy this host is, told with every heartbeat.
@@ -118,6 +143,7 @@ pub struct Domain {
     view: watch::Sender<Arc<View>>,
     stored: mpsc::Receiver<Persisted>,
     store: mpsc::Sender<Persisted>,
+    lease: Arc<Lease>,
 }
 
 impl Domain {
@@ -141,9 +167,24 @@ impl Domain {
         let (store, stored) = mpsc::channel(4);
         let links = Links::new(net.clone(), events_tx);
         let (view, view_rx) = watch::channel(Arc::new(view_of(&node, &links, now)));
-        let handle = DomainHandle { view: view_rx, load: load_tx, met: met_tx };
-        let domain =
-            Domain { config, node, net, gate, links, events, peers, visits, met, load, view, stored, store };
+        let lease = Arc::new(Lease::default());
+        let handle = DomainHandle { lease: Arc::clone(&lease), view: view_rx, load: load_tx, met: met_tx };
+        let domain = Domain {
+            config,
+            node,
+            net,
+            gate,
+            links,
+            events,
+            peers,
+            visits,
+            met,
+            load,
+            view,
+            stored,
+            store,
+            lease,
+        };
         Ok((domain, handle))
     }
 
@@ -157,6 +198,7 @@ impl Domain {
         let mut writing = std::pin::pin!(writing);
         let result = loop {
             self.carry_out(&persist).await;
+            self.lease.set(self.node.serves_until());
             let due = self.node.poll_timeout();
             tokio::select! {
                 () = shutdown.cancelled() => break Ok(()),
@@ -174,6 +216,7 @@ impl Domain {
                 _ = publish.tick() => self.tick(),
             }
         };
+        self.lease.set(None);
         self.node.handle_resign(clock::now());
         self.carry_out(&persist).await;
         self.publish();

@@ -19,12 +19,18 @@ impl Node {
     /// acknowledgement given as representative.
     #[must_use]
     pub fn may_serve(&self, now: Moment) -> bool {
+        self.serves_until().is_some_and(|until| now <= until)
+    }
+
+    /// Until when this sensor may answer for the domain, if it is not called before; `None` if it may not.
+    #[must_use]
+    pub fn serves_until(&self) -> Option<Moment> {
         match &self.duty {
             Duty::Representative(rule) if self.config.mechanisms.recheck => {
-                rule.recheck.is_none() && now.since(self.ran) <= self.lease(rule)
+                rule.recheck.is_none().then(|| self.ran.plus(self.lease(rule)))
             }
-            Duty::Representative(_) => true,
-            Duty::Member | Duty::Promoting(_) => false,
+            Duty::Representative(_) => Some(Moment(Duration::MAX)),
+            Duty::Member | Duty::Promoting(_) => None,
         }
     }
 

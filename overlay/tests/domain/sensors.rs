@@ -179,6 +179,10 @@ impl Sensor {
         self.handle.view().borrow().clone()
     }
 
+    pub(crate) fn may_serve(&self) -> bool {
+        self.handle.may_serve()
+    }
+
     pub(crate) fn role(&self) -> Role {
         self.view().state.role
     }
@@ -198,7 +202,7 @@ impl Sensor {
     }
 }
 
-/// Whom all of them obey, under which term, once they agree and each is covered.
+/// Whom all of them obey, under which term, once they agree, each is covered and the standbys know it.
 pub(crate) async fn all_agree(sensors: &[Sensor], most: Duration) -> (PeerKey, Term) {
     let agreed = || {
         let views: Vec<Arc<View>> = sensors.iter().map(Sensor::view).collect();
@@ -207,6 +211,8 @@ pub(crate) async fn all_agree(sensors: &[Sensor], most: Duration) -> (PeerKey, T
             views.iter().all(|view| (view.state.representative, view.state.term) == (Some(first.0), first.1));
         let own = views.iter().find(|view| view.state.role == Role::Representative)?;
         let whole = sensors.iter().all(|sensor| own.state.coverage.contains(&sensor.key()));
+        let standbys = views.iter().filter(|view| view.state.role == Role::Standby).count();
+        let whole = whole && standbys == 2.min(sensors.len() - 1);
         (same && whole && own.state.representative == Some(first.0)).then_some(first)
     };
     let waiting = async {
