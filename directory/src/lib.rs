@@ -17,6 +17,7 @@ pub mod discovery;
 pub mod entry;
 pub mod handle;
 mod holdings;
+mod intake;
 pub mod kept;
 pub mod methods;
 pub mod oddity;

@@ -9,13 +9,14 @@
 //! Invariants: only a representative's own new number begins a lease; what another directory brings ends no later
 //! than there, for all the time since it was asked is taken off; so is the time for which this directory was paused
 //! while a statement waited. Every table of this file is bounded.
-//! Not here: the table (`registry`, `holdings`), signatures, streams (the shell).
+//! Not here: what representatives state (`intake`), the table (`registry`, `holdings`), signatures and streams (the
+//! shell).
 
 use crate::admission::{self, Admission};
 use crate::holdings::BUCKETS_U16;
-use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
+use crate::opened::OpenedItem;
 use crate::peer::{Ask, Peer};
-use crate::registry::{self, Accepted, Registry};
+use crate::registry::{self, Registry};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
@@ -44,12 +45,6 @@ pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often a directory looks at its clock at least, so that it knows when it was away.
 pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Away for longer than this beyond a tick: paused, or far too busy. A statement may have waited as long.
-const AWAY: Duration = Duration::from_secs(1);
-
-/// What waited is looked at within this time after coming back.
-const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// What the shell has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,20 +102,20 @@ pub struct TooManyPeers {
 /// A table and its place among the other directories.
 #[derive(Debug)]
 pub struct Replicas {
-    registry: Registry,
-    admission: Admission,
-    peers: Vec<Peer>,
+    pub(crate) registry: Registry,
+    pub(crate) admission: Admission,
+    pub(crate) peers: Vec<Peer>,
     /// Domains that changed by their representatives' word, of which the others are not yet told.
-    changed: BTreeSet<DomainName>,
-    hint_at: Option<Moment>,
+    pub(crate) changed: BTreeSet<DomainName>,
+    pub(crate) hint_at: Option<Moment>,
     outputs: VecDeque<Output>,
     asked_total: u64,
     seed: u64,
     drawn: u64,
     /// When the clock was last looked at; none before the first time.
-    ticked: Option<Moment>,
+    pub(crate) ticked: Option<Moment>,
     /// How long this directory was away lately, and until when statements may have waited for that time.
-    away: Option<(Duration, Moment)>,
+    pub(crate) away: Option<(Duration, Moment)>,
     /// Until when, at the latest, what is not held may yet be learnt; `None` once settled.
     settles_at: Option<Moment>,
 }
@@ -196,52 +191,6 @@ impl Replicas {
     #[must_use]
     pub fn is_settled(&self, now: Moment) -> bool {
         self.settles_at.is_none_or(|at| at <= now)
-    }
-
-    /// A representative states its record on the connection of `from`.
-    ///
-    /// # Errors
-    /// If it is not admitted or the table refuses it.
-    pub fn state(&mut self, from: PeerKey, opened: Opened, now: Moment) -> Result<Accepted, Refused> {
-        self.check_own(from, opened.peer())?;
-        let domain = opened.record().domain.clone();
-        let root = opened.record().reach.as_ref().map_or(from, |reach| reach.root);
-        self.admission.admit(&domain, root, now)?;
-        let waited = self.look_at_clock(now);
-        let accepted = self.registry.register_waited(opened, waited, now)?;
-        if accepted != Accepted::Unchanged {
-            self.tell(domain, now);
-        }
-        Ok(accepted)
-    }
-
-    /// A representative says that its domain is no more; whether that was new.
-    ///
-    /// # Errors
-    /// As [`Replicas::state`].
-    pub fn leave(&mut self, from: PeerKey, left: OpenedLeave, now: Moment) -> Result<bool, Refused> {
-        self.check_own(from, left.leave.peer)?;
-        let domain = left.leave.domain.clone();
-        self.admission.admit(&domain, left.leave.root, now)?;
-        let is_new = self.registry.leave(left, Duration::ZERO, now)?;
-        if is_new {
-            self.tell(domain, now);
-        }
-        Ok(is_new)
-    }
-
-    /// Somebody brings a list of denied; whether it was new. Whoever has the newest may bring it.
-    ///
-    /// # Errors
-    /// As [`Replicas::state`].
-    pub fn deny(&mut self, denial: OpenedDenial, now: Moment) -> Result<bool, Refused> {
-        let domain = denial.domain.clone();
-        self.admission.admit(&domain, denial.root, now)?;
-        let is_new = self.registry.deny(denial)?;
-        if is_new {
-            self.tell(domain, now);
-        }
-        Ok(is_new)
     }
 
     /// Another directory asks; what to answer.
@@ -370,39 +319,10 @@ impl Replicas {
         !self.outputs.is_empty()
     }
 
-    /// How long a statement that is looked at now may have waited: as long as this directory was away.
-    fn look_at_clock(&mut self, now: Moment) -> Duration {
-        if let Some(ticked) = self.ticked {
-            let away = now.since(ticked);
-            if away > TICK_INTERVAL + AWAY {
-                self.away = Some((away, now.plus(CATCH_UP)));
-            }
-        }
-        self.ticked = Some(now);
-        match self.away {
-            Some((away, until)) if now < until => away,
-            Some(_) | None => {
-                self.away = None;
-                Duration::ZERO
-            }
-        }
-    }
-
-    fn check_own(&self, from: PeerKey, signer: PeerKey) -> Result<(), Refused> {
-        if from == signer { Ok(()) } else { Err(Refused::NotOwn { from, signer }) }
-    }
-
     fn ended(&mut self, domain: DomainName) {
         // Told to nobody if the shell does not ask: no more than the domains held.
         if self.outputs.len() < crate::registry::DOMAINS_MAX {
             self.outputs.push_back(Output::Ended(domain));
-        }
-    }
-
-    fn tell(&mut self, domain: DomainName, now: Moment) {
-        if !self.peers.is_empty() {
-            self.changed.insert(domain);
-            self.hint_at.get_or_insert(now.plus(HINT_DELAY));
         }
     }
 

@@ -77,10 +77,8 @@ fn outcome(resolver: &mut Resolver) -> Outcome {
 }
 
 fn found(outcome: Outcome) -> Found {
-    match outcome {
-        Outcome::Found(found) => *found,
-        other => panic!("expected a representative, found {other:?}"),
-    }
+    let Outcome::Found(found) = outcome else { panic!("expected a representative, found {outcome:?}") };
+    *found
 }
 
 #[test]

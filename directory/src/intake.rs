@@ -1,0 +1,95 @@
+//! What a directory takes from representatives themselves: admitted, from their own connection, in time.
+//!
+//! Pure. Rule: only here does a lease begin, by a number that its representative has not said before; where this
+//! directory was paused while a statement waited, that time is taken off.
+//! Not here: what other directories bring (`replicate`), the table (`registry`).
+
+use crate::opened::{Opened, OpenedDenial, OpenedLeave};
+use crate::registry::Accepted;
+use crate::replicate::{HINT_DELAY, Refused, Replicas, TICK_INTERVAL};
+use std::time::Duration;
+use wire::id::{DomainName, PeerKey};
+use wire::time::Moment;
+
+/// Away for longer than this beyond a tick: paused, or far too busy. A statement may have waited as long.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// What waited is looked at within this time after coming back.
+const CATCH_UP: Duration = Duration::from_secs(1);
+
+impl Replicas {
+    /// A representative states its record on the connection of `from`.
+    ///
+    /// # Errors
+    /// If it is not admitted or the table refuses it.
+    pub fn state(&mut self, from: PeerKey, opened: Opened, now: Moment) -> Result<Accepted, Refused> {
+        self.check_own(from, opened.peer())?;
+        let domain = opened.record().domain.clone();
+        let root = opened.record().reach.as_ref().map_or(from, |reach| reach.root);
+        self.admission.admit(&domain, root, now)?;
+        let waited = self.look_at_clock(now);
+        let accepted = self.registry.register_waited(opened, waited, now)?;
+        if accepted != Accepted::Unchanged {
+            self.tell(domain, now);
+        }
+        Ok(accepted)
+    }
+
+    /// A representative says that its domain is no more; whether that was new.
+    ///
+    /// # Errors
+    /// As [`Replicas::state`].
+    pub fn leave(&mut self, from: PeerKey, left: OpenedLeave, now: Moment) -> Result<bool, Refused> {
+        self.check_own(from, left.leave.peer)?;
+        let domain = left.leave.domain.clone();
+        self.admission.admit(&domain, left.leave.root, now)?;
+        let is_new = self.registry.leave(left, Duration::ZERO, now)?;
+        if is_new {
+            self.tell(domain, now);
+        }
+        Ok(is_new)
+    }
+
+    /// Somebody brings a list of denied; whether it was new. Whoever has the newest may bring it.
+    ///
+    /// # Errors
+    /// As [`Replicas::state`].
+    pub fn deny(&mut self, denial: OpenedDenial, now: Moment) -> Result<bool, Refused> {
+        let domain = denial.domain.clone();
+        self.admission.admit(&domain, denial.root, now)?;
+        let is_new = self.registry.deny(denial)?;
+        if is_new {
+            self.tell(domain, now);
+        }
+        Ok(is_new)
+    }
+
+    /// How long a statement that is looked at now may have waited: as long as this directory was away.
+    pub(crate) fn look_at_clock(&mut self, now: Moment) -> Duration {
+        if let Some(ticked) = self.ticked {
+            let away = now.since(ticked);
+            if away > TICK_INTERVAL + AWAY {
+                self.away = Some((away, now.plus(CATCH_UP)));
+            }
+        }
+        self.ticked = Some(now);
+        match self.away {
+            Some((away, until)) if now < until => away,
+            Some(_) | None => {
+                self.away = None;
+                Duration::ZERO
+            }
+        }
+    }
+
+    fn check_own(&self, from: PeerKey, signer: PeerKey) -> Result<(), Refused> {
+        if from == signer { Ok(()) } else { Err(Refused::NotOwn { from, signer }) }
+    }
+
+    fn tell(&mut self, domain: DomainName, now: Moment) {
+        if !self.peers.is_empty() {
+            self.changed.insert(domain);
+            self.hint_at.get_or_insert(now.plus(HINT_DELAY));
+        }
+    }
+}
