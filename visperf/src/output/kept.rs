@@ -1,4 +1,6 @@
 //! Output that is kept, for tests that look at what was printed.
+//!
+//! Compiled for tests only.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

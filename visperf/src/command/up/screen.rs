@@ -1,4 +1,6 @@
 //! The screen of `visperf up`: lines that scroll, and a status below them where there is a terminal.
+//!
+//! Rule: a call's end is shown once. Not here: what the lines say (`text`).
 
 use crate::exit::Failure;
 use crate::output::Output;

@@ -1,4 +1,6 @@
 //! What the live picture of `visperf up` says: where to ask, a call that ended, that a recording is over.
+//!
+//! Not here: when it is said (`live`), and where it appears (`screen`).
 
 use crate::demo::player::Player;
 use crate::output::event_lines::outcome_color;
