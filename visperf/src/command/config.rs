@@ -70,7 +70,7 @@ fn check_filters(path: &Path) -> Result<(), Failure> {
     let file =
         File::read(path).map_err(|error| Failure::Refused(refusal::show(&error, colors_on_stderr())))?;
     let Some(sensor) = file.sensor else { return Ok(()) };
-    let sources = start_check::filters(&sensor.filters, RefusedFilter::Refuses)?;
+    let sources = start_check::filters(&start_check::present(&sensor.filters), RefusedFilter::Refuses)?;
     start_check::known_filters(path, &sensor.tails, &sources)
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(config) => config,
         None => plain()?,
     };
-    let sources = start_check::filters(&config.filters, RefusedFilter::IsLeftOut)?;
+    let sources = start_check::filters(&start_check::present(&config.filters), RefusedFilter::IsLeftOut)?;
     if let Some(file) = &args.config {
         start_check::known_filters(file, &config.tails, &sources)?;
     }

@@ -32,6 +32,15 @@ pub(crate) fn filters(folders: &[PathBuf], refused: RefusedFilter) -> Result<Fil
     Ok(sources)
 }
 
+/// Those of a configuration's folders of filters that are there; a folder may come with its first filter.
+pub(crate) fn present(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let (there, missing): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| folder.is_dir());
+    for folder in missing {
+        note(&format!("note: the folder of filters {} is not there yet", folder.display()));
+    }
+    there
+}
+
 /// The filters that the tails of a configuration file name must be there.
 ///
 /// # Errors

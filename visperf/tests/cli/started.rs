@@ -79,6 +79,11 @@ fn a_configuration_that_names_no_filter_is_refused_by_the_check_and_by_the_senso
     home.file("c.toml", "[[sensor.tail]]\npath = \"x.log\"\nfilter = \"nothing\"\n");
     let told = ["c.toml", "x.log", "no filter is called \"nothing\""];
     home.run(&["config", "check", "c.toml"]).with_code(6).notes(&told);
+    home.file("folders.toml", "[sensor]\nfilters = [\"none\", \"some\"]\n");
+    home.file("some/good.toml", "[filter]\nname = \"good\"\nproduct = \"G\"\n[[rule]]\nmatch = '^g'\n");
+    home.run(&["config", "check", "folders.toml"]).ok().notes(&["filters none is not there yet"]);
+    home.file("some/bad.toml", "nonsense");
+    home.run(&["config", "check", "folders.toml"]).with_code(6).notes(&["some/bad.toml:1:"]);
     home.run(&["sensor", "--config", "c.toml", "--state", "own", "--listen", "127.0.0.1:0"])
         .with_code(6)
         .notes(&told);
