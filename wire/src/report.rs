@@ -40,6 +40,8 @@ pub const HOSTS_MAX: usize = 64;
 pub const MARKS_MAX: usize = 96;
 /// Most metrics a connection names before it begins anew.
 pub const METRICS_MAX: usize = 16_384;
+/// Most bytes of names, units and labels of a connection's metrics.
+pub const METRICS_LEN_MAX_BYTES: usize = 4 << 20;
 /// Longest text in a hello, a metric or a state, in bytes.
 pub const TEXT_LEN_MAX_BYTES: usize = 512;
 /// Most sentences on a member's health.
@@ -140,7 +142,7 @@ pub struct Record {
     pub offset: u64,
     /// Which of the events of that record.
     pub number: u16,
-    /// Its call: the member's name for it on the way, the domain's in a store.
+    /// Its call in the domain's store; empty on the way, as the member's name for it means nothing there.
     pub call: CompactString,
     /// What the log says.
     pub content: Content,
@@ -263,6 +265,13 @@ pub struct HostState {
     pub events_next: u64,
     /// What is wrong with it, in sentences.
     pub health: Vec<CompactString>,
+}
+
+/// How long a metric's name, unit and labels are, in bytes.
+#[must_use]
+pub fn metric_len_bytes(metric: &Metric) -> usize {
+    let labels: usize = metric.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+    metric.name.len() + metric.unit.len() + labels
 }
 
 /// What a member says.

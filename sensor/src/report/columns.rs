@@ -8,16 +8,20 @@ use crate::sample::table::Table;
 use std::collections::HashMap;
 use std::sync::Arc;
 use wire::report::sweep::Encoder;
-use wire::report::{FromMember, METRICS_MAX, Metrics, Packed, Shape, Sweep};
+use wire::report::{
+    FromMember, METRICS_LEN_MAX_BYTES, METRICS_MAX, Metrics, Packed, Shape, Sweep, metric_len_bytes,
+};
 use wire::sample::Metric;
 
 /// Metrics named in one frame: well below the longest.
-const METRICS_AT_ONCE: usize = 1024;
+const METRICS_AT_ONCE: usize = 256;
 
 /// What the other end of a connection knows of this host's metrics.
 #[derive(Debug, Default)]
 pub struct Columns {
     numbers: HashMap<Arc<Metric>, u32>,
+    /// Bytes of the numbered metrics' names and labels.
+    len: usize,
     /// The metrics of the last table, as it shares them.
     shape: Option<crate::sample::table::Metrics>,
     width: usize,
@@ -25,8 +29,8 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// The frames of this table, the last one being the sweep. Rows beyond [`METRICS_MAX`] are left out:
-    /// returns how many.
+    /// The frames of this table, the last one being the sweep. Rows beyond what a connection may name
+    /// ([`METRICS_MAX`], [`METRICS_LEN_MAX_BYTES`]) are left out: returns how many.
     pub fn frames(&mut self, table: &Table, thinned: u64, mut put: impl FnMut(FromMember)) -> u64 {
         let is_known = self.shape.as_ref().is_some_and(|known| Arc::ptr_eq(known, table.metrics()));
         if !is_known {
@@ -41,12 +45,20 @@ impl Columns {
 
     fn reshape(&mut self, table: &Table, put: &mut impl FnMut(FromMember)) {
         self.encoder.restart();
-        self.width = table.metrics().len().min(METRICS_MAX);
+        let mut len = 0;
+        let fits = |metric: &&Arc<Metric>| {
+            len += metric_len_bytes(metric);
+            len <= METRICS_LEN_MAX_BYTES
+        };
+        self.width = table.metrics().iter().take(METRICS_MAX).take_while(fits).count();
         let columns = &table.metrics()[..self.width];
-        let fresh = columns.iter().filter(|metric| !self.numbers.contains_key(*metric)).count();
-        if self.numbers.len() + fresh > METRICS_MAX {
+        let fresh = columns.iter().filter(|metric| !self.numbers.contains_key(*metric));
+        let (fresh, fresh_len) =
+            fresh.fold((0, 0), |(n, len), metric| (n + 1, len + metric_len_bytes(metric)));
+        if self.numbers.len() + fresh > METRICS_MAX || self.len + fresh_len > METRICS_LEN_MAX_BYTES {
             // Labels that come and go have used the numbers up: begin anew.
             self.numbers.clear();
+            self.len = 0;
         }
         let mut first = u32::try_from(self.numbers.len()).expect("at most METRICS_MAX");
         let mut fresh = Vec::new();
@@ -55,6 +67,7 @@ impl Columns {
             let next = u32::try_from(self.numbers.len()).expect("at most METRICS_MAX");
             let number = *self.numbers.entry(Arc::clone(metric)).or_insert_with(|| {
                 fresh.push(Metric::clone(metric));
+                self.len += metric_len_bytes(metric);
                 next
             });
             match runs.last_mut() {
@@ -106,6 +119,17 @@ mod tests {
         let other = table(&mut rows, &["a", "c", "d", "b"]);
         assert_eq!(sent(&mut columns, &other), ["3+1", "[(0, 1), (2, 2), (1, 1)]", "Sweep"]);
         assert_eq!(sent(&mut columns, &first), ["[(0, 3)]", "Sweep"], "all names are known");
+    }
+
+    #[test]
+    fn names_of_absurd_length_cost_the_last_columns_only() {
+        let (mut rows, mut columns) = (Rows::default(), Columns::default());
+        let all: Vec<String> = (0..100).map(|n| format!("{n}").repeat(100_000)).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let long = table(&mut rows, &all);
+        let left_out = columns.frames(&long, 0, |_| {});
+        assert!((60..100).contains(&left_out), "{left_out}");
+        assert!(columns.len <= METRICS_LEN_MAX_BYTES);
     }
 
     #[test]

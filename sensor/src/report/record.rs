@@ -17,8 +17,8 @@ pub const NAME_LEN_BYTES: usize = 1024;
 /// The form on the way of a journal's record.
 #[must_use]
 pub fn to_wire(record: frame::Record) -> Record {
-    let frame::Record { found: Found { offset, number, content, keys }, call } = record;
-    Record { offset, number, call, content, keys: keys.map(keys_to_wire) }
+    let Found { offset, number, content, keys } = record.found;
+    Record { offset, number, call: CompactString::default(), content, keys: keys.map(keys_to_wire) }
 }
 
 /// The form that joining takes.

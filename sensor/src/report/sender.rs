@@ -14,8 +14,8 @@ use compact_str::CompactString;
 use std::collections::VecDeque;
 use wire::id::{HostName, SensorKey};
 use wire::report::{
-    self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, Hello, HostState, MARKS_MAX,
-    Mark, Resume, StoreKey, VERSION,
+    self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, HostState,
+    MARKS_MAX, Mark, Resume, StoreKey, VERSION,
 };
 use wire::time::Time;
 
@@ -182,7 +182,8 @@ impl Sender {
     pub fn connect(&mut self, held: Held, clock: Time) {
         self.disconnect();
         self.phase = Phase::Asking;
-        let Identity { program, sensor, host, hosts, boot, started } = self.identity.clone();
+        let Identity { program, sensor, host, mut hosts, boot, started } = self.identity.clone();
+        hosts.truncate(HOSTS_MAX);
         self.put(&FromMember::Hello(Box::new(Hello {
             version: VERSION,
             program,

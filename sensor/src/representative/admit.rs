@@ -58,11 +58,11 @@ impl Domain {
         }
         self.claims.claim(&hello.host, peer, now.moment)?;
         self.end_older_sessions(link, peer);
+        let (member, known) = self.member(former, &hello, peer, now)?;
+        self.make_room(peer, hello.sensor)?;
         if !self.hosts.arrive(&hello, peer, now.wall, now.moment) {
             return Err(Error::Full);
         }
-        self.make_room(peer, hello.sensor)?;
-        let (member, known) = self.member(former, &hello, peer, now)?;
         let (granted, refused_hosts) = claims::granted(&self.claims, peer, &hello.host, &hello.hosts);
         let next = member.next;
         self.store.set_member(member)?;

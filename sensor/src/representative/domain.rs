@@ -137,6 +137,8 @@ pub struct Domain {
     names: Names,
     next_link: u64,
     closing: VecDeque<Output>,
+    /// Links that can be written to and are owed something.
+    ready: BTreeSet<Link>,
     /// Sensors of which something waits for the disk, and what is under way.
     pub(super) dirty: BTreeSet<SensorKey>,
     pub(super) under_way: Vec<(SensorKey, u64)>,
@@ -166,6 +168,7 @@ impl Domain {
             names: Names::default(),
             next_link: 0,
             closing: VecDeque::new(),
+            ready: BTreeSet::new(),
             dirty: BTreeSet::new(),
             under_way: Vec::new(),
             counts: Counts::default(),
@@ -316,6 +319,9 @@ impl Domain {
             Some(owed) => *owed = frame,
             None => connection.owed.push_back(frame),
         }
+        if !connection.is_writing {
+            self.ready.insert(link);
+        }
     }
 
     /// From now on, each member may send so much.
@@ -340,17 +346,22 @@ impl Domain {
         if let Some(output) = self.closing.pop_front() {
             return Some(output);
         }
-        let ready = self.links.iter_mut().find(|(_, link)| !link.is_writing && !link.owed.is_empty());
-        let (link, connection) = ready?;
-        let frame = connection.owed.pop_front()?;
-        connection.is_writing = true;
-        Some(Output::Send(*link, framed(&frame)))
+        loop {
+            let link = self.ready.pop_first()?;
+            let Some(connection) = self.links.get_mut(&link) else { continue };
+            let Some(frame) = connection.owed.pop_front() else { continue };
+            connection.is_writing = true;
+            return Some(Output::Send(link, framed(&frame)));
+        }
     }
 
     /// What [`Output::Send`] gave is written.
     pub fn handle_written(&mut self, link: Link) {
         if let Some(connection) = self.links.get_mut(&link) {
             connection.is_writing = false;
+            if !connection.owed.is_empty() {
+                self.ready.insert(link);
+            }
         }
     }
 
@@ -360,17 +371,35 @@ impl Domain {
     /// As [`Store::take_commit`].
     pub fn take_commit(&mut self) -> Result<Option<Commit>, Error> {
         let joiner = &self.joiner;
-        let Some(commit) = self.store.take_commit(|| Joining::snapshot_of(joiner))? else { return Ok(None) };
+        let Some(commit) = self.store.take_commit(|| Joining::snapshot_of(joiner))? else {
+            if self.store.is_idle() {
+                // Something came again, and nothing new with it.
+                self.note_dirty();
+                self.acknowledge();
+            }
+            return Ok(None);
+        };
+        self.note_dirty();
+        Ok(Some(commit))
+    }
+
+    fn note_dirty(&mut self) {
         let ledger: &Ledger = self.store.ledger();
         let next_of = |sensor: &SensorKey| Some((*sensor, ledger.members.get(sensor)?.next));
         self.under_way = std::mem::take(&mut self.dirty).iter().filter_map(next_of).collect();
-        Ok(Some(commit))
     }
 
     /// A commit was run with success: acknowledge what is in it.
     pub fn handle_committed(&mut self, commit: Commit) {
         self.store.settle(commit);
         self.counts.commits_total += 1;
+        self.acknowledge();
+    }
+
+    fn acknowledge(&mut self) {
+        if self.under_way.is_empty() {
+            return;
+        }
         let (store, at) = (self.store.ledger().key, *self.feed.reader().next().borrow());
         let durable: BTreeMap<SensorKey, u64> = std::mem::take(&mut self.under_way).into_iter().collect();
         let told = |(link, connection): (&Link, &Connection)| {

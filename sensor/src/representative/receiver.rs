@@ -3,22 +3,20 @@
 //!
 //! Pure. Rule: events arrive in order and each once: those before [`Receiver::open`]'s number or the last
 //! frame's end are dropped and counted, a gap is counted if it is told and refused if it is not.
-//! Bounds: one frame, [`METRICS_MAX`] metrics of [`METRICS_LEN_BYTES`] together, [`EVENTS_MAX`] events a frame.
+//! Bounds: one frame, [`METRICS_MAX`] metrics of [`METRICS_LEN_MAX_BYTES`] together, [`EVENTS_MAX`] events a frame.
 //! Not here: who may speak for which host ([`super::claims`]), what is done with it ([`super::domain`]).
 
 use compact_str::CompactString;
 use std::collections::HashSet;
 use std::sync::Arc;
 use wire::report::{
-    self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, HostState, MARKS_MAX, METRICS_MAX,
-    Metrics, Run, Shape, Sweep, TEXT_LEN_MAX_BYTES, VERSION,
+    self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, HostState, MARKS_MAX,
+    METRICS_LEN_MAX_BYTES, METRICS_MAX, Metrics, Run, Shape, Sweep, TEXT_LEN_MAX_BYTES, VERSION,
 };
 use wire::sample::Metric;
 
 /// Most events of a frame: what they take unpacked is bounded by it.
 pub const EVENTS_MAX: u64 = 16_384;
-/// Most bytes of names, units and labels of a connection.
-pub const METRICS_LEN_BYTES: usize = 4 << 20;
 /// Most labels of a metric.
 const LABELS_MAX: usize = 32;
 
@@ -235,9 +233,8 @@ impl Receiver {
         limit("metrics", self.metrics.len() + named.metrics.len(), METRICS_MAX)?;
         for metric in named.metrics {
             limit("labels of a metric", metric.labels.len(), LABELS_MAX)?;
-            let labels: usize = metric.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
-            self.metrics_len += metric.name.len() + metric.unit.len() + labels;
-            limit("bytes of metrics' names", self.metrics_len, METRICS_LEN_BYTES)?;
+            self.metrics_len += report::metric_len_bytes(&metric);
+            limit("bytes of metrics' names", self.metrics_len, METRICS_LEN_MAX_BYTES)?;
             self.metrics.push(names.shared(metric));
         }
         Ok(())

@@ -131,3 +131,21 @@ fn what_the_budget_deleted_is_counted_exactly() {
     again.read_all(&rig);
     assert_eq!((again.missed, again.seen.len()), (follower.missed, follower.seen.len()));
 }
+
+/// Reads on at the end of one store and begins at the same event in the next: marks say what was seen.
+#[test]
+fn a_reader_that_kept_up_sees_nothing_twice() {
+    let mut rig = Rig::new(3, Config::default());
+    let mut follower = Follower::new(&rig);
+    for round in 0..100 {
+        rig.members[round % 3].read(10);
+        rig.settle();
+        follower.read_all(&rig);
+    }
+    rig.fail_over(Simulated::default(), 5);
+    rig.members[1].read(25);
+    rig.settle();
+    follower.read_all(&rig);
+    assert_eq!(follower.seen, rig.stored(), "each event of the new store, once");
+    assert_eq!((follower.seen.len(), follower.missed), (1025, 0));
+}

@@ -123,6 +123,12 @@ impl Store {
         Reader::new(Arc::clone(&self.shared))
     }
 
+    /// Whether everything accepted is durable.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        !self.is_under_way && self.pending.is_empty()
+    }
+
     /// Whether there is room for more: if not, read no more from members until a commit has succeeded.
     #[must_use]
     pub fn has_room(&self) -> bool {
