@@ -327,3 +327,81 @@ impl Entry {
         self.marks.iter().find(|mark| mark.peer == peer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+    use crate::testing::{domain, leave, part, statement, whole};
+
+    fn at(secs: u64) -> Moment {
+        Moment(Duration::from_secs(secs))
+    }
+
+    /// Terms told now: the first, and those beside it.
+    fn told(registry: &Registry, secs: u64) -> (u64, State, Vec<u64>) {
+        let answer = registry.resolve(&domain("a"), at(secs)).expect("held");
+        (answer.record.term, answer.state, answer.partial.iter().map(|part| part.record.term).collect())
+    }
+
+    #[test]
+    fn a_lower_term_is_told_while_it_lives_and_has_hosts_that_the_first_lacks() {
+        let mut registry = Registry::new(9);
+        registry.register(statement("a", 1, 3, 1, part(&["n1"])), at(0)).expect("new");
+        registry.register(statement("a", 2, 4, 1, part(&["n2"])), at(10)).expect("higher");
+        assert_eq!(told(&registry, 10), (4, State::Live, vec![3]));
+        let renewed = registry.register(statement("a", 1, 3, 2, part(&["n1"])), at(11));
+        assert_eq!(renewed, Ok(Accepted::Partial { held_term: 4 }), "its own number counts");
+        assert_eq!(told(&registry, 24), (4, State::Live, vec![3]));
+        assert_eq!(told(&registry, 25), (4, State::Expired, vec![3]), "never an old term first");
+        assert_eq!(told(&registry, 26), (4, State::Expired, vec![]));
+        registry.expire(at(30));
+        assert!(registry.register(statement("a", 1, 3, 2, part(&["n1"])), at(30)).is_err(), "its mark stays");
+        registry.register(statement("a", 2, 4, 2, whole()), at(31)).expect("renews");
+        registry.register(statement("a", 1, 3, 3, part(&["n1"])), at(31)).expect("kept");
+        assert_eq!(told(&registry, 31), (4, State::Live, vec![]), "nothing is lacking any more");
+    }
+
+    #[test]
+    fn of_one_term_the_higher_key_is_first_whatever_the_sequences() {
+        let mut registry = Registry::new(9);
+        registry.register(statement("a", 7, 3, 1, part(&["n1"])), at(0)).expect("new");
+        registry.register(statement("a", 5, 3, 900, part(&["n2"])), at(0)).expect("another");
+        let answer = registry.resolve(&domain("a"), at(1)).expect("held");
+        assert_eq!((answer.opened.peer(), answer.partial.len()), (PeerKey([7; 32]), 1));
+    }
+
+    #[test]
+    fn the_highest_few_are_kept_in_whatever_order_they_come() {
+        let mut orders = vec![[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1], [3, 6, 1, 5, 2, 4]];
+        let mut sums = Vec::new();
+        while let Some(order) = orders.pop() {
+            let mut registry = Registry::new(9);
+            for term in order {
+                let _ = registry.register(statement("a", term, term.into(), 1, part(&["n1"])), at(0));
+            }
+            let detail = registry.detail(&domain("a")).expect("held");
+            let terms: Vec<u64> = detail.numbers.iter().map(|number| number.term).collect();
+            assert_eq!(terms, [6, 5, 4, 3], "{order:?}");
+            sums.push(registry.sums().to_vec());
+        }
+        assert!(sums.windows(2).all(|two| two[0] == two[1]), "so all directories have the same digest");
+    }
+
+    #[test]
+    fn a_leave_ends_what_is_not_above_it() {
+        let mut registry = Registry::new(9);
+        registry.register(statement("a", 1, 3, 5, part(&["n1"])), at(0)).expect("new");
+        registry.register(statement("a", 2, 4, 5, part(&["n2"])), at(0)).expect("higher");
+        assert_eq!(registry.leave(leave("a", 1, 3, 6), Duration::ZERO, at(1)), Ok(true));
+        assert_eq!(told(&registry, 1), (4, State::Live, vec![]), "the partial one is gone, the first is not");
+        assert_eq!(registry.leave(leave("a", 2, 4, 6), Duration::ZERO, at(2)), Ok(true));
+        assert_eq!(registry.leave(leave("a", 2, 4, 6), Duration::ZERO, at(3)), Ok(false));
+        assert_eq!(registry.resolve(&domain("a"), at(3)), None);
+        for late in [statement("a", 1, 3, 99, whole()), statement("a", 2, 4, 6, whole())] {
+            assert!(matches!(registry.register(late, at(3)), Err(Refused::Left { left_term: 4, .. })));
+        }
+        registry.register(statement("a", 1, 5, 1, whole()), at(3)).expect("a higher term comes back");
+        assert_eq!(told(&registry, 3), (5, State::Live, vec![]));
+    }
+}
