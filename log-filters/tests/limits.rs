@@ -4,7 +4,12 @@
 //! Each limit has a control: a filter that is within it is accepted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use log_filters::engine::{Engine, Source};
 use log_filters::filter::Filter;
+use log_filters::registry::Registry;
+use std::sync::Arc;
+use wire::event::{Content, Value};
+use wire::time::Time;
 
 const HEAD: &str = "[filter]\nname = \"x\"\n";
 const RULE: &str = "[[rule]]\nmatch = 'a'\n";
@@ -158,4 +163,64 @@ fn what_is_too_much_is_refused_at_its_place() {
             panic!("{what}: within the limit, and refused: {error}");
         }
     }
+}
+
+/// The worst lines are read by every filter, as one line between two of its own: nothing panics, what is told of
+/// them is bounded, and the next line is read as ever.
+#[test]
+fn the_worst_lines_cost_no_more_than_themselves() {
+    let registry = Registry::shipped();
+    let worst: [Vec<u8>; 5] = [
+        vec![b'a'; 10 << 20],
+        vec![0; 1 << 20],
+        vec![0xff; 1 << 20],
+        b": = ; | \" ".repeat(100_000),
+        b"[2026-11-20T12:00:00.000] sched: Allocate JobId=1 NodeList=n[1-9999999] #CPUs=1 Partition=p"
+            .to_vec(),
+    ];
+    for filter in registry.iter() {
+        let source = Source {
+            file_name: "log".into(),
+            host: "host".into(),
+            cluster: String::new(),
+            zone: jiff::tz::TimeZone::UTC,
+        };
+        let seen = Time::from_micros(1_795_219_200_000_000);
+        for line in &worst {
+            let (mut engine, mut found) = (Engine::new(Arc::clone(filter), &source), Vec::new());
+            engine.line(line, 0, seen, &mut found);
+            engine.line(b"after", line.len() as u64, seen, &mut found);
+            engine.idle(seen, &mut found);
+            let told: usize = found.iter().map(|found| len_bytes(&found.content)).sum();
+            assert!(
+                found.len() <= 17 && told <= 8 << 20,
+                "{}: {} events, {told} bytes",
+                filter.name(),
+                found.len()
+            );
+            assert_eq!(engine.counters().lines, 2, "{}", filter.name());
+        }
+    }
+    // The control: what the last line tells is told, as far as a list may go.
+    let slurm = registry.get("slurmctld").unwrap();
+    let source = Source {
+        file_name: "l".into(),
+        host: "h".into(),
+        cluster: String::new(),
+        zone: jiff::tz::TimeZone::UTC,
+    };
+    let (mut engine, mut found) = (Engine::new(Arc::clone(slurm), &source), Vec::new());
+    engine.line(&worst[4], 0, Time::default(), &mut found);
+    assert!(found.len() == 1 && len_bytes(&found[0].content) > 1_000, "{found:?}");
+}
+
+fn len_bytes(content: &Content) -> usize {
+    let len = |value: &Value| match value {
+        Value::Text(text) => text.len(),
+        Value::List(list) => list.iter().map(|text| text.len()).sum(),
+        Value::Bytes(bytes) => bytes.len(),
+    };
+    content.job.len()
+        + content.to.len()
+        + content.attributes.iter().map(|(_, value)| len(value)).sum::<usize>()
 }
