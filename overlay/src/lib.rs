@@ -14,6 +14,7 @@ pub mod election;
 pub mod gatekeeper;
 pub mod hub;
 pub mod identity;
+pub mod joining;
 pub mod membership;
 pub mod net;
 pub mod resolve;

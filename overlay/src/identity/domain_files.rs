@@ -24,6 +24,7 @@ use super::safe_file;
 use super::token::{Wish, WishError};
 use super::trust::{Readers, Trust};
 use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::address::Address;
@@ -121,6 +122,13 @@ pub struct Created {
     pub membership: Membership,
     /// Whether anything had to be made.
     pub changed: bool,
+}
+
+/// Which content of a file it is: another one has another stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    inode: u64,
+    changed: (i64, i64),
 }
 
 /// The files.
@@ -320,6 +328,13 @@ impl DomainFiles {
     pub fn denials(&self, now: Time) -> Result<Vec<Denial>, Error> {
         let open = self.open(now)?;
         Ok(open.deny.all().cloned().collect())
+    }
+
+    /// Which lists of denied are there now, without reading them; `None` if nobody was denied yet.
+    #[must_use]
+    pub fn deny_list_stamp(&self) -> Option<Stamp> {
+        let found = std::fs::metadata(self.path("deny-list")).ok()?;
+        Some(Stamp { inode: found.ino(), changed: (found.ctime(), found.ctime_nsec()) })
     }
 
     fn path(&self, name: &str) -> PathBuf {

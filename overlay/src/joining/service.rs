@@ -1,0 +1,135 @@
+//! The issuer at work in its daemon: answers who wants to join or renew, and takes up what was revoked by command.
+//!
+//! Rule: one question at a time, each answered from what is on disk; a list of denied that a command wrote is known to
+//! the daemon's own gate within [`LOOK_INTERVAL`], and handed on from there.
+//! Not here: the decisions (`identity::issuer`), handing lists to others (the daemon).
+
+use super::denials::DenialFile;
+use super::off;
+use crate::clock;
+use crate::gatekeeper::Gatekeeper;
+use crate::identity::audit::Trail;
+use crate::identity::deny_list::Taken;
+use crate::identity::domain_files::{self, Stamp};
+use crate::identity::issuer::Issuer;
+use crate::net::event_loop::Question;
+use crate::net::handle::Answer;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use wire::address::Address;
+use wire::credential::Denial;
+use wire::id::PeerKey;
+
+/// How often a list written by `visperf domain revoke` is looked for.
+pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The same after a failure, so that a disk that is full does not fill up with complaints.
+const FAILED_PAUSE: Duration = Duration::from_secs(30);
+
+/// The service; run it beside the hub that fills `questions`.
+#[derive(Debug)]
+pub struct Service {
+    /// Questions of `Protocol::Join`.
+    pub questions: mpsc::Receiver<Question>,
+    /// Who decides.
+    pub issuer: Issuer,
+    /// The daemon's key.
+    pub me: PeerKey,
+    /// The daemon's gate: it learns whom this issuer denied.
+    pub gate: Arc<Gatekeeper>,
+    /// Where that is kept for its next start.
+    pub denials: Arc<DenialFile>,
+    /// Where members listen, this daemon first, for those who join next.
+    pub seeds: watch::Receiver<Vec<Address>>,
+}
+
+impl Service {
+    /// Answer until `shutdown`, or until the overlay ends. `denied` always holds the domain's newest lists, to be handed
+    /// to directories and members.
+    pub async fn run(self, denied: watch::Sender<Vec<Denial>>, shutdown: CancellationToken) {
+        let Service { mut questions, mut issuer, me, gate, denials, seeds } = self;
+        let mut trail = Trail::default();
+        let mut look = tokio::time::interval(LOOK_INTERVAL);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut seen = None;
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                question = questions.recv() => {
+                    let Some(question) = question else { return };
+                    issuer.set_seeds(seeds.borrow().clone());
+                    (issuer, trail) = answer(question, issuer, trail).await;
+                }
+                _ = look.tick() => {
+                    let found;
+                    (issuer, found) = off(move || changed(issuer, seen)).await;
+                    match found {
+                        Ok(None) => {}
+                        Ok(Some((stamp, lists))) => {
+                            seen = Some(stamp);
+                            take(me, &gate, &denials, &lists).await;
+                            denied.send_replace(lists);
+                        }
+                        Err(error) => {
+                            tracing::error!(%error, "cannot read who is denied");
+                            look.reset_after(FAILED_PAUSE);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Answer one question; what was decided is logged.
+async fn answer(question: Question, issuer: Issuer, trail: Trail) -> (Issuer, Trail) {
+    let Question { peer, body, reply, .. } = question;
+    off(move || {
+        let (mut issuer, mut trail) = (issuer, trail);
+        let answer = match postcard::from_bytes(&body) {
+            Ok(asked) => {
+                let answer = issuer.answer(&asked, peer, clock::calendar(), clock::now(), &mut trail);
+                Answer::Done(postcard::to_stdvec(&answer).expect("plain data is encoded"))
+            }
+            Err(_) => Answer::Refused("the question is not understood; is it of another version?".to_owned()),
+        };
+        while let Some(audit) = trail.poll_output() {
+            audit.log();
+        }
+        // The peer may have gone: it asks again and is given the same.
+        let _ = reply.send(answer);
+        (issuer, trail)
+    })
+    .await
+}
+
+type Changed = Option<(Stamp, Vec<Denial>)>;
+
+/// The lists, if they are others than those `seen`.
+fn changed(issuer: Issuer, seen: Option<Stamp>) -> (Issuer, Result<Changed, domain_files::Error>) {
+    // Taken before the lists are read: what is written in between is found at the next look.
+    let stamp = issuer.files().deny_list_stamp();
+    let lists = match stamp {
+        Some(stamp) if seen != Some(stamp) => {
+            issuer.files().denials(clock::calendar()).map(|lists| Some((stamp, lists)))
+        }
+        Some(_) | None => Ok(None),
+    };
+    (issuer, lists)
+}
+
+async fn take(me: PeerKey, gate: &Arc<Gatekeeper>, file: &Arc<DenialFile>, lists: &[Denial]) {
+    let mut is_new = false;
+    for list in lists {
+        match gate.take_denial(me, list) {
+            Ok(taken) => is_new |= taken == Taken::New,
+            Err(refused) => tracing::error!(%refused, "this issuer's own list of denied is not believed"),
+        }
+    }
+    if is_new && let Err(error) = file.save(gate).await {
+        tracing::error!(%error, "cannot keep who is denied");
+    }
+}
