@@ -46,11 +46,13 @@ impl Domain {
         vec![
             Declaration::new("domain.hosts", "the hosts of the domain, with state and load")
                 .reading()
+                .located()
                 .returns("struct", "domain, hosts")
                 .handler_now(move |_| Ok(own.hosts())),
             Declaration::new("domain.summary", "the domain in a few figures")
                 .reading()
                 .details("metrics: those of a host as a whole, over all hosts; sum is there where additive says that the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or running, and where most run.")
+                .located()
                 .returns("struct", "domain, representative, hosts, hosts_live, metrics, calls, events, top")
                 .handler_now(move |_| Ok(same.summary())),
         ]

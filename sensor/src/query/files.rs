@@ -29,6 +29,7 @@ pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send +
     };
     Declaration::new("sensor.files", "the log files this sensor follows, and how far each is read")
         .reading()
+        .located()
         .returns("struct", "files")
         .handler_now(move |_| {
             let shown = files().iter().map(|file| file_value(file, &cluster(&file.path))).collect();
@@ -76,6 +77,7 @@ pub fn filters_method(filtering: &Arc<Filtering>) -> Method {
     Declaration::new("sensor.filters", "the log filters of this sensor")
         .reading()
         .parameter(Parameter::new("name", Type::Text, "only this filter, with its text"))
+        .located()
         .returns("struct", "filters")
         .handler_now(move |params| {
             let shown = match params.text("name")? {

@@ -61,6 +61,7 @@ impl Places {
 pub(crate) struct RawFile {
     pub(crate) sensor: Option<sensor::config::RawConfig>,
     pub(crate) directory: Option<directory::config::RawConfig>,
+    pub(crate) overlay: Option<overlay::config::RawConfig>,
 }
 
 /// A configuration file, checked.
@@ -68,6 +69,7 @@ pub(crate) struct RawFile {
 pub(crate) struct File {
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
+    pub(crate) overlay: overlay::config::Config,
 }
 
 impl File {
@@ -96,7 +98,9 @@ impl File {
                     .map_err(|error| at(&["directory", error.key()], &error))?,
             ),
         };
-        Ok(File { sensor, directory })
+        let overlay = overlay::config::Config::try_from(raw.overlay.unwrap_or_default())
+            .map_err(|error| at(&["overlay", error.key], &error))?;
+        Ok(File { sensor, directory, overlay })
     }
 }
 

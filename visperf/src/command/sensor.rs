@@ -51,6 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         listen: Some(args.places.listen_or_usual()?),
         sensor: Some(config),
         directory: None,
+        overlay: file.overlay,
     };
     daemons::run(async {
         let grid = daemons::open(plan).await?;

@@ -4,12 +4,14 @@
 //! started.
 
 use super::info::{self, Identity, Sources};
+use super::member::{self, Member};
 use super::{registration, state_dir};
 use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
 use directory::handle::SystemClock;
 use directory::run::Directory;
 use rpc::config::{Listen, PORT_DEFAULT};
+use rpc::dispatch::Dispatcher;
 use rpc::limits::Limits;
 use rpc::method::Registry;
 use rpc::statistics::Statistics;
@@ -31,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) listen: Option<Listen>,
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
+    /// How it takes part in the overlay, once it has joined a domain.
+    pub(crate) overlay: overlay::config::Config,
 }
 
 /// Daemons that are open and bound.
@@ -42,6 +46,7 @@ pub(crate) struct Grid {
     http: Arc<Statistics>,
     sensor: Option<Sensor>,
     directory: Option<Directory>,
+    member: Option<Member>,
     term: u64,
 }
 
@@ -52,9 +57,19 @@ impl Grid {
             refuse_open_bind(listen)?;
         }
         state_dir::prepare(&plan.state)?;
+        let membership = member::membership(&plan.state)?;
         let sensor = match plan.sensor {
-            Some(config) => Some(Sensor::open(config, &part(&plan.state, "sensor")?)?),
+            Some(mut config) => {
+                if let Some(membership) = &membership {
+                    member::name_after(&mut config, membership)?;
+                }
+                Some(Sensor::open(config, &part(&plan.state, "sensor")?)?)
+            }
             None => None,
+        };
+        let member = match (&sensor, &membership) {
+            (Some(_), Some(membership)) => Some(Member::open(&plan.state, membership, &plan.overlay)?),
+            _ => None,
         };
         let directory = match plan.directory {
             Some(config) => Some(Directory::open(config, &part(&plan.state, "directory")?, SystemClock)?),
@@ -72,6 +87,7 @@ impl Grid {
             http,
             sensor,
             directory,
+            member,
         };
         grid.fill_registry()?;
         Ok(grid)
@@ -105,6 +121,11 @@ impl Grid {
             state: self.state.clone(),
             started: crate::output::times::now(),
         };
+        if let Some(member) = &self.member {
+            self.registry.set_elsewhere(Box::new(member.router()));
+            let net = member.net.clone();
+            sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
+        }
         self.registry.add(info::method(identity, sources, Arc::clone(&self.http)))?;
         Ok(())
     }
@@ -128,7 +149,7 @@ impl Grid {
         let signals = Signals::catch().context("cannot catch signals")?;
         let obeying = tokio::spawn(signals.obey(shutdown.clone()));
         let mut tasks = Tasks::new(shutdown.clone());
-        let Grid { state, listener, address, registry, http, sensor, directory, term } = self;
+        let Grid { state, listener, address, registry, http, sensor, directory, member, term } = self;
         if let (Some(sensor), Some(directory)) = (&sensor, &directory) {
             let config = sensor.config();
             let record = registration::record(&config.domain, &config.host, address, term);
@@ -140,8 +161,11 @@ impl Grid {
         if let Some(directory) = directory {
             tasks.spawn("directory", directory.run(shutdown.clone()));
         }
-        let limits = Limits::default();
-        tasks.spawn("queries", rpc::server::serve(listener, registry, limits, http, shutdown.clone()));
+        let dispatcher = Arc::new(Dispatcher::new(registry, Limits::default(), http));
+        if let Some(member) = member {
+            member.spawn(&mut tasks, Arc::clone(&dispatcher), &shutdown);
+        }
+        tasks.spawn("queries", rpc::server::serve_methods(listener, dispatcher, shutdown.clone()));
         more(&mut tasks);
         state_dir::write_listen(&state, &address.to_string())?;
         tell_service_manager(&[NotifyState::Ready]);

@@ -3,9 +3,13 @@
 //! Wiring only: what they do is in their crates. Every daemon started here answers `daemon.info`, writes
 //! the address it answers on to `STATE/listen`, and drains at the first signal.
 
+pub(crate) mod elsewhere;
 pub(crate) mod grid;
 pub(crate) mod info;
+pub(crate) mod interfaces;
 pub(crate) mod known_logs;
+pub(crate) mod member;
+pub(crate) mod queries;
 pub(crate) mod registration;
 pub(crate) mod start_check;
 pub(crate) mod state_dir;

@@ -83,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         listen: args.places.listen()?,
         sensor: Some(config),
         directory: Some(directory::config::Config::default()),
+        overlay: overlay::config::Config::default(),
     };
     let json = args.json;
     daemons::run(async move {
