@@ -11,7 +11,7 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// No daemon answers.
 const UNREACHABLE: u8 = 3;
-/// The daemon answered with a fault.
+/// The daemon answered with a fault, or refused.
 const FAULT: u8 = 4;
 /// A filter's embedded tests failed.
 const TESTS: u8 = 5;
@@ -29,7 +29,7 @@ pub(crate) const HELP: &str = "Exit codes:
   1  something failed: a file, the system, an answer that cannot be read
   2  the command line is wrong
   3  no daemon could be reached
-  4  the daemon answered with a fault
+  4  the daemon answered with a fault, or a domain's issuer refused
   5  a filter's embedded tests failed
   6  a filter or configuration file is refused
   7  no filter reads the log
@@ -53,6 +53,8 @@ pub(crate) enum Failure {
         /// Its words.
         message: String,
     },
+    /// The issuer of a domain refuses; the text has its words.
+    NotAdmitted(String),
     /// A file is refused; the text shows the place.
     Refused(String),
     /// No filter reads the log; the text says what to do.
@@ -87,7 +89,7 @@ impl Failure {
             Failure::Failed(_) | Failure::Told(Kind::Failed) => FAILED,
             Failure::Usage(_) => USAGE,
             Failure::Unreachable(_) => UNREACHABLE,
-            Failure::Fault { .. } => FAULT,
+            Failure::Fault { .. } | Failure::NotAdmitted(_) => FAULT,
             Failure::Told(Kind::Tests) => TESTS,
             Failure::Refused(_) | Failure::Told(Kind::Refused) => REFUSED,
             Failure::NoFilter(_) | Failure::Told(Kind::NoFilter) => NO_FILTER,
@@ -105,6 +107,7 @@ impl Failure {
             Failure::Failed(text)
             | Failure::Usage(text)
             | Failure::Unreachable(text)
+            | Failure::NotAdmitted(text)
             | Failure::NoFilter(text) => Some(format!("error: {text}")),
         }
     }

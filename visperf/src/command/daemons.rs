@@ -125,6 +125,14 @@ pub(crate) fn run<F>(work: F) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>>,
 {
+    run_for(work)
+}
+
+/// Run work that comes to something in a runtime of its own.
+pub(crate) fn run_for<T, F>(work: F) -> Result<T, Failure>
+where
+    F: Future<Output = Result<T, Failure>>,
+{
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

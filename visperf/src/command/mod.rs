@@ -8,18 +8,24 @@ mod completions;
 mod config;
 pub(crate) mod daemons;
 mod directory;
+mod domain;
 mod domains;
 mod events;
 mod files;
 mod filter;
 mod filters;
 mod hosts;
+mod join;
+mod key;
+mod membership;
 mod metrics;
+mod own_addresses;
 mod query;
 mod resolve;
 mod sensor;
 mod status;
 mod summary;
+mod token;
 mod up;
 
 use crate::exit::Failure;
@@ -31,6 +37,10 @@ pub(crate) enum Command {
     Up(up::Args),
     Sensor(sensor::Args),
     Directory(directory::Args),
+    Domain(domain::Args),
+    Token(token::Args),
+    Join(join::Args),
+    Key(key::Args),
     Filter(filter::Args),
     Events(events::Args),
     Calls(calls::Args),
@@ -57,6 +67,10 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Up(args) => up::run(&args),
         Command::Sensor(args) => sensor::run(&args),
         Command::Directory(args) => directory::run(&args),
+        Command::Domain(args) => domain::run(&args),
+        Command::Token(args) => token::run(&args),
+        Command::Join(args) => join::run(&args),
+        Command::Key(args) => key::run(&args),
         Command::Filter(args) => filter::run(args),
         Command::Events(args) => events::run(&args),
         Command::Calls(args) => calls::run(&args),

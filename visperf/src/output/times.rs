@@ -5,7 +5,7 @@
 use crate::output::Output;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use wire::time::Time;
 
 /// A day.
@@ -94,6 +94,17 @@ pub(crate) fn parse(text: &str, now: Time, zone: &TimeZone) -> Result<Time, Stri
     })
 }
 
+/// A span as a person writes it: `90s`, `15m`, `1h30m`, `7d`.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let micros = ago(text.trim()).and_then(|micros| u64::try_from(micros).ok());
+    micros
+        .map(Duration::from_micros)
+        .ok_or_else(|| "expected a span with its unit, such as 90s, 15m, 1h30m or 7d".to_owned())
+}
+
 /// Microseconds of `90s`, `10m`, `1h30m`, `2d`; a unit is needed.
 fn ago(text: &str) -> Option<i64> {
     let mut total: i64 = 0;
@@ -147,6 +158,15 @@ mod tests {
         for text in ["", "10", "-5", "10x", "m", "yesterday", "nan", "inf", "2026-13-01", "99999999999999w"] {
             let found = parse(text, NOW, &TimeZone::UTC);
             assert_eq!(found.is_ok(), text == "10", "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn spans_need_their_unit() {
+        assert_eq!(span("15m"), Ok(Duration::from_secs(900)));
+        assert_eq!(span("1h30m"), Ok(Duration::from_secs(5400)));
+        for text in ["", "15", "m", "-5m", "soon"] {
+            assert!(span(text).is_err(), "{text}");
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod filters;
 mod followed;
+mod membership;
 mod page;
 mod program;
 mod queries;

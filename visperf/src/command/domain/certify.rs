@@ -1,0 +1,95 @@
+//! `visperf domain certify`: a certificate that the root itself signs, for operators and filter-admins.
+//!
+//! Not here: taking it (`command::join`).
+
+use crate::command::membership::{self, State, role_words};
+use crate::exit::Failure;
+use crate::output::{Output, note, times};
+use overlay::identity::certificate::LIFE_BY_ROOT_MAX;
+use overlay::identity::domain_files::DomainFiles;
+use overlay::identity::{join, member_files};
+use serde_json::json;
+use std::time::Duration;
+use wire::credential::Roles;
+use wire::id::{HostName, PeerKey};
+use wire::join::Admitted;
+use wire::time::Time;
+
+/// Certify a key by the domain's root key: the way to operator and filter-admin
+///
+/// Needs the root key in the state folder (domain/root.key); it may be kept elsewhere at other times. The certificate
+/// takes the place of the one that the key had: name every role that it is to have. Nobody renews it but you.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf key                                   on the other host: print its key
+  visperf domain certify 12D3KooW... --host ws1 --role operator > ws1.cert
+  visperf join ws1.cert                         on the other host")]
+pub(crate) struct Args {
+    /// The key, as `visperf key` prints it on the other host
+    #[arg(value_name = "KEY")]
+    key: PeerKey,
+    /// The host of the key [default: the name it is a member by]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Roles: operator, filter-admin, viewer, publisher, representative, or sensor for the last three
+    #[arg(long, required = true, value_name = "ROLE", value_parser = membership::role)]
+    role: Vec<Roles>,
+    /// How long it holds: 30d, 12h
+    #[arg(long, value_name = "SPAN", default_value = "365d", value_parser = times::span)]
+    life: Duration,
+    #[command(flatten)]
+    state: State,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Certify.
+///
+/// # Errors
+/// If no domain was created here, the root key is elsewhere, or the host belongs to another key.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.life > LIFE_BY_ROOT_MAX {
+        let days = LIFE_BY_ROOT_MAX.as_secs() / 86_400;
+        return Err(Failure::Usage(format!("--life: a certificate holds {days} days at most")));
+    }
+    let now = times::now();
+    let files = args.state.domain_files()?;
+    let host = host_of(args, &files, now)?;
+    let roles = membership::roles(&args.role);
+    let chain = files.certify(args.key, host.clone(), roles, args.life, now).map_err(membership::failure)?;
+    let denials = files.denials(now).map_err(membership::failure)?;
+    let held = member_files::load_membership(&args.state.folder());
+    let held = held.map_err(|error| Failure::Failed(error.to_string()))?;
+    let directories = held.map(|held| held.directories).unwrap_or_default();
+    let line = join::text(&Admitted { chain, directories, seeds: Vec::new(), denials });
+    let mut output = Output::stdout();
+    let expires = now.plus(args.life);
+    if args.json {
+        output.json(&json!({
+            "certificate": line, "host": host.as_str(), "key": args.key.to_string(),
+            "roles": role_words(roles), "expires": expires.secs_f64(),
+        }))?;
+        return output.flush();
+    }
+    output.line(&line)?;
+    output.flush()?;
+    note(&format!(
+        "certified {host} as {roles} until {}; it is of use to {} alone",
+        membership::until(expires),
+        args.key
+    ));
+    membership::next(&[("visperf join FILE".to_owned(), "on the other host, with this line in the file")]);
+    Ok(())
+}
+
+fn host_of(args: &Args, files: &DomainFiles, now: Time) -> Result<HostName, Failure> {
+    if let Some(name) = &args.host {
+        return HostName::try_from(name.as_str()).map_err(|error| Failure::Usage(format!("--host: {error}")));
+    }
+    let members = files.members(now).map_err(membership::failure)?;
+    let known = members.into_iter().find(|member| member.certificate.peer == args.key);
+    known.map(|member| member.certificate.host).ok_or_else(|| {
+        Failure::Usage(format!("{} is no member yet; name its host with --host NAME", args.key))
+    })
+}

@@ -1,0 +1,81 @@
+//! `visperf domain revoke`: end somebody's membership.
+//!
+//! Not here: how others hear of it (the issuer's daemon hands the list on).
+
+use crate::command::membership::{self, State};
+use crate::exit::Failure;
+use crate::output::{Output, note, times};
+use overlay::identity::book::Whom;
+use serde_json::json;
+use wire::id::{HostName, PeerKey};
+
+/// Revoke every certificate of a host or key: it is out of the domain at once
+///
+/// The daemon of this host hands the new list of denied on within a second where it runs, otherwise at its next start.
+/// A host that was revoked comes back by a new token.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf domain revoke wn07
+  visperf domain revoke 12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA")]
+pub(crate) struct Args {
+    /// The host's name, or the key of a daemon
+    #[arg(value_name = "HOST|KEY")]
+    whom: String,
+    #[command(flatten)]
+    state: State,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Revoke.
+///
+/// # Errors
+/// If no domain was created here, nobody has that name, or it is the issuer itself.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let files = args.state.domain_files()?;
+    let own = args.state.key()?.peer();
+    let whom = match args.whom.parse::<PeerKey>() {
+        Ok(peer) => Whom::Peer(peer),
+        Err(_) => Whom::Host(
+            HostName::try_from(args.whom.as_str()).map_err(|error| Failure::Usage(error.to_string()))?,
+        ),
+    };
+    let now = times::now();
+    let members = files.members(now).map_err(membership::failure)?;
+    let is_own = |whom: &Whom| match whom {
+        Whom::Peer(peer) => *peer == own,
+        Whom::Host(host) => {
+            members.iter().any(|member| member.certificate.host == *host && member.certificate.peer == own)
+        }
+    };
+    if is_own(&whom) {
+        return Err(Failure::Usage(format!(
+            "{} is the issuer itself: without it nobody is let in or renewed; to move the issuer, take the root key to \
+             another host, type `visperf domain create` with the domain's name there, and revoke {own} there",
+            args.whom
+        )));
+    }
+    let is_known = |peer: &PeerKey| members.iter().any(|member| member.certificate.peer == *peer);
+    if let Whom::Peer(peer) = &whom
+        && !is_known(peer)
+    {
+        note(&format!("note: {peer} is no member here; it is denied all the same"));
+    }
+    let revoked = files.revoke(&whom, now).map_err(membership::failure)?;
+    let mut output = Output::stdout();
+    for peer in revoked {
+        let host = members.iter().find(|member| member.certificate.peer == peer);
+        let host = host.map(|member| member.certificate.host.as_str());
+        match args.json {
+            true => output.json(&json!({ "host": host, "key": peer.to_string(), "state": "revoked" }))?,
+            false => output.line(&format!("revoked {} {peer}", host.unwrap_or("nobody's")))?,
+        }
+    }
+    output.flush()?;
+    if !args.state.is_running() {
+        note("the daemon of this host does not run: others hear of it once it does");
+        membership::next(&[(args.state.with("visperf sensor"), "start it")]);
+    }
+    Ok(())
+}

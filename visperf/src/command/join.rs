@@ -1,0 +1,167 @@
+//! `visperf join`: become a member of a domain, by a token or by a certificate that its root signed.
+//!
+//! Not here: dialling and believing (`overlay::joining`), making tokens (`command::token`).
+
+use crate::command::daemons;
+use crate::command::membership::{self, State, role_words};
+use crate::exit::Failure;
+use crate::output::{Output, clean, note, times};
+use overlay::identity::{join, line, token};
+use overlay::joining::{self, Error, Joined, Joiner, Tried};
+use serde_json::json;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+use wire::credential::{Role, Roles};
+use wire::join::{Admitted, Token};
+
+/// Longest file with a token or certificate, in bytes; the longest line is shorter.
+const LEN_MAX_BYTES: u64 = 128 << 10;
+
+/// What a line of each kind begins with.
+const TOKEN: &str = "visperf1-";
+const CERTIFICATE: &str = "visperfcert1-";
+
+/// Become a member of a domain
+///
+/// The token comes from `visperf token create` on the host where the domain was created, whose daemon must run. What
+/// this host is given is kept in its state folder; its daemon takes part in the domain from its next start on. Asking
+/// again by the same token is harmless.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf join visperf1-...                     the line that `visperf token create` printed
+  visperf join ws1.cert                         what `visperf domain certify` printed
+  visperf join - < token                        from standard input")]
+pub(crate) struct Args {
+    /// The token; or a file with a token or certificate in it, - for standard input
+    #[arg(value_name = "TOKEN|FILE")]
+    given: String,
+    #[command(flatten)]
+    state: State,
+    /// This host's name in the domain [default: what the system calls it]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// How long to try to reach the issuer: 30s, 10m
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = times::span)]
+    wait: Duration,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was given.
+#[derive(Debug)]
+enum Given {
+    Token(Box<Token>),
+    Certificate(Box<Admitted>),
+}
+
+/// Join.
+///
+/// # Errors
+/// If what was given is no token or certificate, the issuer is not reached or refuses, or a file cannot be kept.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let given = given(&args.given)?;
+    let folder = args.state.folder();
+    let joined = match given {
+        Given::Certificate(admitted) => {
+            daemons::run_for(async { joining::install(&folder, *admitted).await.map_err(failure) })?
+        }
+        Given::Token(token) => {
+            let host = membership::host(args.host.as_deref())?;
+            let joiner = Joiner { state: folder, host, wanted: Roles::NONE, deadline: args.wait };
+            let mut progress = |tried: &Tried| {
+                note(&format!("{}: {}; trying on", tried.address, clean(&tried.said)));
+            };
+            let joining = async { joining::join(&token, &joiner, &mut progress).await };
+            daemons::run_for(async { joining.await.map_err(|error| failure_of_token(error, &token)) })?
+        }
+    };
+    show(args, &joined)
+}
+
+fn given(text: &str) -> Result<Given, Failure> {
+    if begins(text, TOKEN) || begins(text, CERTIFICATE) {
+        return read(text).map_err(|error| Failure::Usage(error.to_string()));
+    }
+    let content = match text {
+        "-" => content_of(std::io::stdin().lock(), "standard input")?,
+        path if Path::new(path).exists() => {
+            let file = std::fs::File::open(path);
+            content_of(file.map_err(|error| Failure::of(&format!("cannot open {path}"), error))?, path)?
+        }
+        // Neither: told as a token that was mistyped.
+        text => return read(text).map_err(|error| Failure::Usage(error.to_string())),
+    };
+    // The whole line may have been kept.
+    let line = content.trim();
+    let line = line.strip_prefix("visperf join ").unwrap_or(line);
+    read(line).map_err(|error| Failure::Usage(format!("{text}: {error}")))
+}
+
+fn read(text: &str) -> Result<Given, line::Error> {
+    match begins(text, CERTIFICATE) {
+        true => join::parse(text).map(|given| Given::Certificate(Box::new(given))),
+        false => token::parse(text).map(|token| Given::Token(Box::new(token))),
+    }
+}
+
+fn begins(text: &str, prefix: &str) -> bool {
+    text.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+}
+
+fn content_of(source: impl std::io::Read, name: &str) -> Result<String, Failure> {
+    let mut content = String::new();
+    let read = source.take(LEN_MAX_BYTES).read_to_string(&mut content);
+    read.map_err(|error| Failure::of(&format!("cannot read {name}"), error))?;
+    Ok(content)
+}
+
+fn failure_of_token(error: Error, token: &Token) -> Failure {
+    let Error::Unreachable { .. } = &error else { return failure(error) };
+    Failure::Unreachable(format!(
+        "{error}\nsee that the daemon of the host where {} was created runs (`visperf sensor` there, with the --state \
+         that the domain is in),\nand that its TCP port is open to this host; the token is good until {}",
+        token.domain,
+        membership::until(token.expires)
+    ))
+}
+
+fn failure(error: Error) -> Failure {
+    let text = clean(&error.to_string()).into_owned();
+    if matches!(error, Error::NotAdmitted { .. }) {
+        Failure::NotAdmitted(text)
+    } else {
+        Failure::Failed(text)
+    }
+}
+
+fn show(args: &Args, joined: &Joined) -> Result<(), Failure> {
+    let certificate = &joined.certificate;
+    let mut output = Output::stdout();
+    if args.json {
+        output.json(&json!({
+            "domain": certificate.domain.as_str(), "root": certificate.root.to_string(),
+            "host": certificate.host.as_str(), "key": certificate.peer.to_string(),
+            "roles": role_words(certificate.roles), "serial": certificate.serial.0,
+            "expires": certificate.expires.secs_f64(), "known": joined.is_known,
+        }))?;
+        return output.flush();
+    }
+    let how = if joined.is_known { "is a member already" } else { "joined" };
+    output.line(&format!(
+        "{} {how}: domain {}, as {}",
+        certificate.host, certificate.domain, certificate.roles
+    ))?;
+    output.flush()?;
+    let by_root = joined.membership.chain.delegation.is_none();
+    let renewed =
+        if by_root { "only `visperf domain certify` renews it" } else { "the daemon renews it by itself" };
+    note(&format!("the certificate holds until {}; {renewed}", membership::until(certificate.expires)));
+    if args.state.is_running() {
+        note("a daemon with this state folder runs: it takes part in the domain once it is started again");
+    } else if certificate.roles.has(Role::Publisher) {
+        membership::next(&[(args.state.with("visperf sensor"), "start this host's daemon")]);
+    }
+    Ok(())
+}

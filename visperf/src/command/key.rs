@@ -1,0 +1,60 @@
+//! `visperf key`: who this host's daemon is to others.
+//!
+//! Not here: what a running daemon does (`command::status`).
+
+use crate::command::membership::{State, role_words, until};
+use crate::exit::Failure;
+use crate::output::{Output, times};
+use overlay::identity::member_files;
+use serde_json::json;
+
+/// Print this host's key, and its membership if it has joined a domain
+///
+/// The key is drawn at the first use and kept in the state folder. Others know the daemon by it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  visperf key --json | jq -r .key")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    state: State,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print it.
+///
+/// # Errors
+/// If the key or the membership cannot be read.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let key = args.state.key()?.peer();
+    let held = member_files::load_membership(&args.state.folder());
+    let held = held.map_err(|error| Failure::Failed(error.to_string()))?;
+    let certificate = held.map(|held| held.certificate()).transpose();
+    let certificate = certificate.map_err(|refused| Failure::Failed(refused.to_string()))?;
+    let mut output = Output::stdout();
+    let Some(certificate) = certificate else {
+        match args.json {
+            true => output.json(&json!({ "key": key.to_string() }))?,
+            false => output.line(&key.to_string())?,
+        }
+        return output.flush();
+    };
+    if args.json {
+        output.json(&json!({
+            "key": key.to_string(), "domain": certificate.domain.as_str(), "root": certificate.root.to_string(),
+            "host": certificate.host.as_str(), "roles": role_words(certificate.roles),
+            "priority": certificate.priority, "serial": certificate.serial.0,
+            "issued": certificate.issued.secs_f64(), "expires": certificate.expires.secs_f64(),
+        }))?;
+        return output.flush();
+    }
+    let expired =
+        if times::now() >= certificate.expires { " (expired: join again by a new token)" } else { "" };
+    output.line(&key.to_string())?;
+    output.line(&format!("  domain   {}", certificate.domain))?;
+    output.line(&format!("  root     {}", certificate.root))?;
+    output.line(&format!("  host     {}", certificate.host))?;
+    output.line(&format!("  roles    {}", certificate.roles))?;
+    output.line(&format!("  expires  {}{expired}", until(certificate.expires)))?;
+    output.flush()
+}

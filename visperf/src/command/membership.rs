@@ -1,0 +1,152 @@
+//! What the commands of domains and membership share: the state folder, names and roles as typed, lines to type next.
+//!
+//! Rule: a line that is to be typed next is exact: it names the state folder where one was named.
+//! Not here: what is kept in the folder (`overlay::identity`).
+
+use crate::command::daemons;
+use crate::exit::Failure;
+use crate::output::note;
+use crate::output::times::shown;
+use crate::state_folder;
+use jiff::tz::TimeZone;
+use overlay::identity::domain_files::{self, DomainFiles};
+use overlay::identity::key::Key;
+use overlay::identity::key_file;
+use std::path::{Path, PathBuf};
+use wire::credential::{Role, Roles};
+use wire::id::HostName;
+use wire::time::Time;
+
+/// The state folder of this host's daemon.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct State {
+    /// State folder of this host's daemon [default: /var/lib/visperf for root, else ~/.local/state/visperf]
+    #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
+    state: Option<PathBuf>,
+}
+
+impl State {
+    /// The folder.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(state_folder::usual)
+    }
+
+    /// A command with the option that names the folder, where it has to be named.
+    pub(crate) fn with(&self, command: &str) -> String {
+        match &self.state {
+            Some(folder) => format!("{command} --state {}", quoted(folder)),
+            None => command.to_owned(),
+        }
+    }
+
+    /// The daemon's key; drawn if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read or made.
+    pub(crate) fn key(&self) -> Result<Key, Failure> {
+        key_file::load_or_create(&self.folder()).map_err(|error| Failure::Failed(error.to_string()))
+    }
+
+    /// The files of the domain that was created here.
+    ///
+    /// # Errors
+    /// If none was, or the key cannot be read.
+    pub(crate) fn domain_files(&self) -> Result<DomainFiles, Failure> {
+        let folder = self.folder();
+        // Asked first, so that a mistyped folder is not made by looking into it.
+        let absent = domain_files::Error::NotHere { path: folder.join("domain") };
+        let key = key_file::load(&folder).map_err(|error| Failure::Failed(error.to_string()))?;
+        let files = key.map(|key| DomainFiles::new(&folder, key)).filter(DomainFiles::exist);
+        files.ok_or_else(|| failure(absent))
+    }
+
+    /// Whether a daemon seems to run with this folder.
+    pub(crate) fn is_running(&self) -> bool {
+        state_folder::listen_address(&self.folder()).is_some()
+    }
+}
+
+/// A failure of the domain's files: what was asked for wrongly is told apart.
+pub(crate) fn failure(error: domain_files::Error) -> Failure {
+    let text = error.to_string();
+    if matches!(error, domain_files::Error::Wish(_)) { Failure::Usage(text) } else { Failure::Failed(text) }
+}
+
+/// This host's name as `--host` gives it, or as the system calls it.
+pub(crate) fn host(given: Option<&str>) -> Result<HostName, Failure> {
+    let name = given.map_or_else(daemons::host_name, str::to_owned);
+    HostName::try_from(name.as_str())
+        .map_err(|error| Failure::Usage(format!("{name:?}: {error}; give the host's name with --host NAME")))
+}
+
+/// A role as typed; `sensor` stands for all that a host's sensor needs.
+pub(crate) fn role(text: &str) -> Result<Roles, String> {
+    if text == "sensor" {
+        return Ok(Roles::SENSOR);
+    }
+    let role: Role = text.parse().map_err(|_| {
+        let words: Vec<&str> = Role::ALL.into_iter().map(Role::as_str).collect();
+        format!("expected sensor (which is viewer, publisher and representative), {}", words.join(", "))
+    })?;
+    Ok(Roles::NONE.with(role))
+}
+
+/// All of them together.
+pub(crate) fn roles(given: &[Roles]) -> Roles {
+    given.iter().flat_map(|roles| roles.iter()).collect()
+}
+
+/// Roles as JSON.
+pub(crate) fn role_words(roles: Roles) -> Vec<&'static str> {
+    roles.iter().map(Role::as_str).collect()
+}
+
+/// A moment as it is shown in a sentence, to the second.
+pub(crate) fn until(time: Time) -> String {
+    let text = shown(time, &TimeZone::system());
+    text.split('.').next().unwrap_or(&text).to_owned()
+}
+
+/// Tell what to type next, each with what it does.
+pub(crate) fn next(lines: &[(String, &str)]) {
+    let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    note("next:");
+    for (line, what) in lines {
+        note(format!("  {line:<width$}  {what}").trim_end());
+    }
+}
+
+/// A path as a shell takes it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_the_words_of_the_roles_and_one_more() {
+        assert_eq!(role("sensor"), Ok(Roles::SENSOR));
+        assert_eq!(role("viewer"), Ok(Roles::NONE.with(Role::Viewer)));
+        let told = role("root").unwrap_err();
+        assert!(told.contains("sensor") && told.contains("filter-admin"), "{told}");
+        let both = roles(&[Roles::SENSOR, role("operator").unwrap()]);
+        assert_eq!(role_words(both), ["viewer", "publisher", "representative", "operator"]);
+    }
+
+    #[test]
+    fn a_folder_is_written_as_a_shell_takes_it() {
+        assert_eq!(quoted(Path::new("/var/lib/visperf")), "/var/lib/visperf");
+        assert_eq!(quoted(Path::new("my state")), "'my state'");
+        assert_eq!(quoted(Path::new("it's")), "'it'\\''s'");
+        let named = State { state: Some("a b".into()) };
+        assert_eq!(named.with("visperf sensor"), "visperf sensor --state 'a b'");
+        assert_eq!(State { state: None }.with("visperf sensor"), "visperf sensor");
+    }
+}
