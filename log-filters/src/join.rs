@@ -270,7 +270,7 @@ impl Joiner {
             return false;
         }
         let submitted = self.entries[&slot].progress.submitted();
-        submitted.is_some_and(|at| content.time.micros() > at.micros() + LATE_START_MICROS)
+        submitted.is_some_and(|at| content.time.micros() > at.micros() + 2 * CLOCKS_DIFFER_MICROS)
             && self.parts(slot).next().is_some()
     }
 

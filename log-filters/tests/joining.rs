@@ -270,7 +270,7 @@ fn an_array_stands_as_its_tasks_do() {
     assert_eq!((small.len(), small.dropped(), small.get("ge:6").unwrap().state), (3, 1, Ended));
     // The same number is handed in once more.
     let mut next = array().remove(0);
-    next.content.time = Time::from_micros(500_000_000);
+    next.content.time = Time::from_micros(40_000_000);
     for joiner in [&mut joiner, &mut again] {
         joiner.join(&next, id(0, &next));
         assert_eq!(
