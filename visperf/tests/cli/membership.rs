@@ -1,25 +1,10 @@
 //! Domains from the command line: created, joined, listed, revoked, certified; every line to type next is exact.
 
-use crate::program::{Home, Ran};
-use overlay::gatekeeper::Gatekeeper;
-use overlay::hub::Hub;
-use overlay::identity::admission::Gate;
-use overlay::identity::domain_files::DomainFiles;
-use overlay::identity::issuer::Issuer;
-use overlay::identity::trust::Readers;
-use overlay::identity::{key_file, member_files, token};
-use overlay::joining::denials::DenialFile;
-use overlay::joining::service::Service;
-use overlay::net::event_loop::{Config, EventLoop};
-use overlay::net::protocol::Protocol;
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use crate::program::{DEADLINE, Home, Ran};
+use overlay::identity::token;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::sync::Arc;
-use tokio::runtime::Runtime;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use std::process::Child;
+use std::time::Instant;
 
 fn created(home: &Home) {
     home.run(&["domain", "create", "UT-ICL", "--state", "head", "--host", "head01"]).ok();
@@ -32,37 +17,33 @@ fn token_line(home: &Home, more: &[&str]) -> String {
     line.trim().strip_prefix("visperf join ").unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
-/// The daemon of the host where the domain was created, listening here; dropped, it dies.
+/// `visperf sensor` of the host where the domain was created; dropped, it dies.
 struct IssuerDaemon {
     address: String,
-    _runtime: Runtime,
+    child: Child,
 }
 
 impl IssuerDaemon {
-    fn start(state: &Path) -> IssuerDaemon {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let address = runtime.block_on(async {
-            let key = key_file::load(state).unwrap().unwrap();
-            let membership = member_files::load_membership(state).unwrap().unwrap();
-            let trust = membership.trust(Readers::Nobody).unwrap();
-            let (denials, held) = DenialFile::open(state, &trust).unwrap();
-            let gate = Gatekeeper::new(Gate::new(trust, held, BTreeSet::new()), Some(membership.chain));
-            let gate = Arc::new(gate);
-            let config = Config::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]);
-            let (event_loop, net, events) = EventLoop::open(config, &key, gate.clone(), 1).unwrap();
-            let mut hub = Hub::new(events);
-            let questions = hub.questions(Protocol::Join);
-            let me = key.peer();
-            let issuer = Issuer::new(DomainFiles::new(state, key), vec![], vec![]);
-            let (_, seeds) = watch::channel(Vec::new());
-            let service = Service { questions, issuer, me, gate, denials, seeds };
-            tokio::spawn(event_loop.run(CancellationToken::new()));
-            tokio::spawn(hub.run());
-            tokio::spawn(service.run(watch::channel(Vec::new()).0, CancellationToken::new()));
-            net.listening().wait_for(|all| !all.is_empty()).await.unwrap()[0].to_string()
-        });
-        IssuerDaemon { address, _runtime: runtime }
+    fn start(home: &Home) -> IssuerDaemon {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        home.file("head.toml", format!("[sensor]\n[overlay]\nlisten = \"{free}\"\n"));
+        let arguments = ["sensor", "--config", "head.toml", "--state", "head", "--listen", "127.0.0.1:0"];
+        let child = home.command(&arguments).spawn().unwrap();
+        let daemon = IssuerDaemon { address: free.to_string(), child };
+        let until = Instant::now() + DEADLINE;
+        // It writes this once it serves.
+        while !home.path().join("head/listen").exists() {
+            assert!(Instant::now() < until, "it does not start");
+            std::thread::yield_now();
+        }
+        daemon
+    }
+}
+
+impl Drop for IssuerDaemon {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _code = self.child.wait();
     }
 }
 
@@ -185,7 +166,7 @@ fn where_no_issuer_answers_one_is_told_what_was_tried_and_what_to_start() {
 fn a_host_joins_is_listed_and_revoked() {
     let home = Home::new();
     created(&home);
-    let daemon = IssuerDaemon::start(&home.path().join("head"));
+    let daemon = IssuerDaemon::start(&home);
     let token = token_line(&home, &["--address", &daemon.address, "--priority", "7"]);
     let join = |state: &str, host: &str| home.run(&["join", &token, "--state", state, "--host", host]);
     let ran = join("new", "wn01").ok();
@@ -206,14 +187,15 @@ fn a_host_joins_is_listed_and_revoked() {
     };
     assert_eq!((state_of("wn01"), state_of("head01")), ("member".into(), "member".into()));
     let revoke = |whom: &str| home.run(&["domain", "revoke", whom, "--state", "head"]);
-    revoke("wn01")
-        .ok()
-        .prints(&["revoked wn01 12D3KooW"])
-        .notes(&["does not run", "visperf sensor --state head"]);
+    let revoked = revoke("wn01").ok().prints(&["revoked wn01 12D3KooW"]);
+    assert!(!revoked.notes.contains("next:"), "the daemon runs: {revoked:#?}");
     assert_eq!(state_of("wn01"), "revoked");
     revoke("wn09").with_code(1).notes(&["no member wn09"]);
     revoke("head01").with_code(2).notes(&["the issuer itself"]);
     join("new", "wn01").with_code(4).notes(&["is denied by its domain"]);
+    drop(daemon);
+    std::fs::remove_file(home.path().join("head/listen")).unwrap();
+    revoke("wn01").ok().notes(&["does not run", "visperf sensor --state head"]);
 }
 
 #[test]
