@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// The crates of which the program is made.
-const CRATES: &[&str] = &["wire", "log-filters", "overlay", "rpc", "daemon", "sensor", "directory", "visperf"];
+const CRATES: &[&str] =
+    &["wire", "log-filters", "overlay", "rpc", "daemon", "sensor", "directory", "visperf"];
 
 /// The root of the workspace.
 #[must_use]

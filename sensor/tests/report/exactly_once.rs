@@ -176,5 +176,8 @@ fn what_is_not_durable_is_not_given() {
     assert_eq!(member.outbox.read(10, 100).unwrap(), None);
     member.sync();
     assert_eq!(member.outbox.read(10, 3).unwrap().map(|events| (events.first, events.len())), Some((10, 3)));
-    assert_eq!(member.outbox.read(12, 100).unwrap().map(|events| (events.first, events.len())), Some((12, 3)));
+    assert_eq!(
+        member.outbox.read(12, 100).unwrap().map(|events| (events.first, events.len())),
+        Some((12, 3))
+    );
 }
