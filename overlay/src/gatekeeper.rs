@@ -10,9 +10,10 @@ use crate::identity::deny_list::Taken;
 use crate::identity::refused::Refused;
 use crate::net::hello::Admission;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use wire::credential::{Chain, Denial, Statement};
+use wire::credential::{Chain, Delegation, Denial, DenyList, Statement};
 use wire::id::PeerKey;
 use wire::registration::Record;
+use wire::replication::{Farewell, Leave};
 
 /// What this daemon shows of itself.
 #[derive(Clone, Debug)]
@@ -75,6 +76,34 @@ impl Gatekeeper {
         statement: &Statement,
     ) -> Result<(Record, Principal), Refused> {
         self.decide(|gate| gate.handle_statement(peer, statement, clock::calendar(), clock::now()))
+    }
+
+    /// The leave in a farewell that `peer` handed over.
+    ///
+    /// # Errors
+    /// If its signer may not state it.
+    pub fn open_farewell(&self, peer: PeerKey, farewell: &Farewell) -> Result<(Leave, Principal), Refused> {
+        self.decide(|gate| gate.handle_farewell(peer, farewell, clock::calendar(), clock::now()))
+    }
+
+    /// Whether `principal` may state its own domain's record here, at a directory.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check_stating(&self, principal: &Principal) -> Result<(), Refused> {
+        self.decide(|gate| gate.check_stating(principal, clock::calendar(), clock::now()))
+    }
+
+    /// What a list of denied says that `peer` handed over, be it older than the one in force.
+    ///
+    /// # Errors
+    /// If it is not rightly signed.
+    pub fn open_denial(
+        &self,
+        peer: PeerKey,
+        denial: &Denial,
+    ) -> Result<(DenyList, Option<Delegation>), Refused> {
+        self.decide(|gate| gate.open_denial(peer, denial, clock::calendar(), clock::now()))
     }
 
     /// A list of denied that `peer` handed over.

@@ -20,16 +20,18 @@
 
 use super::audit::{Audit, Subject, Trail, What};
 use super::certificate::{self, Opened};
-use super::deny_list::{Denials, Taken};
+use super::deny_list::{self, Denials, Taken};
 use super::join::Membership;
-use super::record;
+use super::record::Opener;
 use super::refused::Refused;
 use super::trust::{Standing, Trust};
+use super::verified::Verified;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use wire::credential::{Chain, Denial, Role, Roles, Serial, Statement};
+use wire::credential::{Chain, Delegation, Denial, DenyList, Role, Roles, Serial, Statement};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::registration::Record;
+use wire::replication::{Farewell, Leave};
 use wire::time::{Moment, Time};
 
 /// Something that somebody wants to do.
@@ -227,13 +229,14 @@ pub struct Gate {
     deny: Denials,
     directories: BTreeSet<PeerKey>,
     trail: Trail,
+    verified: Verified,
 }
 
 impl Gate {
     /// A gate that knows these directories by their keys.
     #[must_use]
     pub fn new(trust: Trust, deny: Denials, directories: BTreeSet<PeerKey>) -> Gate {
-        Gate { trust, deny, directories, trail: Trail::default() }
+        Gate { trust, deny, directories, trail: Trail::default(), verified: Verified::default() }
     }
 
     /// Who `peer` is, by the chain that it shows on a new connection; a directory needs none.
@@ -321,12 +324,56 @@ impl Gate {
         now: Time,
         at: Moment,
     ) -> Result<(Record, Principal), Refused> {
-        let opened = record::open_record(statement, &self.trust, &self.deny, now);
-        if let Err(refused) = &opened {
+        let opened = self.opener(now).record(statement);
+        self.tell_unbelieved(peer, opened.as_ref().err(), now, at);
+        opened
+    }
+
+    /// The leave in `farewell`, which `peer` handed over.
+    ///
+    /// # Errors
+    /// If its signer may not state it.
+    pub fn handle_farewell(
+        &mut self,
+        peer: PeerKey,
+        farewell: &Farewell,
+        now: Time,
+        at: Moment,
+    ) -> Result<(Leave, Principal), Refused> {
+        let opened = self.opener(now).leave(farewell);
+        self.tell_unbelieved(peer, opened.as_ref().err(), now, at);
+        opened
+    }
+
+    /// Whether `principal` may state its own domain's record here, at a directory: whatever its domain may do
+    /// here else.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check_stating(&mut self, principal: &Principal, now: Time, at: Moment) -> Result<(), Refused> {
+        let action = "state a record";
+        let answer = self.review(principal, now).and_then(|()| {
+            if principal.domain.is_some() && principal.roles.has(Role::Representative) {
+                return Ok(());
+            }
+            let (peer, needed, found) = (principal.peer, "representative", principal.roles);
+            Err(Refused::Role { action, peer, needed, found })
+        });
+        if let Err(refused) = &answer {
+            self.trail.refuse(principal.subject(What::Action(action)), refused, now, at);
+        }
+        answer
+    }
+
+    fn opener(&mut self, now: Time) -> Opener<'_> {
+        Opener { trust: &self.trust, deny: &self.deny, verified: &mut self.verified, now }
+    }
+
+    fn tell_unbelieved(&mut self, peer: PeerKey, refused: Option<&Refused>, now: Time, at: Moment) {
+        if let Some(refused) = refused {
             let subject = Subject { peer, domain: None, host: None, what: What::Record };
             self.trail.refuse(subject, refused, now, at);
         }
-        opened
     }
 
     /// Take a list of denied, which `peer` handed over. An older one is an everyday thing and not told.
@@ -348,6 +395,24 @@ impl Gate {
             Err(refused) => self.trail.refuse(subject, refused, now, at),
         }
         taken
+    }
+
+    /// What a list of denied says, which `peer` handed over to be kept and handed on, be it older than the one in
+    /// force; a newer one comes into force.
+    ///
+    /// # Errors
+    /// If it is not rightly signed; nothing has changed then.
+    pub fn open_denial(
+        &mut self,
+        peer: PeerKey,
+        denial: &Denial,
+        now: Time,
+        at: Moment,
+    ) -> Result<(DenyList, Option<Delegation>), Refused> {
+        match self.handle_denial(peer, denial, now, at) {
+            Ok(_) | Err(Refused::DenyListOld { .. }) => deny_list::open(denial, &self.trust),
+            Err(refused) => Err(refused),
+        }
     }
 
     /// A refusal or admission found elsewhere (joining), to be told with the others.

@@ -62,7 +62,7 @@ impl Denials {
     /// If its domain is not known, it is not signed as it must be, or it is not newer than what is held;
     /// nothing has changed then.
     pub fn take(&mut self, denial: &Denial, trust: &Trust) -> Result<Taken, Refused> {
-        let (list, delegation) = check(denial, trust)?;
+        let (list, delegation) = open(denial, trust)?;
         let held = self.domains.get(&list.domain).filter(|lists| lists.root == list.root);
         if let (Some(delegation), Some(by_root)) = (&delegation, held.and_then(|held| held.by_root.as_ref()))
         {
@@ -159,7 +159,8 @@ impl Denials {
     }
 }
 
-fn check(denial: &Denial, trust: &Trust) -> Result<(DenyList, Option<Delegation>), Refused> {
+/// What a list says and by whose word its signer may say it, if it is rightly signed.
+pub(super) fn open(denial: &Denial, trust: &Trust) -> Result<(DenyList, Option<Delegation>), Refused> {
     let claimed = denial.list.unverified()?;
     let expected = trust.root_of(&claimed.domain)?;
     if claimed.root != expected {

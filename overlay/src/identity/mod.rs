@@ -28,3 +28,4 @@ mod safe_file;
 pub mod throttle;
 pub mod token;
 pub mod trust;
+mod verified;

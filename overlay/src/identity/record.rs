@@ -1,18 +1,20 @@
-//! Records of domains as representatives sign them for the directories.
+//! Records and leaves of domains as representatives sign them for the directories.
 //!
 //! Pure. Rule: a record is believed if its signer's certificate is of that very domain, under the root that is
-//! believed for it, has the role of representative, and says the same host and key as the record. Who hands it
-//! over does not matter.
+//! believed for it, has the role of representative, and says the same host and key as the record; a leave
+//! likewise, which tells no host. Who hands it over does not matter.
 //! Not here: which of two records counts (`directory::registry`).
 
 use super::admission::Principal;
-use super::certificate;
 use super::deny_list::Denials;
 use super::key::{self, Key};
 use super::refused::Refused;
 use super::trust::{Standing, Trust};
+use super::verified::Verified;
 use wire::credential::{Chain, Role, Statement};
+use wire::id::{DomainName, PeerKey};
 use wire::registration::{Coverage, PART_HOSTS_MAX, REACH_ADDRESSES_MAX, Reach, Record};
+use wire::replication::{Farewell, Leave};
 use wire::time::Time;
 
 /// `record`, signed by `key`, whose certificate `chain` is.
@@ -33,44 +35,119 @@ pub fn open_record(
     deny: &Denials,
     now: Time,
 ) -> Result<(Record, Principal), Refused> {
-    let claimed = statement.record.unverified()?;
-    let root = trust.root_of(&claimed.domain)?;
-    // Whose record may be believed is another question than who may read here.
-    let standing = trust.standing(&claimed.domain, root).unwrap_or(Standing::Reader);
-    let signer = statement.record.signer();
-    let principal = certificate::verify_as(&statement.chain, signer, now, deny, standing, root)?;
-    if !principal.roles.has(Role::Representative) {
-        let (action, needed) = ("state a record", "representative");
-        return Err(Refused::Role { action, peer: principal.peer, needed, found: principal.roles });
+    Opener { trust, deny, verified: &mut Verified::default(), now }.record(statement)
+}
+
+/// `leave`, signed by `key`, whose certificate `chain` is.
+///
+/// # Errors
+/// None in practice: every valid name fits.
+pub fn take_leave(leave: &Leave, key: &Key, chain: &Chain) -> Result<Farewell, Refused> {
+    Ok(Farewell { leave: key.seal(leave)?, chain: chain.clone() })
+}
+
+/// The leave in `farewell` and who signed it.
+///
+/// # Errors
+/// Which check failed.
+pub fn open_leave(
+    farewell: &Farewell,
+    trust: &Trust,
+    deny: &Denials,
+    now: Time,
+) -> Result<(Leave, Principal), Refused> {
+    Opener { trust, deny, verified: &mut Verified::default(), now }.leave(farewell)
+}
+
+/// Opens what representatives signed, by what is believed now.
+#[derive(Debug)]
+pub(super) struct Opener<'a> {
+    pub(super) trust: &'a Trust,
+    pub(super) deny: &'a Denials,
+    pub(super) verified: &'a mut Verified,
+    pub(super) now: Time,
+}
+
+impl Opener<'_> {
+    pub(super) fn record(&mut self, statement: &Statement) -> Result<(Record, Principal), Refused> {
+        let claimed = statement.record.unverified()?;
+        let signer = statement.record.signer();
+        let principal = self.signer(&claimed.domain, signer, &statement.chain, "state a record")?;
+        let record = key::open(&statement.record, principal.peer)?;
+        check_content(&record, &principal)?;
+        Ok((record, principal))
     }
-    let record = key::open(&statement.record, principal.peer)?;
-    check_content(&record, &principal)?;
-    Ok((record, principal))
+
+    pub(super) fn leave(&mut self, farewell: &Farewell) -> Result<(Leave, Principal), Refused> {
+        let claimed = farewell.leave.unverified()?;
+        let signer = farewell.leave.signer();
+        let principal = self.signer(&claimed.domain, signer, &farewell.chain, "end a domain")?;
+        let leave = key::open(&farewell.leave, principal.peer)?;
+        check_domain(&leave.domain, &principal)?;
+        check_keys(&leave.domain, leave.peer, leave.root, &principal)?;
+        Ok((leave, principal))
+    }
+
+    /// The representative of `domain` that signed.
+    fn signer(
+        &mut self,
+        domain: &DomainName,
+        signer: PeerKey,
+        chain: &Chain,
+        action: &'static str,
+    ) -> Result<Principal, Refused> {
+        let root = self.trust.root_of(domain)?;
+        // Whose word of its own domain may be believed is another question than who may read here.
+        let standing = self.trust.standing(domain, root).unwrap_or(Standing::Reader);
+        let principal = self.verified.principal(chain, signer, self.now, self.deny, standing, root)?;
+        if !principal.roles.has(Role::Representative) {
+            let needed = "representative";
+            return Err(Refused::Role { action, peer: principal.peer, needed, found: principal.roles });
+        }
+        Ok(principal)
+    }
+}
+
+fn check_domain(domain: &DomainName, principal: &Principal) -> Result<(), Refused> {
+    match principal.domain.as_ref().filter(|own| *own != domain) {
+        Some(own) => Err(Refused::Domain { found: domain.clone(), own: own.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Whether what was signed says the key and the root of its signer.
+fn check_keys(
+    domain: &DomainName,
+    peer: PeerKey,
+    root: PeerKey,
+    principal: &Principal,
+) -> Result<(), Refused> {
+    let differs = |field, found: PeerKey, expected: Option<PeerKey>| {
+        let expected = expected.map_or_else(|| "none".to_owned(), |key| key.to_string());
+        Err(Refused::Record { domain: domain.clone(), field, found: found.to_string(), expected })
+    };
+    if peer != principal.peer {
+        return differs("key", peer, Some(principal.peer));
+    }
+    if principal.root != Some(root) {
+        return differs("root", root, principal.root);
+    }
+    Ok(())
 }
 
 fn check_content(record: &Record, principal: &Principal) -> Result<(), Refused> {
-    if let Some(own) = principal.domain.as_ref().filter(|own| **own != record.domain) {
-        return Err(Refused::Domain { found: record.domain.clone(), own: own.clone() });
-    }
+    check_domain(&record.domain, principal)?;
     let differs = |field, found: String, expected: String| {
         Err(Refused::Record { domain: record.domain.clone(), field, found, expected })
     };
-    let told = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     if principal.host.as_ref() != Some(&record.host) {
-        return differs(
-            "host",
-            record.host.to_string(),
-            told(principal.host.as_ref().map(ToString::to_string)),
-        );
+        let expected = principal.host.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
+        return differs("host", record.host.to_string(), expected);
     }
-    let peer = principal.peer.to_string();
-    let Some(reach) = &record.reach else { return differs("key", "none".to_owned(), peer) };
-    if reach.peer != principal.peer {
-        return differs("key", reach.peer.to_string(), peer);
-    }
-    if principal.root != Some(reach.root) {
-        return differs("root", reach.root.to_string(), told(principal.root.map(|root| root.to_string())));
-    }
+    let Some(reach) = &record.reach else {
+        return differs("key", "none".to_owned(), principal.peer.to_string());
+    };
+    check_keys(&record.domain, reach.peer, reach.root, principal)?;
     check_lengths(reach)
 }
 

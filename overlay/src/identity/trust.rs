@@ -76,6 +76,32 @@ impl Trust {
         Ok(())
     }
 
+    /// The operator of this directory admits these domains from now on, and no others.
+    pub fn admit_only(&mut self, admitted: BTreeMap<DomainName, PeerKey>) {
+        self.anchors = admitted;
+    }
+
+    /// `directory` says that there are these domains, and no others.
+    ///
+    /// # Errors
+    /// As [`Trust::hear`]; nothing has changed then.
+    pub fn hear_only(
+        &mut self,
+        directory: PeerKey,
+        domains: BTreeMap<DomainName, PeerKey>,
+    ) -> Result<(), Refused> {
+        if domains.len() > DOMAINS_HEARD_MAX {
+            let remedy = "ask the directory's operator to remove those that are gone";
+            return Err(Refused::Full { what: "domains of a directory", max: DOMAINS_HEARD_MAX, remedy });
+        }
+        if !self.heard.contains_key(&directory) && self.heard.len() >= DIRECTORIES_MAX {
+            let remedy = "configure fewer directories";
+            return Err(Refused::Full { what: "directories", max: DIRECTORIES_MAX, remedy });
+        }
+        self.heard.insert(directory, domains);
+        Ok(())
+    }
+
     /// `directory` is out of reach or no longer configured: what it said no longer counts.
     pub fn forget(&mut self, directory: PeerKey) {
         self.heard.remove(&directory);

@@ -1,16 +1,20 @@
 //! Any flipped bit in anything signed is refused; no bytes whatever make the checks fall over.
 
+use crate::leaves::leave;
 use crate::records::record;
-use crate::rig::{NOW, Parts, domain, key};
+use crate::rig::{NOW, Parts, at, domain, key};
+use overlay::identity::admission::Gate;
 use overlay::identity::certificate::verify;
 use overlay::identity::deny_list::Denials;
-use overlay::identity::record::{open_record, state};
+use overlay::identity::record::{open_leave, open_record, state, take_leave};
 use overlay::identity::refused::Refused;
 use overlay::identity::token;
 use overlay::identity::trust::Trust;
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
+use std::collections::BTreeSet;
 use wire::credential::{Chain, Denial, Statement};
+use wire::replication::Farewell;
 
 /// Every bit of `value`'s encoding, flipped one at a time, is refused by `accept`; the whole is not.
 fn check_bits<T: Serialize + DeserializeOwned, V>(value: &T, accept: impl Fn(&T) -> Result<V, Refused>) {
@@ -52,6 +56,20 @@ fn any_flipped_bit_of_a_statement_is_refused() {
     let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
     let statement = state(&record(&parts), &parts.member, &parts.chain()).expect("fits");
     check_bits(&statement, |statement: &Statement| open_record(statement, &trust, &Denials::default(), NOW));
+    // Nor once the chain is known to be good.
+    let gate = std::cell::RefCell::new(Gate::new(trust, Denials::default(), BTreeSet::new()));
+    let open =
+        |statement: &Statement| gate.borrow_mut().handle_statement(parts.peer(), statement, NOW, at(1));
+    open(&statement).expect("good");
+    check_bits(&statement, open);
+}
+
+#[test]
+fn any_flipped_bit_of_a_leave_is_refused() {
+    let parts = Parts::good();
+    let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
+    let farewell = take_leave(&leave(&parts), &parts.member, &parts.chain()).expect("fits");
+    check_bits(&farewell, |farewell: &Farewell| open_leave(farewell, &trust, &Denials::default(), NOW));
 }
 
 proptest! {

@@ -6,6 +6,7 @@ mod deny_lists;
 mod files;
 mod flips;
 mod joining;
+mod leaves;
 mod records;
 mod refusals;
 mod rig;
