@@ -12,7 +12,7 @@ use crate::snapshot::Snapshot;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use wire::credential::{Denial, Statement};
 use wire::id::{DomainName, PeerKey};
 use wire::registration::Record;
@@ -94,6 +94,8 @@ struct Shared {
     clock: Box<dyn Clock>,
     /// Told when something is to be sent, or is due earlier than it was.
     woken: Notify,
+    /// Grows when the list of admitted domains changes.
+    admitted: watch::Sender<u64>,
 }
 
 impl Handle {
@@ -106,7 +108,8 @@ impl Handle {
     /// Share a directory that has others beside it, or takes signed statements.
     #[must_use]
     pub fn among(replicas: Replicas, clock: impl Clock + 'static) -> Handle {
-        let shared = Shared { replicas: Mutex::new(replicas), clock: Box::new(clock), woken: Notify::new() };
+        let (clock, admitted) = (Box::new(clock), watch::channel(0).0);
+        let shared = Shared { replicas: Mutex::new(replicas), clock, woken: Notify::new(), admitted };
         Handle(Arc::new(shared))
     }
 
@@ -173,6 +176,13 @@ impl Handle {
     /// The list of admitted domains that commands keep has changed. See [`Replicas::admit`].
     pub fn admit(&self, kept: List) {
         self.table().admit(kept);
+        self.0.admitted.send_modify(|changes| *changes += 1);
+    }
+
+    /// Tells whenever the list of admitted domains has changed; then [`Handle::admitted`] tells it.
+    #[must_use]
+    pub fn admissions(&self) -> watch::Receiver<u64> {
+        self.0.admitted.subscribe()
     }
 
     /// Every admitted domain and root, by name, after `after`; at most `most`.

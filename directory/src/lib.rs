@@ -26,6 +26,7 @@ mod peer;
 pub mod registry;
 pub mod replicate;
 pub mod run;
+pub mod service;
 pub mod snapshot;
 #[cfg(test)]
 mod testing;

@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod config;
 pub mod dice;
+pub mod directories;
 pub mod domain;
 pub mod election;
 pub mod gatekeeper;

@@ -15,7 +15,7 @@ use wire::id::PeerKey;
 use wire::time::Time;
 
 /// Most chains of one generation, of which there are two: the representatives of a large grid. Some 2 KiB each.
-pub const VERIFIED_MAX: usize = 10_000;
+pub(super) const VERIFIED_MAX: usize = 10_000;
 
 /// The chains, by the key that each is of. Whose chain was not shown while [`VERIFIED_MAX`] others were is
 /// forgotten.

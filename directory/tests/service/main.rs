@@ -1,0 +1,185 @@
+//! Directories on loopback: what is stated to one is known at all, and what may not be stated is known nowhere.
+
+mod rig;
+
+use directory::registry::State;
+use overlay::net::handle::AskError;
+use rig::{Client, Root, Running, directories, domain, until};
+use std::time::Duration;
+use wire::replication::{Answer, Number, Question, ReplicaQuestion, Resolved, Stated};
+
+/// How long a statement may take to reach every directory.
+const EVERYWHERE_WITHIN: Duration = Duration::from_secs(1);
+
+fn number_of(resolved: &Resolved) -> u64 {
+    let Resolved::Known { primary, .. } = resolved else { panic!("{resolved:?}") };
+    primary.statement.record.unverified().expect("a record").sequence
+}
+
+async fn linked(running: &[&Running], probe: &Client, statement: wire::credential::Statement) {
+    assert_eq!(probe.state(statement).await, Stated::Primary);
+    until("all directories to hear each other", || running.iter().all(|one| one.knows("A"))).await;
+}
+
+#[tokio::test]
+async fn a_statement_given_to_one_of_two_is_resolved_at_the_other_within_a_second() {
+    let root = Root::new("A");
+    let [one, two] = directories(&[&root]);
+    let running = [one.start(&[&one, &two]), two.start(&[&one, &two])];
+    let member = root.representative();
+    let near = member.start(&one).await.ready().await;
+    let far = root.viewer().start(&two).await.ready().await;
+    linked(&[&running[0], &running[1]], &near, member.statement(1, 1)).await;
+    let started = overlay::clock::now();
+    assert_eq!(near.state(member.statement(1, 2)).await, Stated::Primary);
+    while number_of(&far.resolve("A").await) < 2 {}
+    let took = overlay::clock::now().since(started);
+    assert!(took < EVERYWHERE_WITHIN, "{took:?}");
+    assert_eq!(running[1].table.resolve(&domain("A")).expect("known").state, State::Live);
+}
+
+#[tokio::test]
+async fn of_three_all_know_it_within_a_second_and_one_that_starts_anew_learns_all() {
+    let (root, other) = (Root::new("A"), Root::new("B"));
+    let [one, two, mut three] = directories(&[&root, &other]);
+    let all = [&one, &two, &three];
+    let (first, second, third) = (one.start(&all), two.start(&all), three.start(&all));
+    let (member, neighbour) = (root.representative(), other.representative());
+    let near = member.start(&one).await.ready().await;
+    let beside = neighbour.start(&two).await.ready().await;
+    linked(&[&first, &second, &third], &near, member.statement(1, 1)).await;
+    assert_eq!(beside.state(neighbour.statement(1, 1)).await, Stated::Primary);
+    let took = until("B everywhere", || [&first, &second, &third].iter().all(|one| one.knows("B"))).await;
+    assert!(took < EVERYWHERE_WITHIN, "{took:?}");
+
+    third.kill().await;
+    // With an empty disk, so that the others alone can tell it.
+    three.state = tempfile::tempdir().expect("a folder");
+    three.admit(&[&root, &other]);
+    assert_eq!(near.state(member.statement(1, 2)).await, Stated::Primary);
+    let third = three.start(&[&one, &two, &three]);
+    assert!(!third.knows("A"), "the control");
+    let asker = root.viewer().start(&three).await.ready().await;
+    let early = asker.resolve("A").await;
+    assert!(matches!(early, Resolved::NotYet | Resolved::Known { .. }), "never unknown: {early:?}");
+    until("all learnt anew", || third.knows("A") && third.knows("B")).await;
+    assert_eq!(number_of(&asker.resolve("A").await), 2);
+}
+
+#[tokio::test]
+async fn who_is_not_admitted_is_refused_and_nothing_is_learnt() {
+    let (root, foreign, namesake) = (Root::new("A"), Root::new("B"), Root::new("A"));
+    let [one] = directories(&[&root]);
+    let running = one.start(&[&one]);
+    let mut stranger = root.representative();
+    stranger.chain = None;
+    for (mut client, expected) in [
+        (stranger.start(&one).await, "certificate"),
+        (foreign.representative().start(&one).await, "B"),
+        (namesake.representative().start(&one).await, "root"),
+    ] {
+        let reason = client.unwelcome().await;
+        assert!(reason.contains(expected), "{reason}");
+        let told = client.ask(&Question::Resolve(domain("A"))).await;
+        assert!(matches!(told, Err(AskError::Open { .. })), "{told:?}");
+    }
+    assert!(running.table.domains().is_empty());
+    let member = root.representative();
+    let control = member.start(&one).await.ready().await;
+    assert_eq!(control.state(member.statement(1, 1)).await, Stated::Primary);
+    assert!(running.knows("A"));
+}
+
+#[tokio::test]
+async fn what_one_may_not_say_is_refused_and_nothing_is_learnt() {
+    let (root, other) = (Root::new("A"), Root::new("B"));
+    let [one] = directories(&[&root, &other]);
+    let running = one.start(&[&one]);
+    let (member, neighbour, viewer) = (root.representative(), other.representative(), root.viewer());
+    let near = member.start(&one).await.ready().await;
+    let second = root.representative();
+    let check = |stated: Stated, expected: &str| {
+        assert!(matches!(&stated, Stated::Refused(reason) if reason.contains(expected)), "{stated:?}");
+        assert!(running.table.domains().is_empty(), "{expected}");
+    };
+    // Rightly signed, brought by another: of its own domain, and of another.
+    check(near.state(second.statement(1, 1)).await, "from its signer alone");
+    check(near.state(neighbour.statement(1, 1)).await, "from its signer alone");
+    // Signed by another than the chain says.
+    let mut forged = member.statement(1, 1);
+    forged.record = second.statement(1, 1).record;
+    check(near.state(forged).await, "certificate");
+    let looking = viewer.start(&one).await.ready().await;
+    for question in [
+        Question::State(Box::new(viewer.statement(1, 1))),
+        Question::State(Box::new(member.statement(1, 1))),
+        Question::Leave(Box::new(member.farewell(1, 1))),
+    ] {
+        let told = looking.ask(&question).await;
+        assert!(
+            matches!(&told, Err(AskError::Refused { reason, .. }) if reason.contains("representative")),
+            "{told:?}"
+        );
+    }
+    let fetch = Question::Replica(ReplicaQuestion::Fetch(vec![domain("A")]));
+    let told = near.ask(&fetch).await;
+    assert!(
+        matches!(&told, Err(AskError::Refused { reason, .. }) if reason.contains("directory")),
+        "{told:?}"
+    );
+    assert!(running.table.domains().is_empty());
+    assert_eq!(looking.resolve("A").await, Resolved::NotYet, "a viewer may ask");
+    assert_eq!(near.state(member.statement(1, 1)).await, Stated::Primary, "the control");
+    assert!(matches!(looking.resolve("A").await, Resolved::Known { .. }));
+}
+
+#[tokio::test]
+async fn a_leave_and_a_list_of_denied_reach_every_directory() {
+    let root = Root::new("A");
+    let [one, two] = directories(&[&root]);
+    let running = [one.start(&[&one, &two]), two.start(&[&one, &two])];
+    let (member, bad) = (root.representative(), root.representative());
+    let near = member.start(&one).await.ready().await;
+    let far = bad.start(&two).await.ready().await;
+    linked(&[&running[0], &running[1]], &near, member.statement(2, 1)).await;
+    assert!(matches!(far.state(bad.statement(1, 1)).await, Stated::Partial { .. }), "before it is denied");
+    let told = near.ask(&Question::Deny(Box::new(root.denial(bad.key.peer())))).await.expect("answered");
+    assert_eq!(told, Answer::Stated(Stated::Taken));
+    until("the list at the other", || running[1].table.denials(&domain("A")).len() == 1).await;
+    let told = far.ask(&Question::State(Box::new(bad.statement(1, 2)))).await;
+    assert!(told.is_err(), "revoked at the directory that was not told itself: {told:?}");
+
+    let told = near.ask(&Question::Leave(Box::new(member.farewell(2, 2)))).await.expect("answered");
+    assert_eq!(told, Answer::Stated(Stated::Primary));
+    until("the leave at the other", || !running[1].knows("A")).await;
+    let expected = Number { term: 2, peer: member.key.peer(), sequence: 2 };
+    let looking = root.viewer().start(&two).await.ready().await;
+    let told = looking.resolve("A").await;
+    assert!(matches!(told, Resolved::Left { number, .. } if number == expected), "{told:?}");
+}
+
+#[tokio::test]
+async fn the_gate_follows_the_list_of_admitted_domains() {
+    let (root, late) = (Root::new("A"), Root::new("B"));
+    let [one] = directories(&[&root]);
+    let running = one.start(&[&one]);
+    let newcomer = late.representative();
+    newcomer.start(&one).await.unwelcome().await;
+    one.admit(&[&late]);
+    until("the list to be read again", || running.table.admitted(None, 9).len() == 1).await;
+    let mut client = newcomer.start(&one).await.ready().await;
+    assert_eq!(client.state(newcomer.statement(1, 1)).await, Stated::Primary);
+    let gone = root.representative();
+    let reason = gone.start(&one).await.unwelcome().await;
+    assert!(reason.contains('A'), "{reason}");
+    // Whoever is connected is let go too.
+    one.admit(&[&root]);
+    until("the domain to be forgotten", || !running.knows("B")).await;
+    let told = client.ask(&Question::State(Box::new(newcomer.statement(1, 2)))).await;
+    assert!(matches!(told, Err(_) | Ok(Answer::Stated(Stated::Refused(_)))), "{told:?}");
+    let resolve = Question::Resolve(domain("B"));
+    // The gate follows a moment after the table.
+    while client.ask(&resolve).await.is_ok() {}
+    client = gone.start(&one).await.ready().await;
+    assert_eq!(client.resolve("B").await, Resolved::NotYet);
+}
