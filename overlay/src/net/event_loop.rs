@@ -144,6 +144,8 @@ pub struct EventLoop {
     /// Which seed led to which peer.
     pub(super) seeds: BTreeMap<PeerKey, Target>,
     pub(super) missed_pings: BTreeMap<ConnectionId, u32>,
+    /// Who refused this daemon, when that was logged last, and why.
+    pub(super) refusals: BTreeMap<PeerKey, (Moment, String)>,
     /// Peers that came and went, not yet told.
     pub(super) untold: VecDeque<Event>,
     pub(super) tasks: JoinSet<()>,
@@ -208,6 +210,7 @@ impl EventLoop {
             dials: BTreeMap::new(),
             seeds: BTreeMap::new(),
             missed_pings: BTreeMap::new(),
+            refusals: BTreeMap::new(),
             untold: VecDeque::new(),
             tasks: JoinSet::new(),
             welcomes,

@@ -24,6 +24,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use wire::address::Address;
 use wire::id::PeerKey;
+use wire::time::Moment;
 
 /// Pings in a row that may be missed before a connection is closed.
 const MISSED_PINGS_MAX: u32 = 2;
@@ -33,6 +34,12 @@ const STRANGER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a connection that nobody wants held is kept for the next question.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often the same refusal of a peer is logged.
+const REFUSAL_TOLD_EACH: Duration = Duration::from_secs(60);
+
+/// Peers whose refusals are remembered for that: more than are dialled.
+const REFUSALS_MAX: usize = 256;
 
 /// How long a look-up of a name may take.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -132,11 +139,26 @@ impl EventLoop {
             Ok(()) => {}
             Err(reason) => {
                 self.door.figures.hellos_lost_total.add();
-                tracing::warn!(target: "audit", %peer, reason, "this daemon was refused");
+                self.tell_refusal(peer, &reason);
                 self.untold.push_back(Event::Unwelcome { peer, reason });
                 self.close(peer);
             }
         }
+    }
+
+    /// Tried for ever, refused as often: told once a minute, or when the reason changes.
+    fn tell_refusal(&mut self, peer: PeerKey, reason: &str) {
+        let now = clock::now();
+        let is_known =
+            |(told, before): &(Moment, String)| before == reason && now.since(*told) < REFUSAL_TOLD_EACH;
+        if self.refusals.get(&peer).is_some_and(is_known) {
+            return;
+        }
+        if self.refusals.len() >= REFUSALS_MAX {
+            self.refusals.clear();
+        }
+        self.refusals.insert(peer, (now, reason.to_owned()));
+        tracing::warn!(target: "audit", %peer, reason, "this daemon was refused");
     }
 
     pub(super) fn handle_change(&mut self, peer: PeerKey, change: &Change) {

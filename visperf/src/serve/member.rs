@@ -26,6 +26,7 @@ use overlay::net::event_loop::{self, EventLoop, Question};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -107,7 +108,10 @@ impl Member {
         let mut hub = Hub::new(events);
         let (peers, visits) = (hub.peers(), hub.visits(Protocol::Control));
         let questions = hub.questions(Protocol::Query);
-        let seeds: Vec<Address> = membership.seeds.iter().chain(&config.seeds).cloned().collect();
+        // The issuer too, where the token said it is: the way in when everybody has moved.
+        let known = membership.seeds.iter().chain(&membership.issuer).chain(&config.seeds);
+        let seeds: BTreeSet<Address> = known.cloned().collect();
+        let seeds: Vec<Address> = seeds.into_iter().collect();
         let mut election = election::Config::new(certificate.domain.clone());
         election.has_seeds = !seeds.is_empty();
         let own = advertised(config, listen, &certificate);
