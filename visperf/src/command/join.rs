@@ -29,9 +29,9 @@ const CERTIFICATE: &str = "visperfcert1-";
 /// again by the same token is harmless.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  visperf join visperf1-...                     the line that `visperf token create` printed
-  visperf join ws1.cert                         what `visperf domain certify` printed
-  visperf join - < token                        from standard input")]
+  visperf join visperf1-...       the line that `visperf token create` printed
+  visperf join ws1.cert           what `visperf domain certify` printed
+  visperf join - < token          from standard input")]
 pub(crate) struct Args {
     /// The token; or a file with a token or certificate in it, - for standard input
     #[arg(value_name = "TOKEN|FILE")]
