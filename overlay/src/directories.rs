@@ -157,6 +157,15 @@ impl Directories {
         told(directory, postcard::from_bytes(&answer).map_err(|_| unreadable)?)
     }
 
+    /// Wait until questions to `directory` can be asked, dialling it if need be; for ever if it is not configured.
+    pub async fn reach(&self, directory: PeerKey) {
+        match self.rows.get(&directory) {
+            Some(_) if directory == self.net.me() => {}
+            Some(row) => self.connect(row).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Dial all of them and stay connected, as a representative does; false: no longer than they are asked.
     /// To be called again and again: it is here that idle connections are given up.
     pub async fn hold(&self, all: bool) {
@@ -187,18 +196,18 @@ impl Directories {
     async fn connect(&self, row: &Row) {
         lock(&row.state).asked = clock::now();
         let key = row.directory.key;
-        if !self.net.is_ready(key) {
-            self.dial(row).await;
-        }
+        self.dial(row).await;
         while !self.net.is_ready(key) {
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
     }
 
     async fn dial(&self, row: &Row) {
-        let before = std::mem::replace(&mut lock(&row.state).dialled, true);
-        if !before {
-            self.net.keep(Target::Peer(row.directory.key), row.directory.addresses.clone()).await;
+        lock(&row.state).dialled = true;
+        let key = row.directory.key;
+        // Said again while it is not there: one that is a member too may have been forgotten as such meanwhile.
+        if !self.net.is_ready(key) {
+            self.net.keep(Target::Peer(key), row.directory.addresses.clone()).await;
         }
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod deny_sync;
 pub mod dice;
 pub mod directories;
 pub mod domain;
@@ -18,5 +19,6 @@ pub mod identity;
 pub mod joining;
 pub mod membership;
 pub mod net;
+pub mod registrar;
 pub mod resolve;
 pub mod simulator;

@@ -1,6 +1,8 @@
 //! Directories on loopback: what is stated to one is known at all, and what may not be stated is known nowhere.
 
+mod registrar;
 mod rig;
+mod sensors;
 
 use directory::registry::State;
 use overlay::net::handle::AskError;

@@ -37,13 +37,13 @@ use wire::time::Time;
 /// Longer than anything takes on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-static NEXT: AtomicU8 = AtomicU8::new(1);
+pub(crate) static NEXT: AtomicU8 = AtomicU8::new(1);
 
 fn fresh_key() -> Key {
     Key::from_seed([NEXT.fetch_add(1, Ordering::SeqCst); 32])
 }
 
-fn free_port() -> SocketAddr {
+pub(crate) fn free_port() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound")
 }
 
@@ -113,9 +113,9 @@ impl Root {
 pub(crate) struct Member {
     pub(crate) key: Key,
     pub(crate) chain: Option<Chain>,
-    domain: DomainName,
-    root: PeerKey,
-    host: HostName,
+    pub(crate) domain: DomainName,
+    pub(crate) root: PeerKey,
+    pub(crate) host: HostName,
 }
 
 impl Member {
@@ -229,7 +229,7 @@ impl Kept {
         admitted_file::write(self.state.path(), &list).expect("written");
     }
 
-    fn as_told(&self) -> join::Directory {
+    pub(crate) fn as_told(&self) -> join::Directory {
         join::Directory { key: self.key.peer(), addresses: vec![self.address.into()] }
     }
 

@@ -1,0 +1,94 @@
+//! A real representative states its record to real directories, and lists of denied find their way.
+
+use crate::rig::{Root, Running, directories, domain, until};
+use crate::sensors::Sensor;
+use directory::opened::Opened;
+use directory::registry::State;
+use overlay::election::Role;
+use wire::registration::{Coverage, Record};
+
+fn held(directory: &Running) -> Option<Record> {
+    directory.table.resolve(&domain("A")).filter(|found| found.state == State::Live).map(|found| found.record)
+}
+
+#[tokio::test]
+async fn a_representative_states_its_record_to_all_directories_again_and_again() {
+    let root = Root::new("A");
+    let [one, two] = directories(&[&root]);
+    // Alone, so that each is told by the representative itself.
+    let running = [one.start(&[&one]), two.start(&[&two])];
+    let member = root.representative();
+    let sensor = Sensor::start(&member, &[&one, &two], None);
+    assert_eq!(sensor.directories.keys().len(), 2);
+    until("its record everywhere", || running.iter().all(|one| held(one).is_some())).await;
+    let record = held(&running[0]).expect("live");
+    let reach = record.reach.expect("signed");
+    assert_eq!(
+        (reach.peer, reach.root, reach.coverage),
+        (member.key.peer(), member.root, Coverage::Whole { hosts: 1 })
+    );
+    assert_eq!(reach.addresses, [sensor.address.into()]);
+    assert_eq!(record.term, sensor.members.view().borrow().state.term.0);
+    let higher = |one: &Running| held(one).is_some_and(|held| held.sequence > record.sequence);
+    let took = until("its next statement", || running.iter().all(higher)).await;
+    assert!(took.as_secs() < 8, "{took:?}");
+    // A directory that starts late is told as soon as it is there.
+    let [_, second] = running;
+    second.kill().await;
+    let second = two.start(&[&two]);
+    assert!(held(&second).is_none(), "the control");
+    until("its record in the new one", || held(&second).is_some()).await;
+}
+
+#[tokio::test]
+async fn what_a_directory_remembers_of_an_earlier_life_is_exceeded() {
+    let root = Root::new("A");
+    let [one] = directories(&[&root]);
+    let running = one.start(&[&one]);
+    let member = root.representative();
+    let before = member.statement(1 << 30, 7);
+    let opened = Opened::signed(before.record.unverified().expect("a record"), before).expect("signed");
+    running.table.state(member.key.peer(), opened).expect("taken");
+    let _sensor = Sensor::start(&member, &[&one], None);
+    until("a higher term", || held(&running).is_some_and(|held| held.term == (1 << 30) + 1)).await;
+}
+
+#[tokio::test]
+async fn a_second_sensor_states_nothing_and_the_next_representative_takes_over() {
+    let root = Root::new("A");
+    let [one] = directories(&[&root]);
+    let running = one.start(&[&one]);
+    let (first, second) = (root.representative(), root.representative());
+    let leading = Sensor::start(&first, &[&one], None);
+    until("a record", || held(&running).is_some()).await;
+    let following = Sensor::start(&second, &[&one], Some(&leading));
+    until("both hosts", || {
+        let reach = held(&running).and_then(|held| held.reach);
+        reach.is_some_and(|reach| reach.coverage == Coverage::Whole { hosts: 2 })
+    })
+    .await;
+    assert_eq!(following.members.view().borrow().state.role, Role::Standby);
+    let leader = held(&running).and_then(|held| held.reach).expect("signed").peer;
+    assert_eq!(leader, first.key.peer());
+    leading.kill().await;
+    until("the other's record", || {
+        held(&running).and_then(|held| held.reach).is_some_and(|reach| reach.peer == second.key.peer())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_list_of_denied_goes_from_one_sensor_through_a_directory_to_another() {
+    let root = Root::new("A");
+    let [one] = directories(&[&root]);
+    let running = one.start(&[&one]);
+    let (first, second, bad) = (root.representative(), root.representative(), root.representative());
+    let leading = Sensor::start(&first, &[&one], None);
+    until("a record", || held(&running).is_some()).await;
+    assert!(running.table.denials(&domain("A")).is_empty(), "the control");
+    leading.gate.take_denial(first.key.peer(), &root.denial(bad.key.peer())).expect("new");
+    until("the list at the directory", || running.table.denials(&domain("A")).len() == 1).await;
+    let other = Sensor::start(&second, &[&one], None);
+    let numbers = || other.gate.decide(|gate| gate.denials().numbers(&domain("A")));
+    until("the list at the other sensor", || numbers() == (1, 0) && other.path("denials").exists()).await;
+}

@@ -1,0 +1,224 @@
+//! Keeps the domain's record in the directories alive, from the sensor that represents it.
+//!
+//! ```text
+//! view changes, or 5 s passed ── may it serve? ──▶ sign ──▶ one task for each directory ──▶ State
+//!                        Behind: higher numbers, at once ◀──────────────┘
+//! ```
+//! Rules: nothing is signed, and nothing signed is sent, unless the sensor may serve at that moment; a directory
+//! that is slow holds up no other and gets the newest statement when it is there again.
+//! Not here: who represents (`domain`), lists of denied (`deny_sync`), the directories' side (`directory`).
+
+mod numbers;
+
+use crate::clock;
+use crate::directories::Directories;
+use crate::domain::{DomainHandle, View};
+use crate::election::Role;
+use crate::gatekeeper::Gatekeeper;
+use crate::identity::key::Key;
+use crate::identity::record;
+use numbers::Numbers;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::address::Address;
+use wire::credential::{Certificate, Chain, Statement};
+use wire::id::{HostName, PeerKey};
+use wire::join::DIRECTORIES_MAX;
+use wire::membership::Term;
+use wire::registration::{Coverage, PART_HOSTS_MAX, REACH_ADDRESSES_MAX, Reach, Record, SensorType};
+use wire::replication::{Answer, Question, Stated};
+use wire::time::Moment;
+
+/// How often the record is stated when nothing changes: a third of a lease.
+pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Least time between two statements: as often as directories take them for ever.
+const CHANGE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a directory may take to answer.
+const DEADLINE: Duration = Duration::from_secs(4);
+
+/// Where this daemon's interfaces answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The port of the query interface.
+    pub port: u16,
+    /// Every address of it, as `http://HOST:PORT`, the best first.
+    pub addresses: Vec<String>,
+    /// Where to dial it in the overlay, the best first.
+    pub overlay: Vec<Address>,
+}
+
+/// The task's parts.
+#[derive(Debug)]
+pub struct Registrar {
+    /// The daemon's key.
+    pub key: Key,
+    /// What shows its certificate, which tells domain, root and host.
+    pub gate: Arc<Gatekeeper>,
+    /// This sensor's part in its domain.
+    pub members: DomainHandle,
+    /// Where the record is stated.
+    pub directories: Arc<Directories>,
+    /// What it says.
+    pub place: Place,
+}
+
+/// What one directory made of a statement.
+type Outcome = (PeerKey, Stated);
+
+/// What is stated now; none while this sensor does not represent its domain.
+type Current = Option<Arc<Statement>>;
+
+/// What makes two statements differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Content {
+    elected: Term,
+    coverage: Coverage,
+    chain: Chain,
+}
+
+#[derive(Debug, Default)]
+struct Stating {
+    numbers: Numbers,
+    last: Option<(Content, Moment)>,
+    /// A directory knows higher numbers: state again.
+    again: bool,
+}
+
+impl Registrar {
+    /// State until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let mut view = self.members.view();
+        let (current, _) = watch::channel(None);
+        let (outcomes, mut told) = mpsc::channel(DIRECTORIES_MAX);
+        let mut workers = JoinSet::new();
+        for directory in self.directories.keys() {
+            let (directories, members) = (Arc::clone(&self.directories), self.members.clone());
+            workers.spawn(tell(directory, directories, members, current.subscribe(), outcomes.clone()));
+        }
+        let mut stating = Stating::default();
+        loop {
+            let known = view.borrow_and_update().clone();
+            self.directories.hold(matches!(known.state.role, Role::Representative | Role::Standby)).await;
+            let due = self.state(&known, &mut stating, &current);
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                changed = view.changed() => if changed.is_err() { return },
+                Some(outcome) = told.recv() => self.handle_outcome(&mut stating, outcome),
+                () = tokio::time::sleep(due) => {}
+            }
+        }
+    }
+
+    /// State the record if it is due; how long until it is to be looked at again.
+    fn state(&self, known: &View, stating: &mut Stating, current: &watch::Sender<Current>) -> Duration {
+        let may_serve = known.state.role == Role::Representative && self.members.may_serve();
+        let Some(chain) = self.gate.chain().filter(|_| may_serve) else {
+            current.send_if_modified(|current| current.take().is_some());
+            stating.last = None;
+            return CHANGE_INTERVAL;
+        };
+        let now = clock::now();
+        let content = Content { elected: known.state.term, coverage: coverage(known), chain };
+        if let Some((last, at)) = &stating.last {
+            let interval = if stating.again || *last != content { CHANGE_INTERVAL } else { RENEWAL_INTERVAL };
+            let passed = now.since(*at);
+            if passed < interval {
+                return interval.saturating_sub(passed);
+            }
+        }
+        match self.sign(&content, &mut stating.numbers) {
+            Ok(statement) => drop(current.send_replace(Some(Arc::new(statement)))),
+            Err(error) => tracing::error!(error, "the domain's record cannot be stated"),
+        }
+        stating.last = Some((content, now));
+        stating.again = false;
+        RENEWAL_INTERVAL
+    }
+
+    fn sign(&self, content: &Content, numbers: &mut Numbers) -> Result<Statement, String> {
+        // It is this daemon's own: checked when it came.
+        let certificate: Certificate =
+            content.chain.certificate.unverified().map_err(|error| error.to_string())?;
+        let (term, sequence) = numbers.next(content.elected.0);
+        let addresses = self.place.overlay.iter().take(REACH_ADDRESSES_MAX).cloned().collect();
+        let (root, peer, coverage) = (certificate.root, self.key.peer(), content.coverage.clone());
+        let record = Record {
+            domain: certificate.domain,
+            host: certificate.host,
+            port: self.place.port,
+            sensor_type: SensorType::Representative,
+            addresses: self.place.addresses.clone(),
+            term,
+            sequence,
+            stated: clock::calendar(),
+            reach: Some(Reach { root, peer, addresses, coverage }),
+        };
+        record::state(&record, &self.key, &content.chain).map_err(|refused| refused.to_string())
+    }
+
+    fn handle_outcome(&self, stating: &mut Stating, (directory, stated): Outcome) {
+        match stated {
+            Stated::Primary | Stated::Taken => {}
+            Stated::Partial { highest } => {
+                tracing::info!(%directory, term = highest.term, peer = %highest.peer, "another represents the domain too");
+            }
+            Stated::Behind { highest } => {
+                tracing::warn!(%directory, term = highest.term, "the directory knows higher numbers; going on above them");
+                stating.again |= stating.numbers.exceed(self.key.peer(), highest);
+            }
+            Stated::Refused(reason) => tracing::warn!(%directory, reason, "the record was refused"),
+        }
+    }
+}
+
+/// State to one directory whatever is current, as soon as it is there.
+async fn tell(
+    directory: PeerKey,
+    directories: Arc<Directories>,
+    members: DomainHandle,
+    mut current: watch::Receiver<Current>,
+    outcomes: mpsc::Sender<Outcome>,
+) {
+    while current.changed().await.is_ok() {
+        if current.borrow().is_none() {
+            continue;
+        }
+        directories.reach(directory).await;
+        // While it was waited for, all may have changed.
+        let statement = current.borrow_and_update().clone();
+        let Some(statement) = statement.filter(|_| members.may_serve()) else { continue };
+        let question = Question::State(Box::new(Statement::clone(&statement)));
+        match directories.ask(directory, question, DEADLINE).await {
+            Ok(Answer::Stated(stated)) => {
+                if outcomes.send((directory, stated)).await.is_err() {
+                    return;
+                }
+            }
+            Ok(_) => {
+                tracing::warn!(%directory, "a directory answered something else; is it of another version?")
+            }
+            Err(error) => tracing::warn!(%error, "the record could not be stated; it will be again"),
+        }
+    }
+}
+
+/// Which hosts are answered for, as the sensor sees it.
+fn coverage(known: &View) -> Coverage {
+    let covered = &known.state.coverage;
+    let total = u32::try_from(covered.len()).unwrap_or(u32::MAX);
+    if !known.state.partial {
+        return Coverage::Whole { hosts: total };
+    }
+    let is_covered = |key: &PeerKey| covered.binary_search(key).is_ok();
+    let members = known.members.iter().map(|seen| &seen.member).filter(|member| is_covered(&member.key));
+    let mut hosts: Vec<HostName> = members.map(|member| member.host.clone()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    hosts.truncate(PART_HOSTS_MAX);
+    Coverage::Part { hosts, hosts_total: total }
+}
