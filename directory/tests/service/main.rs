@@ -1,5 +1,6 @@
 //! Directories on loopback: what is stated to one is known at all, and what may not be stated is known nowhere.
 
+mod asker;
 mod registrar;
 mod rig;
 mod sensors;

@@ -12,6 +12,7 @@ use overlay::identity::trust::{Readers, Trust};
 use overlay::joining::denials::DenialFile;
 use overlay::membership::Standing;
 use overlay::net::event_loop::{self, EventLoop};
+use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::registrar::{Place, Registrar};
 use std::net::SocketAddr;
@@ -29,6 +30,7 @@ pub(crate) struct Sensor {
     pub(crate) members: DomainHandle,
     pub(crate) directories: Arc<Directories>,
     pub(crate) address: SocketAddr,
+    net: Handle,
     folder: TempDir,
     tasks: JoinSet<()>,
 }
@@ -78,7 +80,7 @@ impl Sensor {
             domain: member.domain.clone(),
             gate: Arc::clone(&gate),
             denials: file,
-            net,
+            net: net.clone(),
             members: members.clone(),
             directories: Arc::clone(&directories),
         };
@@ -89,11 +91,16 @@ impl Sensor {
         tasks.spawn(denying.run(never.clone()));
         let running = domain.run(never);
         tasks.spawn(async move { running.await.expect("the disk is well") });
-        Sensor { gate, members, directories, address, folder, tasks }
+        Sensor { gate, members, directories, address, net, folder, tasks }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Whether it is connected with every directory.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.directories.keys().into_iter().all(|key| self.net.is_ready(key))
     }
 
     /// As SIGKILL.

@@ -8,8 +8,9 @@
 //! Rules: of all answers, and of what is remembered, the highest number counts, so no directory can lead back to
 //! an old representative; a domain once known is told with its age when every directory is dead; that a domain is
 //! not known is remembered for seconds only.
-//! Not here: checking statements (`identity`), the file (`stored` gives its bytes), streams.
+//! Not here: checking statements, the file and streams (`asker`; `stored` gives the file's bytes).
 
+pub mod asker;
 mod lookup;
 pub mod stored;
 

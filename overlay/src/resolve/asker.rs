@@ -1,0 +1,331 @@
+//! The running look-up of domains: one [`Resolver`] for all callers of a daemon, asking real directories.
+//!
+//! ```text
+//! resolve(domain, deadline) ─▶ Resolver ─▶ Ask ─▶ Directories ─▶ statements through the gate ─▶ Resolver ─▶ all who wait
+//! ```
+//! Rules: a statement counts only if the gate believes it; which roots there are is heard from each directory before
+//! it is asked for a domain; what is remembered is on disk, and a file that cannot be read is moved aside.
+//! Not here: which answer counts (`resolve`), connections (`directories`).
+
+use super::stored::{FILE_NAME, LEN_MAX_BYTES};
+use super::{Heard, Outcome, Output, Reply, Resolver, Resolving};
+use crate::clock;
+use crate::directories::Directories;
+use crate::gatekeeper::Gatekeeper;
+use crate::identity::refused::Refused;
+use crate::identity::trust::DOMAINS_HEARD_MAX;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::id::{DomainName, PeerKey};
+use wire::replication::{Answer, Question, Resolved, Told};
+use wire::time::Moment;
+
+/// Most callers that wait at a time; more are answered from memory.
+pub const WAITING_MAX: usize = 10_000;
+
+/// How often what is remembered is stored, if it changed.
+pub const STORE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// For so long it is believed which domains a directory admits.
+pub const ADMITTED_FOR: Duration = Duration::from_secs(60);
+
+/// How long a directory may take to answer.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// The longest sleep between two looks at what is due.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+struct Shared {
+    state: Mutex<State>,
+    woken: Notify,
+}
+
+struct State {
+    resolver: Resolver,
+    waiting: BTreeMap<DomainName, Vec<oneshot::Sender<Outcome>>>,
+    waiting_total: usize,
+}
+
+/// What whoever looks domains up holds; cheap to clone.
+#[derive(Clone)]
+pub struct Asker(Arc<Shared>);
+
+impl std::fmt::Debug for Asker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asker").field("waiting", &self.lock().waiting_total).finish_non_exhaustive()
+    }
+}
+
+impl Asker {
+    /// Where is `domain`'s representative? What is known when `deadline` has passed, if not before.
+    pub async fn resolve(&self, domain: &DomainName, deadline: Duration) -> Outcome {
+        let told = {
+            let mut state = self.lock();
+            let now = clock::now();
+            match state.resolver.resolve(domain, now) {
+                Resolving::Now(outcome) => return outcome,
+                Resolving::Asked if state.waiting_total >= WAITING_MAX => {
+                    return state.resolver.last_known(domain, now);
+                }
+                Resolving::Asked => {}
+            }
+            let (tell, told) = oneshot::channel();
+            state.waiting_total += 1;
+            state.waiting.entry(domain.clone()).or_default().push(tell);
+            told
+        };
+        self.0.woken.notify_one();
+        match tokio::time::timeout(deadline, told).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) | Err(_) => self.last_known(domain),
+        }
+    }
+
+    /// What is remembered of `domain`, without asking anybody.
+    #[must_use]
+    pub fn last_known(&self, domain: &DomainName) -> Outcome {
+        self.lock().resolver.last_known(domain, clock::now())
+    }
+
+    /// Every domain remembered, by name.
+    #[must_use]
+    pub fn known(&self) -> Vec<DomainName> {
+        self.lock().resolver.known().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The resolver is consistent between its methods, and none of them panics half way.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be asked now, and how long until it is to be looked at again. Who waited for what was found is told.
+    fn poll(&self) -> (Vec<(PeerKey, DomainName)>, Duration) {
+        let now = clock::now();
+        let mut state = self.lock();
+        state.resolver.handle_timeout(now);
+        let mut asks = Vec::new();
+        while let Some(output) = state.resolver.poll_output() {
+            match output {
+                Output::Ask { directory, domain } => asks.push((directory, domain)),
+                Output::Found(domain, outcome) => {
+                    let waiting = state.waiting.remove(&domain).unwrap_or_default();
+                    state.waiting_total -= waiting.len();
+                    for tell in waiting {
+                        // Its deadline may have passed.
+                        let _ = tell.send(outcome.clone());
+                    }
+                }
+            }
+        }
+        let due = state.resolver.poll_timeout().map(|at| at.since(now));
+        (asks, due.unwrap_or(SLEEP_MAX).min(SLEEP_MAX))
+    }
+}
+
+/// The task behind every [`Asker`].
+#[derive(Debug)]
+pub struct Asking {
+    asker: Asker,
+    parts: Arc<Parts>,
+    path: PathBuf,
+    stored: u64,
+}
+
+#[derive(Debug)]
+struct Parts {
+    gate: Arc<Gatekeeper>,
+    directories: Arc<Directories>,
+    /// When each directory last told whom it admits; the lock is held while it is asked, so that it is asked once.
+    heard: BTreeMap<PeerKey, tokio::sync::Mutex<Option<Moment>>>,
+}
+
+impl Asking {
+    /// Read what was stored in the folder `state`; `seed` decides which directory is asked first.
+    ///
+    /// # Errors
+    /// If the system refuses to read the file or to move a damaged one aside.
+    pub fn open(
+        state: &Path,
+        gate: Arc<Gatekeeper>,
+        directories: Arc<Directories>,
+        seed: u64,
+    ) -> io::Result<(Asking, Asker)> {
+        let path = state.join(FILE_NAME);
+        let mut resolver = Resolver::new(directories.keys(), seed);
+        if let Some(bytes) = read(&path)? {
+            match resolver.take_back(&bytes, clock::now(), clock::calendar()) {
+                Ok(domains) => tracing::info!(domains, "remembered as last seen"),
+                Err(error) => {
+                    let aside = path.with_extension("unreadable");
+                    fs::rename(&path, &aside)?;
+                    tracing::error!(%error, aside = %aside.display(), "no domain is remembered");
+                }
+            }
+        }
+        let stored = resolver.revision();
+        let state = State { resolver, waiting: BTreeMap::new(), waiting_total: 0 };
+        let asker = Asker(Arc::new(Shared { state: Mutex::new(state), woken: Notify::new() }));
+        let heard = directories.keys().into_iter().map(|key| (key, tokio::sync::Mutex::new(None))).collect();
+        let parts = Arc::new(Parts { gate, directories, heard });
+        Ok((Asking { asker: asker.clone(), parts, path, stored }, asker))
+    }
+
+    /// Look up until `shutdown`, then store.
+    ///
+    /// # Errors
+    /// If what is remembered cannot be stored at the end; before, it is logged and tried again.
+    pub async fn run(mut self, shutdown: CancellationToken) -> io::Result<()> {
+        let mut storing = tokio::time::interval(STORE_INTERVAL);
+        let mut asking = JoinSet::new();
+        loop {
+            let (asks, sleep) = self.asker.poll();
+            for (directory, domain) in asks {
+                let parts = Arc::clone(&self.parts);
+                asking.spawn(async move {
+                    // Whoever waits behind others for a dead directory gives up with them.
+                    let reply = tokio::time::timeout(DEADLINE, parts.ask(directory, &domain)).await;
+                    (directory, domain, reply.unwrap_or(Reply::Nothing))
+                });
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                () = self.asker.0.woken.notified() => {}
+                Some(Ok((directory, domain, reply))) = asking.join_next() => {
+                    self.asker.lock().resolver.handle_reply(directory, &domain, reply, clock::now());
+                }
+                () = tokio::time::sleep(sleep) => {}
+                _ = storing.tick() => {
+                    if let Err(error) = self.store().await {
+                        tracing::warn!(%error, "what is known of domains could not be stored; it will be tried again");
+                    }
+                }
+            }
+        }
+        self.store().await
+    }
+
+    async fn store(&mut self) -> io::Result<()> {
+        let (revision, bytes) = {
+            let state = self.asker.lock();
+            let revision = state.resolver.revision();
+            if revision == self.stored {
+                return Ok(());
+            }
+            (revision, state.resolver.to_bytes(clock::now(), clock::calendar()))
+        };
+        let bytes = bytes.map_err(io::Error::other)?;
+        let path = self.path.clone();
+        // Writing waits for the disk, and nothing else on this thread should.
+        let written = tokio::task::spawn_blocking(move || replace(&path, &bytes)).await;
+        written.map_err(io::Error::other)??;
+        self.stored = revision;
+        Ok(())
+    }
+}
+
+impl Parts {
+    /// What `directory` says of `domain`, checked.
+    async fn ask(&self, directory: PeerKey, domain: &DomainName) -> Reply {
+        if self.hear(directory, ADMITTED_FOR).await.is_err() {
+            return Reply::Nothing;
+        }
+        let asked = self.directories.ask(directory, Question::Resolve(domain.clone()), DEADLINE).await;
+        match asked {
+            Ok(Answer::Resolved(Resolved::Known { primary, partial })) => {
+                self.known(directory, *primary, partial).await
+            }
+            Ok(Answer::Resolved(Resolved::Left { number, age })) => Reply::Left { number, age },
+            Ok(Answer::Resolved(Resolved::Unknown)) => Reply::Unknown,
+            Ok(_) => Reply::Nothing,
+            Err(error) => {
+                tracing::debug!(%error, %domain, "not looked up there");
+                Reply::Nothing
+            }
+        }
+    }
+
+    async fn known(&self, directory: PeerKey, primary: Told, partial: Vec<Told>) -> Reply {
+        let mut opened = self.open(directory, &primary);
+        // Admitted since the last page was heard.
+        if matches!(opened, Err(Refused::UnknownDomain { .. }))
+            && self.hear(directory, Duration::from_secs(2)).await.is_ok()
+        {
+            opened = self.open(directory, &primary);
+        }
+        match opened {
+            Ok(primary) => {
+                let partial = partial.iter().filter_map(|told| self.open(directory, told).ok()).collect();
+                Reply::Known { primary: Box::new(primary), partial }
+            }
+            Err(refused) => {
+                tracing::warn!(%directory, %refused, "a directory told what is not believed");
+                Reply::Nothing
+            }
+        }
+    }
+
+    fn open(&self, directory: PeerKey, told: &Told) -> Result<Heard, Refused> {
+        let (record, _) = self.gate.open_statement(directory, &told.statement)?;
+        Ok(Heard { record, statement: told.statement.clone(), age: told.age, remaining: told.remaining })
+    }
+
+    /// Hear whom `directory` admits, unless that is known for less than `fresh`.
+    async fn hear(&self, directory: PeerKey, fresh: Duration) -> Result<(), ()> {
+        let Some(heard) = self.heard.get(&directory) else { return Err(()) };
+        let mut heard = heard.lock().await;
+        if heard.is_some_and(|at| clock::now().since(at) < fresh) {
+            return Ok(());
+        }
+        let mut all = BTreeMap::new();
+        let mut after = None;
+        loop {
+            let question = Question::Admitted { after: after.clone() };
+            let Ok(Answer::Admitted { domains, more }) =
+                self.directories.ask(directory, question, DEADLINE).await
+            else {
+                // What it said before counts while it is out of reach.
+                return if heard.is_some() { Ok(()) } else { Err(()) };
+            };
+            let last = domains.last().map(|(name, _)| name.clone());
+            all.extend(domains);
+            // Names only go on, so that it ends whatever the other says.
+            if !more || last.is_none() || last <= after || all.len() > DOMAINS_HEARD_MAX {
+                break;
+            }
+            after = last;
+        }
+        if let Err(refused) = self.gate.decide(|gate| gate.trust().hear_only(directory, all)) {
+            tracing::error!(%directory, %refused, "which domains it admits is not believed");
+            return Err(());
+        }
+        *heard = Some(clock::now());
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    match File::open(path) {
+        // One byte more than allowed shows that it is too long.
+        Ok(file) => file.take(LEN_MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(bytes))
+}
+
+/// Whole or not at all.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = File::create(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
+}
