@@ -7,7 +7,7 @@ use crate::compile::Place;
 use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
-use crate::filter::{ALSO_MAX, CallChoice, Calls, Remember, Rule, Telling};
+use crate::filter::{ALSO_MAX, CallChoice, Calls, Implies, Remember, Rule, Telling};
 use crate::found::Naming;
 use crate::pattern::{self, Set};
 use crate::references::{Known, Slots};
@@ -239,7 +239,16 @@ pub(crate) fn call_keys(
         (Some(raw::NamingWord::Part), _) => Naming::Part,
         (None, base) => base.map_or(Naming::Unique, |base| base.naming),
     };
-    Ok(Calls { names, naming, parent })
+    Ok(Calls { names, naming, parent, implies: implies(raw, base) })
+}
+
+fn implies(raw: &raw::Calls, base: Option<&Calls>) -> Implies {
+    let base = base.map(|base| base.implies).unwrap_or_default();
+    Implies {
+        selected_is_started: raw.selected_is_started.unwrap_or(base.selected_is_started),
+        cancelled_is_ended: raw.cancelled_is_ended.unwrap_or(base.cancelled_is_ended),
+        step_end_is_end: raw.step_end_is_end.unwrap_or(base.step_end_is_end),
+    }
 }
 
 fn optional(

@@ -100,6 +100,9 @@ pub(crate) struct Calls {
     pub(crate) names: Option<Vec<Expression>>,
     pub(crate) naming: Option<NamingWord>,
     pub(crate) parent: Option<Expression>,
+    pub(crate) selected_is_started: Option<bool>,
+    pub(crate) cancelled_is_ended: Option<bool>,
+    pub(crate) step_end_is_end: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

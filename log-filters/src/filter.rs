@@ -82,6 +82,19 @@ pub(crate) struct Calls {
     pub(crate) names: Vec<Expression>,
     pub(crate) naming: Naming,
     pub(crate) parent: Option<Expression>,
+    /// Kinds that also tell the call's start or end, by themselves.
+    pub(crate) implies: Implies,
+}
+
+/// What follows from an event where no log tells it outright.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Implies {
+    /// A call whose host was chosen runs.
+    pub(crate) selected_is_started: bool,
+    /// A call that somebody wants ended is over.
+    pub(crate) cancelled_is_ended: bool,
+    /// A call whose step is over is over.
+    pub(crate) step_end_is_end: bool,
 }
 
 #[derive(Debug)]

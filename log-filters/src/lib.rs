@@ -13,6 +13,7 @@ mod expression;
 mod fields;
 pub mod filter;
 pub mod found;
+mod implied;
 pub mod join;
 mod lives;
 mod memory;

@@ -4,6 +4,7 @@
 //! authority tell one order; a later, better account replaces an earlier, poorer one.
 
 use crate::found::Authority;
+use crate::implied::Implied;
 use crate::told::{Told, in_order, set_text, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,8 @@ pub(crate) struct Progress {
     requeue_undone: bool,
     /// It ended for good; a wish to cancel a waiting job is not yet that.
     is_final: bool,
+    /// Its start and end as they follow from other events, for want of a log that tells them.
+    implied: Implied,
 }
 
 impl Progress {
@@ -79,6 +82,7 @@ impl Progress {
             last_requeue: None,
             requeue_undone: false,
             is_final: false,
+            implied: Implied::default(),
         }
     }
 
@@ -106,10 +110,21 @@ impl Progress {
         self.is_final
     }
 
+    /// When it started, by what logs tell or else by its choice.
+    fn began(&self) -> Option<Time> {
+        self.started.value.or_else(|| self.implied.started(self.selected()))
+    }
+
+    /// When and how it ended where no log tells its end itself.
+    fn implied_end(&self) -> Option<(Time, Outcome)> {
+        let end = self.implied.ended().filter(|_| self.ended.value.is_none());
+        end.filter(|&(at, _)| !self.is_earlier_try(at))
+    }
+
     pub(crate) fn state(&self) -> State {
-        if self.ended.value.is_some() {
+        if self.ended.value.is_some() || self.implied_end().is_some() {
             State::Ended
-        } else if self.started.value.is_some() {
+        } else if self.began().is_some() {
             State::Running
         } else {
             State::Waiting
@@ -117,8 +132,9 @@ impl Progress {
     }
 
     pub(crate) fn call(&self) -> Call {
-        let mut times =
-            [self.submitted.value, self.offered, self.selected(), self.started.value, self.ended.value];
+        let (implied_end, implied_outcome) = self.implied_end().unzip();
+        let ended = self.ended.value.or(implied_end);
+        let mut times = [self.submitted.value, self.offered, self.selected(), self.began(), ended];
         in_order(&mut times);
         let [submitted, offered, selected, started, ended] = times;
         Call {
@@ -135,10 +151,10 @@ impl Progress {
             ended,
             offers: self.offers.clone(),
             hosts: self.hosts.value.clone(),
-            outcome: self.outcome.value,
+            outcome: self.outcome.value.or(implied_outcome),
             code: self.code.clone(),
             signal: self.signal.clone(),
-            tries: self.requeues + u32::from(self.started.value.is_some()),
+            tries: self.requeues + u32::from(self.began().is_some()),
             events: self.events,
         }
     }
@@ -149,6 +165,7 @@ impl Progress {
         self.events += 1;
         self.first = self.first.min(content.time);
         self.facts(content, by);
+        self.implied.apply(content, by, self.last_requeue);
         match content.kind {
             Kind::JobSubmit => self.submit(content.time, by),
             Kind::ServerList => {
@@ -253,6 +270,7 @@ impl Progress {
         self.cancel_asked = self.cancel_asked.or(other.cancel_asked);
         self.last_requeue = self.last_requeue.max(other.last_requeue);
         self.requeue_undone |= other.requeue_undone;
+        self.implied.absorb(&other.implied, self.last_requeue);
         if self.offers.is_empty() {
             self.offers.clone_from(&other.offers);
         }

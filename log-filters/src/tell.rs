@@ -145,6 +145,7 @@ fn tell(
     content.started = moment(&telling.started);
     content.ended = moment(&telling.ended);
     fill_parties(&mut content);
+    imply(filter, telling, &mut content);
     let keys = keys(engine, filter, telling, context, &content);
     Some(Found { offset: origin.map_or(place.offset, |entry| entry.offset), number: 0, content, keys })
 }
@@ -215,6 +216,27 @@ fn has_call(kind: Kind) -> bool {
         || kind == Kind::ServerList
 }
 
+fn calls_of<'a>(filter: &'a Filter, telling: &'a Telling) -> Option<&'a Calls> {
+    match &telling.call {
+        CallChoice::Never => None,
+        CallChoice::Own(calls) => Some(calls),
+        CallChoice::Filter => filter.calls.as_ref(),
+    }
+}
+
+/// Where the filter says that this kind means a start or an end, the event's own time is that.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other kinds imply nothing")]
+fn imply(filter: &Filter, telling: &Telling, content: &mut Content) {
+    let Some(implies) = calls_of(filter, telling).map(|calls| calls.implies) else { return };
+    let time = Some(content.time);
+    match content.kind {
+        Kind::JobSelect if implies.selected_is_started => content.started = content.started.or(time),
+        Kind::JobCancel if implies.cancelled_is_ended => content.ended = content.ended.or(time),
+        Kind::StepEnd if implies.step_end_is_end => content.ended = content.ended.or(time),
+        _ => {}
+    }
+}
+
 fn keys(
     engine: &Engine,
     filter: &Filter,
@@ -222,11 +244,7 @@ fn keys(
     context: &Context<'_, '_>,
     content: &Content,
 ) -> Option<Keys> {
-    let calls: &Calls = match &telling.call {
-        CallChoice::Never => return None,
-        CallChoice::Own(calls) => calls,
-        CallChoice::Filter => filter.calls.as_ref()?,
-    };
+    let calls = calls_of(filter, telling)?;
     if !has_call(content.kind) {
         return None;
     }

@@ -231,14 +231,47 @@ fn the_controllers_log_alone_agrees_with_the_accounts() {
         let calls = by_job(&calls);
         for job in &jobs {
             let call = calls.get(job.name.as_str()).unwrap_or_else(|| panic!("no call of {job:?}"));
-            // From 17.02 on the end of a running job that was cancelled is not printed.
-            let told = call.ended.is_some() || job.outcome != Outcome::Cancelled;
-            let is_right = near(call.submitted, job.submitted)
+            // The log prints no start, and from 17.02 on no end of a running job that was cancelled: both
+            // follow from the choice of a host and the wish to cancel.
+            let is_right = call.state == State::Ended
+                && near(call.submitted, job.submitted)
                 && near(call.selected, job.started)
+                && near(call.started, job.started)
                 && call.hosts == job.hosts
-                && (!told || (near(call.ended, Some(job.ended)) && call.outcome == Some(job.outcome)));
+                && near(call.ended, Some(job.ended))
+                && call.outcome == Some(job.outcome);
             assert!(is_right, "{job:#?}\n{call:#?}");
         }
+    }
+}
+
+/// A host's log tells the start and end of the batch script of a job.
+#[test]
+fn the_hosts_logs_alone_tell_when_batch_jobs_ran() {
+    for folder in clusters() {
+        let jobs = accounted(&folder);
+        let tasks = task_names(&fs::read_to_string(folder.join("slurmctld.log")).unwrap());
+        let logs = logs(&folder);
+        let hosts: Vec<&Read> =
+            logs.iter().map(|(_, log)| log).filter(|log| log.filter == "slurmd").collect();
+        let calls = collection::join(hosts);
+        let mut seen = 0;
+        for call in calls.iter().filter(|call| call.started.is_some()) {
+            let name = tasks.get(call.job.as_str()).map_or(call.job.as_str(), String::as_str);
+            let job = jobs.iter().find(|job| job.name == name).unwrap();
+            seen += 1;
+            let outcome_fits = match call.outcome {
+                Some(Outcome::Finished) => true,
+                outcome => outcome == Some(job.outcome),
+            };
+            let late = call.ended.map(|at| at.micros() - job.ended.micros());
+            let is_right = call.state == State::Ended
+                && near(call.started, job.started)
+                && late.is_some_and(|late| (-SECOND..=3 * SECOND).contains(&late))
+                && outcome_fits;
+            assert!(is_right, "{job:#?}\n{call:#?}");
+        }
+        assert!(seen >= 40, "{}: only {seen} jobs", folder.display());
     }
 }
 

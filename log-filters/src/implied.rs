@@ -1,0 +1,142 @@
+//! What follows for a call from events that do not tell its start or end outright: a controller prints its
+//! choice of a host but no start, and who wants a job gone but not that it went.
+//!
+//! Pure. Rule: this is the weakest word; it holds only while no log tells the call's start or end itself, and
+//! is never mixed with what logs tell. Not here: which filter says so (`tell`), what else a call has (`progress`).
+
+use crate::found::Authority;
+use serde::{Deserialize, Serialize};
+use wire::event::{Content, Kind, Outcome};
+use wire::time::Time;
+
+/// The start and end of a call as far as they follow from other events.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Implied {
+    /// A chosen host means that the call runs there.
+    by_choice: bool,
+    end: Option<End>,
+    /// The last event after which the call was still wanted or at work.
+    goes_on: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct End {
+    at: Time,
+    outcome: Outcome,
+    by: Authority,
+}
+
+impl Implied {
+    /// Take an event in; `last_requeue` is when the call was last put back, as far as known.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other kinds imply nothing")]
+    pub(crate) fn apply(&mut self, content: &Content, by: Authority, last_requeue: Option<Time>) {
+        let outcome = match content.kind {
+            Kind::JobSelect | Kind::JobStart | Kind::StepStart => {
+                self.by_choice |= content.kind == Kind::JobSelect && content.started.is_some();
+                self.goes_on = self.goes_on.max(Some(content.time));
+                return;
+            }
+            Kind::JobCancel => Outcome::Cancelled,
+            Kind::StepEnd => content.outcome.unwrap_or(Outcome::Finished),
+            _ => return,
+        };
+        if let Some(at) = content.ended {
+            self.add_end(End { at, outcome, by }, last_requeue);
+        }
+    }
+
+    /// The better authority's end holds; of one authority the first since the call was put back.
+    fn add_end(&mut self, end: End, last_requeue: Option<Time>) {
+        let earlier_try = |end: &End| last_requeue.is_some_and(|requeue| end.at < requeue);
+        let replaces = match &self.end {
+            None => true,
+            Some(known) if earlier_try(known) != earlier_try(&end) => earlier_try(known),
+            Some(known) => {
+                end.by > known.by
+                    || (end.by == known.by
+                        && (end.at < known.at || self.is_refuted(known) && !self.is_refuted(&end)))
+            }
+        };
+        if replaces {
+            self.end = Some(end);
+        }
+    }
+
+    /// Whether the call was at work after this.
+    fn is_refuted(&self, end: &End) -> bool {
+        self.goes_on.is_some_and(|at| at > end.at)
+    }
+
+    pub(crate) fn absorb(&mut self, other: &Implied, last_requeue: Option<Time>) {
+        self.by_choice |= other.by_choice;
+        self.goes_on = self.goes_on.max(other.goes_on);
+        if let Some(end) = other.end {
+            self.add_end(end, last_requeue);
+        }
+    }
+
+    /// When it started, if its choice at this time means so.
+    pub(crate) fn started(&self, selected: Option<Time>) -> Option<Time> {
+        selected.filter(|_| self.by_choice)
+    }
+
+    /// When and how it ended, unless it went on after that.
+    pub(crate) fn ended(&self) -> Option<(Time, Outcome)> {
+        self.end.filter(|end| !self.is_refuted(end)).map(|end| (end.at, end.outcome))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events of these kinds and seconds, `true` where the event's time is also the call's start or end.
+    fn told(events: &[(Kind, i64, bool)], by: Authority) -> Implied {
+        let mut implied = Implied::default();
+        for &(kind, at, implies) in events {
+            let mut content = Content::new(kind, secs(at));
+            if implies {
+                (content.started, content.ended) = (Some(content.time), Some(content.time));
+            }
+            implied.apply(&content, by, None);
+        }
+        implied
+    }
+
+    fn secs(at: i64) -> Time {
+        Time::from_micros(at * 1_000_000)
+    }
+
+    #[test]
+    fn a_choice_is_a_start_only_where_the_log_means_so() {
+        for implies in [false, true] {
+            let implied = told(&[(Kind::JobSelect, 5, implies)], Authority::Scheduler);
+            assert_eq!(implied.started(Some(secs(5))).is_some(), implies);
+        }
+    }
+
+    #[test]
+    fn a_wish_to_cancel_is_an_end_unless_the_call_goes_on() {
+        let both = [(Kind::JobSelect, 5, true), (Kind::JobCancel, 9, true)];
+        let implied = told(&both, Authority::Scheduler);
+        assert_eq!(implied.ended(), Some((secs(9), Outcome::Cancelled)));
+        for kind in [Kind::JobSelect, Kind::JobStart, Kind::StepStart] {
+            let went_on = told(&[both[0], both[1], (kind, 12, false)], Authority::Scheduler);
+            assert_eq!(went_on.ended(), None, "{kind:?}");
+        }
+        let refused = told(&[both[0], (Kind::JobCancel, 9, false)], Authority::Scheduler);
+        assert_eq!(refused.ended(), None);
+    }
+
+    #[test]
+    fn the_controllers_end_holds_against_a_hosts_in_either_order() {
+        let controller = told(&[(Kind::JobCancel, 9, true)], Authority::Scheduler);
+        let host = told(&[(Kind::StepEnd, 8, true)], Authority::Message);
+        assert_eq!(host.ended(), Some((secs(8), Outcome::Finished)));
+        for (one, other) in [(&controller, &host), (&host, &controller)] {
+            let mut both = one.clone();
+            both.absorb(other, None);
+            assert_eq!(both.ended(), Some((secs(9), Outcome::Cancelled)));
+        }
+    }
+}
