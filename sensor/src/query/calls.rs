@@ -2,12 +2,14 @@
 //!
 //! Not here: how events become calls (`log_filters::join`).
 
-use super::shape;
+use super::{chosen, shape};
+use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::call::Call;
 use wire::time::Time;
@@ -32,7 +34,11 @@ fn declaration(name: &'static str, summary: &'static str) -> Declaration {
     Declaration::new(name, summary)
         .reading()
         .parameter(Parameter::new("call", Type::Text, "only the call of this id"))
-        .parameter(Parameter::new("job", Type::Text, "only calls of this job, as the middleware names it"))
+        .parameter(Parameter::new(
+            "job",
+            Type::Text,
+            "only calls that bear this job number under any of their names, or are a part of it",
+        ))
         .parameter(Parameter::new("user", Type::Text, "only this user's"))
         .parameter(Parameter::new(
             "host",
@@ -70,10 +76,10 @@ pub(super) fn is_host(known: &str, wanted: &str) -> bool {
 }
 
 fn answer(joiner: &Mutex<Joiner>, params: &Params) -> Result<Value, Fault> {
-    let wanted = Wanted::new(params)?;
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
     let mut calls: Vec<Call> = {
         let joiner = joiner.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = Wanted::new(params, &joiner)?;
         match params.text("call")? {
             Some(id) => joiner.get(id).into_iter().filter(|call| wanted.fits(call)).collect(),
             None => joiner.calls().filter(|call| wanted.fits(call)).collect(),
@@ -92,7 +98,8 @@ fn answer(joiner: &Mutex<Joiner>, params: &Params) -> Result<Value, Fault> {
 }
 
 struct Wanted<'a> {
-    job: Option<&'a str>,
+    /// Ids of the calls that the job number means.
+    job: Option<HashSet<CompactString>>,
     user: Option<&'a str>,
     host: Option<&'a str>,
     state: Option<&'a str>,
@@ -102,9 +109,9 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn new(params: &'a Params) -> Result<Wanted<'a>, Fault> {
+    fn new(params: &'a Params, joiner: &Joiner) -> Result<Wanted<'a>, Fault> {
         Ok(Wanted {
-            job: params.text("job")?,
+            job: params.text("job")?.map(|job| chosen::of_job(joiner, job)),
             user: params.text("user")?,
             host: params.text("host")?,
             state: params.text("state")?,
@@ -116,7 +123,7 @@ impl<'a> Wanted<'a> {
 
     fn fits(&self, call: &Call) -> bool {
         let on = |host: &str| call.hosts.iter().any(|known| is_host(known, host));
-        self.job.is_none_or(|job| call.job == job)
+        self.job.as_ref().is_none_or(|ids| ids.contains(&call.id))
             && self.user.is_none_or(|user| call.user == user)
             && self.host.is_none_or(on)
             && self.state.is_none_or(|state| call.state.as_str() == state)

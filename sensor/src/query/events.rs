@@ -3,13 +3,15 @@
 //! A cursor is the sequence number of the next event as text; it outlives restarts. Reading the disk is
 //! done where it may block.
 
-use super::shape;
+use super::{chosen, shape};
 use crate::journal::reader::{Page, Reader};
+use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -47,18 +49,44 @@ struct Wanted {
     wait: Duration,
 }
 
+/// Ids of the calls that the wanted job and user mean now; nobody's if none is wanted.
+#[derive(Default)]
+struct Chosen {
+    of_job: HashSet<CompactString>,
+    of_user: HashSet<CompactString>,
+}
+
 enum Cursor {
     At(u64),
     End,
 }
 
 impl Wanted {
-    fn fits(&self, event: &Event) -> bool {
+    /// Looked up anew for each reading, since calls come while one waits.
+    fn chosen(&self, joiner: &Mutex<Joiner>) -> Chosen {
+        if self.job.is_none() && self.user.is_none() {
+            return Chosen::default();
+        }
+        let joiner = joiner.lock().unwrap_or_else(PoisonError::into_inner);
+        Chosen {
+            of_job: self.job.as_ref().map(|job| chosen::event_ids_of_job(&joiner, job)).unwrap_or_default(),
+            of_user: self
+                .user
+                .as_ref()
+                .map(|user| chosen::event_ids_of_user(&joiner, user))
+                .unwrap_or_default(),
+        }
+    }
+
+    fn fits(&self, event: &Event, chosen: &Chosen) -> bool {
         let content = &event.content;
         (self.kinds.is_empty() || self.kinds.contains(&content.kind))
             && self.calls.as_ref().is_none_or(|calls| calls.iter().any(|call| *call == event.call))
-            && self.job.as_ref().is_none_or(|job| *job == content.job)
-            && self.user.as_ref().is_none_or(|user| *user == content.user)
+            && self.job.as_ref().is_none_or(|job| *job == content.job || chosen.of_job.contains(&event.call))
+            && self
+                .user
+                .as_ref()
+                .is_none_or(|user| *user == content.user || chosen.of_user.contains(&event.call))
             && self.host.as_ref().is_none_or(|host| is_party(content, host))
             && self.since.is_none_or(|since| content.time >= since)
             && self.until.is_none_or(|until| content.time <= until)
@@ -120,8 +148,12 @@ impl Events {
 
     async fn read(&self, cursor: u64, limit: usize, wanted: Arc<Wanted>) -> Result<Page<Value>, Fault> {
         let reader = self.reader.clone();
-        let take = move |event: &Event| wanted.fits(event).then(|| shape::event(event));
-        let reading = move || reader.read_some(cursor, limit, LOOKED_AT_MAX, take);
+        let joiner = Arc::clone(&self.joiner);
+        let reading = move || {
+            let chosen = wanted.chosen(&joiner);
+            let take = |event: &Event| wanted.fits(event, &chosen).then(|| shape::event(event));
+            reader.read_some(cursor, limit, LOOKED_AT_MAX, take)
+        };
         let read = tokio::task::spawn_blocking(reading).await;
         read.map_err(|_| Fault::internal("reading the journal failed; the daemon's log says more"))?
             .map_err(|error: crate::journal::Error| Fault::new(rpc::fault::SYSTEM, error.to_string()))
@@ -200,8 +232,8 @@ fn declaration(name: &'static str, summary: &'static str) -> Declaration {
         )
         .parameter(Parameter::new("kind", Type::Texts, "only events of this kind, or of these kinds"))
         .parameter(Parameter::new("call", Type::Text, "only events of this call"))
-        .parameter(Parameter::new("job", Type::Text, "only events of this job, as the middleware names it"))
-        .parameter(Parameter::new("user", Type::Text, "only this user's"))
+        .parameter(Parameter::new("job", Type::Text, "only events of calls that bear this job number, or are a part of it"))
+        .parameter(Parameter::new("user", Type::Text, "only events of this user's calls"))
         .parameter(Parameter::new(
             "host",
             Type::Text,
@@ -211,4 +243,40 @@ fn declaration(name: &'static str, summary: &'static str) -> Declaration {
         .parameter(Parameter::new("until", Type::Time, "only events whose time is this or earlier"))
         .parameter(Parameter::new("wait", Type::Number, "seconds to wait for a first event, at most 25"))
         .returns("struct", "events, cursor, missed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::event::{Id, Source};
+    use wire::id::{Generation, SensorKey};
+
+    #[test]
+    fn an_event_that_prints_no_user_and_another_number_is_found_by_its_call() {
+        let wanted = Wanted {
+            cursor: Cursor::At(0),
+            limit: 1,
+            kinds: Vec::new(),
+            calls: None,
+            job: Some("94".into()),
+            user: Some("ada".into()),
+            host: None,
+            since: None,
+            until: None,
+            wait: Duration::ZERO,
+        };
+        let mut content = Content::new(Kind::JobStart, Time::from_micros(1));
+        content.job = "100".into();
+        let event = Event {
+            id: Id { sensor: SensorKey(1), generation: Generation(1), offset: 0, number: 0 },
+            seen: Time::from_micros(1),
+            call: "slurm:94_2".into(),
+            content,
+            source: Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() },
+        };
+        let call = || HashSet::from([CompactString::from("slurm:94_2")]);
+        assert!(wanted.fits(&event, &Chosen { of_job: call(), of_user: call() }));
+        assert!(!wanted.fits(&event, &Chosen { of_job: call(), ..Chosen::default() }));
+        assert!(!wanted.fits(&event, &Chosen { of_user: call(), ..Chosen::default() }));
+    }
 }

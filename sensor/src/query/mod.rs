@@ -5,6 +5,7 @@
 //! Not here: how a call arrives and how values are written (`rpc`).
 
 pub mod calls;
+mod chosen;
 pub mod domain;
 pub mod events;
 pub mod files;
