@@ -80,6 +80,26 @@ pub(crate) fn words(words: impl IntoIterator<Item = &'static str>) -> PossibleVa
     PossibleValuesParser::new(words)
 }
 
+impl Between {
+    /// Refuse bounds between which nothing lies.
+    ///
+    /// # Errors
+    /// If the first is later than the last.
+    pub(crate) fn check(&self) -> Result<(), exit::Failure> {
+        let (Some(since), Some(until)) = (self.since, self.until) else { return Ok(()) };
+        if since <= until {
+            return Ok(());
+        }
+        let zone = jiff::tz::TimeZone::system();
+        let shown = |time| times::shown(time, &zone);
+        Err(exit::Failure::Usage(format!(
+            "--since {} is later than --until {}: nothing lies between them; exchange the two",
+            shown(since),
+            shown(until)
+        )))
+    }
+}
+
 fn moment(text: &str) -> Result<Time, String> {
     times::parse(text, times::now(), &jiff::tz::TimeZone::system())
 }

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Only calls that ran on this host
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Only the call of this job number, as the middleware prints it
+    /// Only the calls of this job number, as the middleware prints it, in any product; also their parts
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
     /// Only calls that ended so
@@ -73,6 +73,7 @@ fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.between.check()?;
     refuse_state_of_calls(&args.query.target)?;
     let params = Params::default()
         .with("call", args.call.clone())

@@ -53,6 +53,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.between.check()?;
     let labels: Map<String, Value> =
         args.label.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let params = Params::default()

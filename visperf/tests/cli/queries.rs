@@ -97,6 +97,26 @@ fn a_state_of_calls_is_no_state_folder() {
 }
 
 #[test]
+fn bounds_between_which_nothing_lies_are_refused() {
+    let home = Home::new();
+    for command in ["events", "calls", "metrics"] {
+        let inverted = ["--since", "2026-11-20T12:30:00Z", "--until", "2026-11-20T12:00:00Z"];
+        let arguments = [&[command], &inverted[..]].concat();
+        home.run(&arguments).with_code(2).notes(&["--since", "is later than --until", "exchange the two"]);
+    }
+}
+
+#[test]
+fn where_no_event_fits_it_is_said() {
+    let daemon = daemon(10);
+    let none = ask(&daemon, &["events", "--user", "nobody"]).ok().notes(&["no event fits"]);
+    assert_eq!(none.out, "");
+    for quiet in [&["events", "--json", "--user", "nobody"][..], &["events"]] {
+        assert!(!ask(&daemon, quiet).ok().notes.contains("no event fits"), "{quiet:?}");
+    }
+}
+
+#[test]
 fn events_are_chosen_by_job_user_and_host() {
     let daemon = daemon(2_500);
     let ids = |arguments: &[&str]| -> Vec<String> {

@@ -53,10 +53,10 @@ pub(crate) struct Args {
     /// Only events of this call, as `visperf calls` names it
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
-    /// Only events of the job of this number, as the middleware prints it
+    /// Only events of the jobs of this number, as the middleware prints it, in any product; also of their parts
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only events of this user
+    /// Only events of this user's calls
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// Only events from or to this host, with or without its domain
@@ -80,10 +80,11 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached (with --follow: at first), or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.between.check()?;
     let mut reading = Reading::new(args);
     let interrupt = if args.follow { Some(Interrupt::catch(&reading.place)?) } else { None };
     let mut left = args.limit.unwrap_or(u64::MAX);
-    let mut was_empty = false;
+    let (mut was_empty, mut is_found) = (false, false);
     while left > 0 {
         let answer = reading.page(left)?;
         let events = items(&answer, "events");
@@ -94,8 +95,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             break;
         }
         was_empty = events.is_empty();
+        is_found |= !was_empty;
     }
     drop(interrupt);
+    if !is_found && !args.follow && !args.query.json {
+        note("no event fits");
+    }
     reading.output.flush()
 }
 
