@@ -192,7 +192,7 @@ impl Status {
         let mut health = self.filtering.refused().to_vec();
         health.extend(self.tail.state().health);
         let files = self.tail.files();
-        let troubled = files.iter().filter(|file| !file.health.is_empty());
+        let troubled = files.iter().filter(|file| file.is_ill());
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.health)));
         health
     }

@@ -46,6 +46,16 @@ pub struct FileState {
     pub same_as: Option<PathBuf>,
     /// What is wrong, empty if nothing is.
     pub health: String,
+    /// No filter knows it, and it was found by a glob: a note, no ill health.
+    pub is_stranger: bool,
+}
+
+impl FileState {
+    /// Whether what is told of it is something wrong with the sensor.
+    #[must_use]
+    pub fn is_ill(&self) -> bool {
+        !self.health.is_empty() && !self.is_stranger
+    }
 }
 
 /// What is known of everything.

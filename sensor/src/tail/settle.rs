@@ -309,7 +309,7 @@ impl Track {
         let Some(filter) = core.filters.choose(spec.filter.as_deref(), &self.path, &first) else {
             return Err(match &spec.filter {
                 Some(name) => format!("there is no filter {name}"),
-                None => "no filter knows this file by its name and first lines; it is not read".into(),
+                None => super::track::UNKNOWN.into(),
             });
         };
         let Some(engine) = core.filters.interpreter(&filter, &self.path, &spec.cluster) else {

@@ -14,7 +14,7 @@ use crate::journal::frame::{Batch, PathBytes, Status};
 use compact_str::CompactString;
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::id::Generation;
 
@@ -27,6 +27,9 @@ const CHUNK_LEN_FIRST_BYTES: usize = 16 << 10;
 
 /// A filter that takes longer for a chunk gets half as much the next time.
 const CHUNK_WORK: Duration = Duration::from_millis(20);
+
+/// What is told of a file that no filter knows.
+pub(super) const UNKNOWN: &str = "no filter knows this file by its name and first lines; it is not read";
 
 /// One path.
 pub(super) struct Track {
@@ -378,6 +381,7 @@ impl Track {
             oversize: totals.oversize,
             nul_bytes: totals.nul_bytes,
             same_as: self.same_as.clone(),
+            is_stranger: health == UNKNOWN && !is_named(&core.config.files[self.spec].glob, &self.path),
             health,
         }
     }
@@ -387,6 +391,11 @@ impl Track {
         self.rejects_told = engine.rejects();
         (self.filter, self.engine) = (Some(filter), Some(engine));
     }
+}
+
+/// Whether the operator gave this very path, and no glob that it fits.
+fn is_named(glob: &str, path: &Path) -> bool {
+    std::path::absolute(glob).is_ok_and(|given| given == path)
 }
 
 /// What came of a look at a source.

@@ -627,5 +627,11 @@ fn a_file_no_filter_knows_is_told_and_not_read() {
     rig.append("unknown", "one\n");
     rig.start();
     assert!(rig.file("unknown").health.contains("no filter"));
+    assert!(!rig.file("unknown").is_ill(), "found by a glob: a note");
     assert_eq!(rig.events().len(), 0);
+
+    let mut named = Rig::new("unknown");
+    named.append("unknown", "one\n");
+    named.start();
+    assert!(named.file("unknown").is_ill(), "given by its name: something is wrong");
 }
