@@ -11,6 +11,7 @@ mod hostile_filters;
 mod interop;
 mod kill9;
 mod lab_daemons;
+mod lab_domain;
 mod lab_entry;
 mod lab_network;
 mod slow_filter;

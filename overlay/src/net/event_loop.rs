@@ -128,6 +128,8 @@ pub(super) type Greeted = Result<(), String>;
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) since: Moment,
+    /// When it was shown this daemon's certificate last.
+    pub(super) greeted: Moment,
     pub(super) address: Option<SocketAddr>,
 }
 

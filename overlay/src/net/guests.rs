@@ -89,6 +89,12 @@ impl Guests {
         self.lock().get(&peer).and_then(|guest| guest.principal.clone())
     }
 
+    /// Whether it has taken our certificate.
+    #[must_use]
+    pub fn has_welcomed_us(&self, peer: PeerKey) -> bool {
+        self.lock().get(&peer).is_some_and(|guest| guest.has_welcomed_us)
+    }
+
     /// Whether both sides have welcomed each other.
     #[must_use]
     pub fn is_ready(&self, peer: PeerKey) -> bool {

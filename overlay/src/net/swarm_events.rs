@@ -35,6 +35,9 @@ const STRANGER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection that nobody wants held is kept for the next question.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// After so long without an answer a hello is said again.
+const GREET_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
 /// How often the same refusal of a peer is logged.
 const REFUSAL_TOLD_EACH: Duration = Duration::from_secs(60);
 
@@ -93,7 +96,7 @@ impl EventLoop {
         };
         let now = clock::now();
         let address = socket_addr(point.get_remote_address());
-        self.connected.insert(peer, Connected { since: now, address });
+        self.connected.insert(peer, Connected { since: now, greeted: now, address });
         if let Some(target @ Target::Seed(_)) = self.dials.remove(&connection) {
             self.redial.handle_connected(&target, now);
             self.seeds.insert(peer, target);
@@ -267,6 +270,7 @@ impl EventLoop {
     /// and those that nobody needs any more.
     pub(super) fn sweep(&mut self) {
         let now = clock::now();
+        self.greet_again(now);
         let mut unwanted = Vec::new();
         for (peer, connected) in &self.connected {
             match self.door.guests.principal(*peer) {
@@ -280,6 +284,24 @@ impl EventLoop {
             }
         }
         self.close_all(unwanted);
+    }
+
+    /// A hello may be lost with the connection on which it was said, while another stands.
+    fn greet_again(&mut self, now: Moment) {
+        let guests = &self.door.guests;
+        let unheard = |(peer, connected): &(&PeerKey, &mut Connected)| {
+            now.since(connected.greeted) >= GREET_AGAIN_AFTER && !guests.has_welcomed_us(**peer)
+        };
+        let mut again = Vec::new();
+        for (peer, connected) in self.connected.iter_mut().filter(unheard) {
+            connected.greeted = now;
+            again.push(*peer);
+        }
+        for peer in again {
+            if let Some(id) = peer_id(peer) {
+                self.greet(peer, id);
+            }
+        }
     }
 
     fn is_idle(&self, peer: PeerKey) -> bool {
