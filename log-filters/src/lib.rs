@@ -23,6 +23,7 @@ mod pattern;
 mod progress;
 mod references;
 pub mod registry;
+mod sameness;
 mod tell;
 pub mod test_lines;
 pub mod timestamp;

@@ -5,6 +5,7 @@
 
 use crate::found::Authority;
 use crate::implied::Implied;
+use crate::sameness::{better_job, hosts_of, same_host};
 use crate::told::{Told, in_order, set_text, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
@@ -465,31 +466,6 @@ impl Progress {
 /// Steps and the like may be another user's or come from another host.
 fn names_owner(kind: Kind) -> bool {
     !matches!(kind, Kind::StepStart | Kind::StepEnd | Kind::JobHold | Kind::JobRelease | Kind::JobCancel)
-}
-
-fn hosts_of(content: &Content) -> Vec<CompactString> {
-    let of = |name: &str| match content.attribute(name) {
-        Some(Value::List(list)) => list.clone(),
-        Some(Value::Text(text)) => vec![text.clone()],
-        Some(Value::Bytes(_)) | None => Vec::new(),
-    };
-    let hosts = of("hosts");
-    if hosts.is_empty() { of("host") } else { hosts }
-}
-
-/// The same host with and without its domain, or with another one (NetSolve prints both).
-fn same_host(one: &str, other: &str) -> bool {
-    let label = |host: &str| -> CompactString {
-        let is_address = host.bytes().all(|b| b.is_ascii_digit() || b == b'.') || host.contains(':');
-        if is_address { host.into() } else { host.split('.').next().unwrap_or(host).into() }
-    };
-    one == other || label(one) == label(other)
-}
-
-/// Whether `other` tells more than `known`, as `9_0` does and `13` does not.
-fn better_job(known: &CompactString, other: &CompactString) -> bool {
-    let worth = |job: &CompactString| (job.bytes().any(|b| !b.is_ascii_digit()), job.len());
-    (worth(other), other) > (worth(known), known)
 }
 
 fn specific(outcome: Outcome) -> u8 {

@@ -1,0 +1,33 @@
+//! When two names printed by middleware mean one thing: hosts with and without domain, a job's poorer and
+//! better number.
+//!
+//! Pure. Not here: which of two accounts is believed (`told`, `progress`).
+
+use compact_str::CompactString;
+use wire::event::{Content, Value};
+
+/// The hosts that an event names, one or several.
+pub(crate) fn hosts_of(content: &Content) -> Vec<CompactString> {
+    let of = |name: &str| match content.attribute(name) {
+        Some(Value::List(list)) => list.clone(),
+        Some(Value::Text(text)) => vec![text.clone()],
+        Some(Value::Bytes(_)) | None => Vec::new(),
+    };
+    let hosts = of("hosts");
+    if hosts.is_empty() { of("host") } else { hosts }
+}
+
+/// The same host with and without its domain, or with another one (NetSolve prints both).
+pub(crate) fn same_host(one: &str, other: &str) -> bool {
+    let label = |host: &str| -> CompactString {
+        let is_address = host.bytes().all(|b| b.is_ascii_digit() || b == b'.') || host.contains(':');
+        if is_address { host.into() } else { host.split('.').next().unwrap_or(host).into() }
+    };
+    one == other || label(one) == label(other)
+}
+
+/// Whether `other` tells more than `known`, as `9_0` does and `13` does not.
+pub(crate) fn better_job(known: &CompactString, other: &CompactString) -> bool {
+    let worth = |job: &CompactString| (job.bytes().any(|b| !b.is_ascii_digit()), job.len());
+    (worth(other), other) > (worth(known), known)
+}
