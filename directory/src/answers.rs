@@ -6,8 +6,9 @@
 
 use crate::handle::{Found, Handle, Known};
 use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
-use crate::registry::{Accepted, State};
-use crate::{registry, replicate};
+use crate::registry::State;
+use crate::verdict::Accepted;
+use crate::{replicate, verdict};
 use std::fmt;
 use wire::credential::{Denial, Statement};
 use wire::id::{DomainName, PeerKey};
@@ -115,9 +116,9 @@ impl Handle {
             Ok(()) if highest > number => Stated::Partial { highest },
             Ok(()) => Stated::Primary,
             Err(replicate::Refused::Registry(
-                registry::Refused::Behind { .. }
-                | registry::Refused::Left { .. }
-                | registry::Refused::Crowded { .. },
+                verdict::Refused::Behind { .. }
+                | verdict::Refused::Left { .. }
+                | verdict::Refused::Crowded { .. },
             )) => Stated::Behind { highest },
             Err(refused) => refuse(&refused),
         }

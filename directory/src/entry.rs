@@ -6,7 +6,8 @@
 //! number alone stays as a mark, so that it never comes back.
 
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
-use crate::registry::{Accepted, Answer, Refused, State};
+use crate::registry::{Answer, State};
+use crate::verdict::{Accepted, Refused};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
 use wire::replication::{Detail, Number};

@@ -6,9 +6,10 @@
 
 use crate::admission::List;
 use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
-use crate::registry::{Accepted, Answer, Counts, Refused, Registry, State};
+use crate::registry::{Answer, Counts, Registry, State};
 use crate::replicate::{self, Output, Replicas};
 use crate::snapshot::Snapshot;
+use crate::verdict::{Accepted, Refused};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

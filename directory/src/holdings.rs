@@ -5,7 +5,8 @@
 //! Not here: when directories ask each other (`replicate`).
 
 use crate::opened::{Opened, OpenedDenial, OpenedItem};
-use crate::registry::{Refused, Registry, Source};
+use crate::registry::{Registry, Source};
+use crate::verdict::Refused;
 use std::time::Duration;
 use wire::id::DomainName;
 use wire::replication::{BUCKETS, Detail};

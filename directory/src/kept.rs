@@ -6,7 +6,8 @@
 
 use crate::entry::Left;
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
-use crate::registry::{Refused, Registry};
+use crate::registry::Registry;
+use crate::verdict::Refused;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,8 +143,9 @@ fn open_denial(denial: Denial) -> Option<OpenedDenial> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::{Accepted, LEAVE_KEPT, State};
+    use crate::registry::{LEAVE_KEPT, State};
     use crate::testing::{denial, domain, leave, part, statement, whole};
+    use crate::verdict::Accepted;
 
     fn at(secs: u64) -> Moment {
         Moment(Duration::from_secs(secs))

@@ -5,16 +5,18 @@
 //! lease is begun only by a higher number of the same representative, and never extended by saying it again or
 //! by another directory; an expired record stays and is told as last seen, until the table needs its place;
 //! nothing at or below a leave is taken again.
-//! Not here: the rules within one domain (`entry`), what other directories ask and bring (`holdings`),
+//! Not here: the rules within one domain (`entry`), the orders in which things end (`ends`), what other directories ask and bring (`holdings`),
 //! persistence (`snapshot`), who may register (`admission`).
 
 use crate::buckets::Buckets;
+use crate::ends::Ends;
 use crate::entry::{Entry, Held, Left, Slot};
-use crate::oddity::{self, Odd};
+use crate::oddity;
 use crate::opened::{Opened, OpenedLeave};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::verdict::{Accepted, Refused};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::id::{DomainName, PeerKey};
+use wire::id::DomainName;
 use wire::registration::Record;
 use wire::replication::Number;
 use wire::time::Moment;
@@ -30,96 +32,6 @@ pub const LEAVE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Most domains held: far above any grid, and about 100 MiB when every record is as long as it may be.
 pub const DOMAINS_MAX: usize = 100_000;
-
-/// What became of an accepted record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// The domain was not known, or its lease had ended.
-    Registered,
-    /// The lease was extended.
-    Renewed,
-    /// Said again word for word: nothing changed, the lease least of all.
-    Unchanged,
-    /// Kept, but another representative has a higher term; told beside that one where it answers for hosts
-    /// which that one lacks.
-    Partial {
-        /// The highest.
-        held_term: u64,
-    },
-}
-
-/// Why a record was refused; the table is as before.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// A newer statement is held.
-    #[error(
-        "term {term}, sequence {sequence} of {domain} is behind term {held_term}, sequence {held_sequence}, \
-         which is held; state a higher one"
-    )]
-    Behind {
-        /// The domain.
-        domain: DomainName,
-        /// Stated.
-        term: u64,
-        /// Stated.
-        sequence: u64,
-        /// Held.
-        held_term: u64,
-        /// Held.
-        held_sequence: u64,
-    },
-    /// The same term and sequence with another content: two representatives use one term, or it is forged.
-    #[error(
-        "term {term}, sequence {sequence} of {domain} is held with another content (host {held_host}); \
-         only one representative may use a term, and each statement needs a new sequence"
-    )]
-    Contradicts {
-        /// The domain.
-        domain: DomainName,
-        /// Of both.
-        term: u64,
-        /// Of both.
-        sequence: u64,
-        /// Whose statement is held.
-        held_host: String,
-    },
-    /// The domain left at that number, and this one is not above it.
-    #[error("{domain} left at term {left_term}, sequence {left_sequence}; state a higher term to come back")]
-    Left {
-        /// The domain.
-        domain: DomainName,
-        /// Of the leave.
-        left_term: u64,
-        /// Of the leave.
-        left_sequence: u64,
-    },
-    /// More representatives than are kept, all with higher numbers.
-    #[error(
-        "{domain} already has {} representatives with higher terms; expected one, or two where it is split",
-        crate::entry::SLOTS_MAX
-    )]
-    Crowded {
-        /// The domain.
-        domain: DomainName,
-    },
-    /// Something in the record cannot be right.
-    #[error("record of {domain}: {odd}")]
-    Odd {
-        /// The domain.
-        domain: DomainName,
-        /// What.
-        odd: Odd,
-    },
-    /// No place, and every domain held is live.
-    #[error("{domain} is new and the table already holds {domains_max} live domains, the most it may")]
-    Full {
-        /// The domain.
-        domain: DomainName,
-        /// How many.
-        domains_max: usize,
-    },
-}
 
 /// Whether a domain's representative is known to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -184,13 +96,7 @@ pub struct Counts {
 pub struct Registry {
     domains_max: usize,
     pub(crate) entries: BTreeMap<DomainName, Entry>,
-    /// Live statements by the end of their lease.
-    leases: BTreeSet<(Moment, DomainName, PeerKey)>,
-    /// Domains without a live statement, longest gone first; milliseconds on the directory's clock, below zero
-    /// for one restored from before that clock began.
-    gone: BTreeSet<(i64, DomainName)>,
-    /// Signed leaves by the end of the time that they are kept.
-    leaves: BTreeSet<(Moment, DomainName)>,
+    ends: Ends,
     pub(crate) buckets: Buckets,
     pub(crate) counts: Counts,
     /// The latest `now` ever passed: a clock that goes back must not lengthen a lease.
@@ -213,9 +119,7 @@ impl Registry {
         Registry {
             domains_max,
             entries: BTreeMap::new(),
-            leases: BTreeSet::new(),
-            gone: BTreeSet::new(),
-            leaves: BTreeSet::new(),
+            ends: Ends::default(),
             buckets: Buckets::new(),
             counts: Counts::default(),
             latest: Moment::default(),
@@ -291,19 +195,13 @@ impl Registry {
         self.latest = self.latest.max(now);
         let now = self.latest;
         let mut ended = Vec::new();
-        while let Some((until, domain, _)) = self.leases.first()
-            && *until <= now
-        {
-            let domain = domain.clone();
+        while let Some(domain) = self.ends.lease_over(now) {
             if self.change_quietly(&domain, |entry| entry.expire(now)) {
                 self.counts.expired_total += 1;
                 ended.push(domain);
             }
         }
-        while let Some((until, domain)) = self.leaves.first()
-            && *until <= now
-        {
-            let domain = domain.clone();
+        while let Some(domain) = self.ends.leave_over(now) {
             self.change(&domain, |entry| {
                 if let Some(left) = &mut entry.left {
                     left.signed = None;
@@ -317,9 +215,7 @@ impl Registry {
     /// [`Registry::expire`].
     #[must_use]
     pub fn next_expiry(&self) -> Option<Moment> {
-        let lease = self.leases.first().map(|(until, ..)| *until);
-        let leave = self.leaves.first().map(|(until, _)| *until);
-        lease.into_iter().chain(leave).min()
+        self.ends.next()
     }
 
     /// What is held of `domain`.
@@ -362,9 +258,8 @@ impl Registry {
 
     /// Forget all of `domain`: it is not admitted any more.
     pub fn forget(&mut self, domain: &DomainName) {
-        if self.entries.contains_key(domain) {
-            self.unlink(domain);
-            let entry = self.entries.remove(domain).expect("just seen");
+        if let Some(entry) = self.entries.remove(domain) {
+            self.ends.take_out(domain, &entry);
             self.buckets.change(domain, entry.summed, 0);
             self.revision += 1;
         }
@@ -404,10 +299,9 @@ impl Registry {
     /// A place for a domain that is not held, in that of the one longest gone if need be.
     pub(crate) fn make_place(&mut self, domain: &DomainName) -> Result<(), Refused> {
         if self.entries.len() >= self.domains_max {
-            let Some((_, oldest)) = self.gone.first() else {
+            let Some(oldest) = self.ends.longest_gone() else {
                 return Err(Refused::Full { domain: domain.clone(), domains_max: self.domains_max });
             };
-            let oldest = oldest.clone();
             self.forget(&oldest);
             self.counts.dropped_total += 1;
         }
@@ -421,49 +315,16 @@ impl Registry {
     }
 
     fn change_quietly<T>(&mut self, domain: &DomainName, change: impl FnOnce(&mut Entry) -> T) -> T {
-        self.unlink(domain);
-        let result = change(self.entries.entry(domain.clone()).or_default());
-        self.link(domain);
-        result
-    }
-
-    /// Take a domain out of all orders, before it changes.
-    fn unlink(&mut self, domain: &DomainName) {
-        let Some(entry) = self.entries.get_mut(domain) else { return };
-        for slot in entry.slots() {
-            if let Held::Until(until) = slot.held {
-                self.leases.remove(&(until, domain.clone(), slot.opened.peer()));
-            }
+        if let Some(entry) = self.entries.get(domain) {
+            self.ends.take_out(domain, entry);
         }
-        self.gone.remove(&(entry.gone_since, domain.clone()));
-        if let Some(until) = leave_until(entry) {
-            self.leaves.remove(&(until, domain.clone()));
-        }
-    }
-
-    /// Put it into its orders, and into the digest.
-    fn link(&mut self, domain: &DomainName) {
-        let Some(entry) = self.entries.get_mut(domain) else { return };
-        for slot in entry.slots() {
-            if let Held::Until(until) = slot.held {
-                self.leases.insert((until, domain.clone(), slot.opened.peer()));
-            }
-        }
-        if !entry.is_live() {
-            self.gone.insert((entry.gone_since, domain.clone()));
-        }
-        if let Some(until) = leave_until(entry) {
-            self.leaves.insert((until, domain.clone()));
-        }
+        let entry = self.entries.entry(domain.clone()).or_default();
+        let result = change(entry);
+        self.ends.put_in(domain, entry);
         let sum = entry.sum(domain);
         self.buckets.change(domain, std::mem::replace(&mut entry.summed, sum), sum);
+        result
     }
-}
-
-/// Until when a signed leave is kept; `None` if there is none.
-fn leave_until(entry: &Entry) -> Option<Moment> {
-    let left = entry.left.as_ref().filter(|left| left.signed.is_some())?;
-    Some(left.heard.plus(LEAVE_KEPT.saturating_sub(left.age_before)))
 }
 
 pub(crate) fn millis(span: Duration) -> i64 {

@@ -16,7 +16,8 @@ use crate::admission::{self, Admission};
 use crate::holdings::BUCKETS_U16;
 use crate::opened::OpenedItem;
 use crate::peer::{Ask, Peer};
-use crate::registry::{self, Registry};
+use crate::registry::Registry;
+use crate::verdict;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
@@ -80,7 +81,7 @@ pub enum Refused {
     Admission(#[from] admission::Refused),
     /// The table refuses it.
     #[error(transparent)]
-    Registry(#[from] registry::Refused),
+    Registry(#[from] verdict::Refused),
     /// Only configured directories may ask for replicas.
     #[error(
         "{from} is no directory that this one knows; list it among the peers of the other's configuration"

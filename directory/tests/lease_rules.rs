@@ -2,7 +2,8 @@
 //! stand still or go back.
 
 use directory::opened::Opened;
-use directory::registry::{Accepted, LEASE, Refused, Registry, State};
+use directory::registry::{LEASE, Registry, State};
+use directory::verdict::{Accepted, Refused};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -35,7 +35,7 @@ pub(crate) async fn keep(
     directory: Handle,
     first: Record,
     shutdown: CancellationToken,
-) -> Result<(), directory::registry::Refused> {
+) -> Result<(), directory::verdict::Refused> {
     let mut record = first;
     let mut renewal = tokio::time::interval(RENEWAL_INTERVAL);
     loop {
@@ -47,7 +47,7 @@ pub(crate) async fn keep(
         match directory.register(record.clone()) {
             Ok(_) => {}
             // The state directory was lost or copied: go on above what the directory remembers.
-            Err(directory::registry::Refused::Behind { held_term, .. }) => record.term = held_term + 1,
+            Err(directory::verdict::Refused::Behind { held_term, .. }) => record.term = held_term + 1,
             Err(refused) => return Err(refused),
         }
         record.sequence += 1;
