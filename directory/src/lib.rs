@@ -3,7 +3,7 @@
 //! It keeps soft state: a representative states its record again and again, and what is not stated
 //! again is no longer *live* but *last seen*. One to seven directories hold the same.
 //!
-//! [`registry`], [`verdict`], [`entry`], [`holdings`], [`buckets`] and [`oddity`] decide what is held, [`replicate`] what one
+//! [`registry`], [`verdict`], [`entry`] and [`oddity`] decide what is held, [`replicate`] what one
 //! directory among several tells and asks, [`admission`] of whom anything is taken (all pure). [`kept`] and
 //! [`snapshot`] keep the table over a restart, [`handle`] shares the one table between tasks, [`methods`] answers queries,
 //! [`discovery`] tells Prometheus the hosts, [`run`] is the task that expires and saves.

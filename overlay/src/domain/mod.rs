@@ -1,6 +1,6 @@
 //! A sensor's part in its domain, running: the shell around [`crate::election::Node`].
 //!
-//! One task owns the core and its [`links`]; others read what it publishes in [`View`].
+//! One task owns the core and its `links`; others read what it publishes in [`View`].
 //! Rule: outputs are carried out in order; a term is on disk before the core hears that it is; the daemon's
 //! last words (resign, leave) are written before it ends.
 //! Not here: any decision (`election`), reporting and queries (the daemons).

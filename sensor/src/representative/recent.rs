@@ -1,6 +1,6 @@
 //! The last minutes of one host's samples, as they came: packed.
 //!
-//! Pure. Sweeps are kept in chunks that begin with a whole one. The newest [`CHUNKS_WHOLE`] are kept as they
+//! Pure. Sweeps are kept in chunks that begin with a whole one. The newest `CHUNKS_WHOLE` are kept as they
 //! came; older ones are reduced to one sweep of [`REDUCED_TO`]; the oldest go first, by number and by bytes.
 //! Rule: only sweeps that were unpacked without error come here.
 

@@ -1,5 +1,5 @@
 //! What `domain.*` answers: hosts, summary, metrics and calls as plain values; events are read by a
-//! [`Feed`](super::cursor::Feed).
+//! [`Feed`].
 //!
 //! Pure. Not here: the forms in which programs get them (`crate::query`).
 
