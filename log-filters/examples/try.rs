@@ -25,7 +25,7 @@ fn main() {
                 filter = Some(registry.add(&file, &text).unwrap_or_else(|error| panic!("{error}")));
             }
             "--zone" => {
-                zone = log_filters::timestamp::zone(&args.next().expect("--zone NAME")).expect("a zone")
+                zone = log_filters::calendar::zone(&args.next().expect("--zone NAME")).expect("a zone")
             }
             "--quiet" => quiet = true,
             _ => files.push(arg),

@@ -2,6 +2,7 @@
 //!
 //! Pure. Rule: an error names the place of what is wrong, and nothing of a refused filter is used.
 
+use crate::calendar::zone;
 use crate::captures::ONE_PASS_ALL_LEN_MAX_BYTES;
 use crate::compile_rules::{call_keys, check_unless, compile_rule, rule_set};
 use crate::definition::{self as raw, Definition};
@@ -11,7 +12,7 @@ use crate::filter::{Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Recor
 use crate::found::Authority;
 use crate::pattern::{self, Set};
 use crate::references::Known;
-use crate::timestamp::{Format, zone};
+use crate::timestamp::Format;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jiff::tz::TimeZone;
 use regex::bytes::Regex;

@@ -5,12 +5,13 @@
 //! the other would have found; so the sensor can stop anywhere.
 //! Not here: cutting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
 
+use crate::calendar::Clock;
 use crate::captures::Scratch;
 use crate::filter::{Filter, Until};
 use crate::found::{Change, Found};
 use crate::memory::Memory;
 use crate::tell;
-use crate::timestamp::{Clock, Stamp};
+use crate::timestamp::Stamp;
 use compact_str::CompactString;
 use jiff::tz::TimeZone;
 use std::sync::Arc;

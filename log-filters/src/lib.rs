@@ -3,10 +3,13 @@
 //! Pure: bytes and the time of reading go in, events come out. A filter is data (`filters/*.toml`); nothing
 //! here knows a product. Not here: files (`sensor::tail`), where filters of users are kept.
 
+mod beginning;
+pub mod calendar;
 mod captures;
 mod compile;
 mod compile_rules;
 mod definition;
+mod ending;
 pub mod engine;
 pub mod error;
 mod expression;

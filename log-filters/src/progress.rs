@@ -2,14 +2,16 @@
 //!
 //! Pure. Rule: the result does not depend on the order in which logs are read, as far as their times and
 //! authority tell one order; a later, better account replaces an earlier, poorer one.
+//! Not here: which account of its start and of its end holds (`beginning`, `ending`).
 
+use crate::beginning::Beginning;
+use crate::ending::Ending;
 use crate::found::Authority;
 use crate::implied::Implied;
 use crate::sameness::{better_job, hosts_of, same_host};
 use crate::told::{Told, in_order, set_text, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use wire::call::{Call, State};
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
@@ -31,27 +33,20 @@ pub(crate) struct Progress {
     name: Told<CompactString>,
     user: Told<CompactString>,
     from: Told<CompactString>,
-    submitted: Told<Option<Time>>,
+    submitted: Option<Told<Time>>,
     offered: Option<Time>,
     /// The last choice; one before the last requeue is of an earlier try.
     selected: Option<Time>,
-    started: Told<Option<Time>>,
-    /// Who told the start together with the end: better than what was said when it started.
-    start_by_end: Option<Authority>,
-    ended: Told<Option<Time>>,
+    beginning: Beginning,
     offers: Vec<CompactString>,
     hosts: Told<Vec<CompactString>>,
-    outcome: Told<Option<Outcome>>,
-    code: CompactString,
-    signal: CompactString,
+    ending: Ending,
     cancel_asked: Option<Time>,
     requeues: u32,
     events: u32,
     last_requeue: Option<Time>,
     /// Nothing came of the last requeue: the job was only stopped to be removed.
     requeue_undone: bool,
-    /// It ended for good; a wish to cancel a waiting job is not yet that.
-    is_final: bool,
     /// Its start and end as they follow from other events, for want of a log that tells them.
     implied: Implied,
 }
@@ -66,37 +61,32 @@ impl Progress {
             name: Told::default(),
             user: Told::default(),
             from: Told::default(),
-            submitted: Told::default(),
+            submitted: None,
             offered: None,
             selected: None,
-            started: Told::default(),
-            start_by_end: None,
-            ended: Told::default(),
+            beginning: Beginning::default(),
             offers: Vec::new(),
             hosts: Told::default(),
-            outcome: Told::default(),
-            code: CompactString::default(),
-            signal: CompactString::default(),
+            ending: Ending::default(),
             cancel_asked: None,
             requeues: 0,
             events: 0,
             last_requeue: None,
             requeue_undone: false,
-            is_final: false,
             implied: Implied::default(),
         }
     }
 
     pub(crate) fn ended(&self) -> Option<Time> {
-        self.ended.value
+        self.ending.at()
     }
 
     pub(crate) fn submitted(&self) -> Option<Time> {
-        self.submitted.value
+        self.submitted.as_ref().map(|submitted| submitted.value)
     }
 
     pub(crate) fn started(&self) -> Option<Time> {
-        self.started.value
+        self.beginning.at()
     }
 
     fn selected(&self) -> Option<Time> {
@@ -108,22 +98,22 @@ impl Progress {
     }
 
     pub(crate) fn is_final(&self) -> bool {
-        self.is_final
+        self.ending.is_final()
     }
 
     /// When it started, by what logs tell or else by its choice.
     fn began(&self) -> Option<Time> {
-        self.started.value.or_else(|| self.implied.started(self.selected()))
+        self.started().or_else(|| self.implied.started(self.selected()))
     }
 
     /// When and how it ended where no log tells its end itself.
     fn implied_end(&self) -> Option<(Time, Outcome)> {
-        let end = self.implied.ended().filter(|_| self.ended.value.is_none());
+        let end = self.implied.ended().filter(|_| self.ended().is_none());
         end.filter(|&(at, _)| !self.is_earlier_try(at))
     }
 
     pub(crate) fn state(&self) -> State {
-        if self.ended.value.is_some() || self.implied_end().is_some() {
+        if self.ended().is_some() || self.implied_end().is_some() {
             State::Ended
         } else if self.began().is_some() {
             State::Running
@@ -134,8 +124,8 @@ impl Progress {
 
     pub(crate) fn call(&self) -> Call {
         let (implied_end, implied_outcome) = self.implied_end().unzip();
-        let ended = self.ended.value.or(implied_end);
-        let mut times = [self.submitted.value, self.offered, self.selected(), self.began(), ended];
+        let ended = self.ended().or(implied_end);
+        let mut times = [self.submitted(), self.offered, self.selected(), self.began(), ended];
         in_order(&mut times);
         let [submitted, offered, selected, started, ended] = times;
         Call {
@@ -152,9 +142,9 @@ impl Progress {
             ended,
             offers: self.offers.clone(),
             hosts: self.hosts.value.clone(),
-            outcome: self.outcome.value.or(implied_outcome),
-            code: self.code.clone(),
-            signal: self.signal.clone(),
+            outcome: self.ending.outcome().or(implied_outcome),
+            code: self.ending.code().clone(),
+            signal: self.ending.signal().clone(),
             tries: self.requeues + u32::from(self.began().is_some()),
             events: self.events,
         }
@@ -198,7 +188,7 @@ impl Progress {
             Kind::JobReject => {
                 self.submit(content.time, by);
                 self.end(content, by);
-                self.outcome.value = self.outcome.value.or(Some(Outcome::Failed));
+                self.ending.suppose_outcome(Some(Outcome::Failed));
             }
             Kind::JobRequeue => {
                 // A record of accounting tells when the try began that is over.
@@ -225,13 +215,8 @@ impl Progress {
 
     /// Take in how a part of it ended, that is known no longer.
     pub(crate) fn outlive(&mut self, part: &Call) {
-        self.ended.value = self.ended.value.max(part.ended);
-        if self.started.value.is_none() {
-            self.started = Told { value: part.started, by: None };
-        }
-        if self.outcome.value.is_none() {
-            self.outcome = Told { value: part.outcome, by: None };
-        }
+        self.ending.outlive(part);
+        self.beginning.suppose(part.started);
     }
 
     /// Take in what another call, that is the same, was told.
@@ -239,7 +224,7 @@ impl Progress {
         self.events += other.events;
         self.first = self.first.min(other.first);
         self.requeues = self.requeues.max(other.requeues);
-        self.is_final |= other.is_final;
+        self.ending.absorb(&other.ending);
         self.known_as(&other.job, other.job_names);
         let text = |own: &mut Told<CompactString>, their: &Told<CompactString>| {
             if own.value.is_empty() || (their.by > own.by && !their.value.is_empty()) {
@@ -249,23 +234,10 @@ impl Progress {
         text(&mut self.name, &other.name);
         text(&mut self.user, &other.user);
         text(&mut self.from, &other.from);
-        let own_start = self.started.clone();
-        for (own, their) in [
-            (&mut self.submitted, &other.submitted),
-            (&mut self.started, &other.started),
-            (&mut self.ended, &other.ended),
-        ] {
-            if let (Some(time), Some(by)) = (their.value, their.by) {
-                set_time(own, time, by);
-            }
+        if let Some(Told { value, by: Some(by) }) = other.submitted {
+            self.submit(value, by);
         }
-        match other.start_by_end.cmp(&self.start_by_end) {
-            Ordering::Greater => {
-                (self.started, self.start_by_end) = (other.started.clone(), other.start_by_end)
-            }
-            Ordering::Less => self.started = own_start,
-            Ordering::Equal => {}
-        }
+        self.beginning.absorb(&other.beginning);
         self.offered = self.offered.or(other.offered);
         self.selected = self.selected.max(other.selected);
         self.cancel_asked = self.cancel_asked.or(other.cancel_asked);
@@ -277,9 +249,6 @@ impl Progress {
         }
         if self.hosts.value.is_empty() || other.hosts.by > self.hosts.by {
             self.hosts = other.hosts.clone();
-        }
-        if let (Some(outcome), Some(by)) = (other.outcome.value, other.outcome.by) {
-            self.set_outcome(outcome, &other.code, &other.signal, by);
         }
     }
 
@@ -325,79 +294,38 @@ impl Progress {
             self.requeues = self.requeues.max(u32::from(!self.requeue_undone));
             return;
         }
-        if self.start_by_end >= Some(by) {
-            return;
-        }
-        set_time(&mut self.started, at, by);
+        self.beginning.tell(at, by);
     }
 
     fn end(&mut self, content: &Content, by: Authority) {
-        let at = content.ended.unwrap_or(content.time);
-        if self.last_requeue.is_some_and(|requeue| at < requeue) {
+        if self.is_earlier_try(content.ended.unwrap_or(content.time)) {
             return;
         }
-        if !self.is_final {
-            self.ended = Told::default();
-            self.outcome = Told::default();
-        }
-        self.is_final = true;
         if let Some(started) = content.started {
             self.started_by_end(started, by);
         }
-        set_time(&mut self.ended, at, by);
-        let text = |name: &str| content.attribute(name).and_then(Value::as_text).unwrap_or_default();
-        let (code, signal) = (text("code"), text("signal"));
-        let mut outcome = content.outcome.unwrap_or(Outcome::Finished);
-        let asked = self.cancel_asked.is_some_and(|asked| asked.micros() <= at.micros() + 1_000_000);
-        if outcome == Outcome::Failed && asked && !signal.is_empty() {
-            outcome = Outcome::Cancelled;
-        }
-        self.set_outcome(outcome, code, signal, by);
+        self.ending.tell(content, self.cancel_asked, by);
     }
 
     /// An end that tells when the job started is believed against a requeue in between: a running job that
     /// is removed is evicted first, and was not started again.
     fn started_by_end(&mut self, at: Time, by: Authority) {
-        if self.started.value.is_none() && self.last_requeue.is_some_and(|requeue| at < requeue) {
+        if self.is_earlier_try(at) {
+            if self.started().is_some() {
+                return;
+            }
             self.requeues = self.requeues.saturating_sub(1);
             self.requeue_undone = true;
-        } else if self.is_earlier_try(at) || self.start_by_end > Some(by) || self.started.by > Some(by) {
-            return;
         }
-        if self.start_by_end != Some(by) && self.started.by == Some(by) {
-            self.started.by = None;
-        }
-        set_time(&mut self.started, at, by);
-        self.start_by_end = Some(by);
-    }
-
-    fn set_outcome(&mut self, outcome: Outcome, code: &str, signal: &str, by: Authority) {
-        let replaces = match self.outcome.value {
-            None => true,
-            Some(Outcome::Finished) => outcome != Outcome::Finished || self.outcome.by < Some(by),
-            Some(_) if outcome == Outcome::Finished => false,
-            Some(known) => {
-                self.outcome.by < Some(by)
-                    || (self.outcome.by == Some(by) && specific(outcome) > specific(known))
-            }
-        };
-        if replaces {
-            self.outcome = Told { value: Some(outcome), by: Some(by) };
-        }
-        for (own, their) in [(&mut self.code, code), (&mut self.signal, signal)] {
-            if !their.is_empty() && (own.is_empty() || replaces) {
-                *own = their.into();
-            }
-        }
+        self.beginning.tell_by_end(at, by);
     }
 
     fn cancel(&mut self, at: Time) {
         self.cancel_asked = self.cancel_asked.or(Some(at));
-        let waits = self.started.value.is_none() && self.selected().is_none() && self.ended.value.is_none();
+        let waits = self.started().is_none() && self.selected().is_none() && self.ended().is_none();
         if waits {
             // Nothing else may ever be printed of it; a start or an end that comes after all sets this right.
-            self.ended = Told { value: Some(at), by: None };
-            self.outcome = Told { value: Some(Outcome::Cancelled), by: None };
+            self.ending.suppose(at, Outcome::Cancelled);
         }
     }
 
@@ -406,39 +334,32 @@ impl Progress {
         if self.last_requeue.is_some_and(told) {
             return;
         }
-        if self.started.value.is_some_and(|started| started > at) {
+        if self.started().is_some_and(|started| started > at) {
             self.requeues += 1;
             return;
         }
-        if self.started.value.is_some() || self.selected().is_some() {
+        if self.started().is_some() || self.selected().is_some() {
             self.requeues += 1;
         }
         self.last_requeue = self.last_requeue.max(Some(at));
         self.requeue_undone = false;
-        if self.ended.value.is_some_and(|ended| ended.micros() > at.micros() + 1_000_000) {
+        if self.ended().is_some_and(|ended| ended.micros() > at.micros() + 1_000_000) {
             // A poorer account told the end already; what is known of a start is of the try before.
-            if self.started.value.is_some_and(|started| started < at) {
-                self.started = Told::default();
-                self.start_by_end = None;
+            if self.started().is_some_and(|started| started < at) {
+                self.beginning = Beginning::default();
                 self.hosts = Told::default();
             }
             return;
         }
-        self.started = Told::default();
-        self.start_by_end = None;
-        self.ended = Told::default();
-        self.outcome = Told::default();
+        self.beginning = Beginning::default();
+        self.ending = Ending::default();
         self.hosts = Told::default();
-        self.code = CompactString::default();
-        self.signal = CompactString::default();
-        self.is_final = false;
     }
 
     /// A job that was only asked to be cancelled goes on after all.
     fn reopen(&mut self, at: Time) {
-        if !self.is_final && self.ended.value.is_some_and(|ended| ended < at) {
-            self.ended = Told::default();
-            self.outcome = Told::default();
+        if self.ended().is_some_and(|ended| ended < at) {
+            self.ending.forget_supposed();
         }
     }
 
@@ -466,14 +387,6 @@ impl Progress {
 /// Steps and the like may be another user's or come from another host.
 fn names_owner(kind: Kind) -> bool {
     !matches!(kind, Kind::StepStart | Kind::StepEnd | Kind::JobHold | Kind::JobRelease | Kind::JobCancel)
-}
-
-fn specific(outcome: Outcome) -> u8 {
-    match outcome {
-        Outcome::Finished => 0,
-        Outcome::Ok | Outcome::Failed => 1,
-        Outcome::Cancelled | Outcome::Timeout | Outcome::NodeFail => 2,
-    }
 }
 
 #[cfg(test)]

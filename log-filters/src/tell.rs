@@ -2,13 +2,13 @@
 //!
 //! Pure. The first rule that fits takes the record.
 
+use crate::calendar::Clock;
 use crate::engine::{Engine, Last};
 use crate::expression::{Context, Expression};
 use crate::fields::Record;
 use crate::filter::{ALSO_MAX, CallChoice, Calls, Filter, Rule, Telling};
 use crate::found::{Change, Found, Keys};
 use crate::memory::Entry;
-use crate::timestamp::Clock;
 use compact_str::CompactString;
 use std::sync::Arc;
 use wire::event::{Content, Kind, Outcome, Value};

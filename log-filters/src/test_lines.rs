@@ -2,12 +2,12 @@
 //!
 //! Pure. Not here: tests of the engine.
 
+use crate::calendar::zone;
 use crate::definition;
 use crate::engine::{Engine, Source};
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::found::Found;
-use crate::timestamp::zone;
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -19,9 +19,16 @@ pub(crate) struct Told<T> {
     pub(crate) by: Option<Authority>,
 }
 
+impl<T> Told<T> {
+    /// A value that nobody told: it follows from something else.
+    pub(crate) fn supposed(value: T) -> Told<T> {
+        Told { value, by: None }
+    }
+}
+
 impl<T: Default> Default for Told<T> {
     fn default() -> Told<T> {
-        Told { value: T::default(), by: None }
+        Told::supposed(T::default())
     }
 }
 
@@ -33,19 +40,20 @@ pub(crate) fn set_text(own: &mut Told<CompactString>, text: &str, by: Authority)
 
 /// A better authority's time replaces a poorer one's, but not one that only prints more digits of the same
 /// second; of one authority the earliest holds.
-pub(crate) fn set_time(own: &mut Told<Option<Time>>, time: Time, by: Authority) {
-    let Some(known) = own.value else {
-        *own = Told { value: Some(time), by: Some(by) };
+pub(crate) fn set_time(own: &mut Option<Told<Time>>, time: Time, by: Authority) {
+    let Some(own) = own else {
+        *own = Some(Told { value: time, by: Some(by) });
         return;
     };
+    let known = own.value;
+    let same_second = second(known) == second(time);
     if Some(by) > own.by {
-        let same = second(known) == second(time) && is_whole(time);
         own.by = Some(by);
-        own.value = Some(if same { known } else { time });
-    } else if second(known) == second(time) && is_whole(known) != is_whole(time) {
-        own.value = Some(if is_whole(known) { time } else { known });
+        own.value = if same_second && is_whole(time) { known } else { time };
+    } else if same_second && is_whole(known) != is_whole(time) {
+        own.value = if is_whole(known) { time } else { known };
     } else if Some(by) == own.by {
-        own.value = Some(known.min(time));
+        own.value = known.min(time);
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::sample::schedule::Rate;
 use crate::tail::{self, FirstStart, Spec, Start};
 use jiff::tz::TimeZone;
-use log_filters::timestamp::zone;
+use log_filters::calendar::zone;
 use serde::Deserialize;
 use std::path::PathBuf;
 use wire::id::{DomainName, HostName};

@@ -163,7 +163,7 @@ fn read(filter: Filter, line: &[u8], told: &mut Told) {
         file_name: "hostile.log".into(),
         host: "host".into(),
         cluster: String::new(),
-        zone: log_filters::timestamp::zone("UTC").unwrap(),
+        zone: log_filters::calendar::zone("UTC").unwrap(),
     };
     let mut engine = Engine::new(Arc::new(filter), &source);
     for number in 0..4_u64 {

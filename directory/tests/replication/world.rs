@@ -1,21 +1,26 @@
 //! A grid of directories and representatives on a virtual clock: messages are delayed, lost and cut off,
 //! directories pause, crash and come back from an older snapshot, domains split, fail over and leave.
 //!
-//! Everything follows from the seed. What is checked is in `laws`.
+//! Everything follows from the seed. Here is how messages travel and machines take them; what is checked is in
+//! `laws`.
+
+mod faults;
+mod speakers;
 
 use crate::laws::Laws;
-use crate::statements::{ROOT, domain, host, leave, representative, statement};
+use crate::statements::{ROOT, domain};
 use directory::admission::{Admission, List};
 use directory::kept::Kept;
 use directory::opened::{Opened, OpenedItem, OpenedLeave};
-use directory::registry::{LEASE, Registry};
+use directory::registry::Registry;
 use directory::replicate::{Output, Replicas};
+use overlay::dice::Dice;
+use speakers::Speaker;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 use wire::id::PeerKey;
-use wire::registration::Coverage;
-use wire::replication::{Number, ReplicaAnswer, ReplicaQuestion};
+use wire::replication::{ReplicaAnswer, ReplicaQuestion};
 use wire::time::Moment;
 
 /// What is switched off to see the laws fail.
@@ -32,30 +37,6 @@ pub(crate) enum Off {
     HigherTerms,
     /// What a snapshot held is live again.
     LastSeen,
-}
-
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed)
-    }
-
-    pub(crate) fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % most
-    }
-
-    pub(crate) fn one_in(&mut self, most: u64) -> bool {
-        self.below(most) == 0
-    }
-
-    fn index(&mut self, most: usize) -> usize {
-        usize::try_from(self.below(most as u64)).expect("small")
-    }
 }
 
 #[derive(Debug)]
@@ -101,17 +82,6 @@ enum Said {
     Leave(OpenedLeave),
 }
 
-/// One representative of a domain; after a split there are several.
-struct Speaker {
-    domain: usize,
-    number: Number,
-    hosts: Vec<usize>,
-    /// Which directories it reaches, of all.
-    side: Option<bool>,
-    life: u32,
-    silent: bool,
-}
-
 pub(crate) struct Machine {
     pub(crate) replicas: Replicas,
     /// Its clock is so far ahead of the true one.
@@ -128,7 +98,7 @@ pub(crate) struct Machine {
 
 pub(crate) struct World {
     pub(crate) now: Duration,
-    pub(crate) dice: Dice,
+    dice: Dice,
     off: Off,
     queue: BinaryHeap<Reverse<(Duration, u64)>>,
     events: BTreeMap<u64, Event>,
@@ -151,7 +121,7 @@ pub(crate) fn key(at: usize) -> PeerKey {
 impl World {
     pub(crate) fn new(seed: u64, off: Off) -> World {
         let mut dice = Dice::new(seed);
-        let count = 2 + dice.index(6);
+        let count = 2 + index(&mut dice, 6);
         let mut world = World {
             now: Duration::ZERO,
             dice,
@@ -170,7 +140,7 @@ impl World {
         for at in 0..count {
             let ahead = Duration::from_millis(world.dice.below(1_000_000));
             let replicas = fresh(at, count, seed, Registry::new(100), Moment(ahead));
-            let side = world.dice.one_in(2);
+            let side = world.one_in(2);
             let disk = Vec::new();
             let machine = Machine {
                 replicas,
@@ -225,29 +195,12 @@ impl World {
         }
     }
 
-    /// No fault from now on, and all those there are end.
-    pub(crate) fn heal(&mut self) {
-        self.calm = true;
-        self.cut = false;
-        for at in 0..self.machines.len() {
-            if !self.machines[at].up {
-                self.restart(at);
-            }
-            self.resume(at);
-        }
-        for speaker in &mut self.speakers {
-            speaker.side = None;
-        }
-        let machines = self
-            .machines
-            .iter()
-            .map(|machine| (machine.replicas.registry(), Moment(self.now + machine.ahead)));
-        self.laws.healed(self.now, machines);
+    fn one_in(&mut self, most: u64) -> bool {
+        self.dice.below(most) == 0
     }
 
-    /// Representatives say nothing more.
-    pub(crate) fn silence(&mut self) {
-        self.speakers.iter_mut().for_each(|speaker| speaker.silent = true);
+    fn index(&mut self, most: usize) -> usize {
+        index(&mut self.dice, most)
     }
 
     fn local(&self, at: usize) -> Moment {
@@ -274,10 +227,10 @@ impl World {
         if self.calm {
             return Some(1 + self.dice.below(80));
         }
-        if self.dice.one_in(15) {
+        if self.one_in(15) {
             return None;
         }
-        if self.dice.one_in(20) {
+        if self.one_in(20) {
             return Some(500 + self.dice.below(3000));
         }
         Some(1 + self.dice.below(150))
@@ -378,179 +331,6 @@ impl World {
             self.laws.look(at, self.machines[at].replicas.registry(), now, self.now);
         }
     }
-
-    /// What a directory without the mechanism would have answered.
-    fn tampered(&self, answer: ReplicaAnswer<OpenedItem>) -> ReplicaAnswer<OpenedItem> {
-        let ReplicaAnswer::Items { mut items, domains } = answer else { return answer };
-        match self.off {
-            Off::Remaining => {
-                for item in &mut items {
-                    if let OpenedItem::Statement { remaining, .. } = item {
-                        *remaining = LEASE;
-                    }
-                }
-            }
-            Off::Leaves => items.retain(|item| !matches!(item, OpenedItem::Farewell { .. })),
-            Off::HigherTerms => items.retain(|item| match item {
-                OpenedItem::Statement { opened, .. } => opened.record().term < 2,
-                OpenedItem::Farewell { .. } | OpenedItem::Denial(_) => true,
-            }),
-            Off::Nothing | Off::Digests | Off::LastSeen => {}
-        }
-        ReplicaAnswer::Items { items, domains }
-    }
-
-    fn new_speaker(&mut self, domain: usize, hosts: Vec<usize>, side: Option<bool>) {
-        self.terms[domain] += 1;
-        self.represented[domain] += 1;
-        let peer = representative(domain, self.represented[domain]);
-        let number = Number { term: self.terms[domain], peer, sequence: 0 };
-        self.speakers.push(Speaker { domain, number, hosts, side, life: 0, silent: false });
-        let of = self.speakers.len() - 1;
-        self.after(1, Event::Renew { of, life: 0 });
-    }
-
-    fn renew(&mut self, of: usize, life: u32) {
-        let speaker = &mut self.speakers[of];
-        if speaker.silent || speaker.life != life {
-            return;
-        }
-        speaker.number.sequence += 1;
-        let hosts: Vec<_> = speaker.hosts.iter().map(|&at| host(at)).collect();
-        let coverage = if hosts.len() == 4 {
-            Coverage::Whole { hosts: 4 }
-        } else {
-            Coverage::Part { hosts_total: u32::try_from(hosts.len()).expect("few"), hosts }
-        };
-        let opened = statement(domain(speaker.domain), speaker.number, coverage);
-        self.laws.said(&domain(speaker.domain), speaker.number, self.now);
-        let side = speaker.side;
-        self.say(side, &Said::Record(Box::new(opened)));
-        let wait = 4500 + self.dice.below(1000);
-        self.after(wait, Event::Renew { of, life });
-    }
-
-    /// To two directories that can be reached, sometimes twice.
-    fn say(&mut self, side: Option<bool>, said: &Said) {
-        let reached: Vec<usize> = (0..self.machines.len())
-            .filter(|&at| side.is_none_or(|side| self.machines[at].side == side))
-            .collect();
-        if reached.is_empty() {
-            return;
-        }
-        let first = self.dice.index(reached.len());
-        for step in 0..2 {
-            let to = reached[(first + step) % reached.len()];
-            let times = if self.dice.one_in(10) { 2 } else { 1 };
-            for _ in 0..times {
-                if let Some(delay) = self.delay() {
-                    self.after(delay, Event::Said { to, said: said.clone() });
-                }
-            }
-        }
-    }
-
-    fn fault(&mut self) {
-        if self.calm {
-            return;
-        }
-        let wait = 500 + self.dice.below(5000);
-        self.after(wait, Event::Fault);
-        let (machine, of) = (self.dice.index(self.machines.len()), self.dice.index(self.speakers.len()));
-        match self.dice.below(8) {
-            0 => self.cut = !self.cut,
-            1 if self.machines[machine].up => {
-                self.machines[machine].paused = true;
-                let away = 200 + self.dice.below(20_000);
-                self.after(away, Event::Resume { at: machine });
-            }
-            1..=3 => self.crash(machine),
-            // Fail-over: the representative falls silent, another takes a higher term.
-            4 => {
-                let domain = self.speakers[of].domain;
-                self.speakers[of].silent = true;
-                self.new_speaker(domain, (0..4).collect(), None);
-            }
-            // A split: the old one goes on with some hosts, a new one has the others.
-            5 => {
-                let domain = self.speakers[of].domain;
-                let side = self.dice.one_in(2);
-                self.speakers[of].hosts = vec![0, 1];
-                self.speakers[of].side = Some(side);
-                self.new_speaker(domain, vec![1, 2, 3], Some(!side));
-            }
-            6 => self.speakers[of].silent = true,
-            _ => self.leave(of),
-        }
-    }
-
-    fn leave(&mut self, of: usize) {
-        let speaker = &mut self.speakers[of];
-        if speaker.silent {
-            return;
-        }
-        speaker.silent = true;
-        speaker.number.sequence += 1;
-        let (of_domain, number, side) = (speaker.domain, speaker.number, speaker.side);
-        self.laws.may_leave(&domain(of_domain), number);
-        self.say(side, &Said::Leave(leave(domain(of_domain), number)));
-        if self.dice.one_in(2) {
-            self.new_speaker(of_domain, (0..4).collect(), None);
-        }
-    }
-
-    fn crash(&mut self, at: usize) {
-        if !self.machines[at].up {
-            return;
-        }
-        let lost_disk = self.dice.one_in(6);
-        let machine = &mut self.machines[at];
-        machine.up = false;
-        machine.paused = false;
-        machine.waiting.clear();
-        if lost_disk {
-            machine.disk.clear();
-        }
-        self.laws.forgot(at);
-        let away = 100 + self.dice.below(25_000);
-        self.after(away, Event::Restart { at });
-    }
-
-    fn restart(&mut self, at: usize) {
-        if self.machines[at].up {
-            return;
-        }
-        let count = self.machines.len();
-        // Another boot: its clock began anew.
-        self.machines[at].ahead = Duration::from_millis(self.dice.below(1_000_000));
-        let now = self.local(at);
-        let seed = self.dice.below(u64::MAX);
-        let mut registry = Registry::new(100);
-        let since = self.now - self.machines[at].disk_at;
-        for kept in self.machines[at].disk.clone() {
-            if self.off == Off::LastSeen
-                && let Some(primary) = &kept.primary
-                && let Some(statement) = primary.statement.clone()
-            {
-                let opened = Opened::signed(primary.record.clone(), statement).expect("has a reach");
-                let _ = registry.register(opened, now);
-            }
-            registry.take_back(kept, since, now).expect("place");
-        }
-        self.laws.restarted(at, &registry, now);
-        let machine = &mut self.machines[at];
-        machine.replicas = fresh(at, count, seed, registry, now);
-        machine.up = true;
-        machine.life += 1;
-        self.look(at);
-    }
-
-    fn resume(&mut self, at: usize) {
-        self.machines[at].paused = false;
-        for event in std::mem::take(&mut self.machines[at].waiting) {
-            self.receive(event);
-        }
-    }
 }
 
 impl Machine {
@@ -561,6 +341,10 @@ impl Machine {
     fn runs(&self) -> bool {
         self.up && !self.paused
     }
+}
+
+fn index(dice: &mut Dice, most: usize) -> usize {
+    usize::try_from(dice.below(most as u64)).expect("small")
 }
 
 fn fresh(at: usize, count: usize, seed: u64, registry: Registry, now: Moment) -> Replicas {

@@ -1,6 +1,6 @@
 //! What a gap says of the loss: nothing that was seen, or so many bytes, to the byte.
 
-use crate::cases::FIRST;
+use crate::changed::FIRST;
 use crate::rig::{Rig, text};
 use crate::simulated::Simulated;
 use std::sync::Arc;

@@ -8,12 +8,19 @@ mod rig;
 #[path = "../journal/simulated.rs"]
 mod simulated;
 
-mod cases;
+mod changed;
+mod clocks;
 mod confined;
 mod disk;
+mod filters;
 mod losses;
 mod names;
+mod places;
+mod records;
 mod rights;
+mod rotation;
 mod scripts;
+mod starts;
 mod thread;
+mod truncation;
 mod watches;

@@ -1,8 +1,8 @@
 //! Files with several names that are meant, whatever the names: each line once, under one of them. And files
 //! whose name says log, but whose content does not.
 
-use crate::cases::Sensor::{Killed, Running, Stopped};
-use crate::cases::{Sensor, changed_in, check, every_way};
+use crate::changed::Sensor::{Killed, Running, Stopped};
+use crate::changed::{Sensor, changed_in, check, every_way};
 use crate::rig::Rig;
 use sensor::tail::Spec;
 use std::io::Write;

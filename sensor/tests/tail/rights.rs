@@ -1,7 +1,7 @@
 //! Permissions lost and regained, as a user who is bound by them: run by root, the test gives up root's rights
 //! first.
 
-use crate::cases::{Sensor, changed, check, every_way};
+use crate::changed::{Sensor, changed, check, every_way};
 use crate::confined;
 use crate::rig::Rig;
 use std::fs::Permissions;

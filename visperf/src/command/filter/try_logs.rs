@@ -76,7 +76,7 @@ pub(crate) struct Args {
 fn zone(name: &str) -> Result<TimeZone, String> {
     match name {
         "local" => Ok(TimeZone::system()),
-        _ => log_filters::timestamp::zone(name),
+        _ => log_filters::calendar::zone(name),
     }
 }
 

@@ -1,0 +1,111 @@
+//! When a call started, in its present try.
+//!
+//! Pure. Rule: who tells the start together with the end knows better than what was said when it started.
+//! Not here: whether a start is of this try (`progress`), starts that follow from other events (`implied`).
+
+use crate::found::Authority;
+use crate::told::{Told, set_time};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use wire::time::Time;
+
+/// The start of a call as far as it is known.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Beginning {
+    at: Option<Told<Time>>,
+    /// Who told it together with the end.
+    by_end: Option<Authority>,
+}
+
+impl Beginning {
+    pub(crate) fn at(&self) -> Option<Time> {
+        self.at.as_ref().map(|at| at.value)
+    }
+
+    /// A start for want of any that was told.
+    pub(crate) fn suppose(&mut self, at: Option<Time>) {
+        if self.at.is_none() {
+            self.at = at.map(Told::supposed);
+        }
+    }
+
+    /// Take in a start that was told when it happened.
+    pub(crate) fn tell(&mut self, at: Time, by: Authority) {
+        if self.by_end < Some(by) {
+            set_time(&mut self.at, at, by);
+        }
+    }
+
+    /// Take in a start that was told together with the end.
+    pub(crate) fn tell_by_end(&mut self, at: Time, by: Authority) {
+        if self.by_end > Some(by) {
+            return;
+        }
+        if let Some(at) = &mut self.at {
+            if at.by > Some(by) {
+                return;
+            }
+            if self.by_end != Some(by) && at.by == Some(by) {
+                at.by = None;
+            }
+        }
+        set_time(&mut self.at, at, by);
+        self.by_end = Some(by);
+    }
+
+    /// Take in what was told of the start of another call, that is the same.
+    pub(crate) fn absorb(&mut self, other: &Beginning) {
+        match other.by_end.cmp(&self.by_end) {
+            Ordering::Greater => self.clone_from(other),
+            Ordering::Less => {}
+            Ordering::Equal => {
+                if let Some(Told { value, by: Some(by) }) = other.at {
+                    set_time(&mut self.at, value, by);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Authority::{Accounting, Message};
+
+    fn secs(at: i64) -> Time {
+        Time::from_micros(at * 1_000_000)
+    }
+
+    /// Starts at 10 s and 11 s, the second told together with the end, read and met in either order.
+    fn check(when_it_was: Authority, at_the_end: Authority, expected: i64) {
+        let told = |order: [bool; 2]| {
+            let mut beginning = Beginning::default();
+            for by_end in order {
+                if by_end {
+                    beginning.tell_by_end(secs(11), at_the_end);
+                } else {
+                    beginning.tell(secs(10), when_it_was);
+                }
+            }
+            beginning.at()
+        };
+        assert_eq!(told([false, true]), Some(secs(expected)));
+        assert_eq!(told([true, false]), Some(secs(expected)));
+        let (mut first, mut second) = (Beginning::default(), Beginning::default());
+        first.tell(secs(10), when_it_was);
+        second.tell_by_end(secs(11), at_the_end);
+        if when_it_was == at_the_end {
+            let early = first.clone();
+            first.absorb(&second);
+            second.absorb(&early);
+            assert_eq!((first.at(), second.at()), (Some(secs(expected)), Some(secs(expected))));
+        }
+    }
+
+    #[test]
+    fn the_start_that_the_end_tells_is_believed() {
+        check(Accounting, Accounting, 11);
+        check(Message, Accounting, 11);
+        check(Accounting, Message, 10);
+    }
+}

@@ -1,0 +1,208 @@
+//! How a call ended: when, with which outcome, by which code or signal.
+//!
+//! Pure. Rule: an end that is only supposed holds until one is told, or the call goes on; of those told the
+//! better authority's holds, then the one that says more. Not here: whether the end is of this try (`progress`),
+//! ends that follow from other events (`implied`).
+
+use crate::found::Authority;
+use crate::told::{Told, set_time};
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+use wire::call::Call;
+use wire::event::{Content, Outcome, Value};
+use wire::time::Time;
+
+/// A job that was asked to end may be told to have ended so much before that.
+const ASKED_LATE_MICROS: i64 = 1_000_000;
+
+/// The end of a call as far as it is known.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Ending {
+    at: Option<Told<Time>>,
+    outcome: Option<Told<Outcome>>,
+    code: CompactString,
+    signal: CompactString,
+    /// It ended for good; a wish to cancel a waiting job is not yet that.
+    is_final: bool,
+}
+
+impl Ending {
+    pub(crate) fn at(&self) -> Option<Time> {
+        self.at.as_ref().map(|at| at.value)
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.outcome.as_ref().map(|outcome| outcome.value)
+    }
+
+    pub(crate) fn code(&self) -> &CompactString {
+        &self.code
+    }
+
+    pub(crate) fn signal(&self) -> &CompactString {
+        &self.signal
+    }
+
+    pub(crate) fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    /// Take it that the call ended so, though nobody told it.
+    pub(crate) fn suppose(&mut self, at: Time, outcome: Outcome) {
+        self.at = Some(Told::supposed(at));
+        self.outcome = Some(Told::supposed(outcome));
+    }
+
+    /// An outcome for want of any that was told.
+    pub(crate) fn suppose_outcome(&mut self, outcome: Option<Outcome>) {
+        if self.outcome.is_none() {
+            self.outcome = outcome.map(Told::supposed);
+        }
+    }
+
+    /// Forget an end that was only supposed.
+    pub(crate) fn forget_supposed(&mut self) {
+        if !self.is_final {
+            *self = Ending::default();
+        }
+    }
+
+    /// Take in an event that tells the end of a call which somebody may have asked to be cancelled.
+    pub(crate) fn tell(&mut self, content: &Content, cancel_asked: Option<Time>, by: Authority) {
+        self.forget_supposed();
+        self.is_final = true;
+        let at = content.ended.unwrap_or(content.time);
+        set_time(&mut self.at, at, by);
+        let text = |name: &str| content.attribute(name).and_then(Value::as_text).unwrap_or_default();
+        let (code, signal) = (text("code"), text("signal"));
+        let mut outcome = content.outcome.unwrap_or(Outcome::Finished);
+        let asked = cancel_asked.is_some_and(|asked| asked.micros() <= at.micros() + ASKED_LATE_MICROS);
+        if outcome == Outcome::Failed && asked && !signal.is_empty() {
+            outcome = Outcome::Cancelled;
+        }
+        self.tell_outcome(outcome, code, signal, by);
+    }
+
+    /// Take in how a part of the call ended, that is known no longer.
+    pub(crate) fn outlive(&mut self, part: &Call) {
+        match (&mut self.at, part.ended) {
+            (Some(at), Some(ended)) => at.value = at.value.max(ended),
+            (Some(_), None) => {}
+            (None, ended) => self.at = ended.map(Told::supposed),
+        }
+        self.suppose_outcome(part.outcome);
+    }
+
+    /// Take in what was told of the end of another call, that is the same.
+    pub(crate) fn absorb(&mut self, other: &Ending) {
+        self.is_final |= other.is_final;
+        if let Some(Told { value, by: Some(by) }) = other.at {
+            set_time(&mut self.at, value, by);
+        }
+        if let Some(Told { value, by: Some(by) }) = other.outcome {
+            self.tell_outcome(value, &other.code, &other.signal, by);
+        }
+    }
+
+    fn tell_outcome(&mut self, outcome: Outcome, code: &str, signal: &str, by: Authority) {
+        let replaces = self.outcome.as_ref().is_none_or(|known| {
+            match (known.value == Outcome::Finished, outcome == Outcome::Finished) {
+                (true, false) => true,
+                (false, true) => false,
+                (true, true) => known.by < Some(by),
+                (false, false) => {
+                    known.by < Some(by) || (known.by == Some(by) && specific(outcome) > specific(known.value))
+                }
+            }
+        });
+        if replaces {
+            self.outcome = Some(Told { value: outcome, by: Some(by) });
+        }
+        for (own, their) in [(&mut self.code, code), (&mut self.signal, signal)] {
+            if !their.is_empty() && (own.is_empty() || replaces) {
+                *own = their.into();
+            }
+        }
+    }
+}
+
+/// How much an outcome says.
+fn specific(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Finished => 0,
+        Outcome::Ok | Outcome::Failed => 1,
+        Outcome::Cancelled | Outcome::Timeout | Outcome::NodeFail => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::event::Kind;
+
+    fn secs(at: i64) -> Time {
+        Time::from_micros(at * 1_000_000)
+    }
+
+    fn end(at: i64, outcome: Outcome, signal: &str) -> Content {
+        let mut content = Content::new(Kind::JobEnd, secs(at));
+        content.outcome = Some(outcome);
+        content.attributes.push(("signal".into(), Value::Text(signal.into())));
+        content
+    }
+
+    #[test]
+    fn what_is_supposed_gives_way_to_what_is_told() {
+        for outcome in [Outcome::Ok, Outcome::Finished] {
+            let mut ending = Ending::default();
+            ending.suppose(secs(9), Outcome::Cancelled);
+            assert_eq!((ending.at(), ending.is_final()), (Some(secs(9)), false));
+            ending.tell(&end(5, outcome, ""), None, Authority::Message);
+            assert_eq!((ending.at(), ending.outcome()), (Some(secs(5)), Some(outcome)));
+            ending.forget_supposed();
+            assert_eq!(ending.at(), Some(secs(5)), "what was told stays");
+        }
+    }
+
+    #[test]
+    fn a_signal_after_a_wish_to_cancel_is_that_wish_come_true() {
+        for (asked, signal, expected) in [
+            (None, "9", Outcome::Failed),
+            (Some(8), "9", Outcome::Cancelled),
+            (Some(8), "", Outcome::Failed),
+            (Some(12), "9", Outcome::Failed),
+        ] {
+            let mut ending = Ending::default();
+            ending.tell(&end(10, Outcome::Failed, signal), asked.map(secs), Authority::Scheduler);
+            assert_eq!(ending.outcome(), Some(expected), "asked at {asked:?}, signal {signal:?}");
+        }
+    }
+
+    #[test]
+    fn the_better_account_holds_in_either_order_of_reading() {
+        let accounts = [
+            (end(5, Outcome::Finished, ""), Authority::Accounting),
+            (end(6, Outcome::Failed, "6"), Authority::Scheduler),
+            (end(7, Outcome::Timeout, "15"), Authority::Scheduler),
+        ];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
+            let (mut read, mut met) = (Ending::default(), Ending::default());
+            for at in order {
+                let (content, by) = &accounts[at];
+                read.tell(content, None, *by);
+                let mut one = Ending::default();
+                one.tell(content, None, *by);
+                met.absorb(&one);
+            }
+            for ending in [read, met] {
+                assert_eq!(ending.at(), Some(secs(5)), "{order:?}");
+                assert_eq!(
+                    (ending.outcome(), &**ending.signal()),
+                    (Some(Outcome::Timeout), "15"),
+                    "{order:?}"
+                );
+                assert!(ending.is_final());
+            }
+        }
+    }
+}

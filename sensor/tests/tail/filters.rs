@@ -1,0 +1,36 @@
+//! Filters that are too slow, or not there.
+
+use crate::rig::Rig;
+use std::time::Duration;
+
+#[test]
+fn a_filter_that_is_too_slow_is_stopped_and_nothing_else_is() {
+    let mut rig = Rig::new("*");
+    rig.work_micros_per_line = 1000;
+    rig.append("log", "short\n".repeat(1000));
+    rig.start();
+    rig.append("log", "never read\nnor told as incompl");
+    rig.pass(Duration::from_secs(60));
+    assert_eq!(rig.notices("quarantine").len(), 1);
+    assert!(rig.file("log").health.contains("quarantine"), "{:?}", rig.file("log"));
+    assert!(!rig.lines().contains(&"never read".to_owned()));
+    rig.kill();
+    rig.work_micros_per_line = 0;
+    rig.start();
+    assert_eq!(rig.lines().last().unwrap(), "never read", "the next run tries again, from where it stopped");
+}
+
+#[test]
+fn a_file_no_filter_knows_is_told_and_not_read() {
+    let mut rig = Rig::new("*");
+    rig.append("unknown", "one\n");
+    rig.start();
+    assert!(rig.file("unknown").health.contains("no filter"));
+    assert!(!rig.file("unknown").is_ill(), "found by a glob: a note");
+    assert_eq!(rig.events().len(), 0);
+
+    let mut named = Rig::new("unknown");
+    named.append("unknown", "one\n");
+    named.start();
+    assert!(named.file("unknown").is_ill(), "given by its name: something is wrong");
+}
