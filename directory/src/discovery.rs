@@ -15,6 +15,7 @@ use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use wire::id::{DomainName, HostName};
 use wire::registration::Coverage;
@@ -22,28 +23,38 @@ use wire::registration::Coverage;
 /// The path that a Prometheus is told.
 pub const PATH: &str = "/sd/prometheus";
 
+/// The method that answers it.
+const NAME: &str = "directory.targets";
+
 /// The port of node_exporter, which a host that is monitored with Prometheus has.
 const PORT_DEFAULT: i64 = 9100;
 
 /// Most hosts in one answer: some 10 MB. More are asked for domain by domain.
 const TARGETS_MAX: usize = 40_000;
 
-type List = dyn Fn(&DomainName) -> Vec<HostName> + Send + Sync;
+/// The hosts of several domains, as far as they could be learned.
+pub type Listed = BTreeMap<DomainName, Vec<HostName>>;
 
-/// Lists the hosts of a domain, as far as the composing program knows them.
+type Listing = Pin<Box<dyn Future<Output = Listed> + Send>>;
+type List = dyn Fn(Vec<Found>) -> Listing + Send + Sync;
+
+/// Lists the hosts of domains, as far as the composing program can learn them.
 #[derive(Clone)]
 pub struct Hosts(Arc<List>);
 
 impl Hosts {
-    /// What `list` says.
-    pub fn new(list: impl Fn(&DomainName) -> Vec<HostName> + Send + Sync + 'static) -> Hosts {
-        Hosts(Arc::new(list))
+    /// What `list` says of the domains that it is given, soon: somebody waits for it.
+    pub fn new<F>(list: impl Fn(Vec<Found>) -> F + Send + Sync + 'static) -> Hosts
+    where
+        F: Future<Output = Listed> + Send + 'static,
+    {
+        Hosts(Arc::new(move |found| Box::pin(list(found))))
     }
 
     /// None but those that records name.
     #[must_use]
     pub fn none() -> Hosts {
-        Hosts::new(|_| Vec::new())
+        Hosts::new(|_| std::future::ready(Listed::new()))
     }
 }
 
@@ -59,19 +70,23 @@ impl fmt::Debug for Hosts {
 /// If a method or a path of the same name is there already.
 pub fn add(registry: &mut Registry, handle: &Handle, hosts: Hosts) -> Result<(), rpc::method::Error> {
     let handle = handle.clone();
+    registry.add(declaration().handler(move |params: Params| {
+        let (handle, hosts) = (handle.clone(), hosts.clone());
+        async move { targets(&handle, &hosts, params.text("domain")?, params.need_whole("port")?).await }
+    }))?;
+    registry.add_path(PATH, NAME)
+}
+
+/// The method behind [`PATH`], for whichever daemon answers it.
+#[must_use]
+pub fn declaration() -> Declaration {
     let port = Type::Whole { min: 1, max: 65_535 };
-    registry.add(
-        Declaration::new("directory.targets", "Every host, as service discovery of Prometheus takes it.")
-            .details("Also GET /sd/prometheus, which http_sd_configs of Prometheus can be given.")
-            .reading()
-            .parameter(Parameter::new("domain", Type::Text, "only hosts of this domain"))
-            .parameter(Parameter::new("port", port, "the port of each target").default(PORT_DEFAULT))
-            .returns("array", "targets: [HOST:PORT]; labels: texts that begin with __meta_visperf_")
-            .handler_now(move |params: &Params| {
-                targets(&handle, &hosts, params.text("domain")?, params.need_whole("port")?)
-            }),
-    )?;
-    registry.add_path(PATH, "directory.targets")
+    Declaration::new(NAME, "Every host, as service discovery of Prometheus takes it.")
+        .details("Also GET /sd/prometheus, which http_sd_configs of Prometheus can be given.")
+        .reading()
+        .parameter(Parameter::new("domain", Type::Text, "only hosts of this domain"))
+        .parameter(Parameter::new("port", port, "the port of each target").default(PORT_DEFAULT))
+        .returns("array", "targets: [HOST:PORT]; labels: texts that begin with __meta_visperf_")
 }
 
 /// What is known of a host.
@@ -82,15 +97,17 @@ struct Target {
     query: Option<String>,
 }
 
-fn targets(handle: &Handle, hosts: &Hosts, domain: Option<&str>, port: i64) -> Result<Value, Fault> {
+async fn targets(handle: &Handle, hosts: &Hosts, domain: Option<&str>, port: i64) -> Result<Value, Fault> {
     let domain = domain.map(DomainName::try_from).transpose();
     let domain = domain.map_err(|error| Fault::invalid_params(format!("domain: {error}")))?;
-    let found = match &domain {
+    let found: Vec<Found> = match &domain {
         Some(domain) => handle.resolve(domain).into_iter().collect(),
         None => handle.domains(),
     };
+    let mut listed = (hosts.0)(found.clone()).await;
     let mut told = Vec::new();
     for found in found {
+        let hosts = listed.remove(&found.record.domain).unwrap_or_default();
         for (host, target) in of_domain(&found, hosts) {
             told.push(group(found.record.domain.as_str(), host.as_str(), &target, port));
         }
@@ -107,7 +124,7 @@ fn targets(handle: &Handle, hosts: &Hosts, domain: Option<&str>, port: i64) -> R
 }
 
 /// Every host of a domain once: what the primary says of it goes before what others say.
-fn of_domain(found: &Found, hosts: &Hosts) -> BTreeMap<HostName, Target> {
+fn of_domain(found: &Found, hosts: Vec<HostName>) -> BTreeMap<HostName, Target> {
     let mut targets = BTreeMap::new();
     for told in std::iter::once(found).chain(&found.partial) {
         let query = told.record.addresses.first().cloned();
@@ -124,7 +141,7 @@ fn of_domain(found: &Found, hosts: &Hosts) -> BTreeMap<HostName, Target> {
             targets.entry(host.clone()).or_insert_with(|| member(told));
         }
     }
-    for host in (hosts.0)(&found.record.domain) {
+    for host in hosts {
         targets.entry(host).or_insert_with(|| member(found));
     }
     targets
@@ -170,14 +187,13 @@ mod tests {
         handle
     }
 
-    #[test]
-    fn every_host_is_a_target_once_with_its_labels() {
-        let hosts = Hosts::new(
-            |of: &DomainName| {
-                if of.as_str() == "b" { vec![host("n1"), host("n9")] } else { vec![] }
-            },
-        );
-        let answer = targets(&directory(), &hosts, None, 9100).expect("few");
+    #[tokio::test]
+    async fn every_host_is_a_target_once_with_its_labels() {
+        let hosts = Hosts::new(|found| async move {
+            let names = found.into_iter().map(|found| found.record.domain);
+            names.filter(|name| name.as_str() == "b").map(|b| (b, vec![host("n1"), host("n9")])).collect()
+        });
+        let answer = targets(&directory(), &hosts, None, 9100).await.expect("few");
         let told: Vec<String> = answer
             .as_array()
             .expect("an array")
@@ -207,10 +223,13 @@ mod tests {
                 "b n9:9100 member ",
             ]
         );
-        let of_one = targets(&directory(), &hosts, Some("b"), 1).expect("few");
+        let of_one = targets(&directory(), &hosts, Some("b"), 1).await.expect("few");
         assert_eq!(of_one.as_array().map(<[Value]>::len), Some(2));
-        assert_eq!(targets(&directory(), &hosts, Some("none"), 1), Ok(Value::array(Vec::<Value>::new())));
-        assert!(targets(&directory(), &hosts, Some("a b"), 1).is_err());
+        assert_eq!(
+            targets(&directory(), &hosts, Some("none"), 1).await,
+            Ok(Value::array(Vec::<Value>::new()))
+        );
+        assert!(targets(&directory(), &hosts, Some("a b"), 1).await.is_err());
     }
 
     #[test]

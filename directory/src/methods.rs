@@ -54,19 +54,23 @@ const RECORD_HELP: &str = "domain, host, port, type (representative or member), 
     peer (its keys), overlay (HOST:PORT), coverage (whole or part), hosts_total, and of a part hosts; partial: \
     live representatives with lower terms that answer for hosts which this one lacks, likewise";
 
-fn resolve_method(handle: Handle) -> Method {
+/// `directory.resolve`, for whichever daemon answers it.
+#[must_use]
+pub fn resolve_declaration() -> Declaration {
     Declaration::new("directory.resolve", "Where the representative of a domain answers.")
         .details(
             "A representative states its record every 5 seconds and it holds for 15; after that the domain \
-             is still told, as last_seen with its age.",
+             is still told, as last_seen with its age. Every sensor of a grid answers this, from memory when no \
+             directory does.",
         )
         .reading()
         .parameter(Parameter::new("domain", Type::Text, "the domain's name, such as UT-ICL").required())
         .returns("struct", RECORD_HELP)
-        .handler_now(move |params: &Params| resolve(&handle, params.need_text("domain")?))
 }
 
-fn domains_method(handle: Handle) -> Method {
+/// `directory.domains`, for whichever daemon answers it.
+#[must_use]
+pub fn domains_declaration() -> Declaration {
     let limit = Type::Whole { min: 1, max: DOMAINS_TOLD_MAX };
     Declaration::new("directory.domains", "Every domain that the directory knows, by name.")
         .reading()
@@ -74,22 +78,40 @@ fn domains_method(handle: Handle) -> Method {
         .parameter(Parameter::new("after", Type::Text, "only domains whose names come after this one"))
         .parameter(Parameter::new("limit", limit, "at most so many").default(DOMAINS_TOLD_DEFAULT))
         .returns("struct", "domains: an array of what directory.resolve gives; more: whether there are more")
-        .handler_now(move |params: &Params| {
-            let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(0);
-            Ok(domains(&handle, params.text("state")?, params.text("after")?, limit))
-        })
 }
 
-fn resolve(handle: &Handle, name: &str) -> Result<Value, Fault> {
-    let domain = DomainName::try_from(name)
-        .map_err(|error| Fault::invalid_params(format!("domain {name:?}: {error}")))?;
-    match handle.look_up(&domain) {
+fn resolve_method(handle: Handle) -> Method {
+    resolve_declaration().handler_now(move |params: &Params| resolve(&handle, &domain_of(params)?))
+}
+
+fn domains_method(handle: Handle) -> Method {
+    domains_declaration().handler_now(move |params: &Params| {
+        let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(0);
+        Ok(domains(&handle, params.text("state")?, params.text("after")?, limit))
+    })
+}
+
+/// The parameter `domain` of [`resolve_declaration`].
+///
+/// # Errors
+/// If it is no name of a domain.
+pub fn domain_of(params: &Params) -> Result<DomainName, Fault> {
+    let name = params.need_text("domain")?;
+    DomainName::try_from(name).map_err(|error| Fault::invalid_params(format!("domain {name:?}: {error}")))
+}
+
+/// The fault of a domain that left so long ago.
+#[must_use]
+pub fn left(domain: &DomainName, age: Duration) -> Fault {
+    let secs = age.as_secs();
+    Fault::not_found(format!("no domain {domain} any more; its representative said so {secs} s ago"))
+}
+
+fn resolve(handle: &Handle, domain: &DomainName) -> Result<Value, Fault> {
+    match handle.look_up(domain) {
         Known::Found(found) => Ok(record(&found)),
-        Known::Nothing => Err(unknown(handle, &domain)),
-        Known::Left(_, age) => Err(Fault::not_found(format!(
-            "no domain {domain} any more; its representative said so {} s ago",
-            age.as_secs()
-        ))),
+        Known::Nothing => Err(unknown(handle, domain)),
+        Known::Left(_, age) => Err(left(domain, age)),
         Known::NothingYet => Err(Fault::new(
             rpc::fault::UNAVAILABLE,
             format!(
@@ -123,7 +145,9 @@ fn domains(handle: &Handle, state: Option<&str>, after: Option<&str>, limit: usi
     Value::object([("domains", told), ("more", more.into())])
 }
 
-fn record(found: &Found) -> Value {
+/// What `directory.resolve` gives.
+#[must_use]
+pub fn record(found: &Found) -> Value {
     let partial = Value::array(found.partial.iter().map(|part| Value::object(fields(part))));
     let mut told = fields(found);
     told.push(("partial", partial));
@@ -181,6 +205,9 @@ mod tests {
     use crate::handle::Clock;
     use crate::registry;
     use crate::testing::{domain, leave, part, statement};
+    use rpc::dispatch::Dispatcher;
+    use rpc::elsewhere::Caller;
+    use rpc::limits::Limits;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     use wire::id::HostName;
@@ -245,9 +272,9 @@ mod tests {
                 ("partial", Value::array(Vec::<Value>::new())),
             ])
         };
-        assert_eq!(resolve(&handle, "UT-ICL"), Ok(expected("live", 4.5, 10.5)));
+        assert_eq!(resolve(&handle, &domain("UT-ICL")), Ok(expected("live", 4.5, 10.5)));
         clock.0.store(15_000, Ordering::SeqCst);
-        assert_eq!(resolve(&handle, "UT-ICL"), Ok(expected("last_seen", 15.0, 0.0)));
+        assert_eq!(resolve(&handle, &domain("UT-ICL")), Ok(expected("last_seen", 15.0, 0.0)));
     }
 
     #[test]
@@ -257,7 +284,7 @@ mod tests {
             let opened = statement("UT-ICL", peer, peer.into(), 1, part(&[host]));
             handle.register(opened.record().clone()).expect("accepted");
         }
-        let told = resolve(&handle, "UT-ICL").expect("known");
+        let told = resolve(&handle, &domain("UT-ICL")).expect("known");
         let check = |told: &Value, peer: u8, host: &str| {
             let key = |byte| Value::from(wire::id::PeerKey([byte; 32]).to_string());
             assert_eq!(told.get("term"), Some(&Value::Int(peer.into())));
@@ -283,14 +310,14 @@ mod tests {
         let replicas =
             crate::replicate::Replicas::among(registry, admission, &[], 1, clock.now()).expect("none");
         let handle = Handle::among(replicas, clock.clone());
-        let fault = resolve(&handle, "a").expect_err("unknown");
+        let fault = resolve(&handle, &domain("a")).expect_err("unknown");
         assert_eq!(fault.code, rpc::fault::UNAVAILABLE);
         assert!(fault.message.starts_with("domain a is not known yet"), "{}", fault.message);
         clock.0.store(10_000, Ordering::SeqCst);
-        assert_eq!(resolve(&handle, "a").expect_err("unknown").code, rpc::fault::NOT_FOUND);
+        assert_eq!(resolve(&handle, &domain("a")).expect_err("unknown").code, rpc::fault::NOT_FOUND);
         handle.leave(wire::id::PeerKey([1; 32]), leave("a", 1, 2, 3)).expect("admitted");
         clock.0.store(70_000, Ordering::SeqCst);
-        let fault = resolve(&handle, "a").expect_err("left");
+        let fault = resolve(&handle, &domain("a")).expect_err("left");
         let expected = "no domain a any more; its representative said so 60 s ago";
         assert_eq!((fault.code, &*fault.message), (rpc::fault::NOT_FOUND, expected));
     }
@@ -298,7 +325,7 @@ mod tests {
     #[test]
     fn an_unknown_domain_is_told_which_are_known() {
         let check = |held: &[&str], expected: &str| {
-            let fault = resolve(&directory(held).1, "ut-icl").expect_err("unknown");
+            let fault = resolve(&directory(held).1, &domain("ut-icl")).expect_err("unknown");
             assert_eq!((fault.code, &*fault.message), (rpc::fault::NOT_FOUND, expected));
         };
         check(&[], "no domain ut-icl; no domain is known yet; its representative has to register first");
@@ -307,7 +334,16 @@ mod tests {
             &["k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"],
             "no domain ut-icl; known are a, b, c, d, e, f, g, h, i, j and more; ask directory.domains for all",
         );
-        let fault = resolve(&directory(&[]).1, "a b").expect_err("no name");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_name_is_no_domain() {
+        let mut registry = Registry::new();
+        add(&mut registry, &directory(&[]).1).expect("new names");
+        let dispatcher = Dispatcher::new(registry, Limits::default(), Arc::default());
+        let caller = Caller::client(Duration::from_secs(5));
+        let params = vec![("domain".into(), "a b".into())];
+        let fault = dispatcher.call_for(&caller, "directory.resolve", params).await.expect_err("no name");
         assert_eq!(fault.code, rpc::fault::INVALID_PARAMS);
     }
 

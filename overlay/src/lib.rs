@@ -8,11 +8,13 @@
 
 pub mod clock;
 pub mod config;
+pub mod contacts;
 pub mod deny_sync;
 pub mod dice;
 pub mod directories;
 pub mod domain;
 pub mod election;
+pub mod finder;
 pub mod gatekeeper;
 pub mod hub;
 pub mod identity;

@@ -1,6 +1,7 @@
 //! A sensor of a domain with everything that talks to directories: election, registrar, lists of denied.
 
 use crate::rig::{Kept, Member, NEXT, free_port};
+use overlay::contacts::Contacts;
 use overlay::deny_sync::DenySync;
 use overlay::directories::Directories;
 use overlay::domain::{self, Domain, DomainHandle};
@@ -63,7 +64,12 @@ impl Sensor {
         let config = domain::Config { election, me, seeds, folder: folder.path().to_owned(), seed: start };
         let opened = Domain::open(config, net.clone(), gate.clone(), peers, visits);
         let (domain, members) = opened.expect("no term yet");
-        let directories = Directories::new(net.clone(), told, None);
+        let directories = Directories::new(
+            net.me(),
+            Arc::new(Contacts::new(net.clone(), Some(member.domain.clone()))),
+            told,
+            None,
+        );
         let never = CancellationToken::new();
         let registrar = Registrar {
             key: member.key.clone(),

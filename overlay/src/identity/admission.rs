@@ -7,7 +7,7 @@
 //!
 //! | action                        | who                                                      |
 //! | ----------------------------- | -------------------------------------------------------- |
-//! | read                          | viewer, representative, filter-admin, operator           |
+//! | read                          | viewer, representative, filter-admin, operator; directories where those they admit may |
 //! | publish for its own host      | publisher                                                |
 //! | represent                     | representative                                           |
 //! | state its own domain's record | representative                                           |
@@ -149,7 +149,7 @@ impl Principal {
         }
     }
 
-    fn of_directory(peer: PeerKey) -> Principal {
+    fn of_directory(peer: PeerKey, may_read: bool) -> Principal {
         Principal {
             peer,
             standing: Standing::Directory,
@@ -157,7 +157,7 @@ impl Principal {
             domain: None,
             root: None,
             host: None,
-            roles: Roles::NONE,
+            roles: if may_read { Roles::NONE.with(Role::Viewer) } else { Roles::NONE },
             priority: 0,
             serial: Serial(0),
             issued: Time::from_micros(0),
@@ -179,7 +179,7 @@ impl Principal {
             return if self.directory { Ok(()) } else { Err(missing()) };
         }
         let allowed = match (action, self.standing) {
-            (_, Standing::Directory) => false,
+            (action, Standing::Directory) if action != Action::Read => false,
             (Action::Issue, Standing::Member) => is_issuer,
             _ => roles.iter().any(|&role| self.roles.has(role)),
         };
@@ -254,7 +254,7 @@ impl Gate {
         let known = match (shown, self.directories.contains(&peer)) {
             (Some(Ok(principal)), directory) => Ok(Principal { directory, ..principal }),
             // Its key is enough; what else it may be is refused, not the directory.
-            (_, true) => Ok(Principal::of_directory(peer)),
+            (_, true) => Ok(Principal::of_directory(peer, self.trust.admits_readers())),
             (Some(Err(refused)), false) => Err(refused),
             (None, false) => Err(Refused::NoCertificate { peer }),
         };

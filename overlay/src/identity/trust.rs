@@ -130,6 +130,12 @@ impl Trust {
         }
     }
 
+    /// Whether every domain that directories admit may read here, and so the directories that answer for them.
+    #[must_use]
+    pub fn admits_readers(&self) -> bool {
+        self.readers == Readers::Admitted
+    }
+
     /// What a holder of a certificate of `domain` under `root` is here.
     ///
     /// # Errors

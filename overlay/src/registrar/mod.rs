@@ -103,7 +103,9 @@ impl Registrar {
         let mut stating = Stating::default();
         loop {
             let known = view.borrow_and_update().clone();
-            self.directories.hold(matches!(known.state.role, Role::Representative | Role::Standby)).await;
+            if matches!(known.state.role, Role::Representative | Role::Standby) {
+                self.directories.hold().await;
+            }
             let due = self.state(&known, &mut stating, &current);
             tokio::select! {
                 () = shutdown.cancelled() => return,

@@ -4,7 +4,7 @@
 //! resolve(domain, deadline) ─▶ Resolver ─▶ Ask ─▶ Directories ─▶ statements through the gate ─▶ Resolver ─▶ all who wait
 //! ```
 //! Rules: a statement counts only if the gate believes it; which roots there are is heard from each directory before
-//! it is asked for a domain; what is remembered is on disk, and a file that cannot be read is moved aside.
+//! it is asked for a domain, and again each minute while it is connected; what is remembered is on disk, and a file that cannot be read is moved aside.
 //! Not here: which answer counts (`resolve`), connections (`directories`).
 
 use super::stored::{FILE_NAME, LEN_MAX_BYTES};
@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, PeerKey};
 use wire::replication::{Answer, Question, Resolved, Told};
@@ -35,6 +36,10 @@ pub const STORE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// For so long it is believed which domains a directory admits.
 pub const ADMITTED_FOR: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether a connected directory has to be heard again: soon after it was connected, so that
+/// those whom it admits are welcome here.
+const HEAR_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a directory may take to answer.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -183,7 +188,9 @@ impl Asking {
     /// If what is remembered cannot be stored at the end; before, it is logged and tried again.
     pub async fn run(mut self, shutdown: CancellationToken) -> io::Result<()> {
         let mut storing = tokio::time::interval(STORE_INTERVAL);
-        let mut asking = JoinSet::new();
+        let mut hearing = tokio::time::interval(HEAR_INTERVAL);
+        hearing.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut asking, mut heard) = (JoinSet::new(), JoinSet::new());
         loop {
             let (asks, sleep) = self.asker.poll();
             for (directory, domain) in asks {
@@ -199,6 +206,13 @@ impl Asking {
                 () = self.asker.0.woken.notified() => {}
                 Some(Ok((directory, domain, reply))) = asking.join_next() => {
                     self.asker.lock().resolver.handle_reply(directory, &domain, reply, clock::now());
+                }
+                Some(_) = heard.join_next() => {}
+                _ = hearing.tick(), if heard.is_empty() => {
+                    for directory in self.parts.directories.connected() {
+                        let parts = Arc::clone(&self.parts);
+                        heard.spawn(async move { parts.hear(directory, ADMITTED_FOR).await });
+                    }
                 }
                 () = tokio::time::sleep(sleep) => {}
                 _ = storing.tick() => {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// Resolve the names of domains to their representatives
 #[derive(Debug, clap::Args)]
 #[command(
-    after_long_help = "Example:\n  visperf directory --config /etc/visperf/visperf.toml --listen 127.0.0.1:7318"
+    after_long_help = "Example:\n  visperf directory --config /etc/visperf/visperf.toml --listen 127.0.0.1:7319"
 )]
 pub(crate) struct Args {
     /// Configuration file; its [directory] section says how the directory behaves
@@ -39,6 +39,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     daemons::run(async {
         let grid = daemons::open(plan).await?;
         note(&format!("visperf directory answers on http://{}/RPC2", grid.address()));
+        match grid.told_as_directory() {
+            [] => note(
+                "it admits no domain, so no other daemon can reach it: list domains in [directory.domains]",
+            ),
+            told => told.iter().for_each(|told| note(&format!("other daemons reach it at {told}"))),
+        }
         grid.run(CancellationToken::new(), |_| ()).await.map_err(|error| daemons::failure(&error))
     })
 }

@@ -5,9 +5,11 @@
 //! ```
 //!
 //! Rule: a question is answered here, or by the representative, or by the host it is about; nobody else
-//! hands it on. A fault names the hop that failed and what was tried.
-//! Not here: serving what others hand on (`queries`), looking other domains up (the directories).
+//! hands it on, and only the daemon that a client asked looks for another domain. A fault names the hop that failed
+//! and what was tried.
+//! Not here: serving what others hand on (`queries`), finding other domains (`others`).
 
+use super::others::Others;
 use compact_str::ToCompactString as _;
 use overlay::domain::{DomainHandle, View};
 use overlay::net::handle::{AskError, Handle};
@@ -26,42 +28,67 @@ use wire::query::{Answer, Question};
 /// What is kept of the deadline at each hop, so that a fault arrives before its asker gives up.
 const HOP_MARGIN: Duration = Duration::from_millis(200);
 
-/// Knows this daemon's place in its domain.
+/// Knows this daemon's place in the grid.
 pub(crate) struct Router {
     pub(crate) net: Handle,
+    /// None: it is a directory.
+    pub(crate) own: Option<Own>,
+    pub(crate) others: Others,
+}
+
+/// This daemon's place in its domain.
+pub(crate) struct Own {
     pub(crate) domain: DomainName,
     pub(crate) host: HostName,
     pub(crate) members: DomainHandle,
 }
 
 /// One hop: who is asked, and as what.
-struct Hop {
-    peer: PeerKey,
-    host: Option<HostName>,
-    part: &'static str,
-    domain: DomainName,
+pub(crate) struct Hop {
+    pub(crate) peer: PeerKey,
+    pub(crate) host: Option<HostName>,
+    pub(crate) part: &'static str,
+    /// None for a directory.
+    pub(crate) domain: Option<DomainName>,
 }
 
 impl fmt::Display for Hop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Hop { peer, host, part, domain } = self;
-        match host {
-            Some(host) => write!(f, "{host}, {part} of {domain}"),
-            None => write!(f, "{peer}, {part} of {domain}"),
+        match &self.host {
+            Some(host) => write!(f, "{host}, {}", self.part)?,
+            None => write!(f, "{}, {}", self.peer, self.part)?,
+        }
+        self.domain.as_ref().map_or(Ok(()), |domain| write!(f, " of {domain}"))
+    }
+}
+
+/// Where a question goes.
+enum Way {
+    /// To this daemon, which is connected.
+    Hop(Hop),
+    /// To another domain's representative.
+    Domain(DomainName),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Hop(hop) => hop.fmt(f),
+            Way::Domain(domain) => write!(f, "the representative of {domain}"),
         }
     }
 }
 
 impl Elsewhere for Router {
     fn ask(&self, caller: &Caller, method: &'static str, params: &Params) -> Option<Pending> {
-        let hop = match self.hop(method, params) {
+        let way = match self.way(caller, method, params) {
             Ok(None) => return None,
-            Ok(Some(hop)) => hop,
+            Ok(Some(way)) => way,
             Err(fault) => return Some(Box::pin(std::future::ready(Err(fault)))),
         };
         let Some(hops_left) = caller.hops_left.checked_sub(1) else {
             let fault = unavailable(format!(
-                "{method} was handed on too often; this daemon would hand it to {hop}, so daemons of the domain do \
+                "{method} was handed on too often; this daemon would hand it to {way}, so daemons of the domain do \
                  not agree on who represents it; ask again in some seconds"
             ));
             return Some(Box::pin(std::future::ready(Err(fault))));
@@ -72,47 +99,69 @@ impl Elsewhere for Router {
         let question = Question {
             method: method.to_compact_string(),
             params: packed_params,
-            time_left_ms: u32::try_from(time_left.as_millis()).unwrap_or(u32::MAX),
+            time_left_ms: millis(time_left),
             hops_left,
         };
-        let net = self.net.clone();
-        Some(Box::pin(async move { ask_hop(&net, &hop, &question, time_left).await }))
+        match way {
+            Way::Hop(hop) => {
+                let net = self.net.clone();
+                Some(Box::pin(async move { ask_hop(&net, &hop, &question, time_left).await }))
+            }
+            Way::Domain(domain) => {
+                let others = self.others.clone();
+                Some(Box::pin(async move { others.ask(&domain, question, time_left).await }))
+            }
+        }
     }
 }
 
 impl Router {
     /// Who has to answer; nobody else if it is this daemon.
-    fn hop(&self, method: &str, params: &Params) -> Result<Option<Hop>, Fault> {
-        let name = |what, text: &str| {
-            HostName::try_from(text).map_err(|error| Fault::invalid_params(format!("{what}: {error}")))
-        };
-        if let Some(domain) = params.text("domain")?
-            && domain != self.domain.as_str()
-        {
-            return Err(Fault::not_found(format!(
-                "this daemon is of {} and knows no way to {domain}; ask a daemon of that domain",
-                self.domain
-            )));
-        }
-        let view = self.members.view().borrow().clone();
-        match params.text("host")? {
-            Some(host) if method.starts_with("sensor.") => self.to_host(&view, name("host", host)?),
-            _ if method.starts_with("domain.") && !self.members.may_serve() => {
-                self.to_representative(&view).map(Some)
-            }
-            _ => Ok(None),
+    fn way(&self, caller: &Caller, method: &str, params: &Params) -> Result<Option<Way>, Fault> {
+        let named = params.text("domain")?.map(DomainName::try_from).transpose();
+        let named = named.map_err(|error| Fault::invalid_params(format!("domain: {error}")))?;
+        match (&self.own, named) {
+            (Some(own), None) => own.hop(&self.net, method, params),
+            (Some(own), Some(domain)) if domain == own.domain => own.hop(&self.net, method, params),
+            (_, Some(domain)) if caller.peer.is_none() => Ok(Some(Way::Domain(domain))),
+            (_, Some(domain)) => Err(Fault::not_found(format!(
+                "a question for {domain} was handed to a daemon of another domain, which does not hand it on"
+            ))),
+            (None, None) => Err(Fault::invalid_params(
+                "this daemon is a directory, of no domain itself: expected domain, found none; directory.domains \
+                 tells which there are"
+                    .to_owned(),
+            )),
         }
     }
+}
 
-    fn to_host(&self, view: &View, host: HostName) -> Result<Option<Hop>, Fault> {
+impl Own {
+    fn hop(&self, net: &Handle, method: &str, params: &Params) -> Result<Option<Way>, Fault> {
+        let view = self.members.view().borrow().clone();
+        let hop = match params.text("host")? {
+            Some(host) if method.starts_with("sensor.") => {
+                let host = HostName::try_from(host)
+                    .map_err(|error| Fault::invalid_params(format!("host: {error}")))?;
+                self.to_host(net, &view, host)?
+            }
+            _ if method.starts_with("domain.") && !self.members.may_serve() => {
+                Some(self.to_representative(net, &view)?)
+            }
+            _ => None,
+        };
+        Ok(hop.map(Way::Hop))
+    }
+
+    fn to_host(&self, net: &Handle, view: &View, host: HostName) -> Result<Option<Hop>, Fault> {
         if host == self.host {
             return Ok(None);
         }
         let known = view.members.iter().find(|seen| seen.member.host == host);
         if let Some(seen) = known
-            && self.net.is_ready(seen.member.key)
+            && net.is_ready(seen.member.key)
         {
-            let domain = self.domain.clone();
+            let domain = Some(self.domain.clone());
             return Ok(Some(Hop { peer: seen.member.key, host: Some(host), part: "member", domain }));
         }
         if self.members.may_serve() {
@@ -129,42 +178,54 @@ impl Router {
                 )),
             });
         }
-        self.to_representative(view).map(Some)
+        self.to_representative(net, view).map(Some)
     }
 
-    fn to_representative(&self, view: &View) -> Result<Hop, Fault> {
-        let own = self.net.me();
+    fn to_representative(&self, net: &Handle, view: &View) -> Result<Hop, Fault> {
+        let own = net.me();
         let representative = view.state.representative.filter(|peer| *peer != own);
         let peer = representative.ok_or_else(|| {
             unavailable(format!("{} has no representative now; ask again in some seconds", self.domain))
         })?;
         let host =
             view.members.iter().find(|seen| seen.member.key == peer).map(|seen| seen.member.host.clone());
-        Ok(Hop { peer, host, part: "representative", domain: self.domain.clone() })
+        Ok(Hop { peer, host, part: "representative", domain: Some(self.domain.clone()) })
     }
 }
 
 async fn ask_hop(net: &Handle, hop: &Hop, question: &Question, time_left: Duration) -> Result<Value, Fault> {
     let bytes = postcard::to_stdvec(question).expect("a question has no part that cannot be written");
-    let answered = net.ask(hop.peer, Protocol::Query, &bytes, time_left).await;
-    let bytes = answered.map_err(|error| failed(hop, &error))?;
+    answer(hop, net.ask(hop.peer, Protocol::Query, &bytes, time_left).await)
+}
+
+/// What came of asking `hop`.
+pub(crate) fn answer(hop: &Hop, answered: Result<Vec<u8>, AskError>) -> Result<Value, Fault> {
+    match answered {
+        Ok(bytes) => read(hop, &bytes),
+        Err(AskError::TimedOut { after, .. }) => {
+            let millis = after.as_millis();
+            Err(Fault::new(fault::TIMEOUT, format!("{hop} did not answer within {millis} ms")))
+        }
+        Err(error) => Err(unavailable(format!("{hop} cannot be asked: {error}"))),
+    }
+}
+
+/// The answer that `hop` gave.
+pub(crate) fn read(hop: &Hop, bytes: &[u8]) -> Result<Value, Fault> {
     let unreadable = |error: &dyn fmt::Display| {
         unavailable(format!("the answer of {hop} cannot be read: {error}; is it of another version?"))
     };
-    match postcard::from_bytes(&bytes).map_err(|error| unreadable(&error))? {
+    match postcard::from_bytes(bytes).map_err(|error| unreadable(&error))? {
         Answer::Done(packed) => packed::read(&packed).map_err(|error| unreadable(&error)),
         Answer::Fault { code, message } => Err(Fault::new(code, message)),
     }
 }
 
-fn failed(hop: &Hop, error: &AskError) -> Fault {
-    if let AskError::TimedOut { after, .. } = error {
-        let millis = after.as_millis();
-        return Fault::new(fault::TIMEOUT, format!("{hop} did not answer within {millis} ms"));
-    }
-    unavailable(format!("{hop} cannot be asked: {error}"))
+pub(crate) fn unavailable(message: String) -> Fault {
+    Fault::new(fault::UNAVAILABLE, message)
 }
 
-fn unavailable(message: String) -> Fault {
-    Fault::new(fault::UNAVAILABLE, message)
+/// A deadline as it travels.
+pub(crate) fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }

@@ -5,6 +5,7 @@
 
 use super::info::{self, Identity, Sources};
 use super::member::{self, Member};
+use super::replica::{self, Replica};
 use super::{registration, state_dir};
 use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
@@ -45,9 +46,26 @@ pub(crate) struct Grid {
     registry: Registry,
     http: Arc<Statistics>,
     sensor: Option<Sensor>,
-    directory: Option<Directory>,
+    directory: Option<Place>,
     member: Option<Member>,
     term: u64,
+}
+
+/// A directory, and who can reach it.
+enum Place {
+    /// This process alone.
+    Here(Directory),
+    /// The grid.
+    Grid(Box<Replica>),
+}
+
+impl Place {
+    fn directory(&self) -> &Directory {
+        match self {
+            Place::Here(directory) => directory,
+            Place::Grid(replica) => replica.directory(),
+        }
+    }
 }
 
 impl Grid {
@@ -67,16 +85,19 @@ impl Grid {
             }
             None => None,
         };
-        let member = match (&sensor, &membership) {
-            (Some(_), Some(membership)) => Some(Member::open(&plan.state, membership, &plan.overlay)?),
-            _ => None,
-        };
-        let directory = match plan.directory {
-            Some(config) => Some(Directory::open(config, &part(&plan.state, "directory")?, SystemClock)?),
-            None => None,
-        };
         let listener = bind(plan.listen).await?;
         let address = listener.local_addr().context("the listener does not tell its address")?;
+        let member = match (&sensor, &membership) {
+            (Some(_), Some(membership)) => {
+                Some(Member::open(&plan.state, membership, &plan.overlay, address)?)
+            }
+            _ => None,
+        };
+        // A sensor that has joined a domain has its directories elsewhere.
+        let directory = match plan.directory.filter(|_| member.is_none()) {
+            Some(config) => Some(open_directory(config, &plan.state, sensor.is_some(), &plan.overlay)?),
+            None => None,
+        };
         let http = Arc::new(Statistics::default());
         let mut grid = Grid {
             term: registration::next_term(&plan.state)?,
@@ -102,9 +123,18 @@ impl Grid {
             sources.health.push(Box::new(move || health.health()));
             sources.statistics.push(("sensor", Box::new(move || status.statistics())));
         }
-        if let Some(directory) = &self.directory {
-            directory::methods::add(&mut self.registry, &directory.handle())?;
+        if let Some(place) = &self.directory {
+            let directory = place.directory();
             let (handle, unreadable) = (directory.handle(), directory.unreadable_total());
+            match place {
+                Place::Here(_) => directory::methods::add(&mut self.registry, &handle)?,
+                Place::Grid(replica) => {
+                    directory::methods::add_with_hosts(&mut self.registry, &handle, replica.hosts())?;
+                    self.registry.set_elsewhere(Box::new(replica.router()));
+                    let net = replica.net.clone();
+                    sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
+                }
+            }
             sources.statistics.push(("directory", Box::new(move || directory_counts(&handle, unreadable))));
         }
         let kind = match (&self.sensor, &self.directory) {
@@ -122,6 +152,7 @@ impl Grid {
             started: crate::output::times::now(),
         };
         if let Some(member) = &self.member {
+            member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
             let net = member.net.clone();
             sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
@@ -133,6 +164,14 @@ impl Grid {
     /// Where it answers.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// `KEY@HOST:PORT` of a directory of a grid, as others configure it.
+    pub(crate) fn told_as_directory(&self) -> &[String] {
+        match &self.directory {
+            Some(Place::Grid(replica)) => &replica.contacts_told,
+            _ => &[],
+        }
     }
 
     /// The sensor, if there is one.
@@ -150,18 +189,21 @@ impl Grid {
         let obeying = tokio::spawn(signals.obey(shutdown.clone()));
         let mut tasks = Tasks::new(shutdown.clone());
         let Grid { state, listener, address, registry, http, sensor, directory, member, term } = self;
-        if let (Some(sensor), Some(directory)) = (&sensor, &directory) {
+        if let (Some(sensor), Some(place)) = (&sensor, &directory) {
             let config = sensor.config();
             let record = registration::record(&config.domain, &config.host, address, term);
-            tasks.spawn("registration", registration::keep(directory.handle(), record, shutdown.clone()));
+            let table = place.directory().handle();
+            tasks.spawn("registration", registration::keep(table, record, shutdown.clone()));
         }
         if let Some(sensor) = sensor {
             tasks.spawn("sensor", sensor.run(shutdown.clone()));
         }
-        if let Some(directory) = directory {
-            tasks.spawn("directory", directory.run(shutdown.clone()));
-        }
         let dispatcher = Arc::new(Dispatcher::new(registry, Limits::default(), http));
+        match directory {
+            None => {}
+            Some(Place::Here(directory)) => tasks.spawn("directory", directory.run(shutdown.clone())),
+            Some(Place::Grid(replica)) => replica.spawn(&mut tasks, Arc::clone(&dispatcher), &shutdown),
+        }
         if let Some(member) = member {
             member.spawn(&mut tasks, Arc::clone(&dispatcher), &shutdown);
         }
@@ -188,6 +230,20 @@ fn part(state: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let path = state.join(name);
     state_dir::prepare(&path)?;
     Ok(path)
+}
+
+/// A directory of the grid if it is one by itself and admits a domain, else one of this process.
+fn open_directory(
+    config: directory::config::Config,
+    state: &Path,
+    has_sensor: bool,
+    overlay: &overlay::config::Config,
+) -> anyhow::Result<Place> {
+    let folder = part(state, "directory")?;
+    if !has_sensor && replica::admits_any(&config, &folder)? {
+        return Ok(Place::Grid(Box::new(Replica::open(state, &folder, config, overlay)?)));
+    }
+    Ok(Place::Here(Directory::open(config, &folder, SystemClock)?))
 }
 
 fn directory_counts(handle: &directory::handle::Handle, unreadable: u64) -> Vec<(&'static str, u64)> {

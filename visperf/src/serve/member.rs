@@ -2,41 +2,40 @@
 //!
 //! Rule: everything is read and bound before anything runs; without a membership in the state directory
 //! there is no overlay, and nothing listens.
-//! Not here: joining (`overlay::joining`), what is reported (`sensor`).
+//! Not here: joining (`overlay::joining`), what is reported (`sensor`), other domains (`between`).
 
-use super::elsewhere::Router;
+use super::between::Between;
+use super::elsewhere::{Own, Router};
+use super::issuing::Issuing;
+use super::overlay::Overlay;
 use super::queries;
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use daemon::shutdown::Tasks;
-use overlay::config::{Config, PORT};
-use overlay::domain::{self, Domain, DomainHandle, View};
+use overlay::config::Config;
+use overlay::domain::{self, Domain, DomainHandle};
 use overlay::election::{self, Me};
 use overlay::gatekeeper::Gatekeeper;
-use overlay::hub::Hub;
 use overlay::identity::admission::Gate;
 use overlay::identity::domain_files::DomainFiles;
-use overlay::identity::issuer::Issuer;
 use overlay::identity::join::Membership;
 use overlay::identity::{key_file, member_files};
 use overlay::joining::denials::DenialFile;
 use overlay::joining::renewal::{Pace, Renewal};
-use overlay::joining::service::Service;
 use overlay::membership::Standing;
-use overlay::net::event_loop::{self, EventLoop, Question};
+use overlay::net::event_loop::Question;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::credential::{Certificate, Role};
-use wire::join::SEEDS_MAX;
-use wire::membership::State;
+use wire::join::Directory;
 
 /// A member that is open: bound, and part of nothing yet.
 pub(crate) struct Member {
@@ -44,21 +43,13 @@ pub(crate) struct Member {
     pub(crate) net: Handle,
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) view: DomainHandle,
-    event_loop: EventLoop,
-    hub: Hub,
+    pub(crate) between: Between,
+    overlay: Overlay,
     domain: Domain,
     questions: mpsc::Receiver<Question>,
     renewal: Renewal,
     /// Only where the domain was created: admits others.
     issuer: Option<Issuing>,
-}
-
-/// The issuer's side.
-struct Issuing {
-    service: Service,
-    /// Keeps the seeds that joiners are told up to date.
-    seeds: watch::Sender<Vec<Address>>,
-    own: Vec<Address>,
 }
 
 /// The membership in `state`, if its daemon has joined a domain.
@@ -89,77 +80,58 @@ pub(crate) fn name_after(config: &mut sensor::config::Config, membership: &Membe
 }
 
 impl Member {
-    /// Read keys and files, listen, and be ready to [`Member::spawn`]. Call it within a runtime.
+    /// Read keys and files, listen, and be ready to [`Member::spawn`]; queries are answered at `address`. Call it
+    /// within a runtime.
     ///
     /// # Errors
     /// If a file cannot be used, or the address not be listened on.
-    pub(crate) fn open(state: &Path, membership: &Membership, config: &Config) -> anyhow::Result<Member> {
+    pub(crate) fn open(
+        state: &Path,
+        membership: &Membership,
+        config: &Config,
+        address: SocketAddr,
+    ) -> anyhow::Result<Member> {
         let certificate = membership.certificate()?;
         let key = key_file::load_or_create(state)?;
         let trust = membership.trust(config.readers.clone())?;
         let (denial_file, denials) = DenialFile::open(state, &trust)?;
-        let directories = membership.directories.iter().chain(&config.directories);
-        let gate = Gate::new(trust, denials, directories.map(|directory| directory.key).collect());
-        let gate = Arc::new(Gatekeeper::new(gate, Some(membership.chain.clone())));
-        let listen = config.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT));
-        let start = getrandom::u64().context("the system gives no random numbers")?;
-        let overlay_config = event_loop::Config::new(vec![listen]);
-        let (event_loop, net, events) = EventLoop::open(overlay_config, &key, gate.clone(), start)?;
-        let mut hub = Hub::new(events);
-        let (peers, visits) = (hub.peers(), hub.visits(Protocol::Control));
-        let questions = hub.questions(Protocol::Query);
-        // The issuer too, where the token said it is: the way in when everybody has moved.
-        let known = membership.seeds.iter().chain(&membership.issuer).chain(&config.seeds);
-        let seeds: BTreeSet<Address> = known.cloned().collect();
-        let seeds: Vec<Address> = seeds.into_iter().collect();
-        let mut election = election::Config::new(certificate.domain.clone());
-        election.has_seeds = !seeds.is_empty();
-        let own = advertised(config, listen, &certificate);
-        let me = Me {
-            key: key.peer(),
-            standing: Standing {
-                host: certificate.host.clone(),
-                may_represent: certificate.roles.has(Role::Representative),
-                priority: certificate.priority,
-            },
-            addresses: own.iter().map(|at| at.as_str().into()).collect(),
-        };
+        let directories: Vec<Directory> =
+            membership.directories.iter().chain(&config.directories).cloned().collect();
+        let gate = Gate::new(trust, denials, directories.iter().map(|directory| directory.key).collect());
+        let chain = Some(membership.chain.clone());
+        let mut overlay = Overlay::open(key, gate, chain, config, certificate.host.as_str())?;
+        let questions = overlay.hub.questions(Protocol::Query);
         let renewal = Renewal {
             state: state.to_owned(),
-            key: key.clone(),
-            gate: Arc::clone(&gate),
+            key: overlay.key.clone(),
+            gate: Arc::clone(&overlay.gate),
             denials: Arc::clone(&denial_file),
-            net: net.clone(),
+            net: overlay.net.clone(),
             pace: Pace::default(),
         };
-        let files = DomainFiles::new(state, key);
-        let issuer = files.exist().then(|| {
-            let directories = membership.directories.iter().chain(&config.directories).cloned().collect();
-            let (seeds, told) = watch::channel(own.clone());
-            let questions = hub.questions(Protocol::Join);
-            let issuer = Issuer::new(files, directories, own.clone());
-            let (me, gate) = (me.key, Arc::clone(&gate));
-            let service = Service { questions, issuer, me, gate, denials: denial_file, seeds: told };
-            Issuing { service, seeds, own }
-        });
-        let config = domain::Config { election, me, seeds, folder: state.to_owned(), seed: start };
-        let (domain, view) = Domain::open(config, net.clone(), Arc::clone(&gate), peers, visits)?;
-        Ok(Member { certificate, net, gate, view, event_loop, hub, domain, questions, renewal, issuer })
+        let files = DomainFiles::new(state, overlay.key.clone());
+        let issuer = files
+            .exist()
+            .then(|| Issuing::new(files, directories.clone(), &mut overlay, Arc::clone(&denial_file)));
+        let (domain, view) = open_domain(state, membership, config, &certificate, &mut overlay)?;
+        let between = Between::open(state, &overlay, &certificate, &view, denial_file, directories, address)?;
+        let (net, gate) = (overlay.net.clone(), Arc::clone(&overlay.gate));
+        Ok(Member { certificate, net, gate, view, between, overlay, domain, questions, renewal, issuer })
     }
 
     /// Where queries for others go.
     pub(crate) fn router(&self) -> Router {
-        Router {
-            net: self.net.clone(),
+        let own = Own {
             domain: self.certificate.domain.clone(),
             host: self.certificate.host.clone(),
             members: self.view.clone(),
-        }
+        };
+        Router { net: self.net.clone(), own: Some(own), others: self.between.others() }
     }
 
     /// Take part until `shutdown`; the connections are closed when the last words are said.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
-        let Member { gate, view, event_loop, hub, domain, questions, renewal, issuer, .. } = self;
+        let Member { gate, view, between, overlay, domain, questions, renewal, issuer, .. } = self;
         let quiet = CancellationToken::new();
         let (ending, closing) = (shutdown.clone(), quiet.clone());
         tasks.spawn("domain", async move {
@@ -167,14 +139,8 @@ impl Member {
             closing.cancel();
             result
         });
-        tasks.spawn("overlay", async move {
-            event_loop.run(quiet).await;
-            Ok::<(), Infallible>(())
-        });
-        tasks.spawn("hub", async move {
-            hub.run().await;
-            Ok::<(), Infallible>(())
-        });
+        overlay.spawn(tasks, quiet);
+        between.spawn(tasks, shutdown);
         let ending = shutdown.clone();
         tasks.spawn("renewal", async move {
             renewal.run(ending).await;
@@ -195,54 +161,31 @@ impl Member {
     }
 }
 
-impl Issuing {
-    /// Admit others until `shutdown`; who joins is told of members that are there.
-    async fn run(self, members: DomainHandle, shutdown: CancellationToken) {
-        let Issuing { service, seeds, own } = self;
-        let mut view = members.view();
-        let telling = async {
-            loop {
-                let known = view.borrow_and_update().clone();
-                seeds.send_replace(seeds_of(&own, &known));
-                if view.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        let (denied, _) = watch::channel(Vec::new());
-        tokio::join!(service.run(denied, shutdown.clone()), async {
-            tokio::select! {
-                () = shutdown.cancelled() => {}
-                () = telling => {}
-            }
-        });
-    }
-}
-
-/// Where a joiner begins to look: this daemon, then members that are alive.
-fn seeds_of(own: &[Address], view: &View) -> Vec<Address> {
-    let alive = view.members.iter().filter(|seen| seen.member.state == State::Alive);
-    let first = alive.filter_map(|seen| Address::try_from(seen.member.addresses.first()?.as_str()).ok());
-    let mut all: Vec<Address> = own.to_vec();
-    for address in first {
-        if !all.contains(&address) {
-            all.push(address);
-        }
-    }
-    all.truncate(SEEDS_MAX);
-    all
-}
-
-/// Where others can dial this daemon: as configured, else where it listens, else by its host's name.
-fn advertised(config: &Config, listen: SocketAddr, certificate: &Certificate) -> Vec<Address> {
-    if !config.advertise.is_empty() {
-        return config.advertise.clone();
-    }
-    if !listen.ip().is_unspecified() {
-        return vec![listen.into()];
-    }
-    let named = Address::try_from(format!("{}:{}", certificate.host, listen.port()).as_str());
-    let found =
-        super::interfaces::addresses().into_iter().map(|ip| SocketAddr::new(ip, listen.port()).into());
-    found.chain(named.ok()).take(wire::membership::ADDRESSES_MAX).collect()
+/// The sensor's part in its domain.
+fn open_domain(
+    state: &Path,
+    membership: &Membership,
+    config: &Config,
+    certificate: &Certificate,
+    overlay: &mut Overlay,
+) -> anyhow::Result<(Domain, DomainHandle)> {
+    // The issuer too, where the token said it is: the way in when everybody has moved.
+    let known = membership.seeds.iter().chain(&membership.issuer).chain(&config.seeds);
+    let seeds: BTreeSet<Address> = known.cloned().collect();
+    let seeds: Vec<Address> = seeds.into_iter().collect();
+    let mut election = election::Config::new(certificate.domain.clone());
+    election.has_seeds = !seeds.is_empty();
+    let me = Me {
+        key: overlay.key.peer(),
+        standing: Standing {
+            host: certificate.host.clone(),
+            may_represent: certificate.roles.has(Role::Representative),
+            priority: certificate.priority,
+        },
+        addresses: overlay.advertised.iter().map(|at| at.as_str().into()).collect(),
+    };
+    let config = domain::Config { election, me, seeds, folder: state.to_owned(), seed: overlay.seed };
+    let (peers, visits) = (overlay.hub.peers(), overlay.hub.visits(Protocol::Control));
+    let gate = Arc::clone(&overlay.gate);
+    Ok(Domain::open(config, overlay.net.clone(), gate, peers, visits)?)
 }

@@ -3,13 +3,20 @@
 //! Wiring only: what they do is in their crates. Every daemon started here answers `daemon.info`, writes
 //! the address it answers on to `STATE/listen`, and drains at the first signal.
 
+pub(crate) mod between;
+pub(crate) mod discovered;
 pub(crate) mod elsewhere;
 pub(crate) mod grid;
 pub(crate) mod info;
 pub(crate) mod interfaces;
+pub(crate) mod issuing;
 pub(crate) mod known_logs;
+pub(crate) mod lookups;
 pub(crate) mod member;
+pub(crate) mod others;
+pub(crate) mod overlay;
 pub(crate) mod queries;
 pub(crate) mod registration;
+pub(crate) mod replica;
 pub(crate) mod start_check;
 pub(crate) mod state_dir;

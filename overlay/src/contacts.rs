@@ -1,0 +1,168 @@
+//! Daemons that are asked now and then: dialled when there is something to ask, given up when there was not for long.
+//!
+//! Rule: to ask is to connect; a connection that nobody needed for [`IDLE`] is given up, so that a daemon has those of
+//! whoever asked lately, not of a whole grid. The table is bounded; the one longest not asked makes place.
+//! Not here: which daemon it is (`directories`, `resolve`), connections inside the domain (`domain`).
+
+use crate::clock;
+use crate::net::handle::{AskError, Handle};
+use crate::net::protocol::Protocol;
+use crate::net::redial::Target;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use wire::address::Address;
+use wire::id::{DomainName, PeerKey};
+use wire::time::Moment;
+
+/// A connection that was not asked over for so long is given up, unless it is held.
+pub const IDLE: Duration = Duration::from_secs(60);
+
+/// Most daemons in the table: half of the connections that a daemon may have.
+pub const CONTACTS_MAX: usize = 512;
+
+/// Most questions at a time to one daemon: below what one peer may have open there.
+const ASKED_MAX: usize = 32;
+
+/// Time between two looks whether a dialled daemon is there.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+struct Row {
+    asking: Arc<Semaphore>,
+    /// Connections that others made are theirs to give up.
+    dialled: bool,
+    asked: Moment,
+}
+
+/// All of them; shared by whoever asks.
+pub struct Contacts {
+    net: Handle,
+    /// Connections to its members are others' to close.
+    own: Option<DomainName>,
+    rows: Mutex<BTreeMap<PeerKey, Row>>,
+}
+
+impl fmt::Debug for Contacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.lock().keys()).finish()
+    }
+}
+
+impl Contacts {
+    /// None yet, of a daemon whose own domain is `own`.
+    #[must_use]
+    pub fn new(net: Handle, own: Option<DomainName>) -> Contacts {
+        Contacts { net, own, rows: Mutex::default() }
+    }
+
+    /// Ask `peer`, dialling it at `addresses` if need be; at most `deadline`.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn ask(
+        &self,
+        (peer, addresses): (PeerKey, &[Address]),
+        protocol: Protocol,
+        question: &[u8],
+        deadline: Duration,
+    ) -> Result<Vec<u8>, AskError> {
+        let started = clock::now();
+        let asking = async {
+            let seats = self.use_row(peer);
+            // Never closed.
+            let _seat = seats.acquire().await;
+            self.reach(peer, addresses).await;
+            let left = deadline.saturating_sub(clock::now().since(started));
+            self.net.ask(peer, protocol, question, left).await
+        };
+        match tokio::time::timeout(deadline, asking).await {
+            Ok(answer) => answer,
+            Err(_) => Err(AskError::TimedOut { peer, after: deadline }),
+        }
+    }
+
+    /// Wait until questions to `peer` can be asked, dialling it if need be.
+    pub async fn reach(&self, peer: PeerKey, addresses: &[Address]) {
+        self.hold(peer, addresses).await;
+        while !self.net.is_ready(peer) {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+    }
+
+    /// Dial `peer` unless it is there. It is held for as long as this is said again within [`IDLE`].
+    pub async fn hold(&self, peer: PeerKey, addresses: &[Address]) {
+        self.use_row(peer);
+        // Said again while it is not there: a member may have been forgotten as such meanwhile.
+        if !self.net.is_ready(peer) {
+            self.lock().entry(peer).and_modify(|row| row.dialled = true);
+            self.net.keep(Target::Peer(peer), addresses.to_vec()).await;
+        }
+    }
+
+    /// Whether questions to `peer` can be asked now, without dialling it.
+    #[must_use]
+    pub fn is_ready(&self, peer: PeerKey) -> bool {
+        self.net.is_ready(peer)
+    }
+
+    /// Give up, until `shutdown`, those that were not asked for long.
+    pub async fn tend(&self, shutdown: CancellationToken) {
+        let mut look = tokio::time::interval(IDLE / 10);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                _ = look.tick() => self.give_up_idle().await,
+            }
+        }
+    }
+
+    async fn give_up_idle(&self) {
+        let now = clock::now();
+        let idle: Vec<PeerKey> = {
+            let mut rows = self.lock();
+            let idle = rows.iter_mut().filter(|(_, row)| row.dialled && now.since(row.asked) >= IDLE);
+            idle.map(|(peer, row)| {
+                row.dialled = false;
+                *peer
+            })
+            .collect()
+        };
+        for peer in idle {
+            self.give_up(peer).await;
+        }
+    }
+
+    async fn give_up(&self, peer: PeerKey) {
+        self.net.forget(Target::Peer(peer)).await;
+        // One that is a member of the same domain too may be needed for more than this.
+        let is_own = |domain: &Option<DomainName>| domain.is_some() && *domain == self.own;
+        if self.net.principal(peer).is_some_and(|principal| !is_own(&principal.domain)) {
+            self.net.close(peer).await;
+        }
+    }
+
+    /// The row of `peer` is used now; its seats.
+    fn use_row(&self, peer: PeerKey) -> Arc<Semaphore> {
+        let now = clock::now();
+        let mut rows = self.lock();
+        if rows.len() >= CONTACTS_MAX && !rows.contains_key(&peer) {
+            // One that is dialled is left to the next look at who is idle: it keeps its place.
+            let oldest = rows.iter().filter(|(_, row)| !row.dialled).min_by_key(|(_, row)| row.asked);
+            if let Some(oldest) = oldest.map(|(peer, _)| *peer) {
+                rows.remove(&oldest);
+            }
+        }
+        let fresh = || Row { asking: Arc::new(Semaphore::new(ASKED_MAX)), dialled: false, asked: now };
+        let row = rows.entry(peer).or_insert_with(fresh);
+        row.asked = now;
+        Arc::clone(&row.asking)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, Row>> {
+        // Rows are changed by single steps, each whole.
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,106 @@
+//! A member among other domains: states its domain's record, looks other domains up, exchanges who is denied.
+//!
+//! Wiring only. Without a configured directory nothing is stated and nobody is found; the tasks run all the same.
+//! Not here: what a directory does (`replica`), who is asked what (`elsewhere`).
+
+use super::lookups::Lookups;
+use super::others::{Lookup, Others};
+use super::overlay::Overlay;
+use daemon::shutdown::Tasks;
+use overlay::contacts::Contacts;
+use overlay::deny_sync::DenySync;
+use overlay::directories::Directories;
+use overlay::domain::DomainHandle;
+use overlay::finder::Finder;
+use overlay::joining::denials::DenialFile;
+use overlay::registrar::{Place, Registrar};
+use overlay::resolve::asker::{Asker, Asking};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use wire::credential::Certificate;
+use wire::join::Directory;
+
+/// The parts, open.
+pub(crate) struct Between {
+    asker: Asker,
+    contacts: Arc<Contacts>,
+    directories: Arc<Directories>,
+    asking: Asking,
+    registrar: Registrar,
+    denying: DenySync,
+    finder: Finder,
+}
+
+impl Between {
+    /// Read what is remembered of other domains; queries are answered at `address`.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(crate) fn open(
+        state: &Path,
+        overlay: &Overlay,
+        certificate: &Certificate,
+        members: &DomainHandle,
+        denials: Arc<DenialFile>,
+        configured: Vec<Directory>,
+        address: SocketAddr,
+    ) -> anyhow::Result<Between> {
+        let me = overlay.key.peer();
+        let domain = certificate.domain.clone();
+        let contacts = Arc::new(Contacts::new(overlay.net.clone(), Some(domain.clone())));
+        let directories = Directories::new(me, Arc::clone(&contacts), configured, None);
+        let gate = || Arc::clone(&overlay.gate);
+        let (asking, asker) = Asking::open(state, gate(), Arc::clone(&directories), overlay.seed)?;
+        let registrar = Registrar {
+            key: overlay.key.clone(),
+            gate: gate(),
+            members: members.clone(),
+            directories: Arc::clone(&directories),
+            place: Place {
+                port: address.port(),
+                addresses: vec![format!("http://{address}")],
+                overlay: overlay.advertised.clone(),
+            },
+        };
+        let denying = DenySync {
+            domain: domain.clone(),
+            gate: gate(),
+            denials,
+            net: overlay.net.clone(),
+            members: members.clone(),
+            directories: Arc::clone(&directories),
+        };
+        let finder = Finder { me, domain, asker: asker.clone(), members: members.clone() };
+        Ok(Between { asker, contacts, directories, asking, registrar, denying, finder })
+    }
+
+    /// Where questions for other domains go.
+    pub(crate) fn others(&self) -> Others {
+        Others { lookup: Lookup::Asked(self.asker.clone()), contacts: Arc::clone(&self.contacts) }
+    }
+
+    /// What answers `directory.*` here.
+    pub(crate) fn lookups(&self) -> Lookups {
+        Lookups { asker: self.asker.clone(), directories: Arc::clone(&self.directories) }
+    }
+
+    /// Run until `shutdown`.
+    pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) {
+        let Between { contacts, asking, registrar, denying, finder, .. } = self;
+        tasks.spawn("look-up", asking.run(shutdown.clone()));
+        let endless = |name, work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>, tasks: &mut Tasks| {
+            tasks.spawn(name, async move {
+                work.await;
+                Ok::<(), Infallible>(())
+            });
+        };
+        endless("registrar", Box::pin(registrar.run(shutdown.clone())), tasks);
+        endless("denials", Box::pin(denying.run(shutdown.clone())), tasks);
+        endless("finder", Box::pin(finder.run(shutdown.clone())), tasks);
+        let shutdown = shutdown.clone();
+        endless("contacts", Box::pin(async move { contacts.tend(shutdown).await }), tasks);
+    }
+}

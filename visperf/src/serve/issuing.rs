@@ -1,0 +1,86 @@
+//! The issuer's side of a daemon: admits others to the domain that was created here.
+//!
+//! Rule: who joins is told where members are that live now, this daemon first.
+//! Not here: who is admitted (`overlay::joining::service`), how directories learn who is denied
+//! (`overlay::deny_sync`, from the gate).
+
+use super::overlay::Overlay;
+use overlay::domain::{DomainHandle, View};
+use overlay::identity::domain_files::DomainFiles;
+use overlay::identity::issuer::Issuer;
+use overlay::joining::denials::DenialFile;
+use overlay::joining::service::Service;
+use overlay::net::protocol::Protocol;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use wire::address::Address;
+use wire::join::{Directory, SEEDS_MAX};
+use wire::membership::State;
+
+/// The task's parts.
+pub(crate) struct Issuing {
+    service: Service,
+    /// Keeps the seeds that joiners are told up to date.
+    seeds: watch::Sender<Vec<Address>>,
+    own: Vec<Address>,
+}
+
+impl Issuing {
+    /// Ready to admit by `files`; joiners are told of `directories`.
+    pub(crate) fn new(
+        files: DomainFiles,
+        directories: Vec<Directory>,
+        overlay: &mut Overlay,
+        denials: Arc<DenialFile>,
+    ) -> Issuing {
+        let own = overlay.advertised.clone();
+        let (seeds, told) = watch::channel(own.clone());
+        let service = Service {
+            questions: overlay.hub.questions(Protocol::Join),
+            issuer: Issuer::new(files, directories, own.clone()),
+            me: overlay.key.peer(),
+            gate: Arc::clone(&overlay.gate),
+            denials,
+            seeds: told,
+        };
+        Issuing { service, seeds, own }
+    }
+
+    /// Admit others until `shutdown`.
+    pub(crate) async fn run(self, members: DomainHandle, shutdown: CancellationToken) {
+        let Issuing { service, seeds, own } = self;
+        let mut view = members.view();
+        let telling = async {
+            loop {
+                let known = view.borrow_and_update().clone();
+                seeds.send_replace(seeds_of(&own, &known));
+                if view.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // The gate has them too, and tells the directories.
+        let (denied, _) = watch::channel(Vec::new());
+        tokio::join!(service.run(denied, shutdown.clone()), async {
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                () = telling => {}
+            }
+        });
+    }
+}
+
+/// Where a joiner begins to look: this daemon, then members that are alive.
+fn seeds_of(own: &[Address], view: &View) -> Vec<Address> {
+    let alive = view.members.iter().filter(|seen| seen.member.state == State::Alive);
+    let first = alive.filter_map(|seen| Address::try_from(seen.member.addresses.first()?.as_str()).ok());
+    let mut all: Vec<Address> = own.to_vec();
+    for address in first {
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+    all.truncate(SEEDS_MAX);
+    all
+}

@@ -1,0 +1,94 @@
+//! What a daemon has of the overlay: its key, its gate, its connections; opened, and not yet running.
+//!
+//! Rule: what is to be served is asked of the hub before it runs; connections are closed last, when the daemon has
+//! said its last words.
+//! Not here: who is let in (`overlay::identity`), what is served (`member`, `replica`).
+
+use anyhow::Context as _;
+use daemon::shutdown::Tasks;
+use overlay::config::{Config, PORT};
+use overlay::gatekeeper::Gatekeeper;
+use overlay::hub::Hub;
+use overlay::identity::admission::Gate;
+use overlay::identity::key::Key;
+use overlay::net::event_loop::{self, EventLoop};
+use overlay::net::handle::Handle;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use wire::address::Address;
+use wire::credential::Chain;
+
+/// Open, and part of nothing yet.
+pub(crate) struct Overlay {
+    pub(crate) key: Key,
+    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) net: Handle,
+    pub(crate) hub: Hub,
+    /// Where others can dial this daemon.
+    pub(crate) advertised: Vec<Address>,
+    /// A random number.
+    pub(crate) seed: u64,
+    event_loop: EventLoop,
+}
+
+impl Overlay {
+    /// Listen as `config` says; `host` is the name by which others may find this host. Call it within a runtime.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on.
+    pub(crate) fn open(
+        key: Key,
+        gate: Gate,
+        chain: Option<Chain>,
+        config: &Config,
+        host: &str,
+    ) -> anyhow::Result<Overlay> {
+        let gate = Arc::new(Gatekeeper::new(gate, chain));
+        let listen = config.listen.map_or_else(everywhere, |listen| vec![listen]);
+        let advertised = advertised(config, &listen, host);
+        let seed = getrandom::u64().context("the system gives no random numbers")?;
+        let (event_loop, net, events) =
+            EventLoop::open(event_loop::Config::new(listen), &key, gate.clone(), seed)?;
+        Ok(Overlay { key, gate, net, hub: Hub::new(events), advertised, seed, event_loop })
+    }
+
+    /// Connect and hand on until `quiet`, which comes after the shutdown, when the last words are said.
+    pub(crate) fn spawn(self, tasks: &mut Tasks, quiet: CancellationToken) {
+        let Overlay { event_loop, hub, .. } = self;
+        tasks.spawn("overlay", async move {
+            event_loop.run(quiet).await;
+            Ok::<(), Infallible>(())
+        });
+        tasks.spawn("hub", async move {
+            hub.run().await;
+            Ok::<(), Infallible>(())
+        });
+    }
+}
+
+/// Every address of the host, of both families where the system has both.
+fn everywhere() -> Vec<SocketAddr> {
+    let mut all = vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT)];
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+        all.push(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT));
+    }
+    all
+}
+
+/// Where others can dial this daemon: as configured, else where it listens, else by its host's name.
+fn advertised(config: &Config, listen: &[SocketAddr], host: &str) -> Vec<Address> {
+    if !config.advertise.is_empty() {
+        return config.advertise.clone();
+    }
+    let is_named = |address: &&SocketAddr| !address.ip().is_unspecified();
+    let named: Vec<Address> = listen.iter().filter(is_named).map(|address| (*address).into()).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let port = listen.first().map_or(PORT, SocketAddr::port);
+    let by_name = Address::try_from(format!("{host}:{port}").as_str());
+    let found = super::interfaces::addresses().into_iter().map(|ip| SocketAddr::new(ip, port).into());
+    found.chain(by_name.ok()).take(wire::membership::ADDRESSES_MAX).collect()
+}

@@ -1,0 +1,144 @@
+//! A directory of a grid: its key, its connections, the other directories, and the domains that its operator admits.
+//!
+//! Rule: without an admitted domain there is nobody to talk to, and nothing listens; a state folder that has joined a
+//! domain is a sensor's and no directory's.
+//! Not here: the table (`directory`), a directory for one machine alone (`grid`).
+
+use super::discovered;
+use super::elsewhere::Router;
+use super::others::{Lookup, Others};
+use super::overlay::Overlay;
+use super::queries;
+use anyhow::ensure;
+use daemon::shutdown::Tasks;
+use directory::handle::SystemClock;
+use directory::replicate::Output;
+use directory::run::{Beside, Directory};
+use directory::service::{ASKS_MAX, Service};
+use directory::{admitted_file, config};
+use overlay::config::Config;
+use overlay::contacts::Contacts;
+use overlay::identity::admission::Gate;
+use overlay::identity::deny_list::Denials;
+use overlay::identity::key_file;
+use overlay::identity::trust::Trust;
+use overlay::net::event_loop::Question;
+use overlay::net::handle::Handle;
+use overlay::net::protocol::Protocol;
+use rpc::dispatch::Dispatcher;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use wire::join;
+
+/// A directory that is open: bound, and not yet running.
+pub(crate) struct Replica {
+    pub(crate) net: Handle,
+    /// `KEY@HOST:PORT`, as others configure it.
+    pub(crate) contacts_told: Vec<String>,
+    others: Others,
+    overlay: Overlay,
+    directory: Directory,
+    service: Service,
+    asks: mpsc::Sender<Output>,
+    questions: mpsc::Receiver<Question>,
+}
+
+/// Whether a directory with this configuration and the folder `part` admits any domain.
+///
+/// # Errors
+/// If the list cannot be read.
+pub(crate) fn admits_any(config: &config::Config, part: &Path) -> anyhow::Result<bool> {
+    Ok(config.domains.iter().next().is_some() || admitted_file::read(part)?.iter().next().is_some())
+}
+
+impl Replica {
+    /// Read the key in `state` and the table in its folder `part`, and listen. Call it within a runtime.
+    ///
+    /// # Errors
+    /// If a file cannot be used, or the address not be listened on.
+    pub(crate) fn open(
+        state: &Path,
+        part: &Path,
+        config: config::Config,
+        overlay_config: &Config,
+    ) -> anyhow::Result<Replica> {
+        ensure!(
+            super::member::membership(state)?.is_none(),
+            "the state folder {} is that of a sensor which has joined a domain; give the directory a folder of its \
+             own with --state DIR",
+            state.display()
+        );
+        let key = key_file::load_or_create(state)?;
+        let me = key.peer();
+        let others: Vec<join::Directory> =
+            overlay_config.directories.iter().filter(|other| other.key != me).cloned().collect();
+        let keys = others.iter().map(|other| other.key);
+        let gate =
+            Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), keys.clone().collect());
+        let host = crate::command::daemons::host_name();
+        let mut overlay = Overlay::open(key, gate, None, overlay_config, &host)?;
+        let beside = Beside { peers: keys.collect(), seed: overlay.seed };
+        let directory = Directory::open_among(config, part, SystemClock, &beside)?;
+        let (asks, asked) = mpsc::channel(ASKS_MAX);
+        let service = Service {
+            directory: directory.handle(),
+            net: overlay.net.clone(),
+            gate: Arc::clone(&overlay.gate),
+            questions: overlay.hub.questions(Protocol::Directory),
+            peers: overlay.hub.peers(),
+            asks: asked,
+            others,
+            is_member: false,
+        };
+        // Before anybody can connect: whom the list admits is let in from the first moment.
+        service.follow_list();
+        let questions = overlay.hub.questions(Protocol::Query);
+        let net = overlay.net.clone();
+        let contacts = Arc::new(Contacts::new(net.clone(), None));
+        let others = Others { lookup: Lookup::Table(directory.handle()), contacts };
+        let contacts_told = overlay.advertised.iter().map(|address| format!("{me}@{address}")).collect();
+        Ok(Replica { net, contacts_told, others, overlay, directory, service, asks, questions })
+    }
+
+    /// The directory itself.
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Where queries for domains go.
+    pub(crate) fn router(&self) -> Router {
+        Router { net: self.net.clone(), own: None, others: self.others.clone() }
+    }
+
+    /// Lists the hosts of domains by asking their representatives.
+    pub(crate) fn hosts(&self) -> directory::discovery::Hosts {
+        discovered::hosts(self.others.clone())
+    }
+
+    /// Serve until `shutdown`.
+    pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
+        let Replica { others, overlay, directory, service, asks, questions, .. } = self;
+        let gate = Arc::clone(&overlay.gate);
+        overlay.spawn(tasks, shutdown.clone());
+        tasks.spawn("directory", directory.run_among(asks, shutdown.clone()));
+        let ending = shutdown.clone();
+        tasks.spawn("directories", async move {
+            service.run(ending).await;
+            Ok::<(), Infallible>(())
+        });
+        let ending = shutdown.clone();
+        tasks.spawn("contacts", async move {
+            others.contacts.tend(ending).await;
+            Ok::<(), Infallible>(())
+        });
+        let shutdown = shutdown.clone();
+        tasks.spawn("questions", async move {
+            queries::serve(questions, dispatcher, gate, shutdown).await;
+            Ok::<(), Infallible>(())
+        });
+    }
+}
