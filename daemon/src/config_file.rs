@@ -36,11 +36,14 @@ struct Report {
 
 impl ConfigError {
     /// A complaint about the value of a key that was well formed: `keys` is the way to it, such as
-    /// `["sensor", "listen"]`. Points at the file as a whole if there is no such key.
+    /// `["sensor", "listen"]`, with the numbers from 0 of what stands in arrays: `["sensor", "tail", "2", "path"]`.
+    /// Points at the file as a whole if there is no such key.
     #[must_use]
     pub fn at_key(path: &Path, text: &str, keys: &[&str], message: &str, hint: &str) -> ConfigError {
         let span = span_of_key(text, keys);
-        let message = format!("{}: {message}", keys.join("."));
+        let is_number = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
+        let named: Vec<&str> = keys.iter().copied().filter(|key| !is_number(key)).collect();
+        let message = format!("{}: {message}", named.join("."));
         ConfigError::new(path, text, span, message, hint.to_owned())
     }
 
@@ -146,12 +149,16 @@ fn explain(message: &str, found: &str) -> (String, String) {
     }
     if message.starts_with("unknown variant") {
         let listed = known.get(1..).unwrap_or(&[]).join(", ");
-        return (message.replace('`', "'"), format!("write one of: {listed}"));
+        let unknown = known.first().unwrap_or(&"");
+        return (format!("expected one of {listed}; found {unknown:?}"), format!("write one of: {listed}"));
     }
-    if message.starts_with("invalid type") || message.starts_with("invalid value") {
-        let expected = message.rsplit_once("expected ").map_or("another value", |(_, what)| what);
+    if let Some(rest) =
+        message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))
+    {
+        let (met, expected) = rest.rsplit_once(", expected ").unwrap_or((rest, "another value"));
+        let (met, expected) = (found_words(met), expected_words(expected));
         let hint = format!("write {expected} here instead of {}", first_line(found));
-        return (message.replace('`', "'"), hint);
+        return (format!("expected {expected}, found {met}"), hint);
     }
     let hint = "check the syntax here: `key = value` lines below a `[section]`, texts in double quotes";
     let message = if found.trim().is_empty() || message.contains(found) {
@@ -160,6 +167,40 @@ fn explain(message: &str, found: &str) -> (String, String) {
         format!("{message}; found {}", first_line(found))
     };
     (message, hint.to_owned())
+}
+
+/// What the TOML reader calls the value that it found, in the words of whoever writes such files.
+fn found_words(met: &str) -> String {
+    match met.split_once(' ') {
+        Some(("string", text)) => format!("the text {text}"),
+        _ => match (met, backticked(met).first()) {
+            ("map", _) => "a table".to_owned(),
+            ("sequence", _) => "a list".to_owned(),
+            (_, Some(value)) => (*value).to_owned(),
+            (other, None) => other.to_owned(),
+        },
+    }
+}
+
+/// What it expected, likewise.
+fn expected_words(expected: &str) -> String {
+    let up_to = |most: u32| format!("a whole number from 0 to {most}");
+    match expected {
+        "u8" => up_to(u8::MAX.into()),
+        "u16" => up_to(u16::MAX.into()),
+        "u32" => up_to(u32::MAX),
+        "u64" | "usize" => "a whole number, 0 or more".to_owned(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a string" => "a text in quotes".to_owned(),
+        "a sequence" => "a list in brackets".to_owned(),
+        "a map" => "a table".to_owned(),
+        // Words of a choice, and nothing that names a type of the program.
+        other if other.contains("enum ") || other.contains("variant") => "one of the known words".to_owned(),
+        other if other.contains("struct ") => "a table".to_owned(),
+        other => other.replace('`', "'"),
+    }
 }
 
 /// The words that a serde message sets in backticks.
@@ -200,13 +241,17 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 }
 
 fn span_of_key(text: &str, keys: &[&str]) -> Option<Range<usize>> {
-    let root = DeTable::parse(text).ok()?.into_inner();
-    let (last, way) = keys.split_last()?;
-    let mut table = &root;
+    let root = DeTable::parse(text).ok()?;
+    let (first, way) = keys.split_first()?;
+    let mut value = root.get_ref().get(*first)?;
     for key in way {
-        table = table.get(*key).map(AsRef::as_ref).and_then(DeValue::as_table)?;
+        let within: &DeValue<'_> = value.get_ref();
+        value = match within.as_table() {
+            Some(table) => table.get(*key)?,
+            None => within.as_array()?.get(key.parse::<usize>().ok()?)?,
+        };
     }
-    table.get(*last).map(|value| narrow(text, value.span()))
+    Some(narrow(text, value.span()))
 }
 
 #[cfg(test)]
@@ -229,6 +274,16 @@ mod tests {
         listen: String,
         rate_hz: Option<f64>,
         port: Option<u16>,
+        start: Option<Start>,
+        #[serde(default)]
+        tail: Vec<BTreeMap<String, String>>,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum Start {
+        Beginning,
+        End,
     }
 
     fn check(text: &str, expected: &str, hint: &str) {
@@ -250,7 +305,7 @@ mod tests {
         check(
             "# c\n[sensor]\nlisten = \"x\"\n  lisen = \"y\"\n",
             "4:3: unknown key lisen; expected one of the known keys",
-            "did you mean listen? the known keys here are: listen, rate_hz, port",
+            "did you mean listen? the known keys here are: listen, rate_hz, port, start, tail",
         );
         check(
             "[sensr]\n",
@@ -268,13 +323,24 @@ mod tests {
     fn a_wrong_type_says_found_and_expected() {
         check(
             "[sensor]\nlisten = \"x\"\nport = \"seven\"\n",
-            "3:8: invalid type: string \"seven\", expected u16",
-            "write u16 here instead of \"seven\"",
+            "3:8: expected a whole number from 0 to 65535, found the text \"seven\"",
+            "write a whole number from 0 to 65535 here instead of \"seven\"",
         );
         check(
             "[sensor]\nlisten = \"x\"\nport = 70000\n",
-            "3:8: invalid value: integer '70000', expected u16",
-            "write u16 here instead of 70000",
+            "3:8: expected a whole number from 0 to 65535, found 70000",
+            "write a whole number from 0 to 65535 here instead of 70000",
+        );
+        check(
+            "[sensor]\nlisten = true\n",
+            "2:10: expected a text in quotes, found true",
+            "write a text in quotes here instead of true",
+        );
+        check("sensor = 5\n", "1:10: expected a table, found 5", "write a table here instead of 5");
+        check(
+            "[sensor]\nlisten = \"x\"\nstart = \"now\"\n",
+            "3:9: expected one of beginning, end; found \"now\"",
+            "write one of: beginning, end",
         );
     }
 
@@ -315,13 +381,16 @@ mod tests {
         assert_eq!(error.to_string(), "f:2:10: sensor.listen: not loopback");
         let error = ConfigError::at_key(Path::new("f"), text, &["sensor", "port"], "needed", "hint");
         assert_eq!(error.to_string(), "f: sensor.port: needed");
+        let text = "[sensor]\n[[sensor.tail]]\npath = 1\n[[sensor.tail]]\npath = 2\n";
+        let error = ConfigError::at_key(Path::new("f"), text, &["sensor", "tail", "1", "path"], "no", "hint");
+        assert_eq!(error.to_string(), "f:5:8: sensor.tail.path: no");
     }
 
     #[test]
     fn the_whole_report_shows_the_line() {
         let error = load::<Raw>(Path::new("f.toml"), "[sensor]\nlisten = 1\n").expect_err("wrong type");
         let shown = format!("{:?}", miette::Report::new(error));
-        assert!(shown.contains("listen = 1") && shown.contains("write a string here"), "{shown}");
+        assert!(shown.contains("listen = 1") && shown.contains("write a text in quotes here"), "{shown}");
     }
 
     #[test]

@@ -4,11 +4,12 @@
 //! Not here: where it listens and where its state is (flags and the composing program say so).
 
 use crate::sample::schedule::Rate;
+use crate::tail::path_set::PathSet;
 use crate::tail::{self, FirstStart, Spec, Start};
 use jiff::tz::TimeZone;
 use log_filters::calendar::zone;
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wire::id::{DomainName, HostName};
 
 /// How often the host is sampled unless told otherwise, in sweeps a second.
@@ -46,7 +47,7 @@ pub struct RawConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawTail {
-    /// A file, or a glob, or a folder (all files in it).
+    /// A file, or a glob, or a folder (all files in it); from / on.
     pub path: String,
     /// The filter's name; chosen by file name and first lines if left out.
     pub filter: Option<String>,
@@ -130,14 +131,22 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// The way to the key below `[sensor]`; for the n-th tail `tail` alone.
-    pub key: &'static str,
+    /// The way to the key below `[sensor]`; of what stands in a list its number, from 0.
+    pub keys: Vec<String>,
     /// What was found and expected.
     pub message: String,
 }
 
-fn refuse<T>(key: &'static str, message: impl Into<String>) -> Result<T, Error> {
-    Err(Error { key, message: message.into() })
+impl Error {
+    fn new(key: &str, message: impl Into<String>) -> Error {
+        Error { keys: vec![key.to_owned()], message: message.into() }
+    }
+
+    /// Of the n-th entry of a list.
+    fn of_entry(list: &str, entry: usize, key: Option<&str>, message: impl Into<String>) -> Error {
+        let keys = [list.to_owned(), entry.to_string()];
+        Error { keys: keys.into_iter().chain(key.map(ToOwned::to_owned)).collect(), message: message.into() }
+    }
 }
 
 impl Config {
@@ -146,13 +155,17 @@ impl Config {
     /// # Errors
     /// The first value that is out of range.
     pub fn new(raw: RawConfig, host_name: &str, system_zone: TimeZone) -> Result<Config, Error> {
-        let named = |key, message: String| Error { key, message };
+        let named = |key: &str, message: String| Error::new(key, message);
         let domain = raw.domain.as_deref().unwrap_or(DOMAIN_DEFAULT);
         let host = raw.host.as_deref().unwrap_or(host_name);
         let hz = raw.sample_hz.unwrap_or(SAMPLE_HZ_DEFAULT);
         let mib = raw.journal_mib.unwrap_or(256);
         if !JOURNAL_MIB_ALLOWED.contains(&mib) {
-            return refuse("journal_mib", format!("{mib} MiB for events; expected 64 to 1048576"));
+            let message = format!("{mib} MiB for events; expected 64 to 1048576");
+            return Err(Error::new("journal_mib", message));
+        }
+        for (entry, folder) in raw.filters.iter().enumerate() {
+            whole(folder).map_err(|message| Error::of_entry("filters", entry, None, message))?;
         }
         Ok(Config {
             domain: DomainName::try_from(domain).map_err(|error| named("domain", error.to_string()))?,
@@ -168,7 +181,7 @@ impl Config {
                 Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
             },
             journal_bytes: mib << 20,
-            tails: raw.tail.into_iter().map(tail_of).collect::<Result<_, _>>()?,
+            tails: raw.tail.iter().enumerate().map(tail_of).collect::<Result<_, _>>()?,
         })
     }
 
@@ -183,12 +196,16 @@ impl Config {
     }
 }
 
-fn tail_of(raw: RawTail) -> Result<Tail, Error> {
-    let named = |message: String| Error { key: "tail", message: format!("`{}`: {message}", raw.path) };
+fn tail_of((entry, raw): (usize, &RawTail)) -> Result<Tail, Error> {
+    let named = |key: &'static str| move |message: String| Error::of_entry("tail", entry, Some(key), message);
     if raw.path.is_empty() {
-        return refuse("tail", "`path` is empty; expected a file, a folder or a glob");
+        return Err(named("path")("it is empty; expected a file, a folder or a glob".to_owned()));
     }
-    let path = if std::path::Path::new(&raw.path).is_dir() {
+    whole(Path::new(&raw.path)).map_err(named("path"))?;
+    for root in &raw.roots {
+        whole(root).map_err(named("roots"))?;
+    }
+    let path = if Path::new(&raw.path).is_dir() {
         format!("{}/*", globset::escape(raw.path.trim_end_matches('/')))
     } else {
         raw.path.clone()
@@ -203,20 +220,40 @@ fn tail_of(raw: RawTail) -> Result<Tail, Error> {
         Some(StartWord::End) => Start::End,
         Some(StartWord::Checkpoint) | None => Start::Checkpoint,
     };
+    PathSet::new(std::slice::from_ref(&spec)).map_err(|error| named("path")(error.to_string()))?;
+    let host = raw.host.as_deref().map(HostName::try_from).transpose();
     Ok(Tail {
-        host: raw.host.as_deref().map(HostName::try_from).transpose().map_err(|e| named(e.to_string()))?,
-        zone: raw.zone.as_deref().filter(|name| *name != "local").map(zone).transpose().map_err(named)?,
+        host: host.map_err(|error| named("host")(error.to_string()))?,
+        zone: raw
+            .zone
+            .as_deref()
+            .filter(|name| *name != "local")
+            .map(zone)
+            .transpose()
+            .map_err(named("zone"))?,
         spec,
     })
+}
+
+/// A daemon is started from anywhere: what a path means must not hang on where.
+fn whole(path: &Path) -> Result<(), String> {
+    match path.is_absolute() {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is no whole path: which file it means would hang on the folder in which a daemon is started; \
+             begin it with /",
+            path.display()
+        )),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(text: &str) -> Result<Config, &'static str> {
+    fn check(text: &str) -> Result<Config, String> {
         let raw: RawConfig = daemon::config_file::load(std::path::Path::new("f"), text).expect("well formed");
-        Config::new(raw, "here", TimeZone::UTC).map_err(|error| error.key)
+        Config::new(raw, "here", TimeZone::UTC).map_err(|error| error.keys.join("."))
     }
 
     #[test]
@@ -236,10 +273,16 @@ mod tests {
             ("sample_hz = nan", "sample_hz"),
             ("journal_mib = 1", "journal_mib"),
             ("zone = 'Nowhere/Land'", "zone"),
-            ("[[tail]]\npath = ''", "tail"),
-            ("[[tail]]\npath = '/x'\nzone = 'q'", "tail"),
+            ("[[tail]]\npath = ''", "tail.0.path"),
+            ("[[tail]]\npath = '/y'\n[[tail]]\npath = '/x'\nzone = 'q'", "tail.1.zone"),
+            ("[[tail]]\npath = '/x'\nhost = 'a b'", "tail.0.host"),
+            ("[[tail]]\npath = 'x.log'", "tail.0.path"),
+            ("[[tail]]\npath = '/x/[ab.log'", "tail.0.path"),
+            ("[[tail]]\npath = '/x/{a,b.log'", "tail.0.path"),
+            ("[[tail]]\npath = '/x'\nroots = ['/srv', 'srv']", "tail.0.roots"),
+            ("filters = ['/etc', 'own']", "filters.1"),
         ] {
-            assert_eq!(check(text).map(|_| ()), Err(key), "{text}");
+            assert_eq!(check(text).map(|_| ()), Err(key.to_owned()), "{text}");
         }
     }
 

@@ -110,6 +110,32 @@ async fn events_are_found_by_job_user_and_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_last_events_that_fit_come_oldest_first_and_are_gone_on_from() {
+    let running = Running::start().await;
+    let all = running.events(&[("limit", Value::Int(10_000))]).await;
+    let ends: Vec<_> = all.iter().filter(|event| text(event, "kind") == "job_end").cloned().collect();
+    let last = |limit: i64| [("last", Value::Bool(true)), ("limit", Value::Int(limit))];
+    assert!(all.len() > 100 && ends.len() > 5, "{} {}", all.len(), ends.len());
+    assert_eq!(running.events(&last(3)).await, all[all.len() - 3..]);
+    assert_eq!(running.events(&last(10_000)).await, all);
+    let of_kind = [&last(2)[..], &[("kind", "job_end".into())]].concat();
+    assert_eq!(running.events(&of_kind).await, ends[ends.len() - 2..]);
+    let first = text(&all[0], "call").to_owned();
+    let of_first: Vec<_> = all.iter().filter(|event| text(event, "call") == first).cloned().collect();
+    let of_call = [&last(100)[..], &[("call", first.as_str().into())]].concat();
+    assert_eq!(running.events(&of_call).await, of_first, "far back");
+    let answer = call(&running.dispatcher, "sensor.events", &last(1)).await;
+    assert_eq!(running.events(&[("cursor", text(&answer, "cursor").into())]).await, []);
+    for (name, value) in [("cursor", Value::from("0")), ("wait", Value::Double(1.0))] {
+        let params = last(1).into_iter().chain([(name, value)]);
+        let params = params.map(|(name, value)| (Name::Borrowed(name), value)).collect();
+        let caller = Caller::client(Duration::from_secs(60));
+        let fault = running.dispatcher.call_for(&caller, "sensor.events", params).await.unwrap_err();
+        assert!(fault.to_string().contains("last: "), "{fault}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_summary_adds_amounts_and_no_moments() {
     let Running { dispatcher, sensor, _directory } = Running::start().await;
     let shutdown = CancellationToken::new();

@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 /// Something failed: a file, the system, an answer that cannot be read.
 const FAILED: u8 = 1;
-/// The command line is wrong (clap uses the same).
+/// The command line is wrong (clap uses the same), or names a filter that nobody has.
 const USAGE: u8 = 2;
 /// No daemon answers.
 const UNREACHABLE: u8 = 3;
@@ -27,7 +27,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const HELP: &str = "Exit codes:
   0  done (also when the reader of the output went away, as `head` does)
   1  something failed: a file, the system, an answer that cannot be read
-  2  the command line is wrong
+  2  the command line is wrong, or names a filter that nobody has
   3  no daemon could be reached
   4  the daemon answered with a fault, or a domain's issuer refused
   5  a filter's embedded tests failed
@@ -68,6 +68,8 @@ pub(crate) enum Failure {
 pub(crate) enum Kind {
     /// A file or the like, while others went on.
     Failed,
+    /// A name on the command line that nothing has.
+    Usage,
     /// No filter reads one of the logs.
     NoFilter,
     /// A filter's tests.
@@ -87,7 +89,7 @@ impl Failure {
         match self {
             Failure::Closed => 0,
             Failure::Failed(_) | Failure::Told(Kind::Failed) => FAILED,
-            Failure::Usage(_) => USAGE,
+            Failure::Usage(_) | Failure::Told(Kind::Usage) => USAGE,
             Failure::Unreachable(_) => UNREACHABLE,
             Failure::Fault { .. } | Failure::NotAdmitted(_) => FAULT,
             Failure::Told(Kind::Tests) => TESTS,

@@ -109,10 +109,16 @@ impl FilterSources {
         self.origins.get(name).map_or("shipped".to_owned(), |path| path.display().to_string())
     }
 
+    /// Whether this very filter came with the program.
+    pub(crate) fn is_shipped(&self, filter: &Arc<Filter>) -> bool {
+        let known = self.registry.get(filter.name());
+        known.is_some_and(|known| Arc::ptr_eq(known, filter)) && !self.origins.contains_key(filter.name())
+    }
+
     /// The filter of a name or of a file.
     ///
     /// # Errors
-    /// If there is no such filter, or the file is refused.
+    /// [`Failure::Usage`] if there is no such filter; others if the file cannot be read or is refused.
     pub(crate) fn named_or_file(&self, given: &str) -> Result<Arc<Filter>, Failure> {
         if let Some(filter) = self.registry.get(given) {
             return Ok(Arc::clone(filter));
@@ -122,7 +128,7 @@ impl FilterSources {
         if looks_like_file || path.is_file() {
             return read_filter(path).map(|(filter, _)| filter);
         }
-        Err(Failure::Failed(self.no_filter(given)))
+        Err(Failure::Usage(self.no_filter(given)))
     }
 
     /// What to say of a name that no filter has; nothing if one has it.
@@ -136,17 +142,16 @@ impl FilterSources {
     }
 
     fn suggestion(&self, given: &str) -> String {
-        let near: Vec<&str> = self
-            .registry
-            .iter()
-            .map(|filter| filter.name())
-            .filter(|name| {
-                name.contains(given)
-                    || (given.len() > 3 && given.contains(name))
-                    || differ_little(name, given)
-            })
-            .take(5)
-            .collect();
+        let given = given.to_lowercase();
+        let is_near = |filter: &Filter| {
+            let name = filter.name();
+            name.contains(&given)
+                || (given.len() > 3 && given.contains(name))
+                || differ_little(name, &given)
+                || (given.len() >= 3 && filter.product().to_lowercase().contains(&given))
+        };
+        let near = self.registry.iter().filter(|filter| is_near(filter));
+        let near: Vec<&str> = near.map(|filter| filter.name()).take(5).collect();
         match near.as_slice() {
             [] => "; `visperf filter list` shows them all".to_owned(),
             near => format!("; did you mean {}? `visperf filter list` shows them all", near.join(" or ")),
@@ -236,8 +241,14 @@ mod tests {
     #[test]
     fn unknown_names_are_answered_with_near_ones() {
         let sources = FilterSources::load(&FilterFolders::default()).unwrap();
-        let Err(Failure::Failed(message)) = sources.named_or_file("slurmctl") else { panic!("found") };
+        let Err(Failure::Usage(message)) = sources.named_or_file("slurmctl") else { panic!("found") };
         assert!(message.contains("slurmctld"), "{message}");
+        let near = |given: &str| sources.unknown(given).unwrap();
+        assert!(near("PBS").contains("torque-server") && near("Slurm").contains("slurmd"), "{}", near("PBS"));
+        assert!(!near("nope").contains("did you mean"), "{}", near("nope"));
+        let slurmctld = sources.named_or_file("slurmctld").unwrap();
+        assert!(sources.is_shipped(&slurmctld));
+        assert!(!sources.is_shipped(&Arc::new(Filter::parse("slurmctld.toml", slurmctld.text()).unwrap())));
         assert!(differ_little("slurmd", "slurnd") && !differ_little("slurmd", "torque-mom"));
         assert_eq!(sources.named_or_file("./no.toml").unwrap_err().code(), 1);
     }

@@ -114,6 +114,19 @@ impl Reader {
         self.read_some(cursor, limit, usize::MAX, |event| keep(event).then(|| event.clone()))
     }
 
+    /// What `take` makes of each event that it wants, from `cursor` on and before `end`.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn read_before<T>(
+        &self,
+        cursor: u64,
+        end: u64,
+        take: impl FnMut(&Event) -> Option<T>,
+    ) -> Result<Page<T>, Error> {
+        self.read_within(cursor, end, usize::MAX, usize::MAX, take)
+    }
+
     /// As [`Reader::read`], but with what `take` makes of each event that it wants, and ended after a look at `look_at_most` events or few more: where few events
     /// are wanted a reading can be long.
     ///
@@ -124,17 +137,28 @@ impl Reader {
         cursor: u64,
         limit: usize,
         look_at_most: usize,
+        take: impl FnMut(&Event) -> Option<T>,
+    ) -> Result<Page<T>, Error> {
+        self.read_within(cursor, u64::MAX, limit, look_at_most, take)
+    }
+
+    fn read_within<T>(
+        &self,
+        cursor: u64,
+        end: u64,
+        limit: usize,
+        look_at_most: usize,
         mut take: impl FnMut(&Event) -> Option<T>,
     ) -> Result<Page<T>, Error> {
         let segments = self.shared.segments();
-        let newest = *self.shared.next.borrow();
+        let newest = end.min(*self.shared.next.borrow());
         let cursor = cursor.min(newest);
         let oldest = segments.first().map_or(newest, |segment| segment.first);
         let mut page = Page { events: Vec::new(), cursor, missed: oldest.saturating_sub(cursor) };
         page.cursor += page.missed;
         let mut looked_at = 0;
         for (at, segment) in segments.iter().enumerate() {
-            let end = segments.get(at + 1).map_or(newest, |after| after.first);
+            let end = segments.get(at + 1).map_or(newest, |after| after.first.min(newest));
             if end <= page.cursor {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! `sensor.events` and `domain.events`: what was found in the logs, from a cursor on.
 //!
-//! A cursor is the sequence number of the next event as text; it outlives restarts. Reading the disk is
-//! done where it may block.
+//! A cursor is the sequence number of the next event as text; it outlives restarts. The last events that fit
+//! are looked for from the newest back. Reading the disk is done where it may block.
 
 use super::{chosen, shape};
 use crate::journal::reader::{Page, Reader};
@@ -11,7 +11,7 @@ use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,8 @@ const LIMIT_MAX: i64 = 10_000;
 const WAIT_MAX_SECS: f64 = 25.0;
 /// Events looked at in one go before other queries get a turn at the disk's thread.
 const LOOKED_AT_MAX: usize = 200_000;
+/// Of the last events so many are looked at first, and then twice as many each time: mostly they fit.
+const LOOKED_AT_FIRST: usize = 1_024;
 
 /// What the methods read from.
 #[derive(Clone)]
@@ -39,6 +41,8 @@ pub struct Events {
 struct Wanted {
     cursor: Cursor,
     limit: usize,
+    /// Whether the last that fit are wanted.
+    is_last: bool,
     kinds: Vec<Kind>,
     calls: Option<Vec<String>>,
     job: Option<String>,
@@ -114,6 +118,9 @@ impl Events {
 
     async fn answer(&self, params: &Params) -> Result<Value, Fault> {
         let wanted = Arc::new(self.wanted(params)?);
+        if wanted.is_last {
+            return self.last(wanted).await;
+        }
         let mut next = self.reader.next();
         let mut cursor = match wanted.cursor {
             Cursor::At(sequence) => sequence,
@@ -146,17 +153,59 @@ impl Events {
         }
     }
 
+    /// The last events that fit, looked for from the newest back.
+    async fn last(&self, wanted: Arc<Wanted>) -> Result<Value, Fault> {
+        let (newest, oldest) = (*self.reader.next().borrow(), self.reader.oldest());
+        let (mut found, mut missed) = (VecDeque::new(), 0);
+        let (mut end, mut looked_at) = (newest, wanted.limit.max(LOOKED_AT_FIRST));
+        while found.len() < wanted.limit && end > oldest {
+            let begin = end.saturating_sub(looked_at as u64).max(oldest);
+            let (part, damaged) = self.last_of(begin, end, Arc::clone(&wanted)).await?;
+            for event in part.into_iter().rev().take(wanted.limit - found.len()) {
+                found.push_front(event);
+            }
+            missed += damaged;
+            end = begin;
+            looked_at = (looked_at * 2).min(LOOKED_AT_MAX);
+        }
+        Ok(shown(found.into(), newest, missed))
+    }
+
+    /// The last of these events that fit, as many as are wanted; and how many of them cannot be read.
+    async fn last_of(
+        &self,
+        begin: u64,
+        end: u64,
+        wanted: Arc<Wanted>,
+    ) -> Result<(VecDeque<Value>, u64), Fault> {
+        let reader = self.reader.clone();
+        let joiner = Arc::clone(&self.joiner);
+        blocking(move || {
+            let chosen = wanted.chosen(&joiner);
+            let mut last = VecDeque::new();
+            let page = reader.read_before(begin, end, |event| {
+                if wanted.fits(event, &chosen) {
+                    if last.len() == wanted.limit {
+                        last.pop_front();
+                    }
+                    last.push_back(shape::event(event));
+                }
+                None::<()>
+            })?;
+            Ok((last, page.missed))
+        })
+        .await
+    }
+
     async fn read(&self, cursor: u64, limit: usize, wanted: Arc<Wanted>) -> Result<Page<Value>, Fault> {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
-        let reading = move || {
+        blocking(move || {
             let chosen = wanted.chosen(&joiner);
             let take = |event: &Event| wanted.fits(event, &chosen).then(|| shape::event(event));
             reader.read_some(cursor, limit, LOOKED_AT_MAX, take)
-        };
-        let read = tokio::task::spawn_blocking(reading).await;
-        read.map_err(|_| Fault::internal("reading the journal failed; the daemon's log says more"))?
-            .map_err(|error: crate::journal::Error| Fault::new(rpc::fault::SYSTEM, error.to_string()))
+        })
+        .await
     }
 
     fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
@@ -185,9 +234,17 @@ impl Events {
             ids
         };
         let secs = params.number("wait")?.unwrap_or(0.0);
+        let is_last = params.flag("last")? == Some(true);
+        if is_last && (params.value("cursor").is_some() || secs > 0.0) {
+            return Err(Fault::invalid_params(
+                "last: expected neither cursor nor wait beside it, for it begins at the newest event; to go on from \
+                 there give the cursor of its answer, without last",
+            ));
+        }
         Ok(Wanted {
             cursor,
             limit: usize::try_from(params.need_whole("limit")?).unwrap_or(1),
+            is_last,
             kinds: params.texts("kind")?.into_iter().map(kind).collect::<Result<_, _>>()?,
             calls: params.text("call")?.map(ids),
             job: params.text("job")?.map(ToOwned::to_owned),
@@ -198,6 +255,15 @@ impl Events {
             wait: Duration::from_secs_f64(secs.clamp(0.0, WAIT_MAX_SECS)),
         })
     }
+}
+
+/// Read the journal where that may block.
+async fn blocking<T: Send + 'static>(
+    reading: impl FnOnce() -> Result<T, crate::journal::Error> + Send + 'static,
+) -> Result<T, Fault> {
+    let read = tokio::task::spawn_blocking(reading).await;
+    read.map_err(|_| Fault::internal("reading the journal failed; the daemon's log says more"))?
+        .map_err(|error| Fault::new(rpc::fault::SYSTEM, error.to_string()))
 }
 
 /// Whether a host acts in an event or is acted on.
@@ -230,6 +296,10 @@ fn declaration(name: &'static str, summary: &'static str) -> Declaration {
             Parameter::new("limit", Type::Whole { min: 1, max: LIMIT_MAX }, "at most so many events")
                 .default(1000),
         )
+        .parameter(
+            Parameter::new("last", Type::Flag, "the last `limit` events that fit, oldest first, instead of the first from the cursor on")
+                .default(false),
+        )
         .parameter(Parameter::new("kind", Type::Texts, "only events of this kind, or of these kinds"))
         .parameter(Parameter::new("call", Type::Text, "only events of this call"))
         .parameter(Parameter::new("job", Type::Text, "only events of calls that bear this job number, or are a part of it"))
@@ -256,6 +326,7 @@ mod tests {
         let wanted = Wanted {
             cursor: Cursor::At(0),
             limit: 1,
+            is_last: false,
             kinds: Vec::new(),
             calls: None,
             job: Some("94".into()),

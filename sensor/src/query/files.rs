@@ -39,6 +39,7 @@ pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send +
 
 fn file_value(file: &FileState, cluster: &str) -> Value {
     let state = match (file.filter.is_empty(), file.health.is_empty()) {
+        _ if file.is_awaited => "awaited",
         (true, true) if file.same_as.is_some() => "following",
         (true, _) => "no_filter",
         (false, true) => "following",

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct FileState {
     /// Its path.
     pub path: PathBuf,
-    /// The filter that reads it; empty if none was found.
+    /// The filter that reads it, or will where its name tells; empty if none was found.
     pub filter: CompactString,
     /// The generation the path names now; 0 if none is read.
     pub generation: u32,
@@ -48,13 +48,15 @@ pub struct FileState {
     pub health: String,
     /// No filter knows it, and it was found by a glob: a note, no ill health.
     pub is_stranger: bool,
+    /// There is no file of this name yet: a note, no ill health.
+    pub is_awaited: bool,
 }
 
 impl FileState {
     /// Whether what is told of it is something wrong with the sensor.
     #[must_use]
     pub fn is_ill(&self) -> bool {
-        !self.health.is_empty() && !self.is_stranger
+        !self.health.is_empty() && !self.is_stranger && !self.is_awaited
     }
 }
 

@@ -81,6 +81,8 @@ fn absent(path: &Path, directory: Option<u64>) -> AtPath {
             "its directory is on another file system than before; is one not mounted?".into(),
         ),
         Ok(_) => AtPath::Nothing,
+        // Where nothing of it was ever seen, its folder may come with it.
+        Err(error) if directory.is_none() && error.kind() == io::ErrorKind::NotFound => AtPath::Nothing,
         Err(error) => AtPath::Hindered(format!("cannot look at its directory: {error}")),
     }
 }
@@ -228,6 +230,7 @@ mod tests {
         let device = stat(directory.path()).unwrap().identity.device;
         assert_eq!(at_path(&path, Some(device)), AtPath::Nothing);
         assert!(matches!(at_path(&path, Some(device + 1)), AtPath::Hindered(_)));
-        assert!(matches!(at_path(&path.join("x"), None), AtPath::Hindered(_)));
+        assert_eq!(at_path(&path.join("x"), None), AtPath::Nothing, "its folder may come with it");
+        assert!(matches!(at_path(&path.join("x"), Some(device)), AtPath::Hindered(_)));
     }
 }

@@ -12,7 +12,7 @@ use super::owners::Owners;
 use super::probe::{self, Stat};
 use super::search::Siblings;
 use super::source::Source;
-use super::track::{End, Track};
+use super::track::{AWAITED, End, Track};
 use super::{FIRST_LEN_MAX_BYTES, FirstStart, Start};
 use crate::journal::frame::{Birth, Identity, Print, Status};
 use std::fs::File;
@@ -47,7 +47,7 @@ impl Track {
         self.find_files(core, now, &at);
         match &at {
             AtPath::Refused(why) | AtPath::Hindered(why) => self.health.clone_from(why),
-            AtPath::Nothing if self.sources.is_empty() => self.health = "there is no such file (yet)".into(),
+            AtPath::Nothing if self.sources.is_empty() => AWAITED.clone_into(&mut self.health),
             AtPath::Nothing | AtPath::File { .. } => {}
         }
         self.note_rotation(core, &at);

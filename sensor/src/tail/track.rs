@@ -31,6 +31,9 @@ const CHUNK_WORK: Duration = Duration::from_millis(20);
 /// What is told of a file that no filter knows.
 pub(super) const UNKNOWN: &str = "no filter knows this file by its name and first lines; it is not read";
 
+/// What is told of a path at which there is no file now.
+pub(super) const AWAITED: &str = "there is no such file yet; it is read as soon as it comes";
+
 /// One path.
 pub(super) struct Track {
     pub(super) path: PathBuf,
@@ -363,9 +366,19 @@ impl Track {
         let totals = core.journal.state().files.get(&self.name).map(|file| file.totals).unwrap_or_default();
         let live = self.live();
         let health = self.stopped.as_ref().unwrap_or(&self.health).clone();
+        let is_awaited = health == AWAITED;
+        // Its name may tell already which filter will read it.
+        let expected = || {
+            let wanted = core.config.files[self.spec].filter.as_deref();
+            core.filters.choose(wanted, &self.path, &[])
+        };
+        let filter = match &self.filter {
+            None if is_awaited => expected(),
+            known => known.clone(),
+        };
         FileState {
             path: self.path.clone(),
-            filter: self.filter.clone().unwrap_or_default(),
+            filter: filter.unwrap_or_default(),
             generation: live.map_or(0, |live| live.generation.0),
             offset: live.map_or(0, |live| live.lines.position()),
             size: live.map_or(0, |live| live.size),
@@ -382,6 +395,7 @@ impl Track {
             nul_bytes: totals.nul_bytes,
             same_as: self.same_as.clone(),
             is_stranger: health == UNKNOWN && !is_named(&core.config.files[self.spec].glob, &self.path),
+            is_awaited,
             health,
         }
     }

@@ -34,3 +34,20 @@ fn a_file_no_filter_knows_is_told_and_not_read() {
     named.start();
     assert!(named.file("unknown").is_ill(), "given by its name: something is wrong");
 }
+
+#[test]
+fn a_named_file_that_is_not_there_is_awaited_with_its_filter() {
+    let mut rig = Rig::new("folder/log");
+    rig.start();
+    let file = rig.file("folder/log");
+    assert!(file.is_awaited && !file.is_ill(), "{file:?}");
+    assert_ne!(file.filter, "", "its name tells which");
+    assert!(file.health.contains("as soon as it comes"), "{file:?}");
+
+    let mut come = Rig::new("log");
+    come.start();
+    assert!(come.file("log").is_awaited);
+    come.append("log", "one\n");
+    come.look();
+    assert!(!come.file("log").is_awaited && come.file("log").health.is_empty());
+}

@@ -10,7 +10,7 @@ fn a_missing_folder_is_waited_for_and_a_new_file_is_read_from_its_beginning() {
     let mut rig = Rig::new("later/log");
     rig.config.files[0].start = sensor::tail::Start::End;
     rig.start();
-    assert!(rig.file("later/log").health.contains("cannot look"), "{:?}", rig.file("later/log"));
+    assert!(rig.file("later/log").is_awaited, "{:?}", rig.file("later/log"));
     std::fs::create_dir(rig.path("later")).unwrap();
     rig.append("later/log", "one\n");
     rig.pass(Duration::from_secs(2));

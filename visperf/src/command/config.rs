@@ -61,7 +61,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// The sections of a file that can be used.
 fn check(path: &Path) -> Result<Vec<&'static str>, ConfigError> {
     let file = File::read(path)?;
-    let sections = [("sensor", file.sensor.is_some()), ("directory", file.directory.is_some())];
+    let sections = [
+        ("sensor", file.sensor.is_some()),
+        ("directory", file.directory.is_some()),
+        ("overlay", file.has_overlay),
+    ];
     Ok(sections.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect())
 }
 
@@ -89,7 +93,10 @@ mod tests {
     fn a_file_is_read_as_the_daemons_read_it() {
         assert_eq!(check_text(""), Ok(vec![]));
         assert_eq!(check_text("[directory]\nsnapshot_secs = 5\n"), Ok(vec!["directory"]));
-        assert_eq!(check_text("[directory]\n[sensor]\n"), Ok(vec!["sensor", "directory"]));
+        assert_eq!(
+            check_text("[overlay]\n[directory]\n[sensor]\n"),
+            Ok(vec!["sensor", "directory", "overlay"])
+        );
         let wrong = check_text("[directory]\nsnapshot_secs = 0\n").unwrap_err();
         // The report breaks its lines where the width says, which depends on the path before.
         assert!(wrong.contains("c.toml:2:17") && wrong.contains("0 seconds between"), "{wrong}");

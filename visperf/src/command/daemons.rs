@@ -70,6 +70,8 @@ pub(crate) struct File {
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
     pub(crate) overlay: overlay::config::Config,
+    /// Whether the file has a section for it.
+    pub(crate) has_overlay: bool,
 }
 
 impl File {
@@ -80,16 +82,25 @@ impl File {
     pub(crate) fn read(path: &Path) -> Result<File, ConfigError> {
         let text = config_file::read(path)?;
         let raw: RawFile = config_file::load(path, &text)?;
-        let hint = "change the value, or leave the key out for the default";
         let at = |keys: &[&str], error: &dyn std::fmt::Display| {
+            let hint = match keys.last() {
+                Some(&"path") => {
+                    "write the whole path of a file, a folder or a glob; of a [ or { that is no wildcard, \\[ or \\{"
+                }
+                _ => "change the value, or leave the key out for the default",
+            };
             ConfigError::at_key(path, &text, keys, &error.to_string(), hint)
         };
         let sensor = match raw.sensor {
             None => None,
-            Some(raw) => Some(
-                sensor::config::Config::new(raw, &host_name(), TimeZone::system())
-                    .map_err(|error| at(&["sensor", error.key], &error))?,
-            ),
+            Some(raw) => {
+                let config = sensor::config::Config::new(raw, &host_name(), TimeZone::system());
+                Some(config.map_err(|error| {
+                    let below = error.keys.iter().map(String::as_str);
+                    let keys: Vec<&str> = std::iter::once("sensor").chain(below).collect();
+                    at(&keys, &error)
+                })?)
+            }
         };
         let directory = match raw.directory {
             None => None,
@@ -98,9 +109,10 @@ impl File {
                     .map_err(|error| at(&["directory", error.key()], &error))?,
             ),
         };
+        let has_overlay = raw.overlay.is_some();
         let overlay = overlay::config::Config::try_from(raw.overlay.unwrap_or_default())
             .map_err(|error| at(&["overlay", error.key], &error))?;
-        Ok(File { sensor, directory, overlay })
+        Ok(File { sensor, directory, overlay, has_overlay })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
-use crate::output::{Color, Output};
+use crate::output::{Color, Output, clean};
 use serde_json::Value;
 
 /// Print the logs that the sensor reads: filter, size, how far behind, lines that no rule takes
@@ -27,11 +27,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
-    let heads = [
-        "FILE", "FILTER", "CLUSTER", "STATE", "SIZE", "BEHIND", "LINES", "EVENTS", "UNKNOWN", "GAPS",
-        "HEALTH",
-    ];
-    let mut table = Table::new(&heads).spares(&["CLUSTER", "LINES", "SIZE", "GAPS", "EVENTS"]);
+    let heads =
+        ["FILE", "FILTER", "CLUSTER", "STATE", "SIZE", "BEHIND", "LINES", "EVENTS", "UNKNOWN", "GAPS"];
+    let mut table = Table::new(&heads).spares(&["CLUSTER", "LINES", "SIZE", "EVENTS"]);
     for file in files {
         let size = |name: &str| Cell::figure(number_of(file, name).map_or(String::new(), bytes));
         let figure = |name: &str| Cell::figure(plain(file.get(name)));
@@ -46,8 +44,13 @@ fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
             figure("events"),
             figure("unknown"),
             figure("gaps"),
-            Cell::text(plain(file.get("health"))).color(Color::Caution),
         ]);
     }
-    table.print(output)
+    table.print(output)?;
+    // Sentences, which would leave a table no room for anything else.
+    for file in files.iter().filter(|file| !text_of(file, "health").is_empty()) {
+        let told = format!("{}: {}", clean(text_of(file, "path")), clean(text_of(file, "health")));
+        output.line(&output.paint(Color::Caution, &told))?;
+    }
+    Ok(())
 }

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// A sensor without a configuration file.
 pub(crate) fn plain() -> Result<Config, Failure> {
     Config::new(RawConfig::default(), &daemons::host_name(), TimeZone::system()).map_err(|error| {
-        Failure::Failed(format!("{error}; set [sensor] {} in a configuration file", error.key))
+        Failure::Failed(format!("{error}; set [sensor] {} in a configuration file", error.keys.join(".")))
     })
 }
 
@@ -86,8 +86,9 @@ pub(crate) fn tails(given: &[String]) -> Result<Vec<sensor::config::Tail>, Failu
             }
             _ => (text.as_str(), None),
         };
+        // Of the command line it is known in which folder it was typed.
         RawTail {
-            path: path.to_owned(),
+            path: std::path::absolute(path).map_or(path.to_owned(), |path| path.display().to_string()),
             filter,
             cluster: String::new(),
             host: None,

@@ -37,7 +37,8 @@ pub(crate) const LOGS: &[Log] = logs! {
         "slurmctld.log" on "ctl01", "jobcomp.log" on "ctl01",
         "slurmd.wn01.log" on "wn01", "slurmd.wn02.log" on "wn02",
         "slurmd.wn03.log" on "wn03", "slurmd.wn04.log" on "wn04";
-    "htcondor" "htcondor/23.9.6-cat": "sub01.EventLog" on "sub01", "cm01.MatchLog" on "cm01";
+    "htcondor" "htcondor/23.9.6-cat":
+        "sub01.EventLog" on "sub01", "sub01.SchedLog" on "sub01", "cm01.MatchLog" on "cm01";
     "gridengine" "gridengine/8.1.9-alpha": "reporting" on "qm01", "qmaster.messages" on "qm01";
     "gridftp" "gridftp/13.24-alpha": "se01.transfer.log" on "se01", "se02.transfer.log" on "se02";
 };

@@ -12,8 +12,8 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use wire::time::Time;
 
-/// Of a list of hosts this much is shown, in characters.
-const HOSTS_SHOWN_CHARS: usize = 40;
+/// Of a name and of a list of hosts this much is shown on a terminal, in characters.
+const SHOWN_CHARS: usize = 40;
 
 /// The table of calls, without rows.
 pub(crate) fn call_table() -> Table {
@@ -66,9 +66,13 @@ fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
         ("", signal) => format!("signal {signal}"),
         (code, signal) => format!("{code}, signal {signal}"),
     };
+    let name = |text: &str| match output.width() {
+        Some(_) => shortened(text, SHOWN_CHARS),
+        None => text.to_owned(),
+    };
     vec![
         Cell::text(text_of(call, "id")).color(Color::Name),
-        Cell::text(shortened(text_of(call, "name"), HOSTS_SHOWN_CHARS)),
+        Cell::text(name(text_of(call, "name"))),
         Cell::text(text_of(call, "user")),
         Cell::text(state).color(if state == "running" { Color::Good } else { Color::Dim }),
         Cell::text(outcome).color(outcome_color(outcome)),
@@ -77,8 +81,32 @@ fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
         ),
         Cell::figure(span(submitted, started)),
         Cell::figure(span(started, ended)),
-        Cell::text(shortened(&plain(call.get("hosts")), HOSTS_SHOWN_CHARS)),
+        Cell::text(name(&plain(call.get("hosts")))),
         Cell::figure(tries.map_or(String::new(), |tries| format!("{tries:.0}"))),
         Cell::text(code),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::kept::Kept;
+    use serde_json::json;
+
+    #[test]
+    fn hosts_and_names_are_cut_on_a_terminal_alone() {
+        let hosts: Vec<String> = (0..40).map(|number| format!("wn{number:02}.site.example")).collect();
+        let name = "a name that is much longer than forty characters are";
+        let printed = |width: Option<usize>| {
+            let shared = Kept::default();
+            let mut output = Output::into_writer(shared.clone(), width);
+            let call = json!({"id": "slurm:1", "name": name, "state": "running", "hosts": hosts});
+            print_rows(call_table(), [call], &TimeZone::UTC, &mut output).unwrap();
+            shared.text()
+        };
+        let whole = printed(None);
+        assert!(whole.contains(&hosts.join(",")) && whole.contains(name), "{whole}");
+        let cut = printed(Some(120));
+        assert!(cut.contains("wn00") && cut.contains('…') && !cut.contains("wn39"), "{cut}");
+    }
 }

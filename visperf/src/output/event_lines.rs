@@ -1,17 +1,25 @@
 //! An event as one aligned line: when, what, which job, whose, from whom to whom, how it ended, the rest.
 //!
-//! Pure. Events come as the JSON that daemons answer and `filter try` makes; both look alike here.
+//! On a terminal what does not fit goes on below, indented, broken between the things told and never within one; only
+//! names and lists of hosts are shortened, as in every table. Events come as the JSON that daemons answer and `filter try` makes; both look alike here.
 
 use crate::output::figures::{number_of, plain, text_of};
 use crate::output::table::{Cell, Columns};
-use crate::output::times::shown;
-use crate::output::{Color, Output};
+use crate::output::times::{in_table, shown};
+use crate::output::{Color, Output, clean, shortened_within};
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use wire::time::Time;
 
 /// Widths that fit most rows from the start: time, kind, job, user, parties.
 const WIDTHS: [usize; 5] = [23, 12, 6, 8, 18];
+
+/// A terminal narrower than this has no columns for the parties and the outcome: they flow with the rest.
+const NARROW_CHARS: usize = 110;
+/// Widths of the columns that are left there: time, kind, job, user.
+const NARROW_WIDTHS: [usize; 4] = [12, 10, 6, 8];
+/// How far that which goes on below is indented.
+const INDENT_CHARS: usize = 14;
 
 /// Attributes that repeat a time which the event has as a field.
 const TIMES: [(&str, &str); 3] = [("submit", "submitted"), ("start", "started"), ("end", "ended")];
@@ -24,27 +32,80 @@ pub(crate) struct EventLines {
 }
 
 impl EventLines {
-    /// Times are shown in `zone`.
-    pub(crate) fn new(zone: TimeZone) -> EventLines {
-        EventLines { columns: Columns::new(&WIDTHS), zone }
+    /// Times are shown in `zone`, on this output.
+    pub(crate) fn new(zone: TimeZone, output: &Output) -> EventLines {
+        let widths = match output.width() {
+            Some(width) if width < NARROW_CHARS => &NARROW_WIDTHS[..],
+            Some(_) | None => &WIDTHS,
+        };
+        EventLines { columns: Columns::new(widths), zone }
     }
 
-    /// The line of an event.
+    /// The line of an event; on a terminal several where one is not enough.
     pub(crate) fn line(&mut self, event: &Value, output: &Output) -> String {
         let kind = text_of(event, "kind");
         let outcome = text_of(event, "outcome");
-        let time = number_of(event, "time")
-            .map_or(String::new(), |secs| shown(Time::from_secs_f64(secs), &self.zone));
-        let cells = vec![
+        let time = number_of(event, "time").map(Time::from_secs_f64);
+        let time = time.map_or(String::new(), |time| match output.width() {
+            Some(_) => in_table(time, &self.zone, output),
+            None => shown(time, &self.zone),
+        });
+        let mut cells = vec![
             Cell::whole(time).color(Color::Dim),
             Cell::text(kind).color(kind_color(kind)),
             Cell::text(text_of(event, "job")).color(Color::Name),
             Cell::text(text_of(event, "user")),
-            Cell::text(parties(event)),
-            Cell::text(outcome).color(outcome_color(outcome)),
-            Cell::text(rest(event, &self.zone)),
         ];
-        self.columns.row(cells, output)
+        let pairs = pairs(event, &self.zone);
+        let Some(width) = output.width() else {
+            cells.extend([
+                Cell::text(parties(event)),
+                Cell::text(outcome).color(outcome_color(outcome)),
+                Cell::text(pairs.join(" ")),
+            ]);
+            return self.columns.row(cells, output);
+        };
+        let mut told: Vec<(Option<Color>, String)> = Vec::new();
+        if width < NARROW_CHARS {
+            let parties = shortened_within(&parties(event), width.saturating_sub(INDENT_CHARS)).into_owned();
+            told.extend([(None, parties), (Some(outcome_color(outcome)), outcome.to_owned())]);
+        } else {
+            cells.extend([Cell::text(parties(event)), Cell::text(outcome).color(outcome_color(outcome))]);
+        }
+        told.extend(pairs.into_iter().map(|pair| (None, pair)));
+        let (text, chars, next) = self.columns.row_and_end(cells, output);
+        let mut flow = Flow { text, chars, next, width };
+        for (color, text) in told.into_iter().filter(|(_, text)| !text.is_empty()) {
+            flow.add(color, &clean(&text), output);
+        }
+        flow.text
+    }
+}
+
+/// Things told one after the other, in lines that fit.
+struct Flow {
+    text: String,
+    /// Characters in the last line.
+    chars: usize,
+    /// At which the next thing told begins, if it fits.
+    next: usize,
+    width: usize,
+}
+
+impl Flow {
+    fn add(&mut self, color: Option<Color>, text: &str, output: &Output) {
+        let chars = text.chars().count();
+        if self.next + chars > self.width {
+            self.text.push('\n');
+            (self.chars, self.next) = (0, INDENT_CHARS);
+        }
+        self.text.push_str(&" ".repeat(self.next - self.chars));
+        match color {
+            Some(color) => self.text.push_str(&output.paint(color, text)),
+            None => self.text.push_str(text),
+        }
+        self.chars = self.next + chars;
+        self.next = self.chars + 1;
     }
 }
 
@@ -59,8 +120,8 @@ fn parties(event: &Value) -> String {
 }
 
 /// The attributes, but for those that the columns show already.
-fn rest(event: &Value, zone: &TimeZone) -> String {
-    let Some(attributes) = event.get("attributes").and_then(Value::as_object) else { return String::new() };
+fn pairs(event: &Value, zone: &TimeZone) -> Vec<String> {
+    let Some(attributes) = event.get("attributes").and_then(Value::as_object) else { return Vec::new() };
     let (from, to) = (text_of(event, "from"), text_of(event, "to"));
     let told = |name: &str, value: &str| match name {
         "host" | "hosts" => value == to,
@@ -80,7 +141,7 @@ fn rest(event: &Value, zone: &TimeZone) -> String {
             false => format!("{name}={value}"),
         }
     });
-    pairs.collect::<Vec<_>>().join(" ")
+    pairs.collect()
 }
 
 fn kind_color(kind: &str) -> Color {
@@ -110,7 +171,7 @@ mod tests {
     #[test]
     fn an_event_is_one_aligned_line() {
         let output = Output::into_writer(Vec::new(), None);
-        let mut lines = EventLines::new(TimeZone::UTC);
+        let mut lines = EventLines::new(TimeZone::UTC, &output);
         let mut check = |event: Value, expected: &str| assert_eq!(lines.line(&event, &output), expected);
         check(
             json!({"kind": "job_end", "time": 1.5, "job": "7", "user": "mrossi", "from": "", "to": "wn01",
@@ -127,5 +188,28 @@ mod tests {
             json!({"kind": "node_down", "time": 2.0, "from": "a", "to": "b", "attributes": {}}),
             "1970-01-01T00:00:02.000  node_down                       a -> b",
         );
+    }
+
+    #[test]
+    fn a_terminal_has_the_rest_below_and_cuts_nothing() {
+        let event = json!({"kind": "job_end", "time": 1.5, "job": "8123456", "user": "mrossi", "from": "login1",
+            "to": "wn01.site.example,wn02.site.example,wn03.site.example", "outcome": "failed",
+            "attributes": {"code": "137", "reason": "memory limit exceeded", "queue": "long", "memory": "64 GB"}});
+        let line = |width: usize| {
+            let output = Output::into_writer(Vec::new(), Some(width));
+            EventLines::new(TimeZone::UTC, &output).line(&event, &output)
+        };
+        assert_eq!(
+            line(80),
+            "1970-01-01T00:00:01  job_end     8123456  mrossi\n              \
+             login1 -> wn01.site.example,wn02.site.example,wn03.site.example\n              \
+             failed code=137 reason=\"memory limit exceeded\" queue=long\n              memory=\"64 GB\""
+        );
+        let short = json!({"kind": "job_end", "time": 1.5, "job": "8", "user": "", "from": "", "to": "wn01"});
+        let output = Output::into_writer(Vec::new(), Some(80));
+        let line_of = |event| EventLines::new(TimeZone::UTC, &output).line(event, &output);
+        assert_eq!(line_of(&short), "1970-01-01T00:00:01  job_end     8                 -> wn01");
+        let wide = line(200);
+        assert!(!wide.contains('\n') && wide.contains("memory=\"64 GB\""), "{wide}");
     }
 }

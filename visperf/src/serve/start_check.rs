@@ -5,7 +5,9 @@
 
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::FilterSources;
-use crate::output::note;
+use crate::output::{colors_on_stderr, note};
+use crate::refusal;
+use daemon::config_file::{self, ConfigError};
 use sensor::config::Tail;
 use sensor::tail::path_set::PathSet;
 use std::io::ErrorKind;
@@ -41,25 +43,29 @@ pub(crate) fn present(folders: &[PathBuf]) -> Vec<PathBuf> {
     there
 }
 
-/// The filters that the tails of a configuration file name must be there.
+/// The filters that the tails of a configuration file name must be there. `tails` are those of the file.
 ///
 /// # Errors
-/// The first that is not.
+/// The first that is not, with its place.
 pub(crate) fn known_filters(file: &Path, tails: &[Tail], sources: &FilterSources) -> Result<(), Failure> {
-    match unknown_filter(tails, sources) {
-        None => Ok(()),
-        Some(unknown) => {
-            Err(Failure::Refused(format!("error: {}: [[sensor.tail]]: {unknown}", file.display())))
+    let Some((entry, unknown)) = unknown_filter(tails, sources) else { return Ok(()) };
+    let refused = match config_file::read(file) {
+        Ok(text) => {
+            let keys = ["sensor", "tail", &entry.to_string(), "filter"];
+            let hint = "a filter of your own is found in a folder that `filters` of [sensor] names";
+            ConfigError::at_key(file, &text, &keys, &unknown, hint)
         }
-    }
+        Err(error) => error,
+    };
+    Err(Failure::Refused(refusal::show(&refused, colors_on_stderr())))
 }
 
-/// Whether the filters that these tails name are there; the first that is not, in a sentence.
-fn unknown_filter(tails: &[Tail], sources: &FilterSources) -> Option<String> {
-    tails.iter().find_map(|tail| {
+/// Whether the filters that these tails name are there; the first tail whose filter is not, and why in a sentence.
+fn unknown_filter(tails: &[Tail], sources: &FilterSources) -> Option<(usize, String)> {
+    tails.iter().enumerate().find_map(|(entry, tail)| {
         let name = tail.spec.filter.as_deref()?;
         let unknown = sources.unknown(name)?;
-        Some(format!("expected the name of a filter for {}: {unknown}", tail.spec.glob))
+        Some((entry, format!("expected the name of a filter for {}: {unknown}", tail.spec.glob)))
     })
 }
 
@@ -68,7 +74,7 @@ fn unknown_filter(tails: &[Tail], sources: &FilterSources) -> Option<String> {
 /// # Errors
 /// If one names a filter that nobody has, or is a glob that cannot be read.
 pub(crate) fn named_logs(tails: &[Tail], sources: &FilterSources) -> Result<(), Failure> {
-    if let Some(unknown) = unknown_filter(tails, sources) {
+    if let Some((_, unknown)) = unknown_filter(tails, sources) {
         return Err(Failure::Usage(format!(
             "--tail FILE=FILTER: {unknown}; a filter of your own is found in a folder that --filters DIR names"
         )));

@@ -5,7 +5,7 @@
 use crate::exit::Failure;
 use crate::output::figures::count;
 use crate::output::table::{Cell, Table};
-use crate::output::{Color, Output, shortened};
+use crate::output::{Color, Output, clean, shortened};
 use crate::trial::log::Log;
 use log_filters::filter::Filter;
 use log_filters::join::Joiner;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use wire::call::State;
 use wire::event::{Kind, Outcome};
 
-/// Of a rule's match this much is shown, in characters.
+/// Of a rule's match this much is shown on a terminal, in characters.
 const MATCH_SHOWN_CHARS: usize = 80;
 
 /// How much is said of rules that took no line.
@@ -24,6 +24,15 @@ pub(crate) enum IdleRules {
     Listed,
     /// Their number.
     Counted,
+}
+
+/// Who wrote a filter, and so who can do something about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// It came with the program: advice on it is of no use to who tries a log.
+    Ours,
+    /// Whoever reads this.
+    Reader,
 }
 
 /// Of each rule its line in the filter, and how many records it took.
@@ -37,7 +46,7 @@ pub(crate) struct Summary {
     forgotten: u64,
     events: BTreeMap<&'static str, u64>,
     /// By filter's name.
-    rules: BTreeMap<String, (Arc<Filter>, RuleCounts)>,
+    rules: BTreeMap<String, (Arc<Filter>, Writer, RuleCounts)>,
 }
 
 impl Summary {
@@ -47,14 +56,16 @@ impl Summary {
     }
 
     /// A log is read to its end.
-    pub(crate) fn log(&mut self, filter: &Arc<Filter>, log: &Log) {
+    pub(crate) fn log(&mut self, filter: &Arc<Filter>, writer: Writer, log: &Log) {
         let counters = log.counters();
         self.lines += counters.lines;
         self.unknown += counters.unknown;
         self.forgotten += counters.forgotten;
         let counts: Vec<_> = log.rule_counts().collect();
-        let (_, sums) =
-            self.rules.entry(filter.name().to_owned()).or_insert_with(|| (Arc::clone(filter), Vec::new()));
+        let (_, _, sums) = self
+            .rules
+            .entry(filter.name().to_owned())
+            .or_insert_with(|| (Arc::clone(filter), writer, Vec::new()));
         if sums.is_empty() {
             *sums = counts;
             return;
@@ -81,14 +92,16 @@ impl Summary {
         output.line(&events)?;
         output.line(&calls)?;
         let callable = |kind: &str| ["job_", "step_", "transfer_"].iter().any(|part| kind.starts_with(part));
-        if joiner.is_empty() && self.events.keys().any(|kind| callable(kind)) {
+        let mut of_reader =
+            self.rules.iter().filter(|(_, (_, writer, _))| *writer == Writer::Reader).peekable();
+        if of_reader.peek().is_some() && joiner.is_empty() && self.events.keys().any(|kind| callable(kind)) {
             output.line("no event has a call: `names` of [calls] tells which belong to one")?;
         }
         if self.forgotten > 0 {
             let keys = count(self.forgotten, "remembered key");
             output.line(&format!("{keys} dropped for want of room: some events may lack what they told"))?;
         }
-        for (name, (filter, rules)) in &self.rules {
+        for (name, (filter, _, rules)) in of_reader {
             print_idle_rules(name, filter, rules, idle, output)?;
         }
         Ok(())
@@ -99,24 +112,24 @@ impl Summary {
     /// # Errors
     /// As [`Output::line`].
     pub(crate) fn print_rules(&self, output: &mut Output) -> Result<(), Failure> {
-        for (name, (filter, rules)) in &self.rules {
+        for (name, (filter, _, rules)) in &self.rules {
             output.line("")?;
             output.line(&output.paint(Color::Head, &format!("rules of {name}")))?;
-            rules_table(filter, rules).print(output)?;
+            rules_table(filter, rules, output).print(output)?;
         }
         Ok(())
     }
 }
 
 /// A table of the rules of a filter with what each took, in the filter's order.
-fn rules_table(filter: &Filter, rules: &[(usize, u64)]) -> Table {
+fn rules_table(filter: &Filter, rules: &[(usize, u64)], output: &Output) -> Table {
     let mut table = Table::new(&["TOOK", "LINE", "RULE"]);
     for &(line, took) in rules {
         let color = if took == 0 { Color::Dim } else { Color::Name };
         table.row(vec![
             Cell::figure(took.to_string()),
             Cell::figure(line.to_string()),
-            Cell::text(shortened(&rule_match(filter.text(), line), MATCH_SHOWN_CHARS)).color(color),
+            Cell::text(shown_match(filter, line, output)).color(color),
         ]);
     }
     table
@@ -140,11 +153,19 @@ fn print_idle_rules(
     }
     output.line(&format!("{head}:"))?;
     for line in lines {
-        let shown =
-            format!("  line {line}: {}", shortened(&rule_match(filter.text(), line), MATCH_SHOWN_CHARS));
+        let shown = format!("  line {line}: {}", shown_match(filter, line, output));
         output.line(&output.paint(Color::Dim, &shown))?;
     }
     Ok(())
+}
+
+/// As [`rule_match`], not longer than a terminal has room for.
+fn shown_match(filter: &Filter, line: usize, output: &Output) -> String {
+    let whole = rule_match(filter.text(), line);
+    match output.width() {
+        Some(_) => shortened(&whole, MATCH_SHOWN_CHARS),
+        None => clean(&whole).into_owned(),
+    }
 }
 
 /// The `match` of the rule that begins at a line of the filter's text, as written; of several regexes the

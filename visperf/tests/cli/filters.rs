@@ -60,7 +60,12 @@ fn filters_are_listed_and_shown() {
     assert_eq!((toy["rules"].as_u64(), toy["tests"].as_u64()), (Some(4), Some(1)));
     assert_eq!(toy["origin"], "filters/toy.toml");
     home.run(&["filter", "--filters", "filters", "show", "toy"]).ok().prints(&["product = \"Toy\""]);
-    home.run(&["filter", "show", "slurmctl"]).with_code(1).notes(&["did you mean slurmctld"]);
+    home.run(&["filter", "show", "slurmctl"]).with_code(2).notes(&["did you mean slurmctld"]);
+    home.run(&["filter", "test", "slurmctl", "slurmctld"]).with_code(2).notes(&["did you mean slurmctld"]);
+    home.run(&["filter", "try", "--filter", "slrumctld", "toy.log"])
+        .with_code(2)
+        .notes(&["did you mean slurmctld"]);
+    home.run(&["filter", "show", "./none.toml"]).with_code(1);
 }
 
 #[test]
@@ -243,9 +248,12 @@ fn a_new_filter_works_at_once() {
     home.run(&["filter", "try", "--filter", "app.toml", "app.log"])
         .ok()
         .prints(&["message 2", "every line was taken"]);
-    home.run(&["filter", "new", "app", "app.log", "-o", "app.toml"])
-        .with_code(1)
-        .notes(&["cannot write app.toml"]);
+    home.run(&["filter", "new", "app", "app.log", "-o", "app.toml"]).with_code(1).notes(&[
+        "cannot write app.toml",
+        "there is such a file already",
+        "another name with --output",
+        "filter try",
+    ]);
     home.run(&["filter", "new", "Bad Name", "app.log"]).with_code(2);
 }
 
@@ -276,6 +284,24 @@ fn configuration_files_are_checked() {
     home.run(&["config", "check", "bad.toml"])
         .with_code(6)
         .notes(&["bad.toml:2:1", "did you mean snapshot_secs"]);
+    let refused = |text: &str, told: &[&str]| {
+        home.file("refused.toml", text);
+        home.run(&["config", "check", "refused.toml"]).with_code(6).notes(told)
+    };
+    let words = refused(
+        "[sensor]\njournal_mib = \"much\"\n",
+        &["refused.toml:2:15", "expected a whole number, 0 or more, found the text \"much\""],
+    );
+    assert!(!words.notes.contains("u64"), "{words:?}");
+    let tail = "[sensor]\n[[sensor.tail]]\npath = \"/a.log\"\n[[sensor.tail]]\n";
+    for (path, told) in [
+        ("here/x.log", "here/x.log is no whole path"),
+        ("/logs/[ab.log", "cannot read the glob \"/logs/[ab.log\""),
+        ("/logs/{a,b.log", "cannot read the glob \"/logs/{a,b.log\""),
+    ] {
+        refused(&format!("{tail}path = \"{path}\"\n"), &["refused.toml:5:8", told, "whole path of a file"]);
+    }
+    refused("[sensor]\nfilters = [\"/etc\", \"own\"]\n", &["refused.toml:2:20", "own is no whole path"]);
     home.run(&["config", "check", "none.toml"]).with_code(6).notes(&["cannot be opened"]);
 }
 
@@ -286,6 +312,34 @@ fn completions_and_version_are_there() {
     home.run(&["--help"]).ok().prints(&["visperf filter try", "3  no daemon could be reached"]);
     home.run(&["completions", "bash"]).ok().prints(&["_visperf"]);
     home.run(&["no-such-command"]).with_code(2);
+}
+
+#[test]
+fn advice_for_writers_of_filters_is_not_given_for_shipped_ones() {
+    let home = home();
+    let log = "[2026-11-20T12:24:17.446] sched: _slurm_rpc_allocate_resources JobId=1 NodeList=wn01 usec=5\n";
+    home.file("slurmctld.log", log);
+    for arguments in [&["slurmctld.log"][..], &["--filter", "slurmctld", "slurmctld.log"]] {
+        let ran = home.run(&[&["filter", "try"], arguments].concat()).ok().prints(&["job_select"]);
+        for advice in ["took no line", "no event has a call", "as `prefix` of"] {
+            assert!(!ran.out.contains(advice), "{advice}: {}", ran.out);
+        }
+    }
+    let asked = home.run(&["filter", "try", "--rules", "slurmctld.log"]).ok();
+    asked.prints(&["rules of slurmctld"]);
+}
+
+#[test]
+fn hosts_of_a_call_come_whole_into_a_pipe() {
+    let home = home();
+    let hosts: Vec<String> = (1..30).map(|number| format!("node{number:03}")).collect();
+    home.file("toy.log", format!("[1] job 1 in by ann\n[2] job 1 out good on {}\n", hosts.join(",")));
+    let ran = home.run(&["filter", "try", "--calls", "--filter", "filters/toy.toml", "toy.log"]).ok();
+    assert!(
+        ran.out.contains("node001") && ran.out.contains("node029") && !ran.out.contains('…'),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]

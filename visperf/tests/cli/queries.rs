@@ -23,12 +23,28 @@ fn events_are_read_page_by_page() {
     let events = ask(&daemon, &["events", "--json"]).ok().json();
     let ids: Vec<String> = events.iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids, (0..2_500).map(|number| format!("e-{number}")).collect::<Vec<_>>());
-    let rows = ask(&daemon, &["events", "--limit", "3"]).ok();
+    let rows = ask(&daemon, &["events", "--cursor", "0", "--limit", "3"]).ok();
     let rows =
         rows.prints(&["2026-11-20T12:41:29.500  job_start", "müller", "-> wn01"]).notes(&["1 event missed"]);
     assert_eq!(rows.out.lines().count(), 3);
     let rest = ask(&daemon, &["events", "--json", "--cursor", "2498"]).ok().json();
     assert_eq!(rest.len(), 2);
+}
+
+#[test]
+fn a_limit_means_the_newest_events_oldest_first() {
+    let daemon = daemon(2_500);
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let arguments: Vec<&str> = ["events", "--json", "--limit"].iter().chain(arguments).copied().collect();
+        let events = ask(&daemon, &arguments).ok().json();
+        events.iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&["2"]), ["e-2498", "e-2499"]);
+    assert_eq!(ids(&["2", "--cursor", "7"]), ["e-7", "e-8"]);
+    assert_eq!(ids(&["2000"]).len(), 2_000, "more than a page");
+    assert_eq!(ids(&["2", "--job", "17"]), ["e-17"]);
+    ask(&daemon, &["events", "--limit", "2", "--user", "nobody"]).ok().notes(&["no event fits"]);
+    ask(&daemon, &["events", "--limit", "10001"]).with_code(2).notes(&["at most 10000", "--since"]);
 }
 
 #[test]
@@ -76,7 +92,7 @@ fn any_method_is_called_by_xml_rpc() {
 fn faults_have_their_exit_code() {
     let daemon = daemon(0);
     ask(&daemon, &["resolve", "none"]).with_code(4).notes(&["no domain of this name (fault -32010)"]);
-    ask(&daemon, &["files"]).with_code(4).notes(&["no method"]);
+    ask(&daemon, &["filters"]).with_code(4).notes(&["no method"]);
     ask(&daemon, &["events", "--kind", "nonsense"]).with_code(2).notes(&["job_submit"]);
     ask(&daemon, &["events", "--since", "yesterday"]).with_code(2).notes(&["2026-11-20T"]);
 }
@@ -125,7 +141,7 @@ fn events_are_chosen_by_job_user_and_host() {
         events.iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ids(&["--job", "2400"]), ["e-2400"]);
-    assert_eq!(ids(&["--user", "müller", "--host", "wn01", "--limit", "2"]), ["e-0", "e-1"]);
+    assert_eq!(ids(&["--user", "müller", "--host", "wn01", "--limit", "2"]), ["e-2498", "e-2499"]);
     assert_eq!(ids(&["--user", "nobody"]), Vec::<String>::new());
     assert_eq!(ids(&["--host", "wn01", "--cursor", "2498"]), ["e-2498", "e-2499"]);
 }
@@ -155,9 +171,9 @@ fn documents_name_the_port_where_daemons_answer() {
             for (at, _) in text.match_indices("127.0.0.1:") {
                 let address: String =
                     text[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
-                // The unit of a directory beside a sensor takes the port after it.
+                // The unit of a directory beside a sensor takes the second port after it: the next is the overlay's.
                 let expected = match path.ends_with("visperf-directory.service") {
-                    true => format!("127.0.0.1:{}", rpc::config::PORT_DEFAULT + 1),
+                    true => format!("127.0.0.1:{}", rpc::config::PORT_DEFAULT + 2),
                     false => usual.clone(),
                 };
                 assert_eq!(address.trim_end_matches(['.', ':']), expected, "{}", path.display());

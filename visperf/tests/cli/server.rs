@@ -132,6 +132,7 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
         ("host", "wn01".into()),
     ]);
     canned("domain.metrics", Value::object([("metrics", Value::array([metric]))]));
+    canned("sensor.files", Value::object([("files", Value::array(files()))]));
     let figures = Value::object([("events_total", Value::from(7)), ("lines_total", 9.into())]);
     let info = [
         ("name", Value::from("visperf")),
@@ -145,6 +146,28 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
     registry.add(declared.handler_now(resolve)).unwrap();
     registry.add(events_method(events, waits)).unwrap();
     registry
+}
+
+/// A log that is followed, and one that is awaited.
+fn files() -> [Value; 2] {
+    let file = |path: &str, state: &str, health: &str| {
+        Value::object([
+            ("path", Value::from(path)),
+            ("filter", "slurmctld".into()),
+            ("state", state.into()),
+            ("size", 123_456_789.into()),
+            ("lag", 4096.into()),
+            ("lines", 1_234_567.into()),
+            ("events", 345_678.into()),
+            ("unknown", 1234.into()),
+            ("gaps", 1.into()),
+            ("health", health.into()),
+        ])
+    };
+    [
+        file("/var/log/slurm/of/a/long/path/slurmctld.log", "following", ""),
+        file("/l", "awaited", "there is no such file yet; it is read as soon as it comes"),
+    ]
 }
 
 fn resolve(params: &Params) -> Result<Value, Fault> {
@@ -168,6 +191,7 @@ fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method:
     Declaration::new("domain.events", "canned")
         .parameter(Parameter::new("cursor", Type::Text, "any"))
         .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "any"))
+        .parameter(Parameter::new("last", Type::Flag, "any"))
         .parameter(Parameter::new("kind", Type::Texts, "any"))
         .parameter(Parameter::new("wait", Type::Number, "any"))
         .parameter(Parameter::new("job", Type::Text, "any"))
@@ -198,7 +222,12 @@ fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method:
                 let fits =
                     |event: &Value| wanted.iter().all(|(name, text)| member(event, name) == Some(text));
                 let (mut page, mut next) = (Vec::new(), from);
-                for event in held().into_iter().skip(from) {
+                if params.flag("last")? == Some(true) {
+                    next = held().len();
+                    page = held().into_iter().filter(fits).collect();
+                    page.drain(..page.len().saturating_sub(limit));
+                }
+                for event in held().into_iter().skip(next) {
                     if page.len() == limit {
                         break;
                     }

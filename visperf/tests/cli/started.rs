@@ -76,12 +76,17 @@ fn what_cannot_work_is_refused_before_anything_starts() {
 #[test]
 fn a_configuration_that_names_no_filter_is_refused_by_the_check_and_by_the_sensor() {
     let home = Home::new();
-    home.file("c.toml", "[[sensor.tail]]\npath = \"x.log\"\nfilter = \"nothing\"\n");
-    let told = ["c.toml", "x.log", "no filter is called \"nothing\""];
+    home.file(
+        "c.toml",
+        "[[sensor.tail]]\npath = \"/y.log\"\n[[sensor.tail]]\npath = \"/x.log\"\nfilter = \"slrumctld\"\n",
+    );
+    let told = ["c.toml:5:10", "/x.log", "no filter is called", "did you mean slurmctld"];
     home.run(&["config", "check", "c.toml"]).with_code(6).notes(&told);
-    home.file("folders.toml", "[sensor]\nfilters = [\"none\", \"some\"]\n");
+    let folder = |name: &str| home.path().join(name).display().to_string();
+    let folders = format!("[sensor]\nfilters = [{:?}, {:?}]\n", folder("none"), folder("some"));
+    home.file("folders.toml", folders);
     home.file("some/good.toml", "[filter]\nname = \"good\"\nproduct = \"G\"\n[[rule]]\nmatch = '^g'\n");
-    home.run(&["config", "check", "folders.toml"]).ok().notes(&["filters none is not there yet"]);
+    home.run(&["config", "check", "folders.toml"]).ok().notes(&["/none is not there yet"]);
     home.file("some/bad.toml", "nonsense");
     home.run(&["config", "check", "folders.toml"]).with_code(6).notes(&["some/bad.toml:1:"]);
     home.run(&["sensor", "--config", "c.toml", "--state", "own", "--listen", "127.0.0.1:0"])
@@ -101,8 +106,27 @@ fn a_log_that_is_not_there_yet_is_told_and_waited_for() {
     );
     up.line("-> wn01");
     let notes = up.end().join("\n");
-    assert!(notes.contains("--tail late.log: there is no such file yet"), "{notes}");
-    assert!(notes.contains("--tail none-*.log: nothing fits yet"), "{notes}");
+    assert!(notes.contains("/late.log: there is no such file yet"), "{notes}");
+    assert!(notes.contains("/none-*.log: nothing fits yet"), "{notes}");
+}
+
+#[test]
+fn a_log_that_is_awaited_is_shown_with_its_filter() {
+    let home = Home::new();
+    let tails = ["--tail", "late.log=slurmctld", "--tail", "none/slurmd.log"];
+    let up = Started::new(&home, &[&UP[..], &tails].concat());
+    up.line("-- local/");
+    let files = home.run(&["files", "--json", "--state", "own"]).ok().json();
+    let state = |name: &str| {
+        let file = files.iter().find(|file| file["path"].as_str().unwrap().ends_with(name)).unwrap();
+        [&file["state"], &file["filter"]].map(|text| text.as_str().unwrap().to_owned())
+    };
+    assert_eq!(state("/late.log"), ["awaited", "slurmctld"]);
+    assert_eq!(state("none/slurmd.log"), ["awaited", "slurmd"]);
+    let shown = home.run(&["files", "--state", "own"]).ok();
+    shown.prints(&["awaited", "late.log: there is no such file yet; it is read as soon as it comes"]);
+    home.run(&["info", "--json", "--state", "own"]).ok().prints(&["\"healthy\":true"]);
+    up.end();
 }
 
 #[test]
@@ -136,6 +160,14 @@ fn a_demo_ends_with_what_to_try_next() {
     demo.line("Ctrl-C ends it");
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
     home.run(&arguments).ok().prints(&["failed"]);
+    let address = arguments.iter().skip_while(|word| **word != "--connect").nth(1).unwrap();
+    let all = ["calls", "--json", "--limit", "10000", "--connect", *address];
+    let known = home.run(&all).ok().json();
+    let is_htcondor = |call: &&serde_json::Value| call["id"].as_str().unwrap().starts_with("htcondor:");
+    let started: Vec<_> =
+        known.iter().filter(is_htcondor).filter(|call| !call["started"].is_null()).collect();
+    assert!(started.len() > 50, "{}", started.len());
+    assert!(started.iter().all(|call| call["user"] != ""), "{started:#?}");
     assert_eq!(demo.end(), [""; 0]);
     assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
 }

@@ -1,7 +1,8 @@
 //! What comes to a terminal: tables that fit it, colours unless they are not wanted.
 
 use crate::program::{DEADLINE, Home};
-use crate::server::{Daemon, Events, LONG_CALL};
+use crate::server::{Daemon, Events, LONG_CALL, event};
+use rpc::value::Value;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
@@ -11,7 +12,9 @@ use std::sync::mpsc::sync_channel;
 
 /// What a run prints on a terminal with so many columns.
 fn on_terminal(columns: u16, arguments: &[&str], variable: Option<(&str, &str)>) -> String {
-    let daemon = Daemon::start("127.0.0.1:0", &Events::default());
+    let events = Events::default();
+    events.lock().unwrap().extend((0..3).map(event).chain([long_event()]));
+    let daemon = Daemon::start("127.0.0.1:0", &events);
     let controller = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     rustix::pty::grantpt(&controller).unwrap();
     rustix::pty::unlockpt(&controller).unwrap();
@@ -56,6 +59,44 @@ fn tables_fit_the_terminal_unless_told_to_be_wide() {
     for command in ["metrics", "hosts", "info"] {
         let printed = on_terminal(80, &[command], plain);
         assert!(longest(&printed) <= 80, "{printed}");
+    }
+}
+
+/// An event with more to tell than a line has room for.
+fn long_event() -> Value {
+    let mut event = event(123_456);
+    let Value::Struct(members) = &mut event else { panic!("an event is a structure") };
+    members.push(("outcome".into(), "failed".into()));
+    for (name, value) in members {
+        match name.as_ref() {
+            "to" => {
+                *value = (1..5).map(|n| format!("wn{n:02}.site.example")).collect::<Vec<_>>().join(",").into()
+            }
+            "attributes" => {
+                let texts = ["queue", "name", "code", "memory", "account", "partition", "reason"];
+                *value = Value::object(texts.map(|text| (text, format!("{text} of it"))));
+            }
+            _ => {}
+        }
+    }
+    event
+}
+
+#[test]
+fn events_and_files_are_whole_on_a_terminal_of_80_columns() {
+    let plain = Some(("NO_COLOR", "1"));
+    let events = on_terminal(80, &["events"], plain);
+    assert!(longest(&events) <= 80, "{events}");
+    for told in
+        ["123456", "wn04.site.example", "failed", "reason=\"reason of it\"", "partition=\"partition of it\""]
+    {
+        assert!(events.contains(told), "{told}: {events}");
+    }
+    let files = on_terminal(80, &["files"], plain);
+    let row = files.lines().find(|line| line.contains("slurmctld ")).unwrap();
+    assert!(row.chars().count() <= 80, "{files}");
+    for told in ["following", "awaited", "as soon as it comes", "1234"] {
+        assert!(files.contains(told), "{told}: {files}");
     }
 }
 

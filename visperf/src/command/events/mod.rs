@@ -23,6 +23,8 @@ use wire::time::Time;
 
 /// Events asked for at a time.
 const PAGE: u64 = 1_000;
+/// The most that a daemon gives of the newest.
+const LAST_MAX: u64 = 10_000;
 /// How long a daemon may wait for a first event before it answers with none.
 const WAIT_SECS: u64 = 20;
 /// The cursor behind the newest event.
@@ -33,10 +35,11 @@ const AGAIN_MOST: Duration = Duration::from_secs(5);
 /// Faults that pass by themselves: timeout, busy, unavailable (`docs/query-interface.md`).
 const PASSING_FAULTS: [i64; 3] = [-32004, -32005, -32011];
 
-/// Print the events of the domain, oldest first; with --follow also those to come
+/// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf events --since 10m
+  visperf events --limit 20
   visperf events --follow --kind job_start --kind job_end
   visperf events --call slurm:17
   visperf events --user mrossi --host wn01 --since 1h
@@ -64,7 +67,7 @@ pub(crate) struct Args {
     host: Option<String>,
     #[command(flatten)]
     between: Between,
-    /// Stop after so many events
+    /// Only the newest so many of the events that fit, printed oldest first; with --follow or --cursor the next so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Go on where an earlier answer's cursor says
@@ -81,6 +84,12 @@ pub(crate) struct Args {
 /// If no daemon is reached (with --follow: at first), or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
+    if let Some(limit) = args.limit.filter(|&limit| args.is_last() && limit > LAST_MAX) {
+        return Err(Failure::Usage(format!(
+            "--limit {limit}: expected at most {LAST_MAX} of the newest events; --since gives all from a time on, and \
+             --cursor '' with --limit the oldest so many"
+        )));
+    }
     let mut reading = Reading::new(args);
     let interrupt = if args.follow { Some(Interrupt::catch(&reading.place)?) } else { None };
     let mut left = args.limit.unwrap_or(u64::MAX);
@@ -90,6 +99,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let events = items(&answer, "events");
         reading.tell_missed(&answer)?;
         left -= reading.print(&events, &answer, left)?;
+        if args.is_last() {
+            is_found = !events.is_empty();
+            break;
+        }
         // A page without an event ends it; one may be empty because the daemon looked through others.
         if !args.follow && events.is_empty() && (was_empty || !reading.moved) {
             break;
@@ -102,6 +115,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         note("no event fits");
     }
     reading.output.flush()
+}
+
+impl Args {
+    /// Whether the newest are wanted, and not those from some place on.
+    fn is_last(&self) -> bool {
+        self.limit.is_some() && !self.follow && self.cursor.is_none()
+    }
 }
 
 struct Reading<'a> {
@@ -123,14 +143,15 @@ impl Reading<'_> {
             None if args.follow && args.between.since.is_none() => NEWEST.to_owned(),
             None => String::new(),
         };
+        let output = args.query.width.output();
         Reading {
             args,
             client: Client::new(&args.query.target),
             place: Arc::new(Place::new(begin)),
             moved: true,
             reached: false,
-            output: args.query.width.output(),
-            lines: EventLines::new(TimeZone::system()),
+            lines: EventLines::new(TimeZone::system(), &output),
+            output,
         }
     }
 
@@ -141,8 +162,9 @@ impl Reading<'_> {
         // The first answer tells where the newest event is, and with it what Ctrl-C shows; it must not wait.
         let waits = self.args.follow && cursor != NEWEST;
         Params::default()
-            .with("cursor", Some(cursor))
-            .with("limit", Some(left.min(PAGE)))
+            .with("cursor", (!self.args.is_last()).then_some(cursor))
+            .with("last", self.args.is_last().then_some(true))
+            .with("limit", Some(if self.args.is_last() { left } else { left.min(PAGE) }))
             .with("job", self.args.job.clone())
             .with("user", self.args.user.clone())
             .with("host", self.args.host.clone())

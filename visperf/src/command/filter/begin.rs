@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::output::{Output, note};
 use crate::trial::input::Input;
 use crate::trial::skeleton;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
 /// Write the beginning of a filter for a log that none reads yet
@@ -56,7 +56,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return output.flush();
     };
     let what = format!("cannot write {}", path.display());
-    let mut file = std::fs::File::create_new(path).map_err(|error| Failure::of(&what, error))?;
+    let mut file = std::fs::File::create_new(path).map_err(|error| {
+        if error.kind() != ErrorKind::AlreadyExists {
+            return Failure::of(&what, error);
+        }
+        Failure::Failed(format!(
+            "{what}: there is such a file already, and it is left as it is; give another name with --output, or remove \
+             it first. To go on with it: visperf filter try --filter {} {shown}",
+            path.display()
+        ))
+    })?;
     file.write_all(text.as_bytes()).map_err(|error| Failure::of(&what, error))?;
     note(&format!("wrote {0}; try it: visperf filter try --filter {0} {shown}", path.display()));
     Ok(())

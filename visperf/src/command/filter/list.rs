@@ -5,8 +5,8 @@
 use crate::cli::Width;
 use crate::exit::Failure;
 use crate::filter_sources::{FilterFolders, FilterSources};
-use crate::output::Color;
 use crate::output::table::{Cell, Table};
+use crate::output::{Color, Output};
 use serde_json::json;
 
 /// List every filter: name, product, what it reads
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
             Cell::figure(filter.rules().to_string()),
             Cell::figure(filter.tests().to_string()),
             Cell::text(origin),
-            Cell::text(shown_names(filter.name_globs())),
+            Cell::text(shown_names(filter.name_globs(), &output)),
         ]);
     }
     if !args.json {
@@ -53,9 +53,12 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     output.flush()
 }
 
-/// The first few globs: the list is for an overview.
-fn shown_names(globs: &[String]) -> String {
+/// The globs; on a terminal the first few, for an overview.
+fn shown_names(globs: &[String], output: &Output) -> String {
     const SHOWN: usize = 4;
+    if output.width().is_none() {
+        return globs.join(" ");
+    }
     let mut shown = globs.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(" ");
     if globs.len() > SHOWN {
         shown.push_str(" …");

@@ -43,7 +43,13 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
             Err(failure) => {
                 output.flush()?;
                 note(&failure.message().unwrap_or_default());
-                let kind = if matches!(failure, Failure::Refused(_)) { Kind::Refused } else { Kind::Failed };
+                let kind = if matches!(failure, Failure::Refused(_)) {
+                    Kind::Refused
+                } else if matches!(failure, Failure::Usage(_)) {
+                    Kind::Usage
+                } else {
+                    Kind::Failed
+                };
                 worst = worst.max(Some(kind));
                 continue;
             }

@@ -15,7 +15,7 @@ use crate::trial::event::{self, Place};
 use crate::trial::input::Input;
 use crate::trial::log::{Log, Met};
 use crate::trial::stamps::Stamps;
-use crate::trial::summary::{IdleRules, Summary};
+use crate::trial::summary::{IdleRules, Summary, Writer};
 use crate::trial::unknown::Unknown;
 use jiff::tz::TimeZone;
 use log_filters::engine::Source;
@@ -105,15 +105,16 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     let sources = FilterSources::load(folders)?;
     let forced = args.filter.as_deref().map(|name| sources.named_or_file(name)).transpose()?;
     let zone = args.zone.clone().unwrap_or_else(TimeZone::system);
+    let output = args.width.output();
     let mut trial = Trial {
         args,
         sources,
         forced,
-        lines: EventLines::new(zone.clone()),
+        lines: EventLines::new(zone.clone(), &output),
         zone,
         host: args.host.clone().unwrap_or_else(host_name),
         seen: times::now(),
-        output: args.width.output(),
+        output,
         joiner: Joiner::new(CALLS_MAX),
         unknown: Unknown::default(),
         summary: Summary::default(),
@@ -168,11 +169,15 @@ impl Trial<'_> {
             log.line(line.bytes, line.offset, seen, &mut take)?;
         }
         log.end(seen, &mut take)?;
-        self.summary.log(&filter, &log);
+        let writer = match self.sources.is_shipped(&filter) {
+            true => Writer::Ours,
+            false => Writer::Reader,
+        };
+        self.summary.log(&filter, writer, &log);
         if let Some(doubt) = self.doubt(&shown, &filter, &log) {
             self.tell_doubt(&doubt)?;
         }
-        if log.counters().lines > 0 {
+        if log.counters().lines > 0 && writer == Writer::Reader {
             self.hints.extend(stamps.missing(&shown));
         }
         if input.cut_lines > 0 {

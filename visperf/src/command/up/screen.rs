@@ -57,12 +57,8 @@ impl Screen {
             bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a constant template"));
             (several, bar)
         });
-        Screen {
-            output: Output::stdout(),
-            lines: EventLines::new(TimeZone::system()),
-            bar,
-            ended: Ended::default(),
-        }
+        let output = Output::stdout();
+        Screen { lines: EventLines::new(TimeZone::system(), &output), output, bar, ended: Ended::default() }
     }
 
     /// A line that scrolls.
