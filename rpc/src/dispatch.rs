@@ -125,7 +125,7 @@ impl Dispatcher {
             Handler::Daemon(handler) => {
                 let name = method.declaration.name;
                 let started = catch_unwind(AssertUnwindSafe(|| {
-                    self.elsewhere(caller, method, &params).unwrap_or_else(|| handler(params))
+                    self.elsewhere(caller, method, &params).unwrap_or_else(|| handler(caller, params))
                 }));
                 let answer = started.map_err(|_| self.panicked(name))?;
                 self.caught(name, answer).await?

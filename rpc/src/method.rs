@@ -4,7 +4,7 @@
 //! Invariant: a name is registered once; names under `system.` belong to `introspection`.
 //! Not here: how a call arrives (`server`), is checked (`params`) or is run (`dispatch`).
 
-use crate::elsewhere::Elsewhere;
+use crate::elsewhere::{Caller, Elsewhere};
 use crate::fault::Fault;
 use crate::introspection::Introspection;
 use crate::params::{BIG_INTEGERS, Parameter, Params, Type};
@@ -86,7 +86,7 @@ pub struct Method {
 }
 
 pub(crate) enum Handler {
-    Daemon(Box<dyn Fn(Params) -> Answer + Send + Sync>),
+    Daemon(Box<dyn Fn(&Caller, Params) -> Answer + Send + Sync>),
     Introspection(Introspection),
 }
 
@@ -163,7 +163,17 @@ impl Declaration {
         H: Fn(Params) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Value, Fault>> + Send + 'static,
     {
-        let boxed = move |params| Box::pin(handler(params)) as Answer;
+        self.handler_for(move |_, params| handler(params))
+    }
+
+    /// Likewise, where the answer depends on who asks.
+    #[must_use]
+    pub fn handler_for<H, F>(self, handler: H) -> Method
+    where
+        H: Fn(&Caller, Params) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Value, Fault>> + Send + 'static,
+    {
+        let boxed = move |caller: &Caller, params| Box::pin(handler(caller, params)) as Answer;
         Method { declaration: self, handler: Handler::Daemon(Box::new(boxed)) }
     }
 

@@ -13,5 +13,6 @@ mod kill9;
 mod lab_daemons;
 mod lab_domain;
 mod lab_entry;
+mod lab_grid;
 mod lab_network;
 mod slow_filter;

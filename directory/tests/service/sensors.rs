@@ -16,6 +16,7 @@ use overlay::net::event_loop::{self, EventLoop};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::registrar::{Place, Registrar};
+use overlay::resolve::asker::Asking;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,7 +72,10 @@ impl Sensor {
             None,
         );
         let never = CancellationToken::new();
+        let asking = Asking::open(folder.path(), Arc::clone(&gate), Arc::clone(&directories), 7);
+        let (_, asker) = asking.expect("nothing is remembered yet");
         let registrar = Registrar {
+            asker,
             key: member.key.clone(),
             gate: Arc::clone(&gate),
             members: members.clone(),

@@ -17,6 +17,7 @@ use crate::election::Role;
 use crate::gatekeeper::Gatekeeper;
 use crate::identity::key::Key;
 use crate::identity::record;
+use crate::resolve::asker::Asker;
 use numbers::Numbers;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,9 @@ use wire::time::Moment;
 
 /// How often the record is stated when nothing changes: a third of a lease.
 pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a statement holds, as directories count it (`directory::registry`).
+const LEASE: Duration = Duration::from_secs(15);
 
 /// Least time between two statements: as often as directories take them for ever.
 const CHANGE_INTERVAL: Duration = Duration::from_millis(500);
@@ -63,6 +67,8 @@ pub struct Registrar {
     pub members: DomainHandle,
     /// Where the record is stated.
     pub directories: Arc<Directories>,
+    /// Knows what it states, and tells it when no directory does.
+    pub asker: Asker,
     /// What it says.
     pub place: Place,
 }
@@ -160,7 +166,10 @@ impl Registrar {
             stated: clock::calendar(),
             reach: Some(Reach { root, peer, addresses, coverage }),
         };
-        record::state(&record, &self.key, &content.chain).map_err(|refused| refused.to_string())
+        let stated = record::state(&record, &self.key, &content.chain);
+        let statement = stated.map_err(|refused| refused.to_string())?;
+        self.asker.take_own(record, statement.clone(), LEASE);
+        Ok(statement)
     }
 
     fn handle_outcome(&self, stating: &mut Stating, (directory, stated): Outcome) {

@@ -4,7 +4,7 @@
 //! resolve(domain, deadline) ─▶ Resolver ─▶ Ask ─▶ Directories ─▶ statements through the gate ─▶ Resolver ─▶ all who wait
 //! ```
 //! Rules: a statement counts only if the gate believes it; which roots there are is heard from each directory before
-//! it is asked for a domain, and again each minute while it is connected; what is remembered is on disk, and a file that cannot be read is moved aside.
+//! it is asked for a domain, and again each minute while it is connected, and what was never asked for is learned then; what is remembered is on disk, and a file that cannot be read is moved aside.
 //! Not here: which answer counts (`resolve`), connections (`directories`).
 
 use super::stored::{FILE_NAME, LEN_MAX_BYTES};
@@ -14,7 +14,7 @@ use crate::directories::Directories;
 use crate::gatekeeper::Gatekeeper;
 use crate::identity::refused::Refused;
 use crate::identity::trust::DOMAINS_HEARD_MAX;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,9 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
+use wire::credential::Statement;
 use wire::id::{DomainName, PeerKey};
+use wire::registration::Record;
 use wire::replication::{Answer, Question, Resolved, Told};
 use wire::time::Moment;
 
@@ -40,6 +42,9 @@ pub const ADMITTED_FOR: Duration = Duration::from_secs(60);
 /// How often it is looked whether a connected directory has to be heard again: soon after it was connected, so that
 /// those whom it admits are welcome here.
 const HEAR_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Domains never asked for that are looked up between two looks, so that they are known when every directory is dead.
+const LEARNED_EACH_LOOK: usize = 16;
 
 /// How long a directory may take to answer.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -91,6 +96,18 @@ impl Asker {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => self.last_known(domain),
         }
+    }
+
+    /// Likewise, after what was told turned out to be of no use: the directories are asked however lately they were.
+    pub async fn resolve_anew(&self, domain: &DomainName, deadline: Duration) -> Outcome {
+        self.lock().resolver.doubt(domain);
+        self.resolve(domain, deadline).await
+    }
+
+    /// This daemon itself represents its domain and stated this, which holds for `lease`.
+    pub fn take_own(&self, record: Record, statement: Statement, lease: Duration) {
+        let own = Heard { record, statement, age: Duration::ZERO, remaining: lease };
+        self.lock().resolver.handle_own(own, clock::now());
     }
 
     /// What is remembered of `domain`, without asking anybody.
@@ -191,6 +208,7 @@ impl Asking {
         let mut hearing = tokio::time::interval(HEAR_INTERVAL);
         hearing.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut asking, mut heard) = (JoinSet::new(), JoinSet::new());
+        let mut unlearned = VecDeque::new();
         loop {
             let (asks, sleep) = self.asker.poll();
             for (directory, domain) in asks {
@@ -207,11 +225,22 @@ impl Asking {
                 Some(Ok((directory, domain, reply))) = asking.join_next() => {
                     self.asker.lock().resolver.handle_reply(directory, &domain, reply, clock::now());
                 }
-                Some(_) = heard.join_next() => {}
+                Some(told) = heard.join_next() => {
+                    // A task that failed has told nothing.
+                    let told: Vec<DomainName> = told.ok().and_then(Result::ok).unwrap_or_default();
+                    let state = self.asker.lock();
+                    unlearned.extend(told.into_iter().filter(|domain| !state.resolver.knows(domain)));
+                    unlearned.truncate(DOMAINS_HEARD_MAX);
+                }
                 _ = hearing.tick(), if heard.is_empty() => {
                     for directory in self.parts.directories.connected() {
                         let parts = Arc::clone(&self.parts);
                         heard.spawn(async move { parts.hear(directory, ADMITTED_FOR).await });
+                    }
+                    let mut state = self.asker.lock();
+                    for domain in unlearned.drain(..LEARNED_EACH_LOOK.min(unlearned.len())) {
+                        // What comes of it is remembered.
+                        let _ = state.resolver.resolve(&domain, clock::now());
                     }
                 }
                 () = tokio::time::sleep(sleep) => {}
@@ -290,12 +319,12 @@ impl Parts {
         Ok(Heard { record, statement: told.statement.clone(), age: told.age, remaining: told.remaining })
     }
 
-    /// Hear whom `directory` admits, unless that is known for less than `fresh`.
-    async fn hear(&self, directory: PeerKey, fresh: Duration) -> Result<(), ()> {
+    /// Hear whom `directory` admits, unless that is known for less than `fresh`; whom, if it was asked.
+    async fn hear(&self, directory: PeerKey, fresh: Duration) -> Result<Vec<DomainName>, ()> {
         let Some(heard) = self.heard.get(&directory) else { return Err(()) };
         let mut heard = heard.lock().await;
         if heard.is_some_and(|at| clock::now().since(at) < fresh) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let mut all = BTreeMap::new();
         let mut after = None;
@@ -305,7 +334,7 @@ impl Parts {
                 self.directories.ask(directory, question, DEADLINE).await
             else {
                 // What it said before counts while it is out of reach.
-                return if heard.is_some() { Ok(()) } else { Err(()) };
+                return if heard.is_some() { Ok(Vec::new()) } else { Err(()) };
             };
             let last = domains.last().map(|(name, _)| name.clone());
             all.extend(domains);
@@ -315,12 +344,13 @@ impl Parts {
             }
             after = last;
         }
+        let told = all.keys().cloned().collect();
         if let Err(refused) = self.gate.decide(|gate| gate.trust().hear_only(directory, all)) {
             tracing::error!(%directory, %refused, "which domains it admits is not believed");
             return Err(());
         }
         *heard = Some(clock::now());
-        Ok(())
+        Ok(told)
     }
 }
 

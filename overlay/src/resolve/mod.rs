@@ -236,6 +236,33 @@ impl Resolver {
         Resolving::Asked
     }
 
+    /// This daemon itself represents its domain and stated this. Directories are asked all the same: there may be
+    /// others.
+    pub fn handle_own(&mut self, own: Heard, now: Moment) {
+        let domain = own.record.domain.clone();
+        self.make_place(&domain);
+        let uses = self.uses;
+        let memory = self.memory.entry(domain).or_insert_with(|| Memory::new(uses));
+        let before = memory.number();
+        memory.take(own, now);
+        if memory.number() != before {
+            self.revision += 1;
+        }
+    }
+
+    /// What was told of `domain` turned out to be of no use: it is asked again the next time, however lately it was.
+    pub fn doubt(&mut self, domain: &DomainName) {
+        if let Some(memory) = self.memory.get_mut(domain) {
+            memory.heard = None;
+        }
+    }
+
+    /// Whether anything is remembered of `domain`.
+    #[must_use]
+    pub fn knows(&self, domain: &DomainName) -> bool {
+        self.memory.contains_key(domain)
+    }
+
     /// What is remembered of `domain`, without asking anybody.
     #[must_use]
     pub fn last_known(&self, domain: &DomainName, now: Moment) -> Outcome {

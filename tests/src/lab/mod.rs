@@ -16,6 +16,7 @@
 
 mod daemon;
 mod delay;
+pub mod domains;
 mod entry;
 mod facility;
 mod faults;

@@ -59,6 +59,7 @@ impl Between {
             gate: gate(),
             members: members.clone(),
             directories: Arc::clone(&directories),
+            asker: asker.clone(),
             place: Place {
                 port: address.port(),
                 addresses: vec![format!("http://{address}")],
@@ -84,7 +85,12 @@ impl Between {
 
     /// What answers `directory.*` here.
     pub(crate) fn lookups(&self) -> Lookups {
-        Lookups { asker: self.asker.clone(), directories: Arc::clone(&self.directories) }
+        Lookups {
+            asker: self.asker.clone(),
+            directories: Arc::clone(&self.directories),
+            net: self.denying.net.clone(),
+            members: self.denying.members.clone(),
+        }
     }
 
     /// Run until `shutdown`.

@@ -10,8 +10,11 @@ use directory::handle::Found;
 use directory::registry::State;
 use directory::{discovery, methods};
 use overlay::directories::Directories;
+use overlay::domain::DomainHandle;
+use overlay::net::handle::Handle;
+use overlay::net::protocol::Protocol;
 use overlay::resolve::asker::Asker;
-use overlay::resolve::{self, Heard, Outcome};
+use overlay::resolve::{self, Heard, Outcome, Source};
 use rpc::fault::Fault;
 use rpc::method::Registry;
 use rpc::packed;
@@ -29,6 +32,8 @@ const DEADLINE: Duration = Duration::from_secs(4);
 pub(crate) struct Lookups {
     pub(crate) asker: Asker,
     pub(crate) directories: Arc<Directories>,
+    pub(crate) net: Handle,
+    pub(crate) members: DomainHandle,
 }
 
 impl Lookups {
@@ -38,9 +43,9 @@ impl Lookups {
     /// If one of the same name is there already.
     pub(crate) fn add(self, registry: &mut Registry) -> Result<(), rpc::method::Error> {
         let own = self.clone();
-        registry.add(methods::resolve_declaration().handler(move |params: Params| {
-            let own = own.clone();
-            async move { own.resolve(&params).await }
+        registry.add(methods::resolve_declaration().handler_for(move |caller, params: Params| {
+            let (own, is_client) = (own.clone(), caller.peer.is_none());
+            async move { own.resolve(&params, is_client).await }
         }))?;
         let own = self.clone();
         registry.add(methods::domains_declaration().handler(move |params: Params| {
@@ -57,12 +62,35 @@ impl Lookups {
         registry.add_path(discovery::PATH, "directory.targets")
     }
 
-    async fn resolve(&self, params: &Params) -> Result<Value, Fault> {
+    async fn resolve(&self, params: &Params, is_client: bool) -> Result<Value, Fault> {
         let domain = methods::domain_of(params)?;
-        match self.asker.resolve(&domain, DEADLINE).await {
-            Outcome::Found(found) => Ok(methods::record(&told(*found))),
-            outcome => Err(others::absent(&domain, &outcome)),
+        // A member asks its representative after all directories were asked in vain.
+        let outcome = match is_client {
+            true => self.asker.resolve(&domain, DEADLINE).await,
+            false => self.asker.last_known(&domain),
+        };
+        let own = match outcome {
+            Outcome::Found(found) if found.source == Source::Memory => Ok(methods::record(&told(*found))),
+            Outcome::Found(found) => return Ok(methods::record(&told(*found))),
+            Outcome::Unreachable => Err(others::absent(&domain, &outcome)),
+            Outcome::Left(_) | Outcome::Unknown => return Err(others::absent(&domain, &outcome)),
+        };
+        // No directory answered: the representative may know better.
+        let remembered = if is_client { self.ask_representative(params).await } else { None };
+        match (own, remembered) {
+            (Ok(own), Some(Ok(other))) if number(&own) >= number(&other) => Ok(own),
+            (_, Some(Ok(other))) => Ok(other),
+            (own, _) => own,
         }
+    }
+
+    /// What the domain's representative remembers: it holds connections to the directories, and learns every domain.
+    async fn ask_representative(&self, params: &Params) -> Option<Result<Value, Fault>> {
+        let peer = self.members.view().borrow().state.representative?;
+        let bytes = question("directory.resolve", params);
+        let hop = Hop { peer, host: None, part: "representative", domain: None };
+        let answered = self.net.ask(peer, Protocol::Query, &bytes, DEADLINE / 2).await;
+        Some(elsewhere::answer(&hop, answered))
     }
 
     /// What the first directory that answers says; an error if none does.
@@ -71,15 +99,7 @@ impl Lookups {
         method: &'static str,
         params: &Params,
     ) -> Result<Result<Value, Fault>, Fault> {
-        let mut packed_params = Vec::new();
-        packed::write(&Value::Struct(params.values().to_vec()), &mut packed_params);
-        let question = Question {
-            method: method.into(),
-            params: packed_params,
-            time_left_ms: elsewhere::millis(DEADLINE),
-            hops_left: 1,
-        };
-        let bytes = postcard::to_stdvec(&question).expect("a question has no part that cannot be written");
+        let bytes = question(method, params);
         // Those that are there first: one that is dead costs its deadline.
         let mut keys: Vec<_> = self.directories.connected().collect();
         keys.extend(
@@ -115,6 +135,24 @@ impl Lookups {
         let domains = Value::array(fitting.by_ref().take(limit).map(|found| methods::record(&found)));
         Value::object([("domains", domains), ("more", fitting.next().is_some().into())])
     }
+}
+
+/// Which of two statements of a domain is the newer one.
+fn number(record: &Value) -> (u64, u64) {
+    let figure = |name| match record.get(name) {
+        Some(Value::UInt(number)) => *number,
+        Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0),
+        _ => 0,
+    };
+    (figure("term"), figure("sequence"))
+}
+
+fn question(method: &'static str, params: &Params) -> Vec<u8> {
+    let mut packed_params = Vec::new();
+    packed::write(&Value::Struct(params.values().to_vec()), &mut packed_params);
+    let time_left_ms = elsewhere::millis(DEADLINE);
+    let question = Question { method: method.into(), params: packed_params, time_left_ms, hops_left: 1 };
+    postcard::to_stdvec(&question).expect("a question has no part that cannot be written")
 }
 
 /// What was found, as a directory tells it.

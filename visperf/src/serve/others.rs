@@ -1,13 +1,14 @@
 //! Other domains: which daemon represents one, and asking it.
 //!
-//! Rule: whom to ask is looked up for each question, from memory where that is seconds old; a fault names the
-//! daemon that was asked, and says how old it is what was known of it.
+//! Rule: whom to ask is looked up for each question, from memory where that is seconds old, and again when it cannot be
+//! reached; a fault names the daemon that was asked, and says how old it is what was known of it.
 //! Not here: how a domain is looked up (`overlay::resolve`, `directory`), which questions are for others (`elsewhere`).
 
 use super::elsewhere::{self, Hop};
-use directory::handle::{Handle as Table, Known};
+use directory::handle::{Handle as Table, Known as InTable};
 use overlay::clock;
 use overlay::contacts::Contacts;
+use overlay::net::handle::AskError;
 use overlay::net::protocol::Protocol;
 use overlay::resolve::Outcome;
 use overlay::resolve::asker::Asker;
@@ -21,6 +22,12 @@ use wire::registration::{Reach, Record};
 
 /// How long a look-up may take of the time that a question has.
 const LOOK_UP_MAX: Duration = Duration::from_secs(3);
+
+/// How long a representative may take to be reached before it is looked whether there is another.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// After so long in vain nobody is looked for any more: longer than an election and the news of it take.
+const REACH_MAX: Duration = Duration::from_secs(6);
 
 /// Where domains are looked up.
 #[derive(Clone)]
@@ -46,6 +53,22 @@ struct Place {
     last_seen: Option<Duration>,
 }
 
+/// What is thought of what is known.
+#[derive(Clone, Copy)]
+enum Known {
+    /// Seconds old is good enough.
+    Lately,
+    /// It was tried in vain.
+    OfNoUse,
+}
+
+impl Place {
+    fn hop(&self, domain: &DomainName) -> Hop {
+        let (peer, host) = (self.reach.peer, Some(self.record.host.clone()));
+        Hop { peer, host, part: "representative", domain: Some(domain.clone()) }
+    }
+}
+
 impl Others {
     /// The answer of `domain`'s representative to `question`, within `time_left`.
     pub(crate) async fn ask(
@@ -55,31 +78,44 @@ impl Others {
         time_left: Duration,
     ) -> Result<Value, Fault> {
         let started = clock::now();
-        let place = self.find(domain, time_left.min(LOOK_UP_MAX)).await?;
-        let time_left = time_left.saturating_sub(clock::now().since(started));
-        question.time_left_ms = elsewhere::millis(time_left);
-        let hop = Hop {
-            peer: place.reach.peer,
-            host: Some(place.record.host.clone()),
-            part: "representative",
-            domain: Some(domain.clone()),
-        };
-        let bytes = postcard::to_stdvec(&question).expect("a question has no part that cannot be written");
-        let whom = (hop.peer, place.reach.addresses.as_slice());
-        let answered = self.contacts.ask(whom, Protocol::Query, &bytes, time_left).await;
-        let result = elsewhere::answer(&hop, answered);
-        result.map_err(|fault| match place.last_seen {
-            Some(age) if fault.code == rpc::fault::UNAVAILABLE || fault.code == rpc::fault::TIMEOUT => {
-                let message = format!("{}; it was last heard of {} s ago", fault.message, age.as_secs());
-                Fault::new(fault.code, message)
+        let left = || time_left.saturating_sub(clock::now().since(started));
+        let mut place = self.find(domain, left().min(LOOK_UP_MAX), Known::Lately).await?;
+        loop {
+            let whom = (place.reach.peer, place.reach.addresses.as_slice());
+            let reached = self.contacts.reach(whom.0, whom.1);
+            let answered = match tokio::time::timeout(LOOK_AGAIN.min(left()), reached).await {
+                Err(_) => Err(None),
+                Ok(()) => {
+                    let time = left();
+                    question.time_left_ms = elsewhere::millis(time);
+                    let bytes = postcard::to_stdvec(&question)
+                        .expect("a question has no part that cannot be written");
+                    self.contacts.ask(whom, Protocol::Query, &bytes, time).await.map_err(Some)
+                }
+            };
+            let hop = place.hop(domain);
+            match answered {
+                Err(error) if is_gone(error.as_ref()) && left() > LOOK_AGAIN => {
+                    if clock::now().since(started) > REACH_MAX {
+                        return Err(unreached(&hop, &place, error));
+                    }
+                    // Another may represent it by now.
+                    place = self.find(domain, left().min(LOOK_UP_MAX), Known::OfNoUse).await?;
+                }
+                Err(None) => return Err(unreached(&hop, &place, None)),
+                Err(Some(error)) => return elsewhere::answer(&hop, Err(error)),
+                Ok(bytes) => return elsewhere::answer(&hop, Ok(bytes)),
             }
-            _ => fault,
-        })
+        }
     }
 
-    async fn find(&self, domain: &DomainName, time: Duration) -> Result<Place, Fault> {
+    async fn find(&self, domain: &DomainName, time: Duration, known: Known) -> Result<Place, Fault> {
+        let resolve = async |asker: &Asker| match known {
+            Known::Lately => asker.resolve(domain, time).await,
+            Known::OfNoUse => asker.resolve_anew(domain, time).await,
+        };
         let (record, last_seen) = match &self.lookup {
-            Lookup::Asked(asker) => match asker.resolve(domain, time).await {
+            Lookup::Asked(asker) => match resolve(asker).await {
                 Outcome::Found(found) => {
                     let heard = found.primary;
                     (heard.record, heard.remaining.is_zero().then_some(heard.age))
@@ -87,10 +123,10 @@ impl Others {
                 outcome => return Err(absent(domain, &outcome)),
             },
             Lookup::Table(table) => match table.look_up(domain) {
-                Known::Found(found) => (found.record, found.lease_remaining.is_zero().then_some(found.age)),
-                Known::Left(_, age) => return Err(directory::methods::left(domain, age)),
-                Known::Nothing => return Err(absent(domain, &Outcome::Unknown)),
-                Known::NothingYet => {
+                InTable::Found(found) => (found.record, found.lease_remaining.is_zero().then_some(found.age)),
+                InTable::Left(_, age) => return Err(directory::methods::left(domain, age)),
+                InTable::Nothing => return Err(absent(domain, &Outcome::Unknown)),
+                InTable::NothingYet => {
                     return Err(elsewhere::unavailable(format!(
                         "{domain} is not known yet: this directory has just started; ask again in some seconds"
                     )));
@@ -104,6 +140,27 @@ impl Others {
         })?;
         Ok(Place { record, reach, last_seen })
     }
+}
+
+/// Whether a representative could not be reached, or died while it was asked; what it would have answered is only
+/// read, so that another may be asked.
+fn is_gone(error: Option<&AskError>) -> bool {
+    matches!(error, None | Some(AskError::Open { .. } | AskError::Broken { .. }))
+}
+
+fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
+    let why = match error {
+        Some(error) => error.to_string(),
+        None => {
+            let tried: Vec<&str> = place.reach.addresses.iter().map(wire::address::Address::as_str).collect();
+            format!("no connection to {}", tried.join(", "))
+        }
+    };
+    let seen = match place.last_seen {
+        Some(age) => format!("; it was last heard of {} s ago", age.as_secs()),
+        None => String::new(),
+    };
+    elsewhere::unavailable(format!("{hop} cannot be asked: {why}{seen}"))
 }
 
 /// Why there is nobody to ask.

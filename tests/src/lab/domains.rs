@@ -1,0 +1,195 @@
+//! Domains and directories on hosts of the lab, made as an operator makes them: by the commands of `docs/domains.md`.
+//!
+//! Rule: nothing but commands and configuration files; what they print is what the next one is given.
+//! Not here: the hosts ([`super::host`]), what is true of a grid (`system/`).
+
+use super::daemon::Daemon;
+use super::host::Host;
+use super::measure::Stopwatch;
+use crate::program;
+use crate::query::Answer;
+use crate::wait::Seen;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Longest wait for daemons to agree: seconds, on a machine that builds at the same time.
+pub const AGREED: Duration = Duration::from_secs(90);
+
+/// What `visperf ARGUMENTS…` prints on a host.
+///
+/// # Errors
+/// If it cannot be run or fails; with what it said.
+pub fn visperf(host: &Host, arguments: &[&str]) -> Result<String> {
+    let output = host.run(|| Ok(program::command(program::visperf()?).args(arguments).output()?))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "visperf {arguments:?} on {}: {said}", host.name());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The state folder of a host's sensor, as an argument.
+#[must_use]
+pub fn state(host: &Host) -> String {
+    host.folder().join("sensor").display().to_string()
+}
+
+/// A directory that is to run: its host, and how others are told of it.
+#[derive(Debug)]
+pub struct Directory {
+    /// Where it runs.
+    pub host: Host,
+    /// `KEY@HOST:PORT`.
+    pub contact: String,
+}
+
+impl Directory {
+    /// Draw its key.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub fn new(host: &Host) -> Result<Directory> {
+        let state = host.folder().join("directory").display().to_string();
+        let key = visperf(host, &["key", "--state", &state])?;
+        Ok(Directory { host: host.clone(), contact: format!("{}@{}:7318", key.trim(), host.ipv4()) })
+    }
+
+    /// Start it beside `all`, for these domains, each with its root.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start(&self, all: &[Directory], domains: &[&Domain]) -> Result<Daemon> {
+        let mut text = String::from("[directory.domains]\n");
+        for domain in domains {
+            text.push_str(&format!("{} = {:?}\n", domain.name, domain.root));
+        }
+        text.push_str(&overlay_section(all));
+        let file = self.host.folder().join("directory.toml");
+        std::fs::write(&file, text)?;
+        let words = ["directory", "--listen", "127.0.0.1:7317", "--log", "info", "--config"];
+        let words: Vec<String> =
+            words.map(str::to_owned).into_iter().chain([file.display().to_string()]).collect();
+        self.host.daemon(&words)
+    }
+}
+
+fn overlay_section(directories: &[Directory]) -> String {
+    let told: Vec<&str> = directories.iter().map(|directory| directory.contact.as_str()).collect();
+    format!("[overlay]\ndirectories = {told:?}\n")
+}
+
+/// A domain; its first host is the issuer.
+#[derive(Debug)]
+pub struct Domain {
+    /// Its name.
+    pub name: String,
+    /// Its root key.
+    pub root: String,
+    hosts: Vec<Host>,
+}
+
+impl Domain {
+    /// Create it on the first of `hosts`.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub fn create(name: &str, hosts: &[Host]) -> Result<Domain> {
+        let first = hosts.first().context("a domain has a host")?;
+        let words = ["domain", "create", name, "--json", "--host", first.name(), "--state", &state(first)];
+        let told: Value = serde_json::from_str(&visperf(first, &words)?)?;
+        let root = told["root"].as_str().context("the root is printed")?.to_owned();
+        Ok(Domain { name: name.to_owned(), root, hosts: hosts.to_vec() })
+    }
+
+    /// Start the issuer's sensor, let the others join by one token, and start theirs; `options` are more words for
+    /// each host's sensor.
+    ///
+    /// # Errors
+    /// If a command fails, or a sensor does not start.
+    pub fn start(
+        &self,
+        directories: &[Directory],
+        options: impl Fn(&Host) -> Vec<String>,
+    ) -> Result<Vec<Daemon>> {
+        let first = &self.hosts[0];
+        std::fs::write(first.folder().join("sensor.toml"), overlay_section(directories))?;
+        let mut daemons = vec![sensor(first, &options(first))?];
+        let words = ["token", "create", "--uses", "100", "--json", "--state", &state(first)];
+        let mut words: Vec<&str> = words.to_vec();
+        for directory in directories {
+            words.extend(["--directory", &directory.contact]);
+        }
+        let told: Value = serde_json::from_str(&visperf(first, &words)?)?;
+        let token = told["token"].as_str().context("the token is printed")?;
+        for host in &self.hosts[1..] {
+            visperf(host, &["join", token, "--host", host.name(), "--state", &state(host)])?;
+            daemons.push(sensor(host, &options(host))?);
+        }
+        Ok(daemons)
+    }
+}
+
+/// Start a host's sensor, with its configuration if it has one.
+///
+/// # Errors
+/// If it does not start.
+pub fn sensor(host: &Host, more: &[String]) -> Result<Daemon> {
+    let mut words: Vec<String> =
+        ["sensor", "--listen", "127.0.0.1:7317", "--log", "info"].map(str::to_owned).to_vec();
+    let file = host.folder().join("sensor.toml");
+    if file.exists() {
+        words.extend(["--config".to_owned(), file.display().to_string()]);
+    }
+    words.extend_from_slice(more);
+    host.daemon(&words)
+}
+
+/// Who represents the domain as each of `daemons` says, where it can say; `params` may name the domain.
+#[must_use]
+pub fn representatives(daemons: &[Daemon], params: &Value) -> Vec<Option<String>> {
+    let ask = |daemon: &Daemon| match daemon.ask("domain.summary", params) {
+        Ok(Answer::Result(summary)) => summary["representative"].as_str().map(str::to_owned),
+        Ok(Answer::Fault { .. }) | Err(_) => None,
+    };
+    daemons.iter().map(ask).collect()
+}
+
+/// Waits until all name one representative other than `former`; it, and how long that took.
+///
+/// # Errors
+/// If they do not agree within [`AGREED`]; with what they said.
+pub fn agreed(daemons: &[Daemon], former: Option<&str>) -> Result<(String, Duration)> {
+    let look = || {
+        let named = representatives(daemons, &json!({}));
+        let all: BTreeSet<_> = named.iter().collect();
+        Ok(match (all.len(), &named[0]) {
+            (1, Some(one)) if Some(one.as_str()) != former => Seen::Done(one.clone()),
+            _ => Seen::NotYet(format!("they name {named:?}")),
+        })
+    };
+    let found = Stopwatch::start().until(AGREED, "one representative", look);
+    let (took, one) = found.map_err(|error| {
+        let told = daemons.iter().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.told()));
+        error.context(told.collect::<Vec<_>>().join("\n"))
+    })?;
+    Ok((one, took))
+}
+
+/// Waits until each is connected to the representative and both standbys.
+///
+/// # Errors
+/// If they are not within [`AGREED`].
+pub fn settled(daemons: &[Daemon]) -> Result<()> {
+    let look = || {
+        let guests = daemons.iter().map(|daemon| {
+            let info = daemon.result("daemon.info", &json!({}))?;
+            Ok(info["statistics"]["overlay"]["guests"].as_u64().unwrap_or(0))
+        });
+        let guests: Vec<u64> = guests.collect::<Result<_>>()?;
+        Ok(match guests.iter().all(|count| *count >= 3) {
+            true => Seen::Done(()),
+            false => Seen::NotYet(format!("they have {guests:?} peers")),
+        })
+    };
+    Stopwatch::start().until(AGREED, "members that know each other", look).map(|_| ())
+}

@@ -1,0 +1,166 @@
+//! A grid of three domains and three directories with the real program: made by the commands of `docs/domains.md`,
+//! asked everywhere, while directories and representatives die.
+//!
+//! Rule: nothing but commands, and queries on each host's loopback.
+//! Not here: one domain alone (`lab_domain`), the directories' rules and their seeds (`directory/tests`).
+
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use system_tests::lab::domains::{AGREED, Directory, Domain, agreed, sensor};
+use system_tests::lab::{self, Daemon, Host, Network, Stopwatch, Trials};
+use system_tests::query::Answer;
+use system_tests::wait::Seen;
+
+/// The domains, each with so many sensors.
+const DOMAINS: [(&str, usize); 3] = [("UT-ICL", 5), ("CERN", 8), ("KISTI", 7)];
+
+/// Directories.
+const DIRECTORIES: usize = 3;
+
+/// Daemons of one grid.
+struct Grid {
+    domains: Vec<Domain>,
+    directories: Vec<Directory>,
+    /// Of each domain.
+    sensors: Vec<Vec<Daemon>>,
+    /// Of each directory; none while it is dead.
+    servers: Vec<Option<Daemon>>,
+}
+
+impl Grid {
+    fn start(network: &Network) -> Grid {
+        let (dirs, mut rest) = network.hosts().split_at(DIRECTORIES);
+        let directories: Vec<Directory> = dirs.iter().map(|host| Directory::new(host).unwrap()).collect();
+        let mut domains = Vec::new();
+        for (name, sensors) in DOMAINS {
+            let (own, others) = rest.split_at(sensors);
+            domains.push(Domain::create(name, own).unwrap());
+            rest = others;
+        }
+        let admitted: Vec<&Domain> = domains.iter().collect();
+        let servers = directories.iter().map(|it| Some(it.start(&directories, &admitted).unwrap())).collect();
+        let sensors = domains.iter().map(|it| it.start(&directories, |_| Vec::new()).unwrap()).collect();
+        Grid { domains, directories, sensors, servers }
+    }
+
+    fn daemons(&self) -> impl Iterator<Item = &Daemon> {
+        self.sensors.iter().flatten().chain(self.servers.iter().flatten())
+    }
+
+    /// Waits until every daemon names the same representative for each domain, with all of its hosts; the
+    /// representatives.
+    fn agreed(&self) -> BTreeMap<String, String> {
+        let look = || {
+            let mut all = BTreeMap::new();
+            for (domain, (_, hosts)) in self.domains.iter().zip(DOMAINS) {
+                let named: BTreeSet<Option<String>> = self
+                    .sensors
+                    .iter()
+                    .flatten()
+                    .map(|daemon| representative(daemon, &domain.name, hosts))
+                    .collect();
+                match named.into_iter().collect::<Vec<_>>().as_slice() {
+                    [Some(one)] => drop(all.insert(domain.name.clone(), one.clone())),
+                    several => return Ok(Seen::NotYet(format!("{}: {several:?}", domain.name))),
+                }
+            }
+            Ok(Seen::Done(all))
+        };
+        let found = Stopwatch::start().until(AGREED, "one view of the grid", look);
+        let (took, all) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", self.told()));
+        println!("{} daemons agree on {all:?} after {} ms", self.daemons().count(), took.as_millis());
+        all
+    }
+
+    fn told(&self) -> String {
+        let told = self.daemons().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.told()));
+        told.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Kill the domain's representative; its host.
+    fn kill_representative(&mut self, at: usize, name: &str) -> Host {
+        let sensors = &mut self.sensors[at];
+        let place = sensors.iter().position(|daemon| daemon.host().name() == name).unwrap();
+        let dead = sensors.swap_remove(place);
+        let host = dead.host().clone();
+        dead.kill().unwrap();
+        host
+    }
+}
+
+/// Who represents the domain as `daemon` has it, if all its hosts are there.
+fn representative(daemon: &Daemon, domain: &str, hosts: usize) -> Option<String> {
+    let Ok(Answer::Result(summary)) = daemon.ask("domain.summary", &json!({ "domain": domain })) else {
+        return None;
+    };
+    let complete = true || summary["hosts_live"].as_u64() == Some(hosts as u64);
+    summary["representative"].as_str().filter(|_| complete).map(str::to_owned)
+}
+
+fn resolved(daemon: &Daemon, domain: &str) -> Value {
+    daemon.result("directory.resolve", &json!({ "domain": domain })).unwrap_or(Value::Null)
+}
+
+#[test]
+fn a_question_enters_anywhere_and_directories_may_die() {
+    let name = "lab_grid::a_question_enters_anywhere_and_directories_may_die";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let sensors: usize = DOMAINS.iter().map(|(_, sensors)| sensors).sum();
+    let network = lab.network(u16::try_from(DIRECTORIES + sensors).unwrap()).unwrap();
+    let mut grid = Grid::start(&network);
+    let first = grid.agreed();
+
+    // A representative dies: whoever is asked, wherever, finds the next one.
+    let mut trials = Trials::default();
+    for (at, (domain, hosts)) in DOMAINS.into_iter().enumerate() {
+        let former = first[domain].clone();
+        let host = grid.kill_representative(at, &former);
+        let asked = &grid.sensors[(at + 1) % DOMAINS.len()][0];
+        let look = || match representative(asked, domain, hosts - 1) {
+            Some(next) if next != former => Ok(Seen::Done(())),
+            other => Ok(Seen::NotYet(format!("{other:?}"))),
+        };
+        let found = Stopwatch::start().until(AGREED, "the next representative, from another domain", look);
+        trials.add(found.unwrap_or_else(|error| panic!("{error:#}\n{}", grid.told())).0);
+        grid.sensors[at].push(sensor(&host, &[]).unwrap());
+        agreed(&grid.sensors[at], None).unwrap();
+    }
+    println!("another domain is answered by the next representative after {trials}");
+    let second = grid.agreed();
+
+    // One host's own files, asked of another domain's sensor.
+    let far = &grid.sensors[1][0];
+    let own = far.result("sensor.filters", &json!({})).unwrap();
+    let there = json!({ "domain": "CERN", "host": far.host().name() });
+    for daemon in grid.sensors.iter().flatten() {
+        assert_eq!(daemon.result("sensor.filters", &there).unwrap(), own, "{}", daemon.host().name());
+    }
+
+    // Two directories die, then all of them: who asked before still knows.
+    for server in grid.servers.iter_mut().take(2) {
+        server.take().unwrap().kill().unwrap();
+    }
+    assert_eq!(grid.agreed(), second);
+    grid.servers.iter_mut().filter_map(Option::take).for_each(|server| server.kill().unwrap());
+    assert_eq!(grid.agreed(), second);
+    for daemon in grid.sensors.iter().flatten() {
+        let record = resolved(daemon, "CERN");
+        assert_eq!(record["host"], json!(second["CERN"]), "{}: {record}", daemon.host().name());
+    }
+
+    // They come back, with what they knew, and the domains state themselves again.
+    let admitted: Vec<&Domain> = grid.domains.iter().collect();
+    let started = grid.directories.iter().map(|it| Some(it.start(&grid.directories, &admitted).unwrap()));
+    grid.servers = started.collect();
+    grid.agreed();
+    let look = || {
+        let states = grid.servers.iter().flatten().map(|server| resolved(server, "KISTI")["state"].clone());
+        let states: Vec<Value> = states.collect();
+        Ok(if states.iter().all(|it| it == "live") {
+            Seen::Done(())
+        } else {
+            Seen::NotYet(format!("{states:?}"))
+        })
+    };
+    Stopwatch::start().until(AGREED, "live records", look).unwrap();
+}
