@@ -9,12 +9,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
 #![allow(clippy::cast_precision_loss)]
 
-use sensor::journal::disk::Directory;
 use sensor::report::sender::{Held, Identity, Sender};
 use sensor::representative::domain::{Config, Domain, Link, Now, Output};
 use sensor::sample::collector::{Collectors, Now as SampleNow};
 use sensor::sample::host::{PROC, collectors};
 use sensor::sample::table::{Rows, Table, metric};
+use sensor::segments::disk::Directory;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

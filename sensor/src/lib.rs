@@ -13,4 +13,5 @@ pub mod report;
 pub mod representative;
 pub mod run;
 pub mod sample;
+pub mod segments;
 pub mod tail;

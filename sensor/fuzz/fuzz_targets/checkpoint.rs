@@ -6,7 +6,9 @@
 use libfuzzer_sys::fuzz_target;
 use log_filters::found::Change;
 use sensor::journal::fold::{Fold, Replay};
-use sensor::journal::frame::{Record, checksum};
+use sensor::journal::frame::Record;
+use sensor::segments::chain::checksum;
+use sensor::segments::recovery::Folding;
 use wire::codec::HEADER_LEN_BYTES;
 use wire::event::Id;
 
@@ -56,12 +58,11 @@ fn varint(mut number: u32) -> Vec<u8> {
 }
 
 fn recover(bytes: &[u8]) {
-    let (mut fold, mut count, mut rest) = (Fold::default(), Count::default(), bytes);
-    while let Ok(Some((len, _))) = fold.step(rest, &mut count) {
+    let (mut folding, mut count, mut rest) = (Folding::<Fold>::default(), Count::default(), bytes);
+    while let Ok(Some(len)) = folding.step(rest, &mut count, |_| {}) {
         assert!(len > HEADER_LEN_BYTES && len <= rest.len());
         rest = &rest[len..];
     }
-    drop(fold.finish());
 }
 
 fuzz_target!(|bytes: &[u8]| {

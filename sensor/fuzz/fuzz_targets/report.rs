@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sensor::journal::disk::{Disk, Stored};
+use sensor::segments::disk::{Disk, Stored};
 use sensor::representative::domain::{Config, Domain, Now};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,8 +1,7 @@
 //! What the frames of a journal say.
 //!
-//! Pure. This is a format on disk: the order of variants and fields is part of it.
-//! Not here: length, checksum and version of a frame (`wire::codec`), what frames mean together
-//! ([`super::state`]).
+//! Pure. This is a format on disk: the order of variants and fields is part of it, and a batch comes first, as
+//! [`crate::segments::chain`] says. Not here: what frames mean together ([`super::state`]).
 
 use compact_str::CompactString;
 use log_filters::found::{Change, Found};
@@ -138,10 +137,10 @@ pub struct Birth {
 /// What one stretch of one generation gave, and how far it was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
-    /// Which generation.
-    pub generation: Generation,
     /// Sequence number of the first record.
     pub first: u64,
+    /// Which generation.
+    pub generation: Generation,
     /// When it was read.
     pub seen: Time,
     /// Where reading goes on after this batch, in bytes.
@@ -276,6 +275,8 @@ pub struct Checkpoint {
 /// The body of a frame as it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
+    /// Events and progress.
+    Batch(Batch),
     /// A segment begins.
     Head(Head),
     /// Part of the head: a path.
@@ -290,8 +291,6 @@ pub enum Body {
     HeadEnd,
     /// A generation begins.
     Born(Birth),
-    /// Events and progress.
-    Batch(Batch),
     /// The receiver has everything before `next`.
     Acknowledged {
         /// The first sequence number it does not have.
@@ -302,6 +301,8 @@ pub enum Body {
 /// The body of a frame as it is written: the same bytes without owning them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub enum BodyRef<'a> {
+    /// See [`Body::Batch`].
+    Batch(&'a Batch),
     /// See [`Body::Head`].
     Head(&'a Head),
     /// See [`Body::File`].
@@ -316,8 +317,6 @@ pub enum BodyRef<'a> {
     HeadEnd,
     /// See [`Body::Born`].
     Born(&'a Birth),
-    /// See [`Body::Batch`].
-    Batch(&'a Batch),
     /// See [`Body::Acknowledged`].
     Acknowledged {
         /// The first sequence number the receiver does not have.
@@ -325,48 +324,19 @@ pub enum BodyRef<'a> {
     },
 }
 
-/// Number of [`Body::Batch`] on disk: lets a scan pass over batches without reading their records.
-pub const BATCH_TAG: u8 = 7;
-
-/// Append a frame to `out`: the checksum of the frame before it, then the body. Returns its own checksum.
-///
-/// # Errors
-/// If the body is longer than a frame may be; `out` is then as before.
-pub fn encode(previous: u32, body: BodyRef<'_>, out: &mut Vec<u8>) -> Result<u32, wire::codec::Error> {
-    let at = out.len();
-    wire::codec::encode(&(previous, body), out)?;
-    Ok(checksum(&out[at..]))
-}
-
-/// The checksum in the header of a whole frame.
-///
-/// # Panics
-/// If there is less than a header.
-#[must_use]
-pub fn checksum(frame: &[u8]) -> u32 {
-    u32::from_le_bytes(frame[4..8].try_into().expect("a header is eight bytes"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segments::chain;
 
     #[test]
-    fn what_is_written_by_reference_is_read_as_owned() {
+    fn what_is_written_by_reference_is_read_as_owned_and_its_number_found() {
         let batch = Batch { first: 9, ..Batch::empty(Generation(3)) };
         let mut out = Vec::new();
-        let sum = encode(77, BodyRef::Batch(&batch), &mut out).expect("short");
+        let sum = chain::encode(77, BodyRef::Batch(&batch), &mut out).expect("short");
         let decoded: Option<((u32, Body), usize)> = wire::codec::decode(&out).expect("whole");
         assert_eq!(decoded, Some(((77, Body::Batch(batch)), out.len())));
-        assert_eq!(sum, checksum(&out));
-    }
-
-    #[test]
-    fn the_tag_of_a_batch_stands_where_the_scan_looks() {
-        let mut out = Vec::new();
-        encode(0, BodyRef::Batch(&Batch::empty(Generation(1))), &mut out).expect("short");
-        let body: (u32, u8) =
-            postcard::from_bytes(&out[wire::codec::HEADER_LEN_BYTES + 1..]).expect("prefix");
-        assert_eq!(body, (0, BATCH_TAG));
+        assert_eq!(sum, chain::checksum(&out));
+        assert_eq!(chain::batch_first(&out), Ok(Some(9)));
     }
 }

@@ -3,7 +3,6 @@
 //! An advisory lock on `STATE/lock`, dropped by the kernel however the process ends. The file's text says
 //! who holds it; it is never trusted, only shown.
 
-use super::Error;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -13,6 +12,28 @@ use wire::time::Time;
 
 /// Most of the holder's text that is shown, in bytes: the file may hold anything.
 const HOLDER_LEN_MAX_BYTES: u64 = 512;
+
+/// Why the lock could not be taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another process holds the state directory.
+    #[error("the state directory {directory} is held by {holder}; stop it or choose another with --state")]
+    Held {
+        /// Which directory.
+        directory: String,
+        /// Who holds it: process id, since when, command.
+        holder: String,
+    },
+    /// The system refused.
+    #[error("cannot {what}: {source}; check the permissions of the state directory")]
+    Refused {
+        /// What was tried, with the path.
+        what: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
 
 /// The lock, held until dropped.
 #[derive(Debug)]
@@ -24,16 +45,18 @@ impl Lock {
     /// Take the lock of a state directory, which must exist.
     ///
     /// # Errors
-    /// [`Error::Held`] if another process has it, naming that process; [`Error::Disk`] if the file
+    /// [`Error::Held`] if another process has it, naming that process; [`Error::Refused`] if the file
     /// cannot be made.
     pub fn take(directory: &Path, now: Time) -> Result<Lock, Error> {
         let path = directory.join("lock");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(&path).map_err(Error::disk(format!("open {}", path.display())))?;
+        let refused =
+            |what: &str, source| Error::Refused { what: format!("{what} {}", path.display()), source };
+        let mut file = options.open(&path).map_err(|error| refused("open", error))?;
         if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
             if error != rustix::io::Errno::WOULDBLOCK {
-                return Err(Error::disk(format!("lock {}", path.display()))(error.into()));
+                return Err(refused("lock", error.into()));
             }
             let mut text = String::new();
             let _unreadable = file.take(HOLDER_LEN_MAX_BYTES).read_to_string(&mut text);

@@ -4,25 +4,19 @@
 //! frame that did not survive is read again from the log it came from, one that did is never read twice.
 //!
 //! ```text
-//! STATE/journal/journal-<sequence of its first event, 20 digits>.log
+//! STATE/journal/events-<sequence of its first event, 20 digits>.log
 //!     head … head end      everything known when the segment began
-//!     born | batch | acknowledged …
+//!     batch | born | acknowledged …
 //! ```
 //!
-//! Invariant: a segment is whole on disk before the next one exists, so at most the end of the last
-//! segment can be missing or torn. Every frame carries the checksum of the frame before it, so bytes left
-//! over from an older end of the file are never taken for new ones.
-//!
-//! Not here: reading logs ([`crate::tail`]), joining events into calls (`log_filters::join`).
+//! Not here: how segments outlast a crash ([`crate::segments`]), reading logs ([`crate::tail`]), joining events into calls (`log_filters::join`).
 
 mod decoded;
-pub mod disk;
 pub mod fold;
 pub mod frame;
 pub mod lock;
 pub mod reader;
-pub mod recovery;
-pub mod segment;
+pub mod sources;
 pub mod state;
 pub mod writer;
 
@@ -49,49 +43,5 @@ pub const BUDGET_BYTES: u64 = 256 << 20;
 impl Default for Config {
     fn default() -> Config {
         Config { segment_len_bytes: SEGMENT_LEN_BYTES, budget_bytes: BUDGET_BYTES }
-    }
-}
-
-/// Why the journal could not be opened, written or read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The disk refused.
-    #[error("cannot {what}: {source}; check the space and the permissions of the state directory")]
-    Disk {
-        /// What was tried, with the path.
-        what: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A frame is too large or cannot be written.
-    #[error("cannot write a journal frame: {0}")]
-    Frame(#[from] wire::codec::Error),
-    /// Another process holds the state directory.
-    #[error("the state directory {directory} is held by {holder}; stop it or choose another with --state")]
-    Held {
-        /// Which directory.
-        directory: String,
-        /// Who holds it: process id, since when, command.
-        holder: String,
-    },
-    /// The journal was written by another version of the program.
-    #[error(
-        "journal segment {name} was written by another version ({found}); this program reads {expected}; use the program that wrote it, or move the file away to begin anew",
-        expected = wire::version::FRAME
-    )]
-    Version {
-        /// The segment's name.
-        name: String,
-        /// The version found.
-        found: u8,
-    },
-}
-
-impl Error {
-    /// Wrap what the system said about `what`.
-    pub(crate) fn disk(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
-        let what = what.into();
-        move |source| Error::Disk { what, source }
     }
 }

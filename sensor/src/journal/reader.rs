@@ -4,13 +4,15 @@
 //! lock that the writer holds while it writes.
 //! Not here: what may be asked for (`sensor::query`).
 
-use super::Error;
 use super::decoded::{Cache, Decoded};
 use super::frame::{Body, Record};
-use super::segment::{Segment, Window};
-use std::collections::{BTreeMap, VecDeque};
+use super::sources::Sources;
+use crate::segments::list::Segments;
+use crate::segments::segment::Segment;
+use crate::segments::window::Window;
+use crate::segments::{Error, chain};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use wire::event::{Event, Id, Source};
 use wire::id::{Generation, SensorKey};
@@ -18,45 +20,20 @@ use wire::time::Time;
 
 /// What writer and readers share.
 pub(super) struct Shared {
-    segments: Mutex<VecDeque<Arc<Segment>>>,
+    pub(super) segments: Segments<Sources>,
     sensor: SensorKey,
     durable: AtomicU64,
-    next: watch::Sender<u64>,
     decoded: Cache,
 }
 
 impl Shared {
-    pub(super) fn new(segments: VecDeque<Arc<Segment>>, sensor: SensorKey, next: u64) -> Shared {
-        let (sender, _) = watch::channel(next);
-        Shared {
-            segments: Mutex::new(segments),
-            sensor,
-            durable: AtomicU64::new(next),
-            next: sender,
-            decoded: Cache::default(),
-        }
-    }
-
-    pub(super) fn publish(&self, next: u64) {
-        self.next.send_if_modified(|known| std::mem::replace(known, next) != next);
+    pub(super) fn new(segments: Segments<Sources>, sensor: SensorKey) -> Shared {
+        let durable = AtomicU64::new(*segments.next().borrow());
+        Shared { segments, sensor, durable, decoded: Cache::default() }
     }
 
     pub(super) fn publish_durable(&self, next: u64) {
         self.durable.store(next, Ordering::Release);
-    }
-
-    pub(super) fn segments(&self) -> Vec<Arc<Segment>> {
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-
-    /// A new live segment; the oldest `deleted` are no more. One without events takes the old one's place.
-    pub(super) fn replace_live(&self, live: Arc<Segment>, deleted: usize) {
-        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        if segments.back().is_some_and(|last| last.first == live.first) {
-            segments.pop_back();
-        }
-        segments.push_back(live);
-        segments.drain(..deleted);
     }
 }
 
@@ -85,7 +62,7 @@ impl Reader {
     /// The sequence number that the next event will get; it changes whenever events are added.
     #[must_use]
     pub fn next(&self) -> watch::Receiver<u64> {
-        self.shared.next.subscribe()
+        self.shared.segments.next()
     }
 
     /// Events before this sequence number survive a loss of power.
@@ -97,7 +74,7 @@ impl Reader {
     /// The sequence number of the oldest event that is kept.
     #[must_use]
     pub fn oldest(&self) -> u64 {
-        self.shared.segments().first().map_or(0, |segment| segment.first)
+        self.shared.segments.oldest()
     }
 
     /// Up to `limit` events that `keep` accepts, from `cursor` on. A cursor from a future that a loss of
@@ -127,8 +104,8 @@ impl Reader {
         self.read_within(cursor, end, usize::MAX, usize::MAX, take)
     }
 
-    /// As [`Reader::read`], but with what `take` makes of each event that it wants, and ended after a look at `look_at_most` events or few more: where few events
-    /// are wanted a reading can be long.
+    /// As [`Reader::read`], but with what `take` makes of each event that it wants, and ended after a look at
+    /// `look_at_most` events or few more: where few events are wanted a reading can be long.
     ///
     /// # Errors
     /// As [`Reader::read`].
@@ -150,19 +127,11 @@ impl Reader {
         look_at_most: usize,
         mut take: impl FnMut(&Event) -> Option<T>,
     ) -> Result<Page<T>, Error> {
-        let segments = self.shared.segments();
-        let newest = end.min(*self.shared.next.borrow());
-        let cursor = cursor.min(newest);
-        let oldest = segments.first().map_or(newest, |segment| segment.first);
-        let mut page = Page { events: Vec::new(), cursor, missed: oldest.saturating_sub(cursor) };
-        page.cursor += page.missed;
+        let span = self.shared.segments.span(cursor, end);
+        let mut page = Page { events: Vec::new(), cursor: span.from, missed: span.missed };
         let mut looked_at = 0;
-        for (at, segment) in segments.iter().enumerate() {
-            let end = segments.get(at + 1).map_or(newest, |after| after.first.min(newest));
-            if end <= page.cursor {
-                continue;
-            }
-            let mut reading = Reading::new(&self.shared, segment, page.cursor)?;
+        for (segment, end) in span.segments {
+            let mut reading = Reading::new(&self.shared, &segment, page.cursor)?;
             while page.events.len() < limit && looked_at < look_at_most && page.cursor < end {
                 let Some(batch) = reading.next(page.cursor)? else {
                     // The rest of this segment is damaged.
@@ -190,19 +159,19 @@ impl Reader {
 /// Goes through the batches of a segment.
 struct Reading<'a> {
     shared: &'a Shared,
-    segment: &'a Segment,
+    segment: &'a Segment<Sources>,
     window: Window,
     /// Where the next frame begins, in bytes.
     at: u64,
-    sources: Arc<BTreeMap<Generation, Arc<Source>>>,
+    sources: Arc<Sources>,
 }
 
 impl<'a> Reading<'a> {
-    fn new(shared: &'a Shared, segment: &'a Segment, cursor: u64) -> Result<Reading<'a>, Error> {
+    fn new(shared: &'a Shared, segment: &'a Segment<Sources>, cursor: u64) -> Result<Reading<'a>, Error> {
         let table = segment.table()?;
         let at = table.place(cursor);
         let window = Window::new(segment.file().clone(), at, table.len);
-        Ok(Reading { shared, segment, window, at, sources: table.sources })
+        Ok(Reading { shared, segment, window, at, sources: Arc::clone(table.legend()) })
     }
 
     /// The next batch that holds an event at or after the cursor.
@@ -231,14 +200,13 @@ impl<'a> Reading<'a> {
         self.window.seek(self.at);
         let Some((at, frame)) = self.window.frame()? else { return Ok(None) };
         let end = at + frame.len() as u64;
-        let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { return Ok(None) };
-        if tag != super::frame::BATCH_TAG {
-            return Ok(Some(Decoded { first: 0, events: Vec::new(), end }));
+        match chain::batch_first(frame) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(Some(Decoded { first: 0, events: Vec::new(), end })),
+            Err(_) => return Ok(None),
         }
-        let Ok(Some(((_, Body::Batch(batch)), _))) = wire::codec::decode::<(u32, Body)>(frame) else {
-            return Ok(None);
-        };
-        let Some(source) = self.sources.get(&batch.generation) else {
+        let Some(Body::Batch(batch)) = chain::body(frame) else { return Ok(None) };
+        let Some(source) = self.sources.get(batch.generation) else {
             // Progress without events needs no source.
             return Ok(batch.records.is_empty().then(|| Decoded { first: 0, events: Vec::new(), end }));
         };

@@ -6,17 +6,20 @@
 //! may have dropped them.
 //! Not here: when to sync or to begin a new segment (`tail::ingest` decides).
 
-use super::disk::{Disk, Stored};
-use super::fold::{Replay, source_of};
-use super::frame::{self, Batch, Birth, BodyRef, FileHead};
+use super::fold::{Fold, Replay};
+use super::frame::{Batch, Birth, BodyRef, FileHead};
 use super::reader::{Reader, Shared};
-use super::segment::{Segment, Table, name};
+use super::sources::Sources;
 use super::state::State;
-use super::{Config, Error, REPLAYED_MAX_BYTES, recovery};
+use super::{Config, REPLAYED_MAX_BYTES};
+use crate::segments::disk::{Disk, Stored};
+use crate::segments::list::Segments;
+use crate::segments::recovery::{self, Live};
+use crate::segments::segment::{self, Segment, Table, name};
+use crate::segments::{Error, chain};
 use log_filters::found::Change;
 use std::sync::Arc;
-use wire::event::Source;
-use wire::id::{Generation, SensorKey};
+use wire::id::SensorKey;
 
 /// Changes in one frame of a head: well below the longest frame.
 const CHANGES_PER_FRAME: usize = 1024;
@@ -29,7 +32,7 @@ pub struct Journal {
     disk: Arc<dyn Disk>,
     config: Config,
     state: State,
-    live: Arc<Segment>,
+    live: Arc<Segment<Sources>>,
     /// Bytes of the live segment that are written, those of its head, and those that are durable.
     len: u64,
     head_len: u64,
@@ -44,7 +47,7 @@ pub struct Journal {
 /// What a pending frame will add to the index once it is written.
 enum Entry {
     Events { first: u64, at: u64 },
-    Source(Generation, Source),
+    Born(Birth),
 }
 
 /// What a new segment's head tells beside the state.
@@ -66,16 +69,15 @@ impl Journal {
         fresh_key: SensorKey,
         replay: &mut impl Replay,
     ) -> Result<(Journal, Vec<String>), Error> {
-        let recovered = recovery::recover(&*disk, replay)?;
+        let recovered = recovery::recover::<Fold, Sources, _>(&*disk, replay)?;
         let live = match recovered.live {
             Some(live) => live,
             None => begin(&*disk, State::new(fresh_key), &Nothing)?,
         };
         // What is there may have been written by a process that was killed before it could sync.
         live.segment.file().sync().map_err(Error::disk("sync the journal"))?;
-        let mut segments: std::collections::VecDeque<_> = recovered.older.into();
-        segments.push_back(live.segment.clone());
-        let shared = Shared::new(segments, live.state.head.sensor, live.state.head.next);
+        let segments = Segments::new(recovered.older, live.segment.clone(), live.state.head.next);
+        let shared = Shared::new(segments, live.state.head.sensor);
         let journal = Journal {
             disk,
             config,
@@ -128,7 +130,7 @@ impl Journal {
         assert_eq!(birth.generation.0, self.state.head.next_generation, "generations are numbered in order");
         self.encode(BodyRef::Born(birth))?;
         self.state.apply_birth(birth.clone()).expect("its number is the next");
-        self.entries.push(Entry::Source(birth.generation, source_of(birth)));
+        self.entries.push(Entry::Born(birth.clone()));
         self.flush()
     }
 
@@ -178,18 +180,18 @@ impl Journal {
         }
         self.len += self.pending.len() as u64;
         self.pending.clear();
-        let (len, next) = (self.len, self.state.head.next);
+        let len = self.len;
         let entries = self.entries.drain(..);
         self.live.publish(|table| {
             for entry in entries {
                 match entry {
                     Entry::Events { first, at } => table.add_batch(first, at),
-                    Entry::Source(generation, source) => table.add_source(generation, source),
+                    Entry::Born(birth) => table.legend_mut().learn(&birth),
                 }
             }
-            (table.len, table.next) = (len, next);
+            table.len = len;
         });
-        self.shared.publish(next);
+        self.shared.segments.publish(self.state.head.next);
         Ok(())
     }
 
@@ -241,82 +243,45 @@ impl Journal {
     /// If the disk refuses; the live segment then goes on.
     pub fn begin_segment(&mut self, memories: &impl Memories) -> Result<(), Error> {
         self.sync()?;
-        let doomed = self.beyond_budget()?;
+        let doomed = self.shared.segments.beyond_budget(self.config.budget_bytes, self.head_len)?;
         let mut state = self.state.clone();
-        state.head.lost += doomed.iter().map(|segment| self.unacknowledged(segment)).sum::<u64>();
+        state.head.lost += doomed.iter().map(|first| self.unacknowledged(*first)).sum::<u64>();
         let begun = begin(&*self.disk, state, memories)?;
-        self.shared.replace_live(begun.segment.clone(), doomed.len());
+        self.shared.segments.replace_live(begun.segment.clone(), doomed.len());
         (self.state, self.live, self.chain) = (begun.state, begun.segment, begun.chain);
         (self.len, self.synced, self.head_len) = (begun.len, begun.len, begun.len);
-        for old in doomed {
-            if let Err(source) = self.disk.remove(&name(old.first)) {
-                return Err(Error::Disk { what: format!("remove {}", name(old.first)), source });
-            }
-        }
-        Ok(())
-    }
-
-    /// The oldest segments, so many that the others and a head as long as the last stay within the budget.
-    fn beyond_budget(&self) -> Result<Vec<Arc<Segment>>, Error> {
-        let segments = self.shared.segments();
-        let mut lens = Vec::with_capacity(segments.len());
-        for segment in &segments {
-            let len =
-                segment.file().size().map_err(Error::disk(format!("measure {}", name(segment.first))))?;
-            lens.push(len);
-        }
-        let mut total: u64 = lens.iter().sum::<u64>() + self.head_len;
-        let mut doomed = Vec::new();
-        for (segment, len) in segments.into_iter().zip(lens) {
-            if total <= self.config.budget_bytes || segment.first == self.live.first {
-                break;
-            }
-            total -= len;
-            doomed.push(segment);
-        }
-        Ok(doomed)
+        segment::delete(&*self.disk, &doomed)
     }
 
     /// Events of a segment that the receiver, if there is one, does not have.
-    fn unacknowledged(&self, segment: &Segment) -> u64 {
+    fn unacknowledged(&self, first: u64) -> u64 {
         let Some(acknowledged) = self.state.head.acknowledged else { return 0 };
-        let segments = self.shared.segments();
-        let after = segments.iter().find(|other| other.first > segment.first);
+        let segments = self.shared.segments.all();
+        let after = segments.iter().find(|other| other.first > first);
         let next = after.map_or(self.state.head.next, |after| after.first);
-        next.saturating_sub(segment.first.max(acknowledged))
+        next.saturating_sub(first.max(acknowledged))
     }
 
     fn encode(&mut self, body: BodyRef<'_>) -> Result<(), Error> {
-        self.chain = frame::encode(self.chain, body, &mut self.pending)?;
+        self.chain = chain::encode(self.chain, body, &mut self.pending)?;
         Ok(())
     }
 }
 
-/// Begin a segment; it gets its name only when its head is durable.
-fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<recovery::Live, Error> {
+fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<Live<State, Sources>, Error> {
     let first = state.head.next;
-    let (new, last) = (format!("{}.new", name(first)), name(first));
-    let write = || -> Result<(Arc<dyn Stored>, u64, u32), Error> {
-        let what = || Error::disk(format!("begin journal segment {last}"));
-        let file = disk.create(&new).map_err(what())?;
-        let mut head = Head { file: &*file, at: 0, out: Vec::new(), chain: 0 };
+    let (mut len, mut chain) = (0, 0);
+    let file = segment::begin(disk, first, |file| {
+        let mut head = Head { file, at: 0, out: Vec::new(), chain: 0 };
         head.write(&state, memories)?;
         head.flush()?;
-        let (len, chain) = (head.at, head.chain);
-        let named = file.sync().and_then(|()| disk.rename(&new, &last)).and_then(|()| disk.sync_names());
-        named.map_err(what())?;
-        Ok((file, len, chain))
-    };
-    let (file, len, chain) = write().inspect_err(|_| {
-        // Whatever was made is in the way of nothing: recovery removes it.
-        let _nothing_there = disk.remove(&new);
+        (len, chain) = (head.at, head.chain);
+        Ok(())
     })?;
-    let mut table = Table::new(len, first);
-    for (generation, checkpoint) in &state.generations {
-        table.add_source(*generation, source_of(&checkpoint.birth));
-    }
-    let segment = Arc::new(Segment::new(first, file, Some(table)));
-    Ok(recovery::Live { state, segment, len, head_len: len, chain })
+    let mut sources = Sources::default();
+    state.generations.values().for_each(|checkpoint| sources.learn(&checkpoint.birth));
+    let segment = Arc::new(Segment::new(first, file, Some(Table::new(len, sources))));
+    Ok(Live { state, segment, len, head_len: len, chain })
 }
 
 /// Writes the frames of a head, a stretch at a time: the calls of a busy sensor are many.
@@ -348,12 +313,12 @@ impl Head<'_> {
     }
 
     fn push(&mut self, body: BodyRef<'_>) -> Result<(), Error> {
-        self.chain = frame::encode(self.chain, body, &mut self.out)?;
+        self.chain = chain::encode(self.chain, body, &mut self.out)?;
         if self.out.len() >= CALLS_PER_FRAME_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.file.write_at(&self.out, self.at).map_err(Error::disk("write the head of a journal segment"))?;
+        self.file.write_at(&self.out, self.at).map_err(Error::disk("write the head of a segment"))?;
         self.at += self.out.len() as u64;
         self.out.clear();
         Ok(())

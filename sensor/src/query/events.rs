@@ -259,7 +259,7 @@ impl Events {
 
 /// Read the journal where that may block.
 async fn blocking<T: Send + 'static>(
-    reading: impl FnOnce() -> Result<T, crate::journal::Error> + Send + 'static,
+    reading: impl FnOnce() -> Result<T, crate::segments::Error> + Send + 'static,
 ) -> Result<T, Fault> {
     let read = tokio::task::spawn_blocking(reading).await;
     read.map_err(|_| Fault::internal("reading the journal failed; the daemon's log says more"))?

@@ -6,13 +6,14 @@
 //! A segment that is deleted while it is read stays readable until its end.
 
 use super::record::to_wire;
-use crate::journal::disk::Disk;
-use crate::journal::fold::source_of;
-use crate::journal::frame::{BATCH_TAG, Body};
+use crate::journal::frame::{self, Body};
 use crate::journal::reader::Reader;
-use crate::journal::segment::{Window, first_of, name};
-use crate::journal::{Error, frame};
-use std::collections::{BTreeMap, VecDeque};
+use crate::journal::sources::Sources;
+use crate::segments::disk::Disk;
+use crate::segments::segment::{Legend, firsts, name};
+use crate::segments::window::Window;
+use crate::segments::{Error, chain};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::event::Source;
 use wire::id::Generation;
@@ -32,7 +33,7 @@ pub struct Outbox {
 struct Place {
     segment: u64,
     window: Window,
-    sources: BTreeMap<Generation, Arc<Source>>,
+    sources: Sources,
     /// The number of the first event that was not given yet.
     next: u64,
     /// The rest of a batch of which some was given.
@@ -107,9 +108,7 @@ impl Outbox {
 
     fn firsts(&self) -> Result<Vec<u64>, Error> {
         let names = self.disk.names().map_err(Error::disk("list the journal"))?;
-        let mut firsts: Vec<u64> = names.iter().filter_map(|name| first_of(name)).collect();
-        firsts.sort_unstable();
-        Ok(firsts)
+        Ok(firsts(&names))
     }
 
     fn open(&self, first: u64, next: u64) -> Result<Option<Place>, Error> {
@@ -122,7 +121,7 @@ impl Outbox {
         Ok(Some(Place {
             segment: first,
             window: Window::new(file, 0, u64::MAX),
-            sources: BTreeMap::new(),
+            sources: Sources::default(),
             next,
             held: VecDeque::new(),
             of: (Generation::default(), wire::time::Time::default()),
@@ -134,41 +133,24 @@ impl Place {
     /// Hold the next batch with an event at or after `next`. `false` at the end of what can be read.
     fn fill(&mut self, durable: u64) -> Result<bool, Error> {
         while let Some((_, frame)) = self.window.frame()? {
-            let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { return Ok(false) };
-            if tag == BATCH_TAG {
-                let head = wire::codec::decode::<(u32, u8, Generation, u64)>(frame);
-                let Ok(Some(((_, _, _, first), _))) = head else { return Ok(false) };
-                if first >= durable {
-                    return Ok(false);
-                }
+            match chain::batch_first(frame) {
+                Ok(Some(first)) if first >= durable => return Ok(false),
+                Ok(_) => {}
+                Err(_) => return Ok(false),
             }
-            let Ok(Some(((_, body), _))) = wire::codec::decode::<(u32, Body)>(frame) else {
-                return Ok(false);
-            };
-            match body {
-                Body::Generation(checkpoint) => self.learn(&checkpoint.birth),
-                Body::Born(birth) => self.learn(&birth),
-                Body::Batch(batch) if batch.first + batch.records.len() as u64 > self.next => {
-                    let skip = usize::try_from(self.next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
-                    self.next = self.next.max(batch.first);
-                    self.of = (batch.generation, batch.seen);
-                    self.held = batch.records.into_iter().skip(skip).collect();
-                    return Ok(true);
-                }
-                Body::Head(_)
-                | Body::File(_)
-                | Body::Memory(..)
-                | Body::Calls(_)
-                | Body::HeadEnd
-                | Body::Batch(_)
-                | Body::Acknowledged { .. } => {}
+            let Some(body) = chain::body(frame) else { return Ok(false) };
+            self.sources.note(&body);
+            if let Body::Batch(batch) = body
+                && batch.first + batch.records.len() as u64 > self.next
+            {
+                let skip = usize::try_from(self.next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
+                self.next = self.next.max(batch.first);
+                self.of = (batch.generation, batch.seen);
+                self.held = batch.records.into_iter().skip(skip).collect();
+                return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    fn learn(&mut self, birth: &frame::Birth) {
-        self.sources.insert(birth.generation, Arc::new(source_of(birth)));
     }
 
     /// Give of the held batch what has room.
@@ -176,7 +158,7 @@ impl Place {
         let (generation, seen) = self.of;
         // A batch follows its generation; one that does not is shown without a source, not dropped.
         let empty = || Source { host: "".into(), file: "".into(), filter: "".into() };
-        let source = self.sources.get(&generation).map_or_else(empty, |source| Source::clone(source));
+        let source = self.sources.get(generation).map_or_else(empty, |source| Source::clone(source));
         let mut run = Run { generation, source, seen, records: Vec::new() };
         while !stretch.is_full() {
             let Some(record) = self.held.pop_front() else { break };

@@ -8,7 +8,8 @@
 use super::claims::{self, HELD_FOR};
 use super::domain::{Domain, Link, Now, Speaker};
 use super::hosts::HOSTS_MAX;
-use super::store::{self, frame::Member};
+use super::store::frame::Member;
+use crate::segments;
 use std::collections::{BTreeMap, HashSet};
 use wire::event::Id;
 use wire::id::{PeerKey, SensorKey};
@@ -44,7 +45,7 @@ pub enum Error {
     Busy,
     /// The store cannot be used.
     #[error(transparent)]
-    Store(#[from] store::Error),
+    Store(#[from] segments::Error),
 }
 
 impl Domain {

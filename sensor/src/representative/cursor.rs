@@ -11,8 +11,8 @@
 //! None is left out that was not seen. What the new store does not hold and the reader may not have seen is
 //! counted: exactly where a mark is as new as the cursor, else as an upper bound.
 
-use super::store::Error;
 use super::store::reader::{Reader, Stored};
+use crate::segments::Error;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -167,7 +167,7 @@ impl Feed {
     fn not_held(&self, known: &Known, seen: &BTreeMap<SensorKey, u64>) -> Result<u64, Error> {
         let oldest = self.reader.oldest_of()?;
         let gone = known.iter().map(|(sensor, (from, _))| {
-            let held = oldest.get(sensor).copied().unwrap_or(0).max(*from);
+            let held = oldest.next(*sensor).unwrap_or(0).max(*from);
             held.saturating_sub(seen.get(sensor).copied().unwrap_or(0))
         });
         Ok(gone.sum())

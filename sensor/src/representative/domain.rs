@@ -14,13 +14,13 @@ use super::cursor::{Feed, Known};
 use super::hosts::{Hosts, Role};
 use super::receiver::{Arrived, Names, Receiver, Said};
 use super::replay::Joining;
+use super::store;
 use super::store::frame::Batch;
 use super::store::ledger::Ledger;
-
 use super::store::writer::{Commit, Store};
-use super::store::{self, Error};
-use crate::journal::disk::Disk;
 use crate::report::record::joined;
+use crate::segments::Error;
+use crate::segments::disk::Disk;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};

@@ -2,8 +2,8 @@
 //!
 //! Pure. The calls at the head of the last segment, and the events after it, joined as they were.
 
+use super::store::fold::Replay;
 use super::store::frame::Batch;
-use super::store::writer::Replay;
 use crate::report::record::to_found;
 use log_filters::join::Joiner;
 use wire::event::Id;

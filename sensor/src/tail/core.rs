@@ -11,7 +11,7 @@ use super::path_set::PathSet;
 use super::track;
 use crate::journal::frame::{Batch, Birth, Record};
 use crate::journal::writer::Journal;
-use crate::journal::{self};
+use crate::segments;
 use compact_str::CompactString;
 use log_filters::found::Found;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Core {
     fn append_parts(&mut self, batch: &mut Batch) {
         match self.journal.append(batch) {
             Ok(()) => {}
-            Err(journal::Error::Frame(error)) if batch.records.len() > 1 => {
+            Err(segments::Error::Frame(error)) if batch.records.len() > 1 => {
                 tracing::debug!(%error, "a batch goes in two parts");
                 let rest = batch.records.split_off(batch.records.len() / 2);
                 let events = batch.counts.events;
@@ -101,7 +101,7 @@ impl Core {
                 self.append_parts(&mut first);
                 self.append_parts(batch);
             }
-            Err(journal::Error::Frame(error)) => {
+            Err(segments::Error::Frame(error)) => {
                 tracing::error!(%error, "one event is too large for the journal; only its kind and time are kept");
                 for record in &mut batch.records {
                     let content = &mut record.found.content;
@@ -158,7 +158,7 @@ impl Core {
         self.note(synced);
     }
 
-    pub(super) fn note(&mut self, done: Result<(), journal::Error>) {
+    pub(super) fn note(&mut self, done: Result<(), segments::Error>) {
         match done {
             Ok(()) if !self.journal.is_held() => self.trouble = None,
             Ok(()) => {}

@@ -7,6 +7,7 @@
 //! Not here: which filter is for which file (`sensor::filters`), answering queries (`sensor::query`).
 
 use crate::journal;
+use crate::segments;
 use compact_str::CompactString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -145,9 +146,12 @@ impl Config {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The state directory is not to be had.
+    #[error(transparent)]
+    Lock(#[from] journal::lock::Error),
     /// The journal could not be opened.
     #[error(transparent)]
-    Journal(#[from] journal::Error),
+    Journal(#[from] segments::Error),
     /// A glob cannot be read.
     #[error("cannot read the glob {glob:?}: {why}")]
     Glob {

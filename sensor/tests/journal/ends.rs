@@ -2,8 +2,9 @@
 
 use crate::log::Writer;
 use crate::simulated::Simulated;
-use sensor::journal::segment::name;
-use sensor::journal::{Config, Error};
+use sensor::journal::Config;
+use sensor::segments::Error;
+use sensor::segments::segment::name;
 
 fn written() -> (Simulated, Vec<u8>) {
     let disk = Simulated::default();

@@ -3,10 +3,11 @@
 
 use crate::simulated::Simulated;
 use log_filters::found::{Change, Found};
+use sensor::journal::Config;
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::{Batch, Birth, Identity, Print, Record, Status};
 use sensor::journal::writer::{Journal, Memories};
-use sensor::journal::{Config, Error};
+use sensor::segments::Error;
 use std::sync::Arc;
 use wire::event::{Content, Event, Id, Kind, Value};
 use wire::id::{Generation, SensorKey};

@@ -1,6 +1,6 @@
 //! A disk in memory that loses power: what was not synced survives in part, in any order, torn at sectors.
 
-use sensor::journal::disk::{Disk, Stored};
+use sensor::segments::disk::{Disk, Stored};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};

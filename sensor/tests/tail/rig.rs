@@ -2,8 +2,8 @@
 
 use compact_str::{CompactString, ToCompactString, format_compact};
 use log_filters::found::{Authority, Change, Found, Keys, Naming};
-use sensor::journal::disk::Disk;
 use sensor::journal::lock::Lock;
+use sensor::segments::disk::Disk;
 use sensor::tail::board::FileState;
 use sensor::tail::follow::Means;
 use sensor::tail::ingest::{Clock, Ingest, Parts};
@@ -381,6 +381,6 @@ pub fn text(event: &Event, name: &str) -> String {
 }
 
 /// A second holder of the same state directory.
-pub fn second_start(rig: &Rig) -> Result<Lock, sensor::journal::Error> {
+pub fn second_start(rig: &Rig) -> Result<Lock, sensor::journal::lock::Error> {
     Lock::take(&rig.state(), Time::default())
 }

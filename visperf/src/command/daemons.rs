@@ -181,9 +181,9 @@ pub(crate) fn failure(error: &anyhow::Error) -> Failure {
 
 /// Who holds the state, if that is what is wrong.
 fn held(error: &anyhow::Error) -> Option<&str> {
-    use sensor::{journal, run, tail};
-    let run::Error::Tail(tail::Error::Journal(journal::Error::Held { holder, .. })) = error.downcast_ref()?
-    else {
+    use sensor::journal::lock;
+    use sensor::{run, tail};
+    let run::Error::Tail(tail::Error::Lock(lock::Error::Held { holder, .. })) = error.downcast_ref()? else {
         return None;
     };
     Some(holder)

@@ -1,6 +1,7 @@
 //! What the frames of the store say.
 //!
-//! Pure. This is a format on disk: the order of variants and fields is part of it.
+//! Pure. This is a format on disk: the order of variants and fields is part of it, and a batch comes first, as
+//! [`crate::segments::chain`] says.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,6 +85,8 @@ impl Batch {
 /// The body of a frame as it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
+    /// Events.
+    Batch(Batch),
     /// A segment begins.
     Head(Head),
     /// A sensor: part of the head, or changed since.
@@ -92,8 +95,6 @@ pub enum Body {
     Calls(Vec<u8>),
     /// The head is complete.
     HeadEnd,
-    /// Events.
-    Batch(Batch),
     /// A sensor is forgotten.
     Forgotten(SensorKey),
 }
@@ -101,6 +102,8 @@ pub enum Body {
 /// The body of a frame as it is written: the same bytes without owning them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub enum BodyRef<'a> {
+    /// See [`Body::Batch`].
+    Batch(&'a Batch),
     /// See [`Body::Head`].
     Head(&'a Head),
     /// See [`Body::Member`].
@@ -109,40 +112,17 @@ pub enum BodyRef<'a> {
     Calls(&'a [u8]),
     /// See [`Body::HeadEnd`].
     HeadEnd,
-    /// See [`Body::Batch`].
-    Batch(&'a Batch),
     /// See [`Body::Forgotten`].
     Forgotten(SensorKey),
-}
-
-/// Number of [`Body::Batch`] on disk: lets a scan pass over batches without reading their events.
-pub const BATCH_TAG: u8 = 4;
-
-/// Append a frame to `out`: the checksum of the frame before it, then the body. Returns its own checksum.
-///
-/// # Errors
-/// If the body is longer than a frame may be; `out` is then as before.
-pub fn encode(previous: u32, body: BodyRef<'_>, out: &mut Vec<u8>) -> Result<u32, wire::codec::Error> {
-    let at = out.len();
-    wire::codec::encode(&(previous, body), out)?;
-    Ok(checksum(&out[at..]))
-}
-
-/// The checksum in the header of a whole frame.
-///
-/// # Panics
-/// If there is less than a header.
-#[must_use]
-pub fn checksum(frame: &[u8]) -> u32 {
-    u32::from_le_bytes(frame[4..8].try_into().expect("a header is eight bytes"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segments::chain;
 
     #[test]
-    fn what_is_written_by_reference_is_read_as_owned_and_its_tag_found() {
+    fn what_is_written_by_reference_is_read_as_owned_and_its_number_found() {
         let batch = Batch {
             at: 9,
             sensor: SensorKey(3),
@@ -154,11 +134,10 @@ mod tests {
             runs: Vec::new(),
         };
         let mut out = Vec::new();
-        let sum = encode(77, BodyRef::Batch(&batch), &mut out).expect("short");
+        let sum = chain::encode(77, BodyRef::Batch(&batch), &mut out).expect("short");
         let decoded: Option<((u32, Body), usize)> = wire::codec::decode(&out).expect("whole");
         assert_eq!(decoded, Some(((77, Body::Batch(batch)), out.len())));
-        assert_eq!(sum, checksum(&out));
-        let found: Option<((u32, u8, u64), usize)> = wire::codec::decode(&out).expect("whole");
-        assert_eq!(found.map(|(found, _)| found), Some((77, BATCH_TAG, 9)));
+        assert_eq!(sum, chain::checksum(&out));
+        assert_eq!(chain::batch_first(&out), Ok(Some(9)));
     }
 }

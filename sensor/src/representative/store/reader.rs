@@ -3,44 +3,21 @@
 //! Only durable events are seen. Readers take no lock that the writer holds while it writes.
 //! Not here: cursors that outlive a representative (`representative::cursor`).
 
-use super::Error;
-use super::frame::{BATCH_TAG, Batch, Body};
-use super::segment::{Segment, Table};
-use crate::journal::segment::Window;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use super::begun::Begun;
+use super::frame::{Batch, Body};
+use crate::segments::list::Segments;
+use crate::segments::window::Window;
+use crate::segments::{Error, chain};
+use std::sync::Arc;
 use tokio::sync::watch;
 use wire::event::{Event, Id};
-use wire::id::SensorKey;
 use wire::report::StoreKey;
 use wire::time::Time;
 
 /// What writer and readers share.
 pub(super) struct Shared {
-    segments: Mutex<VecDeque<Arc<Segment>>>,
-    key: StoreKey,
-    next: watch::Sender<u64>,
-}
-
-impl Shared {
-    pub(super) fn new(segments: VecDeque<Arc<Segment>>, key: StoreKey, next: u64) -> Shared {
-        Shared { segments: Mutex::new(segments), key, next: watch::Sender::new(next) }
-    }
-
-    pub(super) fn publish(&self, next: u64) {
-        self.next.send_if_modified(|known| std::mem::replace(known, next) != next);
-    }
-
-    pub(super) fn segments(&self) -> Vec<Arc<Segment>> {
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-
-    /// A new live segment; the oldest `deleted` are no more.
-    pub(super) fn replace_live(&self, live: Arc<Segment>, deleted: usize) {
-        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        segments.push_back(live);
-        segments.drain(..deleted);
-    }
+    pub(super) segments: Segments<Begun>,
+    pub(super) key: StoreKey,
 }
 
 /// Reads the store from any thread.
@@ -87,22 +64,22 @@ impl Reader {
     /// The number the next event gets; it changes whenever events are durable.
     #[must_use]
     pub fn next(&self) -> watch::Receiver<u64> {
-        self.shared.next.subscribe()
+        self.shared.segments.next()
     }
 
     /// The number of the oldest event that is kept.
     #[must_use]
     pub fn oldest(&self) -> u64 {
-        self.shared.segments().first().map_or(0, |segment| segment.first)
+        self.shared.segments.oldest()
     }
 
     /// How far each sensor's events were stored where the oldest kept event stands: those before are gone.
     ///
     /// # Errors
     /// If the disk cannot be read.
-    pub fn oldest_of(&self) -> Result<Arc<BTreeMap<SensorKey, u64>>, Error> {
-        let segments = self.shared.segments();
-        segments.first().map_or(Ok(Arc::default()), |segment| Ok(segment.table()?.members))
+    pub fn oldest_of(&self) -> Result<Arc<Begun>, Error> {
+        let segments = self.shared.segments.all();
+        segments.first().map_or(Ok(Arc::default()), |segment| Ok(Arc::clone(segment.table()?.legend())))
     }
 
     /// Up to `limit` events that `keep` accepts, from `from` on.
@@ -115,18 +92,10 @@ impl Reader {
         limit: usize,
         mut keep: impl FnMut(&Stored) -> bool,
     ) -> Result<Page, Error> {
-        let newest = *self.shared.next.borrow();
-        let segments = self.shared.segments();
-        let from = from.min(newest);
-        let oldest = segments.first().map_or(newest, |segment| segment.first);
-        let missed = oldest.saturating_sub(from);
-        let mut page = Page { events: Vec::new(), next: from + missed, missed };
-        for (at, segment) in segments.iter().enumerate() {
-            let end = segments.get(at + 1).map_or(newest, |after| after.first).min(newest);
-            if end <= page.next {
-                continue;
-            }
-            let table: Table = segment.table()?;
+        let span = self.shared.segments.span(from, u64::MAX);
+        let mut page = Page { events: Vec::new(), next: span.from, missed: span.missed };
+        for (segment, end) in span.segments {
+            let table = segment.table()?;
             let mut window = Window::new(Arc::clone(segment.file()), table.place(page.next), table.len);
             while page.events.len() < limit && page.next < end {
                 let Some(batch) = next_batch(&mut window, page.next)? else {
@@ -147,13 +116,12 @@ impl Reader {
 /// The next batch with an event at or after this place.
 fn next_batch(window: &mut Window, from: u64) -> Result<Option<Batch>, Error> {
     while let Some((_, frame)) = window.frame()? {
-        let Ok(Some(((_, tag), _))) = wire::codec::decode::<(u32, u8)>(frame) else { return Ok(None) };
-        if tag != BATCH_TAG {
-            continue;
+        match chain::batch_first(frame) {
+            Ok(Some(_)) => {}
+            Ok(None) => continue,
+            Err(_) => return Ok(None),
         }
-        let Ok(Some(((_, Body::Batch(batch)), _))) = wire::codec::decode::<(u32, Body)>(frame) else {
-            return Ok(None);
-        };
+        let Some(Body::Batch(batch)) = chain::body(frame) else { return Ok(None) };
         if batch.at + batch.len() > from {
             return Ok(Some(batch));
         }

@@ -6,15 +6,17 @@
 //! Rule: one commit is under way at a time; one that failed is run again, as a whole, and nothing of it is
 //! published before it succeeds.
 
-use super::frame::{self, Batch, BodyRef, Member};
+use super::Config;
+use super::begun::Begun;
+use super::fold::{Fold, Replay};
+use super::frame::{Batch, BodyRef, Member};
 use super::ledger::Ledger;
 use super::reader::{Reader, Shared};
-use super::recovery;
-pub use super::recovery::Replay;
-use super::segment::{Segment, Table, name};
-use super::{Config, Error};
-use crate::journal::disk::{Disk, Stored};
-use std::collections::{BTreeMap, VecDeque};
+use crate::segments::disk::{Disk, Stored};
+use crate::segments::list::Segments;
+use crate::segments::recovery::{self, Live};
+use crate::segments::segment::{self, Segment, Table};
+use crate::segments::{Error, chain};
 use std::sync::Arc;
 use wire::id::SensorKey;
 use wire::report::StoreKey;
@@ -30,7 +32,7 @@ pub struct Store {
     disk: Arc<dyn Disk>,
     config: Config,
     ledger: Ledger,
-    live: Arc<Segment>,
+    live: Arc<Segment<Begun>>,
     /// Bytes of the live segment, those waiting and those under way included, and of its head.
     len: u64,
     head_len: u64,
@@ -56,7 +58,7 @@ struct Begin {
     disk: Arc<dyn Disk>,
     first: u64,
     head: Vec<u8>,
-    table: Table,
+    table: Table<Begun>,
     doomed: Vec<u64>,
     done: Option<Arc<dyn Stored>>,
 }
@@ -72,36 +74,34 @@ impl Store {
         fresh_key: StoreKey,
         replay: &mut dyn Replay,
     ) -> Result<(Store, Vec<String>), Error> {
-        let recovered = recovery::recover(&*disk, replay)?;
+        let mut recovered = recovery::recover::<Fold, Begun, _>(&*disk, replay)?;
         let mut live = match recovered.live {
             Some(live) => live,
-            None => first_segment(&disk, fresh_key)?,
+            None => begin(&*disk, Ledger::new(fresh_key), &[])?,
         };
         // What is there may have been written by a process that was killed before it could sync.
         live.segment.file().sync().map_err(Error::disk("sync the domain's events"))?;
-        let mut segments: VecDeque<_> = recovered.older.into();
         if recovered.is_shorter {
             // Numbers will be given again: cursors and marks of the old ones must not be taken for new ones.
-            live.ledger.key = fresh_key;
-            if live.ledger.next > live.segment.first {
-                segments.push_back(Arc::clone(&live.segment));
+            live.state.key = fresh_key;
+            if live.state.next > live.segment.first {
+                recovered.older.push(live.segment);
             }
-            live = begin(&disk, live.ledger, &replay.snapshot())?;
+            live = begin(&*disk, live.state, &replay.snapshot())?;
         }
-        segments.push_back(Arc::clone(&live.segment));
-        let shared = Arc::new(Shared::new(segments, live.ledger.key, live.ledger.next));
+        let segments = Segments::new(recovered.older, Arc::clone(&live.segment), live.state.next);
         let store = Store {
             disk,
             config,
-            ledger: live.ledger,
+            shared: Arc::new(Shared { segments, key: live.state.key }),
+            ledger: live.state,
             live: live.segment,
             len: live.len,
-            head_len: 0,
+            head_len: live.head_len,
             chain: live.chain,
             pending: Vec::new(),
             entries: Vec::new(),
             is_under_way: false,
-            shared,
         };
         Ok((store, recovered.notes))
     }
@@ -173,7 +173,7 @@ impl Store {
 
     fn encode(&mut self, body: BodyRef<'_>) -> Result<(), Error> {
         let before = self.pending.len();
-        self.chain = frame::encode(self.chain, body, &mut self.pending)?;
+        self.chain = chain::encode(self.chain, body, &mut self.pending)?;
         self.len += (self.pending.len() - before) as u64;
         Ok(())
     }
@@ -199,8 +199,9 @@ impl Store {
             && self.ledger.next > self.live.first
         {
             let (head, chain) = head(&self.ledger, &calls())?;
-            let doomed = self.beyond_budget(head.len() as u64)?;
-            let table = Table::new(head.len() as u64, stored(&self.ledger));
+            let more = (self.pending.len() + head.len()) as u64;
+            let doomed = self.shared.segments.beyond_budget(self.config.budget_bytes, more)?;
+            let table = Table::new(head.len() as u64, Begun::at(&self.ledger));
             (self.len, self.head_len, self.chain) = (table.len, table.len, chain);
             let (disk, first) = (Arc::clone(&self.disk), self.ledger.next);
             commit.begin = Some(Begin { disk, first, head, table, doomed, done: None });
@@ -227,29 +228,9 @@ impl Store {
         if let Some(begin) = commit.begin {
             let file = begin.done.expect("a commit is settled when it has succeeded");
             self.live = Arc::new(Segment::new(begin.first, file, Some(begin.table)));
-            self.shared.replace_live(Arc::clone(&self.live), begin.doomed.len());
+            self.shared.segments.replace_live(Arc::clone(&self.live), begin.doomed.len());
         }
-        self.shared.publish(commit.next);
-    }
-
-    /// The oldest segments, so many that the others, the live one and a head stay within the budget.
-    fn beyond_budget(&self, head_len: u64) -> Result<Vec<u64>, Error> {
-        let segments = self.shared.segments();
-        let mut lens = Vec::with_capacity(segments.len());
-        for segment in &segments {
-            let size = segment.file().size();
-            lens.push(size.map_err(Error::disk(format!("measure {}", name(segment.first))))?);
-        }
-        let mut total = lens.iter().sum::<u64>() + self.pending.len() as u64 + head_len;
-        let mut doomed = Vec::new();
-        for (segment, len) in segments.into_iter().zip(lens) {
-            if total <= self.config.budget_bytes || segment.first == self.live.first {
-                break;
-            }
-            total -= len;
-            doomed.push(segment.first);
-        }
-        Ok(doomed)
+        self.shared.segments.publish(commit.next);
     }
 }
 
@@ -263,17 +244,9 @@ impl Commit {
         write.map_err(Error::disk("write the domain's events"))?;
         let Some(begin) = &mut self.begin else { return Ok(()) };
         if begin.done.is_none() {
-            begin.done = Some(write_head(&*begin.disk, begin.first, &begin.head)?);
+            begin.done = Some(write_segment(&*begin.disk, begin.first, &begin.head)?);
         }
-        for first in &begin.doomed {
-            match begin.disk.remove(&name(*first)) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::Disk { what: format!("remove {}", name(*first)), source });
-                }
-                Ok(()) | Err(_) => {}
-            }
-        }
-        Ok(())
+        segment::delete(&*begin.disk, &begin.doomed)
     }
 
     /// How many bytes it has.
@@ -285,42 +258,27 @@ impl Commit {
 
 fn head(ledger: &Ledger, calls: &[u8]) -> Result<(Vec<u8>, u32), Error> {
     let mut out = Vec::new();
-    let mut chain = frame::encode(0, BodyRef::Head(&ledger.head()), &mut out)?;
+    let mut chain = chain::encode(0, BodyRef::Head(&ledger.head()), &mut out)?;
     for member in ledger.members.values() {
-        chain = frame::encode(chain, BodyRef::Member(member), &mut out)?;
+        chain = chain::encode(chain, BodyRef::Member(member), &mut out)?;
     }
     for part in calls.chunks(CALLS_PER_FRAME_BYTES) {
-        chain = frame::encode(chain, BodyRef::Calls(part), &mut out)?;
+        chain = chain::encode(chain, BodyRef::Calls(part), &mut out)?;
     }
-    chain = frame::encode(chain, BodyRef::HeadEnd, &mut out)?;
+    chain = chain::encode(chain, BodyRef::HeadEnd, &mut out)?;
     Ok((out, chain))
 }
 
-/// Begin a segment; it gets its name only when its head is durable.
-fn write_head(disk: &dyn Disk, first: u64, head: &[u8]) -> Result<Arc<dyn Stored>, Error> {
-    let (new, last) = (format!("{}.new", name(first)), name(first));
-    let begun = disk.create(&new).and_then(|file| {
-        file.write_at(head, 0)?;
-        file.sync()?;
-        disk.rename(&new, &last)?;
-        disk.sync_names()?;
-        Ok(file)
-    });
-    begun.map_err(Error::disk(format!("begin {last}")))
+fn write_segment(disk: &dyn Disk, first: u64, head: &[u8]) -> Result<Arc<dyn Stored>, Error> {
+    segment::begin(disk, first, |file| {
+        file.write_at(head, 0).map_err(Error::disk("write the head of a segment"))
+    })
 }
 
-fn first_segment(disk: &Arc<dyn Disk>, key: StoreKey) -> Result<recovery::Live, Error> {
-    begin(disk, Ledger::new(key), &[])
-}
-
-fn begin(disk: &Arc<dyn Disk>, ledger: Ledger, calls: &[u8]) -> Result<recovery::Live, Error> {
+fn begin(disk: &dyn Disk, ledger: Ledger, calls: &[u8]) -> Result<Live<Ledger, Begun>, Error> {
     let (bytes, chain) = head(&ledger, calls)?;
-    let file = write_head(&**disk, ledger.next, &bytes)?;
+    let file = write_segment(disk, ledger.next, &bytes)?;
     let len = bytes.len() as u64;
-    let segment = Arc::new(Segment::new(ledger.next, file, Some(Table::new(len, stored(&ledger)))));
-    Ok(recovery::Live { ledger, segment, len, chain })
-}
-
-fn stored(ledger: &Ledger) -> BTreeMap<SensorKey, u64> {
-    ledger.members.values().map(|member| (member.sensor, member.next)).collect()
+    let segment = Arc::new(Segment::new(ledger.next, file, Some(Table::new(len, Begun::at(&ledger)))));
+    Ok(Live { state: ledger, segment, len, head_len: len, chain })
 }

@@ -1,4 +1,4 @@
-//! Where segments are kept: a directory, seen through the few operations the journal needs.
+//! Where segments are kept: a directory, seen through the few operations a log needs.
 //!
 //! The seam at which tests put a disk that loses what was not synced. [`Directory`] is the real one: it
 //! makes the directory with mode 0700 and files with mode 0600.

@@ -1,0 +1,50 @@
+//! By which source the events of each generation are attributed.
+//!
+//! Pure.
+
+use super::frame::{Birth, Body};
+use crate::segments::segment::Legend;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::event::Source;
+use wire::id::Generation;
+
+/// The sources of the generations that events of a segment are of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources(BTreeMap<Generation, Arc<Source>>);
+
+impl Sources {
+    /// The source of a generation.
+    #[must_use]
+    pub fn get(&self, generation: Generation) -> Option<&Arc<Source>> {
+        self.0.get(&generation)
+    }
+
+    /// A generation has begun. Paths that are not text are shown with replacement characters.
+    pub fn learn(&mut self, birth: &Birth) {
+        let source = Source {
+            host: birth.host.clone(),
+            file: String::from_utf8_lossy(&birth.path).into(),
+            filter: birth.filter.clone(),
+        };
+        self.0.insert(birth.generation, Arc::new(source));
+    }
+}
+
+impl Legend for Sources {
+    type Body = Body;
+
+    fn note(&mut self, body: &Body) {
+        match body {
+            Body::Generation(checkpoint) => self.learn(&checkpoint.birth),
+            Body::Born(birth) => self.learn(birth),
+            Body::Batch(_)
+            | Body::Head(_)
+            | Body::File(_)
+            | Body::Memory(..)
+            | Body::Calls(_)
+            | Body::HeadEnd
+            | Body::Acknowledged { .. } => {}
+        }
+    }
+}

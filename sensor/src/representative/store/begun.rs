@@ -1,0 +1,45 @@
+//! How far each sensor's events were stored when a segment began: those before are in older ones.
+//!
+//! Pure.
+
+use super::frame::Body;
+use super::ledger::Ledger;
+use crate::segments::segment::Legend;
+use std::collections::BTreeMap;
+use wire::id::SensorKey;
+
+/// What a segment's head says of the sensors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Begun {
+    next: BTreeMap<SensorKey, u64>,
+    is_past_head: bool,
+}
+
+impl Begun {
+    /// Of a segment that begins here.
+    #[must_use]
+    pub fn at(ledger: &Ledger) -> Begun {
+        let next = ledger.members.values().map(|member| (member.sensor, member.next));
+        Begun { next: next.collect(), is_past_head: true }
+    }
+
+    /// The first of this sensor's events that was not stored, if the sensor was known.
+    #[must_use]
+    pub fn next(&self, sensor: SensorKey) -> Option<u64> {
+        self.next.get(&sensor).copied()
+    }
+}
+
+impl Legend for Begun {
+    type Body = Body;
+
+    fn note(&mut self, body: &Body) {
+        match body {
+            Body::Member(member) if !self.is_past_head => {
+                self.next.insert(member.sensor, member.next);
+            }
+            Body::HeadEnd => self.is_past_head = true,
+            Body::Batch(_) | Body::Head(_) | Body::Member(_) | Body::Calls(_) | Body::Forgotten(_) => {}
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Opening a log that a crash, a power loss or an orderly stop left behind.
+//!
+//! Rule: a frame counts only if it is whole, undamaged, follows the frame before it by checksum, and says
+//! something that can follow; the first that does not is where the log ends. The last segment with a whole
+//! head counts; what follows its last good frame is cut off and the cut is durable before anything is
+//! appended. A segment with a damaged head is set aside, never deleted.
+//! Not here: what frames mean ([`Fold`] is the log's own).
+
+use super::disk::Disk;
+use super::segment::{Legend, Segment, Table, firsts, name};
+use super::window::Window;
+use super::{Error, chain};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// The fold of one segment's frames into what is known at its end; what else they hold goes to an `R`.
+pub trait Fold<R: ?Sized>: Default {
+    /// The body of a frame.
+    type Body: DeserializeOwned;
+    /// What is known at the end.
+    type State;
+
+    /// Take a frame.
+    ///
+    /// # Errors
+    /// If it cannot follow; the fold is then as before.
+    fn step(&mut self, body: Self::Body, replay: &mut R) -> Result<(), Damage>;
+
+    /// Whether the head is complete.
+    fn is_past_head(&self) -> bool;
+
+    /// What is known at the end of what was taken; `None` before the head is complete.
+    fn finish(self) -> Option<Self::State>;
+}
+
+/// Why bytes are not the log's next frame.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// Not a frame.
+    #[error(transparent)]
+    Frame(#[from] wire::codec::Error),
+    /// A whole frame that was written after another one than stands before it.
+    #[error("frame does not follow the one before it")]
+    Chain,
+    /// A whole frame out of place: a segment begins with its head.
+    #[error("frame is out of place: the head of a segment comes first, once and whole")]
+    Order,
+    /// A frame that contradicts those before it.
+    #[error("{0}")]
+    Contradiction(String),
+}
+
+/// What was found.
+pub struct Recovered<S, L> {
+    /// The segment that goes on; `None` if there is none yet.
+    pub live: Option<Live<S, L>>,
+    /// The segments before it, the oldest first.
+    pub older: Vec<Arc<Segment<L>>>,
+    /// What a person should be told, in sentences.
+    pub notes: Vec<String>,
+    /// A segment was set aside: numbers may be given again.
+    pub is_shorter: bool,
+}
+
+/// The segment that goes on.
+pub struct Live<S, L> {
+    /// Everything known at its end.
+    pub state: S,
+    /// The segment.
+    pub segment: Arc<Segment<L>>,
+    /// Its length, in bytes.
+    pub len: u64,
+    /// The length of its head, in bytes.
+    pub head_len: u64,
+    /// Checksum of its last frame.
+    pub chain: u32,
+}
+
+/// Read what is there.
+///
+/// # Errors
+/// If the disk refuses, or the log was written by another version of the program.
+pub fn recover<F, L, R>(disk: &dyn Disk, replay: &mut R) -> Result<Recovered<F::State, L>, Error>
+where
+    F: Fold<R>,
+    L: Legend<Body = F::Body>,
+    R: ?Sized,
+{
+    let names = disk.names().map_err(Error::disk("list the segments"))?;
+    for unfinished in names.iter().filter(|name| name.ends_with(".new")) {
+        // A head that was never finished: nothing depends on it.
+        disk.remove(unfinished).map_err(Error::disk(format!("remove {unfinished}")))?;
+    }
+    let mut firsts = firsts(&names);
+    let mut recovered = Recovered { live: None, older: Vec::new(), notes: Vec::new(), is_shorter: false };
+    while let Some(first) = firsts.pop() {
+        recovered.live = fold::<F, L, R>(Segment::open(disk, first)?, replay, &mut recovered.notes)?;
+        if recovered.live.is_some() {
+            break;
+        }
+        let aside = format!("{}.damaged", name(first));
+        disk.rename(&name(first), &aside).map_err(Error::disk(format!("set {aside} aside")))?;
+        recovered.notes.push(format!("the head of {} is damaged; it was kept as {aside}", name(first)));
+        recovered.is_shorter = true;
+    }
+    for first in firsts {
+        recovered.older.push(Arc::new(Segment::open(disk, first)?));
+    }
+    Ok(recovered)
+}
+
+fn fold<F, L, R>(
+    segment: Segment<L>,
+    replay: &mut R,
+    notes: &mut Vec<String>,
+) -> Result<Option<Live<F::State, L>>, Error>
+where
+    F: Fold<R>,
+    L: Legend<Body = F::Body>,
+    R: ?Sized,
+{
+    let what = name(segment.first);
+    let (file, len) = (Arc::clone(segment.file()), segment.size()?);
+    let mut window = Window::new(Arc::clone(&file), 0, len);
+    let (mut folding, mut table) = (Folding::<F>::default(), Table::<L>::default());
+    while let Some((at, frame)) = window.frame()? {
+        match folding.step(frame, replay, |body| table.legend_mut().note(body)) {
+            Ok(Some(taken)) => {
+                table.len = at + taken as u64;
+                if let Ok(Some(first)) = chain::batch_first(frame) {
+                    table.add_batch(first, at);
+                }
+            }
+            Ok(None) => break,
+            Err(Damage::Frame(wire::codec::Error::Version { found })) => {
+                return Err(Error::Version { name: what, found });
+            }
+            Err(damage) => {
+                notes.push(format!("{what} is good up to byte {} of {len}: {damage}", table.len));
+                break;
+            }
+        }
+    }
+    let Folding { fold, chain, head_len } = folding;
+    let Some(state) = fold.finish() else { return Ok(None) };
+    let good = table.len;
+    if good < len {
+        file.truncate(good).and_then(|()| file.sync()).map_err(Error::disk(format!("cut {what}")))?;
+        notes.push(format!(
+            "{} bytes at the end of {what} were not whole and were cut off; what they held comes again",
+            len - good
+        ));
+    }
+    segment.publish(|published| *published = table);
+    Ok(Some(Live { state, segment: Arc::new(segment), len: good, head_len, chain }))
+}
+
+/// A fold that checks that each frame follows the one before it.
+#[derive(Default)]
+pub struct Folding<F> {
+    fold: F,
+    chain: u32,
+    head_len: u64,
+}
+
+impl<F> Folding<F> {
+    /// Take the frame at the start of `bytes`, shown to `look` first: how long it is, or `None` if more bytes
+    /// are needed.
+    ///
+    /// # Errors
+    /// If it is not the log's next frame; the fold is then as before.
+    pub fn step<R: ?Sized>(
+        &mut self,
+        bytes: &[u8],
+        replay: &mut R,
+        look: impl FnOnce(&F::Body),
+    ) -> Result<Option<usize>, Damage>
+    where
+        F: Fold<R>,
+    {
+        let Some(((previous, body), len)) = wire::codec::decode::<(u32, F::Body)>(bytes)? else {
+            return Ok(None);
+        };
+        if previous != self.chain {
+            return Err(Damage::Chain);
+        }
+        if !self.fold.is_past_head() {
+            self.head_len += len as u64;
+        }
+        look(&body);
+        self.fold.step(body, replay)?;
+        self.chain = chain::checksum(bytes);
+        Ok(Some(len))
+    }
+}

@@ -1,0 +1,235 @@
+//! One segment as readers see it: an open file, how much of it is published, and a sparse index.
+//!
+//! The writer adds to it while readers read; a reader never looks past what is published.
+//! The index of a segment that this run did not write is made when it is first read.
+
+use super::disk::{Disk, Stored};
+use super::window::Window;
+use super::{Error, chain};
+use serde::de::DeserializeOwned;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Events between two entries of the index, at least: what is read before the wanted place is little, and
+/// 32 MiB of events have some 1,600 entries.
+const INDEX_STEP: u64 = 128;
+
+/// The name of the segment whose first event has this number.
+#[must_use]
+pub fn name(first: u64) -> String {
+    format!("events-{first:020}.log")
+}
+
+/// The numbers of the first events of the segments that have these names, in order.
+#[must_use]
+pub fn firsts(names: &[String]) -> Vec<u64> {
+    let mut firsts: Vec<u64> = names.iter().filter_map(|name| first_of(name)).collect();
+    firsts.sort_unstable();
+    firsts
+}
+
+fn first_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("events-")?.strip_suffix(".log")?;
+    (digits.len() == 20).then(|| digits.parse().ok())?
+}
+
+/// Write a new segment's head; it gets its name, in place of any of that name, when the head is durable.
+///
+/// # Errors
+/// If the disk refuses.
+pub fn begin(
+    disk: &dyn Disk,
+    first: u64,
+    write_head: impl FnOnce(&dyn Stored) -> Result<(), Error>,
+) -> Result<Arc<dyn Stored>, Error> {
+    let (new, last) = (format!("{}.new", name(first)), name(first));
+    let write = || {
+        let what = || Error::disk(format!("begin {last}"));
+        let file = disk.create(&new).map_err(what())?;
+        write_head(&*file)?;
+        let named = file.sync().and_then(|()| disk.rename(&new, &last)).and_then(|()| disk.sync_names());
+        named.map_err(what())?;
+        Ok(file)
+    };
+    write().inspect_err(|_| {
+        // Whatever was made is in the way of nothing: recovery removes it.
+        let _nothing_there = disk.remove(&new);
+    })
+}
+
+/// Delete segments; those that are not there are no error.
+///
+/// # Errors
+/// If the disk refuses; some may be deleted then.
+pub fn delete(disk: &dyn Disk, firsts: &[u64]) -> Result<(), Error> {
+    for first in firsts {
+        match disk.remove(&name(*first)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::disk(format!("remove {}", name(*first)))(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// What readers of a segment need beside the places of its events, from its other frames.
+pub trait Legend: Clone + Default {
+    /// The body of a frame.
+    type Body: DeserializeOwned;
+
+    /// Take in a frame of the segment.
+    fn note(&mut self, body: &Self::Body);
+}
+
+/// A segment.
+pub struct Segment<L> {
+    /// Number of its first event.
+    pub first: u64,
+    file: Arc<dyn Stored>,
+    table: Mutex<Option<Table<L>>>,
+}
+
+/// What is known of a segment's content.
+#[derive(Clone, Debug, Default)]
+pub struct Table<L> {
+    /// Published bytes.
+    pub len: u64,
+    legend: Arc<L>,
+    index: Arc<Vec<(u64, u64)>>,
+}
+
+impl<L: Legend> Table<L> {
+    /// No events are indexed yet.
+    #[must_use]
+    pub fn new(len: u64, legend: L) -> Table<L> {
+        Table { len, legend: Arc::new(legend), index: Arc::default() }
+    }
+
+    /// What its other frames say.
+    #[must_use]
+    pub fn legend(&self) -> &Arc<L> {
+        &self.legend
+    }
+
+    /// Change what its other frames say.
+    pub fn legend_mut(&mut self) -> &mut L {
+        Arc::make_mut(&mut self.legend)
+    }
+
+    /// A batch stands at this place.
+    pub fn add_batch(&mut self, first: u64, at: u64) {
+        if self.index.last().is_none_or(|(indexed, _)| first >= indexed + INDEX_STEP) {
+            Arc::make_mut(&mut self.index).push((first, at));
+        }
+    }
+
+    /// Where to begin looking for an event: at or before the batch that holds it.
+    #[must_use]
+    pub fn place(&self, number: u64) -> u64 {
+        let after = self.index.partition_point(|(first, _)| *first <= number);
+        after.checked_sub(1).map_or(0, |at| self.index[at].1)
+    }
+}
+
+impl<L: Legend> Segment<L> {
+    /// A segment of which this is known; `None`: to be looked through when first read.
+    #[must_use]
+    pub fn new(first: u64, file: Arc<dyn Stored>, table: Option<Table<L>>) -> Segment<L> {
+        Segment { first, file, table: Mutex::new(table) }
+    }
+
+    /// Open a segment, to be looked through when first read.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn open(disk: &dyn Disk, first: u64) -> Result<Segment<L>, Error> {
+        let file = disk.open(&name(first)).map_err(Error::disk(format!("open {}", name(first))))?;
+        Ok(Segment::new(first, file, None))
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn file(&self) -> &Arc<dyn Stored> {
+        &self.file
+    }
+
+    /// The length of its file, in bytes.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn size(&self) -> Result<u64, Error> {
+        self.file.size().map_err(Error::disk(format!("measure {}", name(self.first))))
+    }
+
+    /// Change what is published.
+    pub fn publish(&self, change: impl FnOnce(&mut Table<L>)) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        change(table.get_or_insert_default());
+    }
+
+    /// What is known now; looks the file through if that has not been done.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn table(&self) -> Result<Table<L>, Error> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = &*table {
+            return Ok(table.clone());
+        }
+        let scanned = self.scan()?;
+        *table = Some(scanned.clone());
+        Ok(scanned)
+    }
+
+    fn scan(&self) -> Result<Table<L>, Error> {
+        let mut table = Table::new(self.size()?, L::default());
+        let mut window = Window::new(Arc::clone(&self.file), 0, table.len);
+        while let Some((at, frame)) = window.frame()? {
+            match chain::batch_first(frame) {
+                Ok(Some(first)) => table.add_batch(first, at),
+                Ok(None) => {
+                    if let Some(body) = chain::body(frame) {
+                        table.legend_mut().note(&body);
+                    }
+                }
+                // The reader counts what is missed with a damaged frame.
+                Err(_) => {}
+            }
+        }
+        Ok(table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_as_their_numbers_and_come_back() {
+        assert!(name(9) < name(10) && name(u64::MAX).len() == "events-.log".len() + 20);
+        let names = |firsts: &[u64]| firsts.iter().map(|first| name(*first)).collect::<Vec<_>>();
+        assert_eq!(firsts(&names(&[u64::MAX, 7, 0])), [0, 7, u64::MAX]);
+        for other in ["lock", "events-7.log", "events-00000000000000000007.log.new"] {
+            assert_eq!(first_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_index_leads_to_or_before_the_batch() {
+        let mut table = Table::<Nothing>::default();
+        for (first, at) in [(0, 100), (10, 200), (2000, 300), (4000, 400)] {
+            table.add_batch(first, at);
+        }
+        let places: Vec<u64> = [0, 10, 1999, 2000, 3999, 9000].iter().map(|s| table.place(*s)).collect();
+        assert_eq!(places, [100, 100, 100, 300, 300, 400]);
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct Nothing;
+
+    impl Legend for Nothing {
+        type Body = ();
+
+        fn note(&mut self, (): &()) {}
+    }
+}
