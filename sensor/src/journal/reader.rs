@@ -131,6 +131,9 @@ impl Reader {
         let mut page = Page { events: Vec::new(), cursor: span.from, missed: span.missed };
         let mut looked_at = 0;
         for (segment, end) in span.segments {
+            if page.events.len() == limit || looked_at >= look_at_most {
+                break;
+            }
             let mut reading = Reading::new(&self.shared, &segment, page.cursor)?;
             while page.events.len() < limit && looked_at < look_at_most && page.cursor < end {
                 let Some(batch) = reading.next(page.cursor)? else {

@@ -98,7 +98,62 @@ impl<L: Legend> Segments<L> {
         let wanted = from.min(newest);
         let from = all.first().map_or(newest, |oldest| oldest.first).max(wanted);
         let ends = all.iter().skip(1).map(|after| after.first.min(newest)).chain([newest]);
-        let segments = all.iter().cloned().zip(ends).filter(|(_, end)| *end > from).collect();
+        let parts = all.iter().cloned().zip(ends);
+        let segments = parts.filter(|(segment, end)| *end > segment.first.max(from)).collect();
         Span { from, missed: from - wanted, segments }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segments::disk::Directory;
+    use crate::segments::segment::{Nothing, Table, begin};
+
+    /// Segments of 100 bytes each that begin with these numbers.
+    fn segments(firsts: &[u64], next: u64) -> (tempfile::TempDir, Segments<Nothing>) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let disk = Directory::new(directory.path().to_owned()).expect("a directory");
+        let mut all: Vec<_> = firsts
+            .iter()
+            .map(|first| {
+                let head = |file: &dyn crate::segments::disk::Stored| {
+                    file.write_at(&[7; 100], 0).map_err(Error::disk("write"))
+                };
+                let file = begin(&disk, *first, head).expect("room");
+                Arc::new(Segment::new(*first, file, Some(Table::new(100, Nothing))))
+            })
+            .collect();
+        let live = all.pop().expect("one at least");
+        (directory, Segments::new(all, live, next))
+    }
+
+    #[test]
+    fn the_oldest_are_beyond_the_budget_and_the_live_one_never() {
+        let (_directory, segments) = segments(&[0, 10, 20], 30);
+        let check = |budget, more, expected: &[u64]| {
+            assert_eq!(segments.beyond_budget(budget, more).expect("measured"), expected, "{budget} {more}");
+        };
+        check(300, 0, &[]);
+        check(300, 1, &[0]);
+        check(299, 0, &[0]);
+        check(299, 1, &[0]);
+        check(199, 0, &[0, 10]);
+        check(0, 1000, &[0, 10]);
+    }
+
+    #[test]
+    fn a_span_is_what_is_kept_and_published() {
+        let (_directory, segments) = segments(&[5, 10, 20], 30);
+        let check = |from, end, expected: (u64, u64, &[(u64, u64)])| {
+            let span = segments.span(from, end);
+            let parts: Vec<_> = span.segments.iter().map(|(segment, end)| (segment.first, *end)).collect();
+            assert_eq!((span.from, span.missed, &*parts), expected, "from {from} before {end}");
+        };
+        check(0, u64::MAX, (5, 5, &[(5, 10), (10, 20), (20, 30)]));
+        check(12, u64::MAX, (12, 0, &[(10, 20), (20, 30)]));
+        check(12, 15, (12, 0, &[(10, 15)]));
+        check(30, u64::MAX, (30, 0, &[]));
+        check(99, u64::MAX, (30, 0, &[]));
     }
 }

@@ -200,6 +200,18 @@ impl<L: Legend> Segment<L> {
     }
 }
 
+/// The legend of a log that says nothing but events.
+#[cfg(test)]
+#[derive(Clone, Debug, Default)]
+pub(super) struct Nothing;
+
+#[cfg(test)]
+impl Legend for Nothing {
+    type Body = ();
+
+    fn note(&mut self, (): &()) {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,14 +234,5 @@ mod tests {
         }
         let places: Vec<u64> = [0, 10, 1999, 2000, 3999, 9000].iter().map(|s| table.place(*s)).collect();
         assert_eq!(places, [100, 100, 100, 300, 300, 400]);
-    }
-
-    #[derive(Clone, Debug, Default)]
-    struct Nothing;
-
-    impl Legend for Nothing {
-        type Body = ();
-
-        fn note(&mut self, (): &()) {}
     }
 }

@@ -132,6 +132,32 @@ fn what_the_budget_deleted_is_counted_exactly() {
     assert_eq!((again.missed, again.seen.len()), (follower.missed, follower.seen.len()));
 }
 
+/// Also by a store that has to look into its oldest segment first.
+#[test]
+fn what_the_new_representative_deleted_is_counted_exactly() {
+    let store = store::Config { segment_len_bytes: 10_000, budget_bytes: 60_000 };
+    let mut rig = Rig::new(1, Config { store, ..Config::default() });
+    let mut follower = Follower::new(&rig);
+    rig.members[0].filler = 50;
+    rig.members[0].read(50);
+    rig.settle();
+    follower.read_all(&rig);
+    rig.fail_over(Simulated::default(), 5);
+    for _ in 0..60 {
+        rig.members[0].read(50);
+        rig.settle();
+    }
+    for is_restarted in [false, true] {
+        if is_restarted {
+            rig.restart();
+        }
+        let mut again = Follower { cursor: follower.cursor.clone(), seen: follower.seen.clone(), missed: 0 };
+        again.read_all(&rig);
+        assert!(again.missed > 500, "{}", again.missed);
+        assert_eq!(again.missed + again.seen.len() as u64, 3050, "restarted: {is_restarted}");
+    }
+}
+
 /// Reads on at the end of one store and begins at the same event in the next: marks say what was seen.
 #[test]
 fn a_reader_that_kept_up_sees_nothing_twice() {

@@ -95,6 +95,9 @@ impl Reader {
         let span = self.shared.segments.span(from, u64::MAX);
         let mut page = Page { events: Vec::new(), next: span.from, missed: span.missed };
         for (segment, end) in span.segments {
+            if page.events.len() == limit {
+                break;
+            }
             let table = segment.table()?;
             let mut window = Window::new(Arc::clone(segment.file()), table.place(page.next), table.len);
             while page.events.len() < limit && page.next < end {
