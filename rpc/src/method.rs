@@ -85,8 +85,11 @@ pub struct Method {
     pub(crate) handler: Handler,
 }
 
+/// Answers calls of one method.
+type Answering = dyn Fn(&Caller, Params) -> Answer + Send + Sync;
+
 pub(crate) enum Handler {
-    Daemon(Box<dyn Fn(&Caller, Params) -> Answer + Send + Sync>),
+    Daemon(Box<Answering>),
     Introspection(Introspection),
 }
 
