@@ -24,6 +24,8 @@ struct End {
     at: Time,
     outcome: Outcome,
     by: Authority,
+    /// It is the end of a step, and of the call only if that runs.
+    is_step: bool,
 }
 
 impl Implied {
@@ -41,7 +43,7 @@ impl Implied {
             _ => return,
         };
         if let Some(at) = content.ended {
-            self.add_end(End { at, outcome, by }, last_requeue);
+            self.add_end(End { at, outcome, by, is_step: content.kind == Kind::StepEnd }, last_requeue);
         }
     }
 
@@ -80,9 +82,12 @@ impl Implied {
         selected.filter(|_| self.by_choice)
     }
 
-    /// When and how it ended, unless it went on after that.
-    pub(crate) fn ended(&self) -> Option<(Time, Outcome)> {
-        self.end.filter(|end| !self.is_refuted(end)).map(|end| (end.at, end.outcome))
+    /// When and how it ended, unless it went on after that. A host is done with a job a moment after that was put
+    /// back, which `last_requeue` tells: where it did not begin since, it waits.
+    pub(crate) fn ended(&self, last_requeue: Option<Time>) -> Option<(Time, Outcome)> {
+        let waits = last_requeue.is_some_and(|requeue| self.goes_on <= Some(requeue));
+        let holds = |end: &End| !(self.is_refuted(end) || end.is_step && waits);
+        self.end.filter(holds).map(|end| (end.at, end.outcome))
     }
 }
 
@@ -119,24 +124,37 @@ mod tests {
     fn a_wish_to_cancel_is_an_end_unless_the_call_goes_on() {
         let both = [(Kind::JobSelect, 5, true), (Kind::JobCancel, 9, true)];
         let implied = told(&both, Authority::Scheduler);
-        assert_eq!(implied.ended(), Some((secs(9), Outcome::Cancelled)));
+        assert_eq!(implied.ended(None), Some((secs(9), Outcome::Cancelled)));
         for kind in [Kind::JobSelect, Kind::JobStart, Kind::StepStart] {
             let went_on = told(&[both[0], both[1], (kind, 12, false)], Authority::Scheduler);
-            assert_eq!(went_on.ended(), None, "{kind:?}");
+            assert_eq!(went_on.ended(None), None, "{kind:?}");
         }
         let refused = told(&[both[0], (Kind::JobCancel, 9, false)], Authority::Scheduler);
-        assert_eq!(refused.ended(), None);
+        assert_eq!(refused.ended(None), None);
+    }
+
+    #[test]
+    fn a_host_that_is_done_with_a_job_that_was_put_back_does_not_end_it() {
+        let host = told(&[(Kind::JobStart, 2, true), (Kind::StepEnd, 8, true)], Authority::Message);
+        assert_eq!(host.ended(None), Some((secs(8), Outcome::Finished)));
+        assert_eq!(host.ended(Some(secs(7))), None);
+        let cancelled = told(&[(Kind::JobCancel, 9, true)], Authority::Scheduler);
+        assert_eq!(
+            cancelled.ended(Some(secs(7))),
+            Some((secs(9), Outcome::Cancelled)),
+            "who waits may be cancelled"
+        );
     }
 
     #[test]
     fn the_controllers_end_holds_against_a_hosts_in_either_order() {
         let controller = told(&[(Kind::JobCancel, 9, true)], Authority::Scheduler);
         let host = told(&[(Kind::StepEnd, 8, true)], Authority::Message);
-        assert_eq!(host.ended(), Some((secs(8), Outcome::Finished)));
+        assert_eq!(host.ended(None), Some((secs(8), Outcome::Finished)));
         for (one, other) in [(&controller, &host), (&host, &controller)] {
             let mut both = one.clone();
             both.absorb(other, None);
-            assert_eq!(both.ended(), Some((secs(9), Outcome::Cancelled)));
+            assert_eq!(both.ended(None), Some((secs(9), Outcome::Cancelled)));
         }
     }
 }

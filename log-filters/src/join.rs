@@ -5,17 +5,20 @@
 //! host. At most a given number of calls is kept; those over longest go first, and are counted.
 //! Not here: what an event changes in its call (`progress`).
 
+use crate::chief::{self, Chief};
 use crate::found::{Found, Keys, Naming};
 use crate::lives::Lives;
 use crate::namesakes::{Shared, Standing, Told, tell};
 use crate::progress::Progress;
 use crate::whole;
 use compact_str::{CompactString, format_compact};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use wire::call::{Call, State};
 use wire::event::{Id, Kind};
 use wire::id::Generation;
+
+mod snapshot;
 
 /// Calls kept by default: some hours of a busy cluster, in about 20 MB.
 pub const CALLS_DEFAULT: usize = 20_000;
@@ -33,7 +36,9 @@ const LIVES_LOOKED_AT: usize = 64;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
     names: Vec<CompactString>,
-    /// Calls that turned out to be this one.
+    /// Which of them its id is made of.
+    chief: Chief,
+    /// Former ids: its own, and of calls that turned out to be this one.
     absorbed: Vec<CompactString>,
     parent: Option<CompactString>,
     /// Whether the parent is no more than its parts.
@@ -113,7 +118,10 @@ impl Joiner {
             if keys.parent.as_ref() == Some(job) && !keys.names.contains(job) { &keys.names[0] } else { job };
         entry.progress.known_as(job, u8::try_from(names.len()).unwrap_or(u8::MAX));
         entry.progress.apply(&found.content, keys.authority);
-        let call_id = entry.progress.id.clone();
+        if keys.naming != Naming::Shared {
+            self.rename(slot, &names);
+        }
+        let call_id = self.entries[&slot].progress.id.clone();
         self.file(slot);
         self.last_record = names.into_iter().next().map(|name| (id.generation, id.offset, name, slot));
         call_id
@@ -148,6 +156,12 @@ impl Joiner {
     #[must_use]
     pub fn get(&self, id: &str) -> Option<Call> {
         self.slot(id).map(|slot| self.shown(slot))
+    }
+
+    /// The present id of the call that has or had this one.
+    #[must_use]
+    pub fn present_id(&self, id: &str) -> Option<&CompactString> {
+        self.by_id.get(id).map(|slot| &self.entries[slot].progress.id)
     }
 
     /// Every id under which events of this call are known.
@@ -303,6 +317,7 @@ impl Joiner {
         let progress = Progress::new(call_id, found.content.time);
         let entry = Entry {
             names: Vec::with_capacity(names.len()),
+            chief: Chief::default(),
             absorbed: Vec::new(),
             parent: None,
             is_part: false,
@@ -317,20 +332,36 @@ impl Joiner {
 
     /// An id for a new call of this name: the name, and from its second life on the number of the life.
     fn free_id(&self, name: &CompactString) -> CompactString {
-        let life_of = |id: &CompactString| -> Option<u64> {
-            let rest = id.strip_prefix(name.as_str())?;
-            if rest.is_empty() { Some(1) } else { rest.strip_prefix('#')?.parse().ok() }
-        };
         let lives = self.by_name.get(name).into_iter().flat_map(|lives| lives.latest(LIVES_LOOKED_AT));
-        let last = lives.filter_map(|slot| life_of(&self.entries[&slot].progress.id)).max();
+        let last = lives.filter_map(|slot| chief::life(name, &self.entries[&slot].progress.id)).max();
         let mut life = last.map_or(1, |life| life.saturating_add(1));
         loop {
-            let id = if life == 1 { name.clone() } else { format_compact!("{name}#{life}") };
+            let id = chief::id(name, life);
             if !self.by_id.contains_key(&id) {
                 return id;
             }
             life += 1;
         }
+    }
+
+    /// Call it by the chief name of the event that knew most of its names, whichever was heard first: an array's
+    /// task is `9_7` also where `9` was all that its submission told. Former ids stay known.
+    fn rename(&mut self, slot: u64, names: &[CompactString]) {
+        let entry = self.entries.get_mut(&slot).expect("the caller has it");
+        entry.chief.hear(&entry.names, names);
+        let name = entry.chief.name(&entry.names);
+        if chief::life(name, &entry.progress.id).is_some() {
+            return;
+        }
+        let name = name.clone();
+        // A call of the better name may have been merged into one that was heard of earlier.
+        let former = entry.absorbed.iter().find(|id| chief::life(&name, id).is_some()).cloned();
+        let id = former.unwrap_or_else(|| self.free_id(&name));
+        self.by_id.insert(id.clone(), slot);
+        let entry = self.entries.get_mut(&slot).expect("looked at above");
+        entry.absorbed.retain(|known| *known != id);
+        let former = std::mem::replace(&mut entry.progress.id, id);
+        entry.absorbed.push(former);
     }
 
     fn add_names(&mut self, slot: u64, names: &[CompactString]) {
@@ -358,6 +389,7 @@ impl Joiner {
             }
             self.add_names(into, &other.names);
             let entry = self.entries.get_mut(&into).expect("it is the oldest");
+            entry.chief.absorb(&entry.names, other.chief, &other.names);
             entry.absorbed.push(other.progress.id.clone());
             entry.absorbed.extend(other.absorbed);
             if entry.parent.is_none() {
@@ -451,44 +483,5 @@ fn is_new_life(progress: &Progress, found: &Found) -> bool {
         Kind::JobSelect | Kind::JobStart => after(content.time, LATE_START_MICROS),
         Kind::JobEnd if after(content.ended.unwrap_or(content.time), LATE_END_MICROS) => true,
         _ => content.submitted.is_some_and(|submitted| after(submitted, CLOCKS_DIFFER_MICROS)),
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct Snapshot {
-    entries: Vec<Entry>,
-    calls_max: u64,
-    dropped: u64,
-}
-
-impl Serialize for Joiner {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        // Borrowing twin of `Snapshot`: postcard writes both alike.
-        (self.entries.values().collect::<Vec<_>>(), self.calls_max as u64, self.dropped).serialize(to)
-    }
-}
-
-impl<'de> Deserialize<'de> for Joiner {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Joiner, D::Error> {
-        let Snapshot { entries, calls_max, dropped } = Snapshot::deserialize(from)?;
-        let mut joiner = Joiner::new(usize::try_from(calls_max).unwrap_or(CALLS_DEFAULT));
-        joiner.dropped = dropped;
-        for entry in entries {
-            let slot = joiner.next;
-            joiner.next += 1;
-            for name in &entry.names {
-                bear(&mut joiner.by_name, name, slot);
-            }
-            for id in std::iter::once(&entry.progress.id).chain(&entry.absorbed) {
-                joiner.by_id.insert(id.clone(), slot);
-            }
-            if let Some(parent) = entry.parent.clone().filter(|_| entry.is_part) {
-                joiner.parts.entry(parent).or_default().push_back(slot);
-            }
-            joiner.order.push_back(slot);
-            joiner.entries.insert(slot, Box::new(entry));
-            joiner.file(slot);
-        }
-        Ok(joiner)
     }
 }

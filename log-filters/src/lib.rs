@@ -6,6 +6,7 @@
 mod beginning;
 pub mod calendar;
 mod captures;
+mod chief;
 mod compile;
 mod compile_rules;
 mod definition;

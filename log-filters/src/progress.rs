@@ -108,7 +108,8 @@ impl Progress {
 
     /// When and how it ended where no log tells its end itself.
     fn implied_end(&self) -> Option<(Time, Outcome)> {
-        let end = self.implied.ended().filter(|_| self.ended().is_none());
+        let last_requeue = self.last_requeue.filter(|_| !self.requeue_undone);
+        let end = self.implied.ended(last_requeue).filter(|_| self.ended().is_none());
         end.filter(|&(at, _)| !self.is_earlier_try(at))
     }
 

@@ -19,6 +19,8 @@ const OTHERS: [&str; 2] = ["ws-interface.log", "infoprovider.log"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Account {
     name: String,
+    /// The subject of the certificate, where the log has it.
+    user: String,
     submitted: Option<i64>,
     ended: Option<i64>,
     outcome: Option<Outcome>,
@@ -51,6 +53,7 @@ fn accounts() -> BTreeMap<String, Account> {
     for line in text(JOBS).lines() {
         let account = accounts.entry(between(line, "job id: ", ",").to_owned()).or_default();
         account.name = between(line, "name: \"", "\"").to_owned();
+        account.user = between(line, "owner: \"", "\"").to_owned();
         let at = Some(secs(line));
         if line.contains(" Started - ") {
             account.submitted = at;
@@ -71,6 +74,7 @@ fn accounts() -> BTreeMap<String, Account> {
 fn by_job(calls: &[Call]) -> BTreeMap<String, Account> {
     let told = |call: &Call| Account {
         name: call.name.to_string(),
+        user: call.user.to_string(),
         submitted: call.submitted.map(|time| time.micros() / 1_000_000),
         ended: call.ended.map(|time| time.micros() / 1_000_000),
         outcome: call.outcome,
@@ -87,6 +91,7 @@ fn check(files: &[&str]) {
     assert_eq!(expected.len(), 30);
     let failed = expected.values().filter(|account| account.outcome != Some(Outcome::Ok)).count();
     assert_eq!(failed, 10, "jobs with a failure");
+    assert!(expected.values().all(|account| account.user.starts_with("/DC=")), "{expected:?}");
     assert_eq!(by_job(&collection::join(&read(files))), expected, "{files:?}");
 }
 

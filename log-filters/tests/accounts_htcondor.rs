@@ -225,6 +225,77 @@ fn logs_of_older_versions_give_each_job_its_call() {
     assert_eq!(jobs, 5);
 }
 
+/// Whatever the one log that is read, no call of a job that is over runs on, and its end is that of the event log.
+#[test]
+fn a_log_of_a_host_or_of_the_queue_alone_ends_what_it_began() {
+    let truth = truth();
+    let logs = logs_of(FOLDER);
+    let mut ended = 0;
+    for filter in ["htcondor-schedd", "htcondor-startd"] {
+        for log in logs.iter().filter(|log| log.filter == filter) {
+            let began: BTreeSet<&str> = log
+                .found
+                .iter()
+                .filter(|found| found.content.kind == Kind::JobStart)
+                .map(|found| found.content.job.as_str())
+                .collect();
+            for call in collection::join([log]) {
+                assert_eq!(call.state, State::Ended, "{filter}: {call:#?}");
+                let account = &truth[call.job.as_str()];
+                let secs = |time: Option<Time>| time.unwrap().micros() / 1_000_000;
+                assert!(
+                    (secs(call.ended) - secs(account.ended)).abs() <= 2,
+                    "{filter}: {call:#?} {account:?}"
+                );
+                let is_right = call.outcome == Some(Outcome::Finished) || call.outcome == account.outcome;
+                assert!(is_right, "{filter}: {call:#?} {account:?}");
+                ended += usize::from(began.contains(call.job.as_str()));
+            }
+        }
+    }
+    assert!(ended >= 94 + 33 + 16, "{ended} calls");
+}
+
+/// The host is done with a job a moment after the queue took it back, or held it.
+#[test]
+fn a_job_that_is_put_back_waits_although_the_host_is_done_with_it() {
+    let schedd = "\
+11/20/26 10:00:09 (pid:1) Started shadow for job 7.0 on slot1@wn1.example <10.0.0.2:9618> for aliu, (shadow pid = 5)
+11/20/26 10:00:09 (pid:1) Started shadow for job 8.0 on slot2@wn1.example <10.0.0.2:9618> for aliu, (shadow pid = 6)
+11/20/26 10:01:00 (pid:1) Shadow pid 5 for job 7.0 exited with status 107
+11/20/26 10:01:00 (pid:1) Job 8.0 put on hold: via condor_hold (by user aliu)
+11/20/26 10:01:01 (pid:1) Shadow pid 6 for job 8.0 exited with status 102
+";
+    let startd = "\
+11/20/26 10:00:10 slot1: Remote job ID is 7.0
+11/20/26 10:00:10 slot1: Changing activity: Idle -> Busy
+11/20/26 10:00:10 slot2: Remote job ID is 8.0
+11/20/26 10:00:10 slot2: Changing activity: Idle -> Busy
+11/20/26 10:01:02 slot1: State change: starter exited
+11/20/26 10:01:02 slot2: State change: starter exited
+";
+    let again = "\
+11/20/26 10:02:00 slot1: Remote job ID is 7.0
+11/20/26 10:02:00 slot1: Changing activity: Idle -> Busy
+11/20/26 10:03:00 slot1: State change: starter exited
+";
+    let read =
+        |name: &str, text: &str| collection::read_bytes(&Registry::shipped(), name, text.as_bytes()).unwrap();
+    let states = |logs: &[&Read]| -> Vec<State> {
+        collection::join(logs.iter().copied()).iter().map(|call| call.state).collect()
+    };
+    let (schedd, host) = (read("SchedLog", schedd), read("StartLog", startd));
+    assert_eq!(states(&[&schedd]), [State::Waiting, State::Waiting]);
+    assert_eq!(states(&[&host]), [State::Ended, State::Ended], "all that the host knows");
+    for order in [[&schedd, &host], [&host, &schedd]] {
+        assert_eq!(states(&order), [State::Waiting, State::Waiting]);
+    }
+    let host = read("StartLog", &format!("{startd}{again}"));
+    for order in [[&schedd, &host], [&host, &schedd]] {
+        assert_eq!(states(&order), [State::Ended, State::Waiting]);
+    }
+}
+
 /// A job that is evicted twice and runs on two hosts, told by the event log, the schedd and the shadow.
 #[test]
 fn a_job_that_goes_back_to_the_queue_is_one_call() {

@@ -8,7 +8,7 @@
 mod collection;
 
 use collection::{Read, moment};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use wire::call::{Call, State};
@@ -217,6 +217,42 @@ fn all_logs_together_tell_every_job_once_in_any_order() {
         let logs = logs(&folder);
         check_fully(&jobs, &collection::join(logs.iter().map(|(_, log)| log)), true);
         check_fully(&jobs, &collection::join(logs.iter().rev().map(|(_, log)| log)), true);
+    }
+}
+
+/// All orders of so many things.
+fn orders(of: usize) -> Vec<Vec<usize>> {
+    let mut orders = vec![Vec::new()];
+    for next in 0..of {
+        orders = orders
+            .iter()
+            .flat_map(|order: &Vec<usize>| {
+                (0..=order.len()).map(move |at| [&order[..at], &[next], &order[at..]].concat())
+            })
+            .collect();
+    }
+    orders
+}
+
+#[test]
+fn a_job_has_one_id_whatever_is_read_first() {
+    for folder in clusters() {
+        let logs = logs(&folder);
+        let tasks = task_names(&fs::read_to_string(folder.join("slurmctld.log")).unwrap());
+        assert!(tasks.len() > 20, "{tasks:?}");
+        let ids = |order: &[usize]| -> BTreeSet<String> {
+            let calls = collection::join(order.iter().map(|&at| &logs[at].1));
+            calls.iter().map(|call| call.id.to_string()).collect()
+        };
+        let known = ids(&[0, 1, 2, 3]);
+        for task in tasks.values() {
+            assert!(known.contains(&format!("slurm:{task}")), "{task}: {known:?}");
+        }
+        let orders = orders(4);
+        assert_eq!(orders.len(), 24);
+        for order in orders {
+            assert_eq!(ids(&order), known, "{order:?}");
+        }
     }
 }
 

@@ -64,11 +64,11 @@ fn join(logs: &[Read], mut choose: impl FnMut(usize) -> usize, times: usize) -> 
 
 /// What must be the same however the files are interleaved. Not compared, because it is told by whichever log
 /// comes first where two logs of one authority differ, or because it says how the call was put together:
-/// `id` (the first name heard; both stay known by `Joiner::get`), the order of `hosts` and `offers`, and digits
+/// of the `id` the number of the life, the order of `hosts` and `offers`, and digits
 /// below the second (accounting prints none; of several poorer accounts of that second the first lends its own).
 fn same(call: &Call) -> Call {
     let mut call = call.clone();
-    call.id = "".into();
+    call.id = call.id.split('#').next().unwrap_or_default().into();
     call.hosts.sort();
     call.offers.sort();
     let second = |time: Option<Time>| {

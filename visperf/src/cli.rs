@@ -8,6 +8,7 @@ use crate::exit;
 use crate::output::{Output, times};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser};
+use std::convert::Infallible;
 use wire::time::Time;
 
 const ABOUT: &str = "See what a grid is doing: events from the logs of unmodified middleware, and host load";
@@ -73,6 +74,14 @@ pub(crate) struct Between {
     /// Only up to this time, in the same forms
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(crate) until: Option<Time>,
+}
+
+/// A user as asked for: of a number also the form in which it is shown.
+///
+/// # Errors
+/// Never.
+pub(crate) fn user(text: &str) -> Result<String, Infallible> {
+    Ok(text.strip_prefix("uid ").unwrap_or(text).trim().to_owned())
 }
 
 /// One of these words, which are listed where another is given.

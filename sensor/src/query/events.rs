@@ -168,6 +168,7 @@ impl Events {
             end = begin;
             looked_at = (looked_at * 2).min(LOOKED_AT_MAX);
         }
+        self.name_calls(&mut found);
         Ok(shown(found.into(), newest, missed))
     }
 
@@ -200,12 +201,29 @@ impl Events {
     async fn read(&self, cursor: u64, limit: usize, wanted: Arc<Wanted>) -> Result<Page<Value>, Fault> {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
-        blocking(move || {
+        let page = blocking(move || {
             let chosen = wanted.chosen(&joiner);
             let take = |event: &Event| wanted.fits(event, &chosen).then(|| shape::event(event));
             reader.read_some(cursor, limit, LOOKED_AT_MAX, take)
-        })
-        .await
+        });
+        let mut page = page.await?;
+        self.name_calls(&mut page.events);
+        Ok(page)
+    }
+
+    /// Give each event its call by the id that the call has now: some become known by a better one.
+    fn name_calls<'a>(&self, events: impl IntoIterator<Item = &'a mut Value>) {
+        let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            let Value::Struct(members) = event else { continue };
+            let call = members.iter_mut().find(|(name, _)| name.as_ref() == "call");
+            if let Some((_, Value::Text(call))) = call
+                && let Some(present) = joiner.present_id(call)
+                && present != call
+            {
+                *call = present.to_string();
+            }
+        }
     }
 
     fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {

@@ -2,7 +2,7 @@
 //!
 //! Not here: the joining (the sensor does it).
 
-use crate::cli::{Between, Query, words};
+use crate::cli::{Between, Query, user, words};
 use crate::client::target::Target;
 use crate::command::query::{Params, ask, items, print};
 use crate::exit::Failure;
@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Only the call of this name
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
-    /// Only calls of this user
-    #[arg(long, value_name = "USER")]
+    /// Only calls of this user: a name, or the number that is shown as `uid 1000`
+    #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only calls that ran on this host
     #[arg(long, value_name = "HOST")]

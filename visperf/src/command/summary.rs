@@ -5,7 +5,7 @@
 use crate::cli::Query;
 use crate::command::query::{self, Params};
 use crate::exit::Failure;
-use crate::output::figures::{bytes, number, number_of, plain, share, text_of};
+use crate::output::figures::{bytes, number, number_of, plain, share, text_of, user};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{age, brief, now};
 use crate::output::{Color, Output, clean, note};
@@ -73,8 +73,12 @@ fn show(answer: &Value, every_metric: bool, output: &mut Output) -> Result<(), F
     line("events", plain(answer.get("events")), output)?;
     for (list, name, title) in [("users", "user", "busiest users"), ("hosts", "host", "busiest hosts")] {
         let top = answer.get("top").map_or(Vec::new(), |top| query::items(top, list));
+        let called = |one: &Value| match (name, text_of(one, name)) {
+            ("user", text) => user(text).into_owned(),
+            (_, text) => text.to_owned(),
+        };
         let top: Vec<String> =
-            top.iter().map(|one| format!("{} {}", text_of(one, name), plain(one.get("calls")))).collect();
+            top.iter().map(|one| format!("{} {}", called(one), plain(one.get("calls")))).collect();
         if !top.is_empty() {
             line(title, top.join(", "), output)?;
         }

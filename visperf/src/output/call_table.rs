@@ -4,7 +4,7 @@
 
 use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
-use crate::output::figures::{number_of, plain, text_of};
+use crate::output::figures::{number_of, plain, text_of, user};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{age, in_table};
 use crate::output::{Color, Output, shortened};
@@ -73,7 +73,7 @@ fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
     vec![
         Cell::text(text_of(call, "id")).color(Color::Name),
         Cell::text(name(text_of(call, "name"))),
-        Cell::text(text_of(call, "user")),
+        Cell::text(user(text_of(call, "user"))),
         Cell::text(state).color(if state == "running" { Color::Good } else { Color::Dim }),
         Cell::text(outcome).color(outcome_color(outcome)),
         Cell::whole(

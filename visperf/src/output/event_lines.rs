@@ -3,7 +3,7 @@
 //! On a terminal what does not fit goes on below, indented, broken between the things told and never within one; only
 //! names and lists of hosts are shortened, as in every table. Events come as the JSON that daemons answer and `filter try` makes; both look alike here.
 
-use crate::output::figures::{number_of, plain, text_of};
+use crate::output::figures::{number_of, plain, text_of, user};
 use crate::output::table::{Cell, Columns};
 use crate::output::times::{in_table, shown};
 use crate::output::{Color, Output, clean, shortened_within};
@@ -54,7 +54,7 @@ impl EventLines {
             Cell::whole(time).color(Color::Dim),
             Cell::text(kind).color(kind_color(kind)),
             Cell::text(text_of(event, "job")).color(Color::Name),
-            Cell::text(text_of(event, "user")),
+            Cell::text(user(text_of(event, "user"))),
         ];
         let pairs = pairs(event, &self.zone);
         let Some(width) = output.width() else {

@@ -3,6 +3,7 @@
 //! Pure. Not here: times ([`crate::output::times`]).
 
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// `512 B`, `1.5 KiB`, `2.0 GiB`.
 pub(crate) fn bytes(count: f64) -> String {
@@ -54,6 +55,12 @@ pub(crate) fn number_of(object: &Value, name: &str) -> Option<f64> {
     object.get(name).and_then(Value::as_f64)
 }
 
+/// A user as people know users: of whom only the number is known, as `uid 1000`.
+pub(crate) fn user(name: &str) -> Cow<'_, str> {
+    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { format!("uid {name}").into() } else { name.into() }
+}
+
 /// A member as plain text: texts themselves, lists joined by commas, nothing as nothing.
 pub(crate) fn plain(value: Option<&Value>) -> String {
     match value {
@@ -87,6 +94,9 @@ mod tests {
         check(number(0.000_012), "1.200e-5");
         check(count(1, "line"), "1 line");
         check(count(0, "line"), "0 lines");
+        check(user("1000").into(), "uid 1000");
+        check(user("ann7").into(), "ann7");
+        check(user("").into(), "");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod interrupt;
 
-use crate::cli::{Between, Query, words};
+use crate::cli::{Between, Query, user, words};
 use crate::client::connection::Patience;
 use crate::client::{Client, Error, PATIENCE};
 use crate::command::query::{Params, items};
@@ -59,8 +59,8 @@ pub(crate) struct Args {
     /// Only events of the jobs of this number, as the middleware prints it, in any product; also of their parts
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only events of this user's calls
-    #[arg(long, value_name = "USER")]
+    /// Only events of this user's calls: a name, or the number that is shown as `uid 1000`
+    #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only events from or to this host, with or without its domain
     #[arg(long, value_name = "HOST")]

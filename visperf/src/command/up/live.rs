@@ -142,9 +142,13 @@ impl Live {
             }
             let ends =
                 matches!(event.content.kind, wire::event::Kind::JobEnd | wire::event::Kind::TransferEnd);
-            if ends && !event.call.is_empty() && screen.ended.is_new(&event.call) {
+            if ends && !event.call.is_empty() {
                 let call = self.joiner.lock().unwrap_or_else(PoisonError::into_inner).get(&event.call);
-                self.show_call(screen, call.as_ref())?;
+                // A call may have got a better id since.
+                let id = call.as_ref().map_or(&event.call, |call| &call.id);
+                if screen.ended.is_new(id) {
+                    self.show_call(screen, call.as_ref())?;
+                }
             }
         }
         Ok(())

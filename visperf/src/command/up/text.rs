@@ -4,7 +4,7 @@
 
 use crate::demo::player::Player;
 use crate::output::event_lines::outcome_color;
-use crate::output::figures::count;
+use crate::output::figures::{count, user};
 use crate::output::{Color, Output, clean};
 use crate::serve::grid::Grid;
 use std::fmt::Write as _;
@@ -53,7 +53,8 @@ pub(super) fn call_line(call: &Call, output: &Output) -> String {
     let mut text = format!("    call {}", call.id);
     for (name, value) in [("", &call.name), ("by ", &call.user), ("from ", &call.from)] {
         if !value.is_empty() {
-            let _ = write!(text, "  {name}{}", clean(value));
+            let value = if name == "by " { user(value) } else { value.as_str().into() };
+            let _ = write!(text, "  {name}{}", clean(&value));
         }
     }
     if !call.hosts.is_empty() {

@@ -1,0 +1,100 @@
+//! By which of its names a call goes, and its id.
+//!
+//! Pure. Rule: it does not hang on which event was heard first: the event that knew most of the call's names has the
+//! better first one. Not here: which calls there are, and which ids are taken (`join`).
+
+use crate::sameness::better_job;
+use compact_str::{CompactString, format_compact};
+use serde::{Deserialize, Serialize};
+
+/// Which of a call's names its id is made of. Small: every call has one.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Chief {
+    /// Its place among the names of the call.
+    at: u16,
+    /// How many names the event knew that had it as its first.
+    of: u8,
+}
+
+impl Chief {
+    /// The name, of a call that has these.
+    pub(crate) fn name(self, names: &[CompactString]) -> &CompactString {
+        &names[usize::from(self.at)]
+    }
+
+    /// Take the better one, this or that of an event with the names `told`; `names` are the call's, those with them.
+    pub(crate) fn hear(&mut self, names: &[CompactString], told: &[CompactString]) {
+        self.prefer(names, &told[0], u8::try_from(told.len()).unwrap_or(u8::MAX));
+    }
+
+    /// Take the better one, this or that of another call with the names `theirs`, that is the same.
+    pub(crate) fn absorb(&mut self, names: &[CompactString], other: Chief, theirs: &[CompactString]) {
+        self.prefer(names, other.name(theirs), other.of);
+    }
+
+    fn prefer(&mut self, names: &[CompactString], name: &CompactString, of: u8) {
+        let is_better = of > self.of || (of == self.of && better_job(self.name(names), name));
+        if is_better && let Some(at) = names.iter().position(|known| known == name) {
+            *self = Chief { at: u16::try_from(at).unwrap_or(self.at), of };
+        }
+    }
+}
+
+/// The id of the call of this name that is its so many'th life.
+pub(crate) fn id(name: &CompactString, life: u64) -> CompactString {
+    if life == 1 { name.clone() } else { format_compact!("{name}#{life}") }
+}
+
+/// The number of the life that an id means, if it is one of this name.
+pub(crate) fn life(name: &str, id: &str) -> Option<u64> {
+    let rest = id.strip_prefix(name)?;
+    if rest.is_empty() { Some(1) } else { rest.strip_prefix('#')?.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<CompactString> {
+        names.iter().map(|name| (*name).into()).collect()
+    }
+
+    #[test]
+    fn the_event_that_knew_most_names_it_by_its_first() {
+        let of = |events: &[&[&str]]| {
+            let (mut chief, mut known) = (Chief::default(), Vec::<CompactString>::new());
+            for event in events {
+                let told = names(event);
+                let new: Vec<_> = told.iter().filter(|name| !known.contains(name)).cloned().collect();
+                known.extend(new);
+                chief.hear(&known, &told);
+            }
+            chief.name(&known).clone()
+        };
+        assert_eq!(of(&[&["9"], &["9_7", "9"], &["9"]]), "9_7");
+        assert_eq!(of(&[&["9_7", "9"], &["9"]]), "9_7");
+        assert_eq!(of(&[&["9"], &["13"]]), of(&[&["13"], &["9"]]));
+    }
+
+    #[test]
+    fn of_two_calls_that_are_one_the_better_name_holds() {
+        let (known, theirs) = (names(&["9", "9_7"]), names(&["9_7", "9"]));
+        let (mut own, mut other) = (Chief::default(), Chief::default());
+        own.hear(&known, &known[..1]);
+        other.hear(&theirs, &theirs);
+        own.absorb(&known, other, &theirs);
+        assert_eq!(own.name(&known), "9_7");
+    }
+
+    #[test]
+    fn an_id_tells_the_life() {
+        let name = CompactString::from("slurm:9");
+        for number in [1, 2, 17] {
+            assert_eq!(life(&name, &id(&name, number)), Some(number));
+        }
+        assert_eq!(
+            (life(&name, "slurm:9_7"), life(&name, "slurm:90"), life(&name, "slurm:")),
+            (None, None, None)
+        );
+    }
+}

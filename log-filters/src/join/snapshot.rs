@@ -1,0 +1,46 @@
+//! What a joiner hands to whoever keeps it over a restart.
+//!
+//! Pure. Rule: only the calls are kept; what is looked up by name or id is made anew from them.
+//! Not here: when and where it is kept.
+
+use super::{CALLS_DEFAULT, Entry, Joiner, bear};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Serialize, Deserialize)]
+struct Snapshot {
+    entries: Vec<Entry>,
+    calls_max: u64,
+    dropped: u64,
+}
+
+impl Serialize for Joiner {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        // Borrowing twin of `Snapshot`: postcard writes both alike.
+        (self.entries.values().collect::<Vec<_>>(), self.calls_max as u64, self.dropped).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Joiner {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Joiner, D::Error> {
+        let Snapshot { entries, calls_max, dropped } = Snapshot::deserialize(from)?;
+        let mut joiner = Joiner::new(usize::try_from(calls_max).unwrap_or(CALLS_DEFAULT));
+        joiner.dropped = dropped;
+        for entry in entries {
+            let slot = joiner.next;
+            joiner.next += 1;
+            for name in &entry.names {
+                bear(&mut joiner.by_name, name, slot);
+            }
+            for id in std::iter::once(&entry.progress.id).chain(&entry.absorbed) {
+                joiner.by_id.insert(id.clone(), slot);
+            }
+            if let Some(parent) = entry.parent.clone().filter(|_| entry.is_part) {
+                joiner.parts.entry(parent).or_default().push_back(slot);
+            }
+            joiner.order.push_back(slot);
+            joiner.entries.insert(slot, Box::new(entry));
+            joiner.file(slot);
+        }
+        Ok(joiner)
+    }
+}
