@@ -12,6 +12,7 @@ use crate::net::redial::Target;
 use crate::net::stream::Stream;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use wire::address::Address;
@@ -43,7 +44,10 @@ pub(super) enum LinkEvent {
 
 #[derive(Debug)]
 struct Link {
+    /// When it was made, or lost the stream out.
     since: Moment,
+    /// Whether both streams stood.
+    up: bool,
     out: Option<Out>,
     inward: Option<Inward>,
 }
@@ -91,9 +95,9 @@ impl Links {
         Links { net, links: BTreeMap::new(), opening: BTreeMap::new(), numbers: 0, events, dropped_total: 0 }
     }
 
-    /// Whether messages can go both ways.
+    /// Whether messages went both ways; what came in before the end counts after the stream out has ended.
     pub(super) fn is_up(&self, peer: PeerKey) -> bool {
-        self.links.get(&peer).is_some_and(|link| link.out.is_some() && link.inward.is_some())
+        self.links.get(&peer).is_some_and(|link| link.up)
     }
 
     /// Whether `number` is a stream of the link that stands to `peer`.
@@ -147,8 +151,10 @@ impl Links {
             // The driver reads until it ends.
             let _ = events.send(LinkEvent::Ended(peer, number)).await;
         });
-        self.link(peer).out = Some(Out { number, messages, task });
-        self.is_up(peer)
+        let link = self.link(peer);
+        link.out = Some(Out { number, messages, task });
+        link.up |= link.inward.is_some();
+        link.up
     }
 
     /// The peer opened its stream; whether the link is up now. If the stream out is missing it is opened.
@@ -160,9 +166,12 @@ impl Links {
             let _ = events.send(LinkEvent::Ended(peer, number)).await;
         });
         // If it opened anew, it has forgotten the former stream.
-        self.link(peer).inward = Some(Inward { number, task });
+        let link = self.link(peer);
+        link.inward = Some(Inward { number, task });
+        link.up |= link.out.is_some();
+        let is_up = link.up;
         self.open(peer, None);
-        self.is_up(peer)
+        is_up
     }
 
     fn number(&mut self) -> u64 {
@@ -171,7 +180,7 @@ impl Links {
     }
 
     fn link(&mut self, peer: PeerKey) -> &mut Link {
-        let fresh = || Link { since: clock::now(), out: None, inward: None };
+        let fresh = || Link { since: clock::now(), up: false, out: None, inward: None };
         self.links.entry(peer).or_insert_with(fresh)
     }
 
@@ -202,8 +211,24 @@ impl Links {
         halves
     }
 
-    /// The link ended; whether there was one.
-    pub(super) fn drop_link(&mut self, peer: PeerKey) -> bool {
+    /// A stream of the link ended; whether the link is over. What the peer said last is still read.
+    pub(super) fn handle_ended(&mut self, peer: PeerKey, number: u64) -> bool {
+        let Some(link) = self.links.get_mut(&peer).filter(|link| link.has(number)) else { return false };
+        if link.out.as_ref().is_some_and(|out| out.number == number) {
+            (link.out, link.since) = (None, clock::now());
+            if link.inward.is_some() {
+                return false;
+            }
+        }
+        self.links.remove(&peer).is_some()
+    }
+
+    /// The peer's last connection ended; whether the link is over. If not, what came before is still being read, and
+    /// its end is told.
+    pub(super) fn handle_gone(&mut self, peer: PeerKey) -> bool {
+        if self.links.get(&peer).is_some_and(|link| link.inward.is_some()) {
+            return false;
+        }
         self.links.remove(&peer).is_some()
     }
 
@@ -248,6 +273,8 @@ async fn write_all(mut stream: Stream, mut messages: mpsc::Receiver<Message>) {
             return;
         }
     }
+    // Closed, not reset: what was written last still arrives. A peer that is gone needs none of it.
+    let _ = stream.shutdown().await;
 }
 
 async fn read_all(stream: Stream, peer: PeerKey, number: u64, events: &mpsc::Sender<LinkEvent>) {

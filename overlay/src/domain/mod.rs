@@ -329,9 +329,8 @@ impl Domain {
                 }
             }
             LinkEvent::Ended(peer, number) => {
-                if self.links.is_current(peer, number) {
-                    tracing::debug!(me = %self.config.me.key, %peer, "a control stream ended");
-                    self.links.drop_link(peer);
+                if self.links.handle_ended(peer, number) {
+                    tracing::debug!(me = %self.config.me.key, %peer, "a link ended");
                     self.node.handle_disconnected(peer, clock::now());
                 }
             }
@@ -371,7 +370,7 @@ impl Domain {
             }
             PeerEvent::Ready(..) | PeerEvent::Unwelcome(..) => {}
             PeerEvent::Gone(peer) => {
-                if self.links.drop_link(*peer) {
+                if self.links.handle_gone(*peer) {
                     self.node.handle_disconnected(*peer, clock::now());
                 }
             }

@@ -41,6 +41,9 @@ const EVENTS_MAX: usize = 1024;
 /// Time between two pings of a connection; it is closed when two in a row are missed.
 pub const PING_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long connections may take to close at the end.
+const CLOSING_MAX: Duration = Duration::from_millis(500);
+
 /// How often what has become too old is looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -247,6 +250,21 @@ impl EventLoop {
             }
         }
         self.tasks.shutdown().await;
+        self.part().await;
+    }
+
+    /// Close every connection; what was written before is sent first.
+    async fn part(&mut self) {
+        let peers: Vec<PeerKey> = self.connected.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.close(peer));
+        let closing = async {
+            while !self.connected.is_empty() {
+                let event = self.swarm.select_next_some().await;
+                self.handle_swarm(event);
+            }
+        };
+        // A peer that takes nothing any more is not waited for.
+        let _ = tokio::time::timeout(CLOSING_MAX, closing).await;
     }
 
     fn obey(&mut self, command: Command) {
