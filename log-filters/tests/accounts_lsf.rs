@@ -5,6 +5,7 @@
 
 mod collection;
 
+use log_filters::registry::Registry;
 use std::fs;
 use wire::call::{Call, State};
 use wire::event::Outcome;
@@ -128,4 +129,67 @@ fn elements_of_an_array_and_jobs_that_never_started_are_calls_of_their_own() {
         );
     }
     check_all(&text, 3);
+}
+
+/// A job, and an element of an array, as the event file and the accounting file tell of them.
+#[test]
+fn the_event_file_and_accounting_are_one_call_in_either_order() {
+    let events = r#"# 0
+"JOB_NEW" "10.1" 1771086492 102 1000 33554434 2 1771086492 0 0 0 0 -1 "ada" -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 "" 100.00 18 "normal" "" "login1" "run" "" "" "" "" "/home/ada" "1771086492.102" 0 "" "" "lake" "sleep 100" 0 "" "default" 2 "" "" 0 0 "" "" "" 0
+"JOB_NEW" "10.1" 1771086492 103 1000 33554434 1 1771086492 0 0 0 0 -1 "ada" -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 "" 100.00 18 "normal" "" "login1" "run" "" "" "" "" "/home/ada" "1771086492.103" 0 "" "" "sweep[1-2]" "sleep 100" 0 "" "default" 2 "" "" 0 0 "" "" "" 0
+"JOB_START" "10.1" 1771086493 102 4 0 0 100.0 2 "wn01" "wn02" "" "" 0 "" 0 "" 0 0
+"JOB_START" "10.1" 1771086494 103 4 0 0 100.0 1 "wn03" "" "" 0 "" 1 "" 0 0
+"JOB_STATUS" "10.1" 1771086593 102 64 0 0 0.2000 1771086593 0 0 0 0 0 0
+"JOB_STATUS" "10.1" 1771086594 103 32 0 0 0.2000 1771086594 0 256 1 0 0 0
+"#;
+    let usage = "0.1 0.1 3000 0 -1 0 0 200 0 0 0 0 -1 0 0 0 10 5 -1";
+    let rest = r#""" "" "" 0 "" 0 "" -1 "" "" "" "" -1 "" "" 0"#;
+    let accounting = format!(
+        r#""JOB_FINISH" "10.1" 1771086593 102 1000 33554434 2 1771086492 0 0 1771086493 "ada" "normal" "" "" "" "login1" "run" "" "" "" "1771086492.102" 0 2 "wn01" "wn02" 64 100.0 "lake" "sleep 100" {usage} "" "default" 0 2 "" "" 0 0 0 "" {rest}
+"JOB_FINISH" "10.1" 1771086594 103 1000 33554434 1 1771086492 0 0 1771086494 "ada" "normal" "" "" "" "login1" "run" "" "" "" "1771086492.103" 0 1 "wn03" 32 100.0 "sweep[1-2]" "sleep 100" {usage} "" "default" 256 1 "" "" 1 0 0 "" {rest}
+"#
+    );
+    let read = |name: &str, text: &str| {
+        collection::read_bytes(&Registry::shipped(), name, text.as_bytes())
+            .unwrap_or_else(|| panic!("{name}"))
+    };
+    let (events, accounting) = (read("lsb.events", events), read("lsb.acct", &accounting));
+    assert_eq!((events.filter.as_str(), events.unknown.len()), ("lsf-events", 0));
+    type Told = (String, String, String, State, Option<Outcome>, String, Option<i64>, Option<i64>, String);
+    let told = |logs: &[&collection::Read]| -> Vec<Told> {
+        let secs = |time: Option<Time>| time.map(|time| time.micros() / 1_000_000);
+        let mut told: Vec<_> = collection::join(logs.iter().copied())
+            .iter()
+            .map(|call| {
+                let hosts: Vec<&str> = call.hosts.iter().map(|host| host.as_str()).collect();
+                (
+                    call.id.to_string(),
+                    call.name.to_string(),
+                    call.user.to_string(),
+                    call.state,
+                    call.outcome,
+                    call.code.to_string(),
+                    secs(call.started),
+                    secs(call.ended),
+                    hosts.join(","),
+                )
+            })
+            .collect();
+        told.sort_by(|one, other| one.0.cmp(&other.0));
+        told
+    };
+    let alone = told(&[&events]);
+    let expected = [
+        "lsf:102 lake Ok 0 wn01,wn02",
+        "lsf:103 sweep[1-2] Failed  wn03",
+        "lsf:103[1] sweep[1-2] Failed 1 wn03",
+    ];
+    for (call, expected) in alone.iter().zip(expected) {
+        let (id, name, user, state, outcome, code, _, _, hosts) = call;
+        assert_eq!(format!("{id} {name} {:?} {code} {hosts}", outcome.unwrap()), expected, "{call:?}");
+        assert_eq!((user.as_str(), *state), ("ada", State::Ended), "{call:?}");
+    }
+    assert_eq!(alone.len(), 3, "{alone:#?}");
+    assert_eq!(told(&[&events, &accounting]), alone);
+    assert_eq!(told(&[&accounting, &events]), alone);
 }
