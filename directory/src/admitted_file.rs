@@ -5,8 +5,9 @@
 //! Not here: what the lines mean (`admission`).
 
 use crate::admission::{self, List};
+use overlay::whole_file::{self, Readers};
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,11 @@ pub fn read(state: &Path) -> Result<List, Error> {
         Ok(file) => {
             // One byte more than allowed shows that it is too long.
             let most = admission::LIST_LEN_MAX_BYTES as u64 + 1;
-            file.take(most).read_to_string(&mut text).map_err(refused("read", &path))?;
+            file.take(most).read_to_string(&mut text).map_err(|error| Error::File {
+                action: "read",
+                path: path.clone(),
+                error,
+            })?;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::File { action: "open", path, error }),
@@ -62,19 +67,12 @@ pub fn read(state: &Path) -> Result<List, Error> {
 /// If the system refuses; the former one is then as before.
 pub fn write(state: &Path, list: &List) -> Result<(), Error> {
     let path = state.join(FILE_NAME);
-    let beside = state.join(format!("{FILE_NAME}.new"));
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(list.to_text().as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(refused("write", &beside))?;
-    fs::rename(&beside, &path).map_err(refused("replace", &path))?;
-    File::open(state).and_then(|folder| folder.sync_all()).map_err(refused("sync", state))
-}
-
-fn refused(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
-    let path = path.to_owned();
-    move |error| Error::File { action, path, error }
+    // Whoever types the command may be another user than the daemon's.
+    whole_file::replace(&path, Readers::AsMasked, list.to_text().as_bytes()).map_err(|error| Error::File {
+        action: "write",
+        path,
+        error,
+    })
 }
 
 /// Looks whether the file is another than before.

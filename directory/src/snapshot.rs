@@ -8,6 +8,7 @@
 
 use crate::kept::Kept;
 use crate::registry::{DOMAINS_MAX, Registry};
+use overlay::whole_file::{self, Readers};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -89,20 +90,12 @@ impl Snapshot {
     /// # Errors
     /// If the system refuses; the old file is then as before.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let beside = with_suffix(path, ".new");
-        let refused = |action, path: &Path| {
-            let path = path.to_owned();
-            move |error| Error::File { action, path, error }
-        };
-        self.write_frames(&beside).map_err(refused("write", &beside))?;
-        fs::rename(&beside, path).map_err(refused("replace", path))?;
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Without this the new name may be lost with the power though the content is on disk.
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(refused("sync", folder))
+        let written = whole_file::replace_with(path, Readers::AsMasked, |file| self.write_frames(file));
+        written.map_err(|error| Error::File { action: "write", path: path.to_owned(), error })
     }
 
-    fn write_frames(&self, path: &Path) -> io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
+    fn write_frames(&self, file: &mut File) -> io::Result<()> {
+        let mut file = BufWriter::new(file);
         let mut frame = Vec::new();
         let mut put = |part: &Part| {
             frame.clear();
@@ -114,7 +107,7 @@ impl Snapshot {
             put(&Part::Chunk(chunk.to_vec()))?;
         }
         put(&Part::End { records: self.kept.len() as u64 })?;
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        file.flush()
     }
 
     /// Read the snapshot at `path`; `None` if there is none.
@@ -161,17 +154,13 @@ impl Snapshot {
 /// # Errors
 /// If the system refuses; the file is then where it was.
 pub fn move_aside(path: &Path) -> Result<PathBuf, Error> {
-    let aside = with_suffix(path, ".unreadable");
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".unreadable");
+    let aside = PathBuf::from(aside);
     match fs::rename(path, &aside) {
         Ok(()) => Ok(aside),
         Err(error) => Err(Error::File { action: "move aside", path: path.to_owned(), error }),
     }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 /// The frames of a file, one after the other; holds no more than one of them.
@@ -287,7 +276,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join(FILE_NAME);
         snapshot(2).write(&path).expect("written");
-        fs::create_dir(with_suffix(&path, ".new")).expect("in the way");
+        fs::create_dir(dir.path().join(format!(".{FILE_NAME}.new"))).expect("in the way");
         assert!(matches!(snapshot(5).write(&path), Err(Error::File { action: "write", .. })));
         assert_eq!(Snapshot::read(&path).expect("readable"), Some(snapshot(2)));
     }

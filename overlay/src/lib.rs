@@ -24,3 +24,4 @@ pub mod net;
 pub mod registrar;
 pub mod resolve;
 pub mod simulator;
+pub mod whole_file;

@@ -115,6 +115,14 @@ pub struct PeerKey(pub [u8; 32]);
 /// What precedes an ed25519 key in a libp2p peer id: identity multihash of 36 bytes, key type 1, 32 bytes.
 const PEER_ID_HEAD: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
 
+impl PeerKey {
+    /// The key in the bytes of a libp2p peer id; `None` if they are of another kind.
+    #[must_use]
+    pub fn from_peer_id(bytes: &[u8]) -> Option<PeerKey> {
+        bytes.strip_prefix(&PEER_ID_HEAD)?.try_into().ok().map(PeerKey)
+    }
+}
+
 /// The text of a key as other libp2p programs print it: `12D3KooW…`, base58 (libp2p specification, "Peer Ids").
 impl fmt::Display for PeerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,8 +156,7 @@ impl std::str::FromStr for PeerKey {
         let mut id = [0; 38];
         // The buffer bounds what a long text can cost.
         let len = bs58::decode(text).onto(&mut id).map_err(|_| refuse())?;
-        let key = id.strip_prefix(&PEER_ID_HEAD).filter(|_| len == id.len()).ok_or_else(refuse)?;
-        Ok(PeerKey(key.try_into().expect("32 bytes are left")))
+        PeerKey::from_peer_id(&id[..len]).ok_or_else(refuse)
     }
 }
 

@@ -4,9 +4,10 @@
 //! since a forgotten term could be used twice.
 
 use crate::election::Persisted;
+use crate::whole_file::{self, Readers};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use wire::codec;
 use wire::membership::Term;
@@ -78,15 +79,12 @@ pub(super) fn store(folder: &Path, persisted: Persisted) -> Result<(), Error> {
     let Persisted { term, incarnation } = persisted;
     let mut bytes = Vec::new();
     codec::encode(&Stored { term, incarnation }, &mut bytes).expect("two numbers fit into a frame");
-    let (path, fresh) = (folder.join(NAME), folder.join(".election.new"));
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&fresh)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, &path)?;
-        File::open(folder)?.sync_all()
-    };
-    write().map_err(|source| Error::Disk { what: "write", path: path.clone(), source })
+    let path = folder.join(NAME);
+    whole_file::replace(&path, Readers::AsMasked, &bytes).map_err(|source| Error::Disk {
+        what: "write",
+        path,
+        source,
+    })
 }
 
 #[cfg(test)]

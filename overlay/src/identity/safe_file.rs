@@ -1,12 +1,12 @@
 //! Files that only their owner may read, replaced whole: keys, books, lists.
 //!
-//! Rules: a file is on disk, and its name too, before a function here returns; a reader sees the old content or
-//! the new, never a mix; what others may read or write, or own, is refused with what to type.
+//! Rule: what others may read or write, or own, is refused with what to type.
 //! Not here: what is in them (`key_file`, `domain_files`, `member_files`).
 
+use crate::whole_file::{self, Readers};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use wire::codec;
@@ -135,60 +135,18 @@ pub(super) fn replace_framed<T: Serialize>(path: &Path, purpose: &str, content: 
 
 /// Replace the content of a private file.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let beside = beside(path, "new");
-    // What a crash left here may have any mode.
-    remove(&beside)?;
-    write_new(&beside, bytes)?;
-    fs::rename(&beside, path).map_err(Error::file("replace", path))?;
-    sync_folder(path)
+    whole_file::replace(path, Readers::Owner, bytes).map_err(Error::file("replace", path))
 }
 
 /// Give a private file its first content; `false` if there is one already, which stays as it is.
 pub(super) fn create(path: &Path, bytes: &[u8], mark: u64) -> Result<bool, Error> {
-    let beside = beside(path, &format!("{mark:016x}.new"));
-    write_new(&beside, bytes)?;
-    // A link refuses to replace, a rename would not.
-    let linked = fs::hard_link(&beside, path);
-    remove(&beside)?;
-    match linked {
-        Ok(()) => sync_folder(path).map(|()| true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(Error::file("create", path)(error)),
-    }
-}
-
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(Error::file("create", path))?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    if written.is_err() {
-        // Nobody needs half of it; the error that matters is the one at hand.
-        let _ = fs::remove_file(path);
-    }
-    written.map_err(Error::file("write", path))
-}
-
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::file("remove", path)(error)),
-        _ => Ok(()),
-    }
-}
-
-/// The file's folder is on disk: without this the new name may be lost with the power, the content not.
-fn sync_folder(path: &Path) -> Result<(), Error> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::file("sync", folder))
+    whole_file::create(path, Readers::Owner, bytes, mark).map_err(Error::file("create", path))
 }
 
 /// Make a folder that only its owner may enter, and those above it.
 pub(super) fn make_folder(path: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(Error::file("create folder", path))?;
-    sync_folder(path)
+    whole_file::sync_folder(path).map_err(Error::file("sync the folder of", path))
 }
 
 /// Held by one process at a time; given back when the file is closed, however the process ends.
@@ -200,14 +158,10 @@ pub(super) fn lock(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    path.with_file_name(format!(".{name}.{ending}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]

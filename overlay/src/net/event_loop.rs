@@ -336,13 +336,9 @@ async fn sleep_until(due: Option<Moment>) {
     }
 }
 
-/// The six bytes before an ed25519 key in a peer id (`wire::id::PeerKey`).
-const PEER_ID_HEAD: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
-
 /// The key in a peer id; `None` if it is of another kind.
 pub(super) fn peer_key(id: &PeerId) -> Option<PeerKey> {
-    let bytes = id.to_bytes();
-    bytes.strip_prefix(&PEER_ID_HEAD)?.try_into().ok().map(PeerKey)
+    PeerKey::from_peer_id(&id.to_bytes())
 }
 
 /// The peer id of a key; `None` if it is no point of the curve.

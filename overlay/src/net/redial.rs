@@ -5,6 +5,7 @@
 //! one second.
 //! Not here: looking names up, dialling (`event_loop`).
 
+use crate::dice::Dice;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::address::Address;
@@ -63,7 +64,7 @@ struct Wanted {
 #[derive(Debug)]
 pub struct Redial {
     wanted: BTreeMap<Target, Wanted>,
-    dice: u64,
+    dice: Dice,
 }
 
 /// No place for another wanted daemon.
@@ -75,7 +76,7 @@ impl Redial {
     /// An empty table; `seed` decides the jitter.
     #[must_use]
     pub fn new(seed: u64) -> Redial {
-        Redial { wanted: BTreeMap::new(), dice: seed }
+        Redial { wanted: BTreeMap::new(), dice: Dice::new(seed) }
     }
 
     /// Hold a connection to `target` at one of `endpoints`, which replace those known before.
@@ -122,7 +123,7 @@ impl Redial {
 
     /// The connection is gone, or the attempt failed.
     pub fn handle_failed(&mut self, target: &Target, now: Moment) {
-        let roll = self.roll();
+        let roll = self.dice.draw();
         let Some(wanted) = self.wanted.get_mut(target) else { return };
         let held_well = matches!(wanted.state, State::Connected { since } if now.since(since) >= HELD_WELL);
         wanted.failures = if held_well { 0 } else { wanted.failures.saturating_add(1) };
@@ -148,15 +149,6 @@ impl Redial {
                 State::Dialling | State::Connected { .. } => None,
             })
             .min()
-    }
-
-    fn roll(&mut self) -> u64 {
-        // splitmix64 (Steele, Lea, Flood 2014).
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.dice;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

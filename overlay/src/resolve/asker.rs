@@ -14,9 +14,10 @@ use crate::directories::Directories;
 use crate::gatekeeper::Gatekeeper;
 use crate::identity::refused::Refused;
 use crate::identity::trust::DOMAINS_HEARD_MAX;
+use crate::whole_file::{self, Readers};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -266,7 +267,8 @@ impl Asking {
         let bytes = bytes.map_err(io::Error::other)?;
         let path = self.path.clone();
         // Writing waits for the disk, and nothing else on this thread should.
-        let written = tokio::task::spawn_blocking(move || replace(&path, &bytes)).await;
+        let written =
+            tokio::task::spawn_blocking(move || whole_file::replace(&path, Readers::AsMasked, &bytes)).await;
         written.map_err(io::Error::other)??;
         self.stored = revision;
         Ok(())
@@ -363,13 +365,4 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => return Err(error),
     };
     Ok(Some(bytes))
-}
-
-/// Whole or not at all.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut file = File::create(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
 }

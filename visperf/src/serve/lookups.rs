@@ -52,7 +52,7 @@ impl Lookups {
             let own = own.clone();
             async move {
                 let asked = own.ask_directories("directory.domains", &params).await;
-                asked.map_or_else(|_| Ok(own.remembered(&params)), |answer| answer)
+                asked.unwrap_or_else(|_| Ok(own.remembered(&params)))
             }
         }))?;
         registry.add(discovery::declaration().handler(move |params: Params| {

@@ -120,7 +120,9 @@ impl Others {
                     let heard = found.primary;
                     (heard.record, heard.remaining.is_zero().then_some(heard.age))
                 }
-                outcome => return Err(absent(domain, &outcome)),
+                outcome @ (Outcome::Left(_) | Outcome::Unknown | Outcome::Unreachable) => {
+                    return Err(absent(domain, &outcome));
+                }
             },
             Lookup::Table(table) => match table.look_up(domain) {
                 InTable::Found(found) => (found.record, found.lease_remaining.is_zero().then_some(found.age)),

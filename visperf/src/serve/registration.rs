@@ -6,6 +6,7 @@
 use anyhow::Context as _;
 use directory::handle::Handle;
 use directory::registry::RENEWAL_INTERVAL;
+use overlay::whole_file::{self, Readers};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, HostName};
@@ -22,10 +23,7 @@ pub(crate) fn next_term(state: &Path) -> anyhow::Result<u64> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     let term = last + 1;
-    let fresh = state.join(".term.new");
-    std::fs::write(&fresh, format!("{term}\n"))
-        .and_then(|()| std::fs::File::open(&fresh)?.sync_all())
-        .and_then(|()| std::fs::rename(&fresh, &path))
+    whole_file::replace(&path, Readers::AsMasked, format!("{term}\n").as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(term)
 }

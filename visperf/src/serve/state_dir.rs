@@ -4,6 +4,7 @@
 
 use crate::state_folder::LISTEN_FILE;
 use anyhow::Context as _;
+use overlay::whole_file::{self, Readers};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
@@ -17,9 +18,7 @@ pub(crate) fn prepare(path: &Path) -> anyhow::Result<()> {
 /// Tell other programs of this user where queries go.
 pub(crate) fn write_listen(state: &Path, address: &str) -> anyhow::Result<()> {
     let path = state.join(LISTEN_FILE);
-    let fresh = state.join(".listen.new");
-    std::fs::write(&fresh, format!("{address}\n"))
-        .and_then(|()| std::fs::rename(&fresh, &path))
+    whole_file::replace(&path, Readers::AsMasked, format!("{address}\n").as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

@@ -1,0 +1,155 @@
+//! Files whose content is replaced whole: what daemons keep in their state directories.
+//!
+//! Rule: content and name are on disk before a function here returns; a reader sees the old content or the
+//! new, never a mix. On an error the old content stays, and nothing new is left beside it. Callers see to it
+//! that nobody else writes the same file at the same time.
+//! Not here: what is in the files, whose they must be (`identity`).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Who may read a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Its owner only.
+    Owner,
+    /// Whoever the mask of the process lets.
+    AsMasked,
+}
+
+impl Readers {
+    const fn mode(self) -> u32 {
+        match self {
+            Readers::Owner => 0o600,
+            Readers::AsMasked => 0o666,
+        }
+    }
+}
+
+/// Give a file this content in place of any that it has.
+///
+/// # Errors
+/// What the system says; the file is then as before.
+pub fn replace(path: &Path, readers: Readers, content: &[u8]) -> io::Result<()> {
+    replace_with(path, readers, |file| file.write_all(content))
+}
+
+/// As [`replace`], with a content that is written bit by bit.
+///
+/// # Errors
+/// What the system or `write` says; the file is then as before.
+pub fn replace_with(
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let beside = beside(path, "new");
+    // What a crash left here may have any mode.
+    remove(&beside)?;
+    write_new(&beside, readers, write)?;
+    fs::rename(&beside, path).inspect_err(|_| forget(&beside))?;
+    sync_folder(path)
+}
+
+/// Give a file its first content; `false` if there is one already, which stays as it is. Two that do so at the
+/// same time have different marks.
+///
+/// # Errors
+/// What the system says.
+pub fn create(path: &Path, readers: Readers, content: &[u8], mark: u64) -> io::Result<bool> {
+    let beside = beside(path, &format!("{mark:016x}.new"));
+    write_new(&beside, readers, |file| file.write_all(content))?;
+    // A link refuses to replace, a rename would not.
+    let linked = fs::hard_link(&beside, path);
+    remove(&beside)?;
+    match linked {
+        Ok(()) => sync_folder(path).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The folder of this file is on disk: without this a new name may be lost with the power, the content not.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn write_new(
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(readers.mode()).open(path)?;
+    write(&mut file).and_then(|()| file.sync_all()).inspect_err(|_| forget(path))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Nobody needs half a file; the error that matters is the one at hand.
+fn forget(path: &Path) {
+    let _ = fs::remove_file(path);
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{ending}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn left(folder: &Path) -> usize {
+        fs::read_dir(folder).expect("a folder").count()
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_whatever_a_crash_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        for (readers, content) in [(Readers::AsMasked, b"one".as_slice()), (Readers::Owner, b"two")] {
+            fs::write(folder.path().join(".a.new"), b"left by a crash, and longer").expect("written");
+            replace(&path, readers, content).expect("replaced");
+            assert_eq!(fs::read(&path).expect("there"), content);
+            assert_eq!(left(folder.path()), 1, "nothing is left beside it");
+        }
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_content_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        replace(&path, Readers::Owner, b"old").expect("written");
+        let failed = replace_with(&path, Readers::Owner, |file| {
+            file.write_all(b"ne")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.expect_err("full").kind(), io::ErrorKind::StorageFull);
+        assert_eq!((fs::read(&path).expect("there"), left(folder.path())), (b"old".to_vec(), 1));
+        fs::create_dir(folder.path().join("b")).expect("made");
+        assert!(replace(&folder.path().join("b"), Readers::Owner, b"no folder").is_err());
+        assert_eq!(left(folder.path()), 2);
+    }
+
+    #[test]
+    fn a_first_content_is_the_only_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        assert!(create(&path, Readers::Owner, b"first", 1).expect("created"));
+        assert!(!create(&path, Readers::Owner, b"second", 2).expect("not created"));
+        assert_eq!((fs::read(&path).expect("there"), left(folder.path())), (b"first".to_vec(), 1));
+    }
+}
