@@ -34,7 +34,7 @@ fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
         let size = |name: &str| Cell::figure(number_of(file, name).map_or(String::new(), bytes));
         let figure = |name: &str| Cell::figure(plain(file.get(name)));
         table.row(vec![
-            Cell::text(text_of(file, "path")).color(Color::Name),
+            Cell::path(text_of(file, "path")).color(Color::Name),
             Cell::text(text_of(file, "filter")),
             Cell::text(text_of(file, "cluster")),
             Cell::text(text_of(file, "state")),

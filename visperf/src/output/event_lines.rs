@@ -17,7 +17,9 @@ const WIDTHS: [usize; 5] = [23, 12, 6, 8, 18];
 /// A terminal narrower than this has no columns for the parties and the outcome: they flow with the rest.
 const NARROW_CHARS: usize = 110;
 /// Widths of the columns that are left there: time, kind, job, user.
-const NARROW_WIDTHS: [usize; 4] = [12, 10, 6, 8];
+const NARROW_WIDTHS: [usize; 4] = [12, 12, 6, 8];
+/// Widths on a wider terminal, which shows the hour alone of what is recent.
+const TERMINAL_WIDTHS: [usize; 5] = [12, 12, 6, 8, 18];
 /// How far that which goes on below is indented.
 const INDENT_CHARS: usize = 14;
 
@@ -36,7 +38,8 @@ impl EventLines {
     pub(crate) fn new(zone: TimeZone, output: &Output) -> EventLines {
         let widths = match output.width() {
             Some(width) if width < NARROW_CHARS => &NARROW_WIDTHS[..],
-            Some(_) | None => &WIDTHS,
+            Some(_) => &TERMINAL_WIDTHS,
+            None => &WIDTHS,
         };
         EventLines { columns: Columns::new(widths), zone }
     }
@@ -201,14 +204,14 @@ mod tests {
         };
         assert_eq!(
             line(80),
-            "1970-01-01T00:00:01  job_end     8123456  mrossi\n              \
+            "1970-01-01T00:00:01  job_end       8123456  mrossi\n              \
              login1 -> wn01.site.example,wn02.site.example,wn03.site.example\n              \
              failed code=137 reason=\"memory limit exceeded\" queue=long\n              memory=\"64 GB\""
         );
         let short = json!({"kind": "job_end", "time": 1.5, "job": "8", "user": "", "from": "", "to": "wn01"});
         let output = Output::into_writer(Vec::new(), Some(80));
         let line_of = |event| EventLines::new(TimeZone::UTC, &output).line(event, &output);
-        assert_eq!(line_of(&short), "1970-01-01T00:00:01  job_end     8                 -> wn01");
+        assert_eq!(line_of(&short), "1970-01-01T00:00:01  job_end       8                 -> wn01");
         let wide = line(200);
         assert!(!wide.contains('\n') && wide.contains("memory=\"64 GB\""), "{wide}");
     }

@@ -168,6 +168,16 @@ pub(crate) fn shortened_within(text: &str, chars: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{start}…{end}"))
 }
 
+/// The end of `text` in at most `chars` characters.
+pub(crate) fn shortened_to_end(text: &str, chars: usize) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= chars {
+        return Cow::Borrowed(text);
+    }
+    let end: String = text.chars().skip(count - chars.saturating_sub(1)).collect();
+    Cow::Owned(format!("…{end}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,5 +220,7 @@ mod tests {
         assert_eq!(shortened_within("gridftp:se01@3-29857", 10), "gridf…9857");
         assert_eq!(shortened_within("äöü", 3), "äöü");
         assert_eq!(shortened_within("äöüß", 3), "ä…ß");
+        assert_eq!(shortened_to_end("/var/log/se01.log", 10), "…/se01.log");
+        assert_eq!(shortened_to_end("äöü", 3), "äöü");
     }
 }

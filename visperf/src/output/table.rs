@@ -4,7 +4,7 @@
 //! share widths that only grow ([`Columns`]). The last column is never padded.
 
 use crate::exit::Failure;
-use crate::output::{Color, Output, clean, note, shortened_within};
+use crate::output::{Color, Output, clean, note, shortened_to_end, shortened_within};
 
 /// Widest a streamed column may grow: one long name must not push all later rows aside.
 const STREAMED_WIDTH_MAX: usize = 24;
@@ -23,6 +23,8 @@ pub(crate) struct Cell {
     right: bool,
     /// Never shortened: half a figure or a time is a wrong one.
     whole: bool,
+    /// Shortened at its beginning: paths differ at their ends.
+    keeps_end: bool,
 }
 
 impl Cell {
@@ -41,6 +43,11 @@ impl Cell {
         Cell { whole: true, ..Cell::text(text) }
     }
 
+    /// A path: of a long one the end is shown.
+    pub(crate) fn path(path: impl AsRef<str>) -> Cell {
+        Cell { keeps_end: true, ..Cell::text(path) }
+    }
+
     /// In this colour.
     pub(crate) fn color(mut self, color: Color) -> Cell {
         self.color = Some(color);
@@ -55,7 +62,11 @@ impl Cell {
         if self.whole || self.width() <= width {
             return self;
         }
-        Cell { text: shortened_within(&self.text, width).into_owned(), ..self }
+        let text = match self.keeps_end {
+            true => shortened_to_end(&self.text, width),
+            false => shortened_within(&self.text, width),
+        };
+        Cell { text: text.into_owned(), ..self }
     }
 
     fn padded(&self, width: usize, last: bool, output: &Output) -> String {

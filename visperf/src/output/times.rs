@@ -10,6 +10,8 @@ use wire::time::Time;
 
 /// A day.
 const DAY_MICROS: u64 = 86_400_000_000;
+/// By which the clock of a host may be ahead of this one's and its events are still recent.
+const AHEAD_MICROS: i64 = 3_600_000_000;
 
 /// The time of day.
 #[allow(clippy::disallowed_methods)] // The shell's clock; everything else is given the time.
@@ -40,7 +42,8 @@ pub(crate) fn brief(time: Time, now: Time, zone: &TimeZone) -> String {
 pub(crate) fn in_table(time: Time, zone: &TimeZone, output: &Output) -> String {
     let now = now();
     let text = brief(time, now, zone);
-    let is_recent = (0..DAY_MICROS.cast_signed()).contains(&now.micros().saturating_sub(time.micros()));
+    let is_recent =
+        (-AHEAD_MICROS..DAY_MICROS.cast_signed()).contains(&now.micros().saturating_sub(time.micros()));
     match text.split_once('T') {
         Some((_, hour)) if is_recent && output.width().is_some() => hour.to_owned(),
         _ => text,
@@ -204,6 +207,9 @@ mod tests {
         assert_eq!(in_table(an_hour_ago, &TimeZone::UTC, &piped), whole);
         assert_eq!(in_table(an_hour_ago, &TimeZone::UTC, &on_terminal), whole[11..]);
         assert_eq!(in_table(Time::default(), &TimeZone::UTC, &on_terminal), "1970-01-01T00:00:00");
+        let ahead = |secs: i64| Time::from_micros(now().micros() + secs * 1_000_000);
+        assert_eq!(in_table(ahead(60), &TimeZone::UTC, &on_terminal).len(), "12:00:00.000".len());
+        assert!(in_table(ahead(7_200), &TimeZone::UTC, &on_terminal).contains('T'));
     }
 
     #[test]

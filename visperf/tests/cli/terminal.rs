@@ -94,7 +94,7 @@ fn events_and_files_are_whole_on_a_terminal_of_80_columns() {
     }
     let files = on_terminal(80, &["files"], plain);
     let row = files.lines().find(|line| line.contains("slurmctld ")).unwrap();
-    assert!(row.chars().count() <= 80, "{files}");
+    assert!(row.chars().count() <= 80 && row.contains("/slurmctld.log"), "{files}");
     for told in ["following", "awaited", "as soon as it comes", "1234"] {
         assert!(files.contains(told), "{told}: {files}");
     }
