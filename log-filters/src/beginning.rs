@@ -3,10 +3,10 @@
 //! Pure. Rule: who tells the start together with the end knows better than what was said when it started.
 //! Not here: whether a start is of this try (`progress`), starts that follow from other events (`implied`).
 
-use crate::found::Authority;
 use crate::told::{Told, set_time};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use wire::call::Authority;
 use wire::time::Time;
 
 /// The start of a call as far as it is known.

@@ -9,7 +9,6 @@ use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::fields::Cutting;
 use crate::filter::{Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Record, Until};
-use crate::found::Authority;
 use crate::pattern::{self, Set};
 use crate::references::Known;
 use crate::timestamp::Format;
@@ -19,6 +18,7 @@ use regex::bytes::Regex;
 use std::ops::Range;
 use std::sync::OnceLock;
 use toml::Spanned;
+use wire::call::Authority;
 
 const RECORD_LINES_MAX: usize = 200;
 const RECORD_LINES_LIMIT: usize = 10_000;

@@ -8,11 +8,11 @@ use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
 use crate::filter::{ALSO_MAX, CallChoice, Calls, Implies, Remember, Rule, Telling};
-use crate::found::Naming;
 use crate::pattern::{self, Set};
 use crate::references::{Known, Slots};
 use std::ops::Range;
 use toml::Spanned;
+use wire::call::Naming;
 use wire::event::{Kind, Outcome};
 
 /// Most regexes of a filter, the alternatives of its rules counted: four a rule.

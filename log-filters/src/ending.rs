@@ -4,11 +4,10 @@
 //! better authority's holds, then the one that says more. Not here: whether the end is of this try (`progress`),
 //! ends that follow from other events (`implied`).
 
-use crate::found::Authority;
 use crate::told::{Told, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
-use wire::call::Call;
+use wire::call::{Authority, Call};
 use wire::event::{Content, Outcome, Value};
 use wire::time::Time;
 

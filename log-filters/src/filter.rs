@@ -7,7 +7,6 @@ use crate::captures::Captures;
 use crate::error::Error;
 use crate::expression::Expression;
 use crate::fields::Cutting;
-use crate::found::{Authority, Naming};
 use crate::pattern::Set;
 use crate::timestamp::Format;
 use compact_str::CompactString;
@@ -15,6 +14,7 @@ use globset::GlobSet;
 use jiff::tz::TimeZone;
 use regex::bytes::Regex;
 use std::sync::OnceLock;
+use wire::call::{Authority, Naming};
 
 /// Most rules of a filter.
 pub const RULES_MAX: usize = 256;

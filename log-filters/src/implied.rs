@@ -4,8 +4,8 @@
 //! Pure. Rule: this is the weakest word; it holds only while no log tells the call's start or end itself, and
 //! is never mixed with what logs tell. Not here: which filter says so (`tell`), what else a call has (`progress`).
 
-use crate::found::Authority;
 use serde::{Deserialize, Serialize};
+use wire::call::Authority;
 use wire::event::{Content, Kind, Outcome};
 use wire::time::Time;
 

@@ -6,7 +6,7 @@
 //! Not here: what an event changes in its call (`progress`).
 
 use crate::chief::{self, Chief};
-use crate::found::{Found, Keys, Naming};
+use crate::found::Found;
 use crate::lives::Lives;
 use crate::namesakes::{Shared, Standing, Told, tell};
 use crate::progress::Progress;
@@ -14,7 +14,7 @@ use crate::whole;
 use compact_str::{CompactString, format_compact};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use wire::call::{Call, State};
+use wire::call::{Call, Keys, Naming, State};
 use wire::event::{Id, Kind};
 use wire::id::Generation;
 

@@ -6,13 +6,12 @@
 
 use crate::beginning::Beginning;
 use crate::ending::Ending;
-use crate::found::Authority;
 use crate::implied::Implied;
 use crate::sameness::{better_job, hosts_of, same_host};
 use crate::told::{Told, in_order, set_text, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
-use wire::call::{Call, State};
+use wire::call::{Authority, Call, State};
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 

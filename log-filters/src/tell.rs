@@ -7,10 +7,11 @@ use crate::engine::{Engine, Last};
 use crate::expression::{Context, Expression};
 use crate::fields::Record;
 use crate::filter::{ALSO_MAX, CallChoice, Calls, Filter, Rule, Telling};
-use crate::found::{Change, Found, Keys};
+use crate::found::{Change, Found};
 use crate::memory::Entry;
 use compact_str::CompactString;
 use std::sync::Arc;
+use wire::call::Keys;
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 

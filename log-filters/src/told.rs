@@ -4,9 +4,9 @@
 //! finer one of the same second, and stands for any moment of it where an order must be kept.
 //! Not here: which values a call has (`progress`).
 
-use crate::found::Authority;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
+use wire::call::Authority;
 use wire::time::Time;
 
 /// Accounting rounds to whole seconds, and a scheduler writes its line after what it tells of.

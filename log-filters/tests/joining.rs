@@ -8,14 +8,14 @@
 mod collection;
 
 use collection::{Read, registry};
-use log_filters::found::{Authority, Found, Keys, Naming};
+use log_filters::found::Found;
 use log_filters::join::Joiner;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
-use wire::call::Call;
+use wire::call::{Authority, Call, Keys, Naming};
 use wire::event::{Content, Id, Kind, Outcome, Value};
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;

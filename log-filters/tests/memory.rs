@@ -8,10 +8,11 @@
     reason = "a test; the allocator's trait is unsafe"
 )]
 
-use log_filters::found::{Authority, Found, Keys, Naming};
+use log_filters::found::Found;
 use log_filters::join::{CALLS_DEFAULT, Joiner};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use wire::call::{Authority, Keys, Naming};
 use wire::event::{Content, Id, Kind, Outcome, Value};
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;

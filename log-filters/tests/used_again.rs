@@ -7,13 +7,13 @@
 mod collection;
 
 use collection::{Read, registry};
-use log_filters::found::{Found, Naming};
+use log_filters::found::Found;
 use log_filters::join::Joiner;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
-use wire::call::{Call, State};
+use wire::call::{Call, Naming, State};
 use wire::event::Id;
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;

@@ -19,9 +19,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+use wire::call::{Authority, Keys, Naming};
 use wire::event::{Content, Kind, Source, Value};
 use wire::id::{Generation, HostName, PeerKey, SensorKey};
-use wire::report::{Authority, Events, Keys, Naming, Record, Run, StoreKey};
+use wire::report::{Events, Record, Run, StoreKey};
 use wire::sample::Semantics;
 use wire::time::{Moment, Time};
 

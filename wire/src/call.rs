@@ -1,4 +1,4 @@
-//! The call: the events of one job, transfer or request, joined.
+//! The call: the events of one job, transfer or request, joined, and the names by which they are known to be of it.
 //!
 //! Pure. Not here: the joining itself (`log_filters::join`).
 
@@ -70,4 +70,41 @@ pub struct Call {
     pub tries: u32,
     /// How many events it has.
     pub events: u32,
+}
+
+/// The names by which an event's call is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keys {
+    /// The product and cluster within which the names hold, such as `slurm` or `slurm/alpha`.
+    pub scope: CompactString,
+    /// Names of this call, the best first; never empty.
+    pub names: Vec<CompactString>,
+    /// The call this one is a part of (an array's task), if any.
+    pub parent: Option<CompactString>,
+    /// Whether a name means one call for ever, or any of several that may be open at once.
+    pub naming: Naming,
+    /// How much the record is to be believed where logs differ: accounting records outrank messages.
+    pub authority: Authority,
+}
+
+/// What a call's name is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Naming {
+    /// A job number: one call.
+    Unique,
+    /// A problem's nickname: the oldest open call that has not had an event of this kind.
+    Shared,
+    /// An array's task: one call, and the call that is its parent is no more than its parts.
+    Part,
+}
+
+/// How much a record is to be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Authority {
+    /// A daemon's log on one host.
+    Message,
+    /// The scheduler's own log.
+    Scheduler,
+    /// The accounting, history or completion record.
+    Accounting,
 }

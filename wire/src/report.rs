@@ -20,6 +20,7 @@
 mod bits;
 pub mod sweep;
 
+use crate::call::Keys;
 use crate::codec;
 use crate::event::{Content, Source};
 use crate::id::{Generation, HostName, SensorKey};
@@ -96,43 +97,6 @@ pub struct Hello {
     pub acknowledged: Option<u64>,
     /// What former representatives had and when.
     pub marks: Vec<Mark>,
-}
-
-/// The names by which an event's call is known, as the filter found them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keys {
-    /// Product and cluster within which the names hold.
-    pub scope: CompactString,
-    /// The names, best first.
-    pub names: Vec<CompactString>,
-    /// The call this one is a part of.
-    pub parent: Option<CompactString>,
-    /// Whether a name may mean several calls.
-    pub naming: Naming,
-    /// How much it is to be believed.
-    pub authority: Authority,
-}
-
-/// What a call's name is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Naming {
-    /// One call.
-    Unique,
-    /// Any of several.
-    Shared,
-    /// One call, and its parent is no more than its parts.
-    Part,
-}
-
-/// How much a record is to be believed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Authority {
-    /// A daemon's log on one host.
-    Message,
-    /// The scheduler's own log.
-    Scheduler,
-    /// An accounting record.
-    Accounting,
 }
 
 /// One event as it travels and is stored: its sensor and number follow from where it stands.

@@ -47,7 +47,8 @@ fn is_part(job: &str, whole: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log_filters::found::{Authority, Found, Keys, Naming};
+    use log_filters::found::Found;
+    use wire::call::{Authority, Keys, Naming};
     use wire::event::{Content, Id, Kind};
     use wire::id::{Generation, SensorKey};
     use wire::time::Time;

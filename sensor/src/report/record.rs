@@ -4,10 +4,11 @@
 
 use crate::journal::frame;
 use compact_str::CompactString;
-use log_filters::found::{self, Found};
+use log_filters::found::Found;
 use log_filters::join::Joiner;
+use wire::call::Keys;
 use wire::event::{Content, Id};
-use wire::report::{Authority, Keys, Naming, Record};
+use wire::report::Record;
 
 /// Most names of a call.
 pub const NAMES_MAX: usize = 16;
@@ -18,7 +19,7 @@ pub const NAME_LEN_BYTES: usize = 1024;
 #[must_use]
 pub fn to_wire(record: frame::Record) -> Record {
     let Found { offset, number, content, keys } = record.found;
-    Record { offset, number, call: CompactString::default(), content, keys: keys.map(keys_to_wire) }
+    Record { offset, number, call: CompactString::default(), content, keys }
 }
 
 /// The form that joining takes.
@@ -28,7 +29,7 @@ pub fn to_found(record: &Record) -> Found {
         offset: record.offset,
         number: record.number,
         content: record.content.clone(),
-        keys: record.keys.as_ref().map(keys_to_found),
+        keys: record.keys.clone(),
     }
 }
 
@@ -49,45 +50,8 @@ pub fn joined(record: &mut Record, id: Id, joiner: &mut Joiner) {
         offset: record.offset,
         number: record.number,
         content: std::mem::replace(&mut record.content, blank),
-        keys: Some(keys_to_found(&keys)),
+        keys: Some(keys),
     };
     record.call = joiner.join(&found, id);
-    (record.content, record.keys) = (found.content, Some(keys));
-}
-
-fn keys_to_wire(keys: found::Keys) -> Keys {
-    let found::Keys { scope, names, parent, naming, authority } = keys;
-    Keys {
-        scope,
-        names,
-        parent,
-        naming: match naming {
-            found::Naming::Unique => Naming::Unique,
-            found::Naming::Shared => Naming::Shared,
-            found::Naming::Part => Naming::Part,
-        },
-        authority: match authority {
-            found::Authority::Message => Authority::Message,
-            found::Authority::Scheduler => Authority::Scheduler,
-            found::Authority::Accounting => Authority::Accounting,
-        },
-    }
-}
-
-fn keys_to_found(keys: &Keys) -> found::Keys {
-    found::Keys {
-        scope: keys.scope.clone(),
-        names: keys.names.clone(),
-        parent: keys.parent.clone(),
-        naming: match keys.naming {
-            Naming::Unique => found::Naming::Unique,
-            Naming::Shared => found::Naming::Shared,
-            Naming::Part => found::Naming::Part,
-        },
-        authority: match keys.authority {
-            Authority::Message => found::Authority::Message,
-            Authority::Scheduler => found::Authority::Scheduler,
-            Authority::Accounting => found::Authority::Accounting,
-        },
-    }
+    (record.content, record.keys) = (found.content, found.keys);
 }

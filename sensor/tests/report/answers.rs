@@ -1,12 +1,11 @@
 //! What the domain answers: calls joined over hosts, the table of hosts, the summary.
 
 use crate::rig::{Rig, event, now_at};
-use log_filters::found::Authority;
 use sensor::representative::domain::Config;
 use sensor::representative::hosts::{Role, Standing};
 use sensor::representative::store;
 use sensor::sample::table::{Rows, metric};
-use wire::call::State;
+use wire::call::{Authority, State};
 use wire::event::{Kind, Outcome};
 use wire::report::HostState;
 use wire::sample::Semantics;

@@ -2,7 +2,7 @@
 //! power, and bytes that move when the test says so.
 
 use crate::simulated::{Random, Simulated};
-use log_filters::found::{Authority, Change, Found, Keys, Naming};
+use log_filters::found::{Change, Found};
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::{Batch, Birth, Identity, Print, Record};
 use sensor::journal::writer::{Journal, Memories};
@@ -13,6 +13,7 @@ use sensor::representative::domain::{Config, Domain, Link, Now, Output};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::call::{Authority, Keys, Naming};
 use wire::event::{Content, Id, Kind, Outcome};
 use wire::id::{Generation, HostName, PeerKey, SensorKey};
 use wire::report::StoreKey;

@@ -1,7 +1,7 @@
 //! A tail on a real directory whose clock, waking and crashes are in the hands of the test.
 
 use compact_str::{CompactString, ToCompactString, format_compact};
-use log_filters::found::{Authority, Change, Found, Keys, Naming};
+use log_filters::found::{Change, Found};
 use sensor::journal::lock::Lock;
 use sensor::segments::disk::Disk;
 use sensor::tail::board::FileState;
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
+use wire::call::{Authority, Keys, Naming};
 use wire::event::{Content, Event, Id, Kind, Value};
 use wire::id::SensorKey;
 use wire::time::Time;
