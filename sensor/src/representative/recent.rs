@@ -5,7 +5,7 @@
 //! Rule: only sweeps that were unpacked without error come here.
 
 use super::receiver::Shaped;
-use crate::sample::history::{Completeness, Series};
+use crate::sample::history::{Completeness, Found, Series};
 use std::collections::VecDeque;
 use wire::report::sweep::{Decoder, Encoder, Form};
 use wire::sample::{Metric, Number};
@@ -89,41 +89,28 @@ impl Recent {
         since: Time,
         points_max: usize,
     ) -> (Vec<Series>, Completeness) {
-        let mut found: Vec<Series> = Vec::new();
+        let mut found = Found::default();
         let mut points = 0;
-        let mut completeness = Completeness::Whole;
         for chunk in self.chunks.iter().rev() {
             if chunk.newest < since {
                 continue;
             }
             let columns: Vec<usize> = (0..chunk.shape.len()).filter(|&at| wanted(&chunk.shape[at])).collect();
             if points + columns.len() * chunk.ends.len() > points_max {
-                completeness = Completeness::Cut;
-                break;
+                return (found.oldest_first(), Completeness::Cut);
             }
             points += columns.len() * chunk.ends.len();
+            let places: Vec<usize> = columns.iter().map(|&at| found.place(&chunk.shape[at])).collect();
             chunk.unpack(|time, decoder| {
                 if time < since {
                     return;
                 }
-                for &at in &columns {
-                    let value = decoder.value(at).unwrap_or(Number::Whole(0));
-                    put(&mut found, &chunk.shape[at], time, value);
+                for (&at, &place) in columns.iter().zip(&places) {
+                    found.push(place, time, decoder.value(at).unwrap_or(Number::Whole(0)));
                 }
             });
         }
-        for series in &mut found {
-            series.points.sort_by_key(|(time, _)| *time);
-        }
-        (found, completeness)
-    }
-}
-
-fn put(found: &mut Vec<Series>, metric: &std::sync::Arc<Metric>, time: Time, value: Number) {
-    let known = found.iter_mut().find(|series| std::sync::Arc::ptr_eq(&series.metric, metric));
-    match known {
-        Some(series) => series.points.push((time, value)),
-        None => found.push(Series { metric: std::sync::Arc::clone(metric), points: vec![(time, value)] }),
+        (found.oldest_first(), Completeness::Whole)
     }
 }
 

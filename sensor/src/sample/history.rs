@@ -150,7 +150,7 @@ pub enum Completeness {
 
 /// The series found so far, and where each metric's is.
 #[derive(Default)]
-struct Found {
+pub(crate) struct Found {
     series: Vec<Series>,
     places: HashMap<Arc<Metric>, usize>,
 }
@@ -158,7 +158,7 @@ struct Found {
 impl Found {
     /// Where the series of this metric is. One that went and came back is the same metric: it is known by
     /// its name and labels, not by its pointer.
-    fn place(&mut self, metric: &Arc<Metric>) -> usize {
+    pub(crate) fn place(&mut self, metric: &Arc<Metric>) -> usize {
         if let Some(&place) = self.places.get(metric) {
             return place;
         }
@@ -168,7 +168,12 @@ impl Found {
         place
     }
 
-    fn oldest_first(mut self) -> Vec<Series> {
+    /// Add a value to the series at this place.
+    pub(crate) fn push(&mut self, place: usize, time: Time, value: Number) {
+        self.series[place].points.push((time, value));
+    }
+
+    pub(crate) fn oldest_first(mut self) -> Vec<Series> {
         for series in &mut self.series {
             series.points.sort_by_key(|(time, _)| *time);
         }
@@ -204,7 +209,7 @@ impl Chunk {
                 if let Some((_, place)) = wanted.next_if(|(column, _)| **column == at)
                     && time >= since
                 {
-                    found.series[*place].points.push((time, value));
+                    found.push(*place, time, value);
                 }
             }
         }
