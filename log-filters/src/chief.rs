@@ -22,6 +22,11 @@ impl Chief {
         &names[usize::from(self.at)]
     }
 
+    /// Whether it can be that of a call with these names.
+    pub(crate) fn is_of(self, names: &[CompactString]) -> bool {
+        usize::from(self.at) < names.len()
+    }
+
     /// Take the better one, this or that of an event with the names `told`; `names` are the call's, those with them.
     pub(crate) fn hear(&mut self, names: &[CompactString], told: &[CompactString]) {
         self.prefer(names, &told[0], u8::try_from(told.len()).unwrap_or(u8::MAX));
@@ -84,6 +89,7 @@ mod tests {
         other.hear(&theirs, &theirs);
         own.absorb(&known, other, &theirs);
         assert_eq!(own.name(&known), "9_7");
+        assert!(own.is_of(&known) && !own.is_of(&known[..1]) && !Chief::default().is_of(&[]));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Not here: when and where it is kept.
 
 use super::{CALLS_DEFAULT, Entry, Joiner, bear};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
@@ -26,6 +27,12 @@ impl<'de> Deserialize<'de> for Joiner {
         let mut joiner = Joiner::new(usize::try_from(calls_max).unwrap_or(CALLS_DEFAULT));
         joiner.dropped = dropped;
         for entry in entries {
+            // What another version wrote is told apart rather than trusted.
+            if !entry.chief.is_of(&entry.names) {
+                return Err(D::Error::custom(
+                    "expected calls as this version keeps them, found one without its name",
+                ));
+            }
             let slot = joiner.next;
             joiner.next += 1;
             for name in &entry.names {
