@@ -107,13 +107,6 @@ impl Trust {
         self.heard.remove(&directory);
     }
 
-    /// `directory` no longer admits `domain`.
-    pub fn forget_domain(&mut self, directory: PeerKey, domain: &DomainName) {
-        if let Some(said) = self.heard.get_mut(&directory) {
-            said.remove(domain);
-        }
-    }
-
     /// The one root of `domain`.
     ///
     /// # Errors

@@ -207,11 +207,6 @@ impl Resolver {
         }
     }
 
-    /// Other directories from now on.
-    pub fn set_directories(&mut self, directories: Vec<PeerKey>) {
-        self.directories = directories;
-    }
-
     /// Where is `domain`'s representative? At once if that was asked a moment ago.
     pub fn resolve(&mut self, domain: &DomainName, now: Moment) -> Resolving {
         self.uses += 1;

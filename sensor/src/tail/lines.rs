@@ -81,12 +81,6 @@ impl Splitter {
         self.start
     }
 
-    /// Whether the rest of a line is still being passed over.
-    #[must_use]
-    pub fn is_within_line(&self) -> bool {
-        self.within_line
-    }
-
     /// Bytes of the line that is not complete; 0 if there is none.
     #[must_use]
     pub fn incomplete_len_bytes(&self) -> u64 {
