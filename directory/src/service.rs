@@ -12,7 +12,6 @@ use crate::answers::Open;
 use crate::handle::Handle;
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
 use crate::replicate::{Output, PEERS_MAX};
-use overlay::directories::OwnTable;
 use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::PeerEvent;
 use overlay::identity::admission::{Action, Principal};
@@ -74,13 +73,6 @@ impl Service {
         if let Err(refused) = followed {
             tracing::error!(%refused, "the former list of admitted domains is kept");
         }
-    }
-
-    /// This directory's table for the daemon's own questions.
-    #[must_use]
-    pub fn own_table(&self) -> Arc<dyn OwnTable> {
-        let (directory, gate) = (self.directory.clone(), Arc::clone(&self.gate));
-        Arc::new(Own { directory, gate, me: self.net.me() })
     }
 
     /// Answer and ask until `shutdown`.
@@ -244,18 +236,5 @@ impl Open for Opening<'_> {
         let opened = self.gate.open_denial(self.from, &denial);
         let (list, delegation) = opened.map_err(|refused| refused.to_string())?;
         Ok(OpenedDenial::new(&list, delegation.as_ref(), denial))
-    }
-}
-
-/// The table, asked by the daemon that it is in.
-struct Own {
-    directory: Handle,
-    gate: Arc<Gatekeeper>,
-    me: PeerKey,
-}
-
-impl OwnTable for Own {
-    fn answer(&self, question: Asked) -> Answer {
-        self.directory.answer(self.me, question, &Opening { gate: &self.gate, from: self.me })
     }
 }

@@ -1,6 +1,6 @@
 //! The grid's directories as a daemon talks to them: asked one question at a time.
 //!
-//! Rule: a daemon that is a directory itself asks its own table.
+//! Rule: a daemon asks others only; one that is a directory itself looks into its own table.
 //! Not here: connections and when they are given up (`contacts`), what is stated (`registrar`), what is done with
 //! answers (`resolve::asker`).
 
@@ -15,12 +15,6 @@ use wire::address::Address;
 use wire::id::PeerKey;
 use wire::join::Directory;
 use wire::replication::{Answer, QUESTION_LEN_MAX_BYTES, Question};
-
-/// A directory in this process.
-pub trait OwnTable: Send + Sync {
-    /// The answer to a question of this daemon itself.
-    fn answer(&self, question: Question) -> Answer;
-}
 
 /// Why a directory did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,10 +55,8 @@ pub enum Error {
 
 /// All of them; cheap to share.
 pub struct Directories {
-    me: PeerKey,
     contacts: Arc<Contacts>,
     rows: BTreeMap<PeerKey, Vec<Address>>,
-    own: Option<Arc<dyn OwnTable>>,
 }
 
 impl fmt::Debug for Directories {
@@ -74,20 +66,15 @@ impl fmt::Debug for Directories {
 }
 
 impl Directories {
-    /// Those configured, each once by its key, for the daemon `me`; `own` where this daemon is one of them.
+    /// Those configured, each once by its key, without the daemon `me` itself.
     #[must_use]
-    pub fn new(
-        me: PeerKey,
-        contacts: Arc<Contacts>,
-        configured: Vec<Directory>,
-        own: Option<Arc<dyn OwnTable>>,
-    ) -> Arc<Directories> {
+    pub fn new(me: PeerKey, contacts: Arc<Contacts>, configured: Vec<Directory>) -> Arc<Directories> {
         let mut rows: BTreeMap<PeerKey, Vec<Address>> = BTreeMap::new();
-        for directory in configured {
+        for directory in configured.into_iter().filter(|directory| directory.key != me) {
             // Named twice, by a token and by the configuration: either address will do.
             rows.entry(directory.key).or_default().extend(directory.addresses);
         }
-        Arc::new(Directories { me, contacts, rows, own })
+        Arc::new(Directories { contacts, rows })
     }
 
     /// Their keys.
@@ -107,11 +94,6 @@ impl Directories {
         deadline: Duration,
     ) -> Result<Answer, Error> {
         let addresses = self.rows.get(&directory).ok_or(Error::NotConfigured { directory })?;
-        if directory == self.me
-            && let Some(own) = &self.own
-        {
-            return told(directory, own.answer(question));
-        }
         let bytes = postcard::to_stdvec(&question).expect("a question has no part that cannot be written");
         if bytes.len() > QUESTION_LEN_MAX_BYTES {
             return Err(Error::TooLong { len_bytes: bytes.len() });
@@ -139,16 +121,12 @@ impl Directories {
 
     /// Those that can be asked now, without dialling them.
     pub fn connected(&self) -> impl Iterator<Item = PeerKey> {
-        self.rows
-            .keys()
-            .copied()
-            .filter(|&directory| directory == self.me || self.contacts.is_ready(directory))
+        self.rows.keys().copied().filter(|&directory| self.contacts.is_ready(directory))
     }
 
     /// Wait until questions to `directory` can be asked, dialling it if need be; for ever if it is not configured.
     pub async fn reach(&self, directory: PeerKey) {
         match self.rows.get(&directory) {
-            Some(_) if directory == self.me => {}
             Some(addresses) => self.contacts.reach(directory, addresses).await,
             None => std::future::pending().await,
         }
@@ -156,7 +134,7 @@ impl Directories {
 
     /// Dial all of them and stay connected, as a representative does, for as long as this is called again and again.
     pub async fn hold(&self) {
-        for (&directory, addresses) in self.rows.iter().filter(|(key, _)| **key != self.me) {
+        for (&directory, addresses) in &self.rows {
             self.contacts.hold(directory, addresses).await;
         }
     }

@@ -69,7 +69,6 @@ impl Sensor {
             net.me(),
             Arc::new(Contacts::new(net.clone(), Some(member.domain.clone()))),
             told,
-            None,
         );
         let never = CancellationToken::new();
         let asking = Asking::open(folder.path(), Arc::clone(&gate), Arc::clone(&directories), 7);

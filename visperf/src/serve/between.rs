@@ -51,7 +51,7 @@ impl Between {
         let me = overlay.key.peer();
         let domain = certificate.domain.clone();
         let contacts = Arc::new(Contacts::new(overlay.net.clone(), Some(domain.clone())));
-        let directories = Directories::new(me, Arc::clone(&contacts), configured, None);
+        let directories = Directories::new(me, Arc::clone(&contacts), configured);
         let gate = || Arc::clone(&overlay.gate);
         let (asking, asker) = Asking::open(state, gate(), Arc::clone(&directories), overlay.seed)?;
         let registrar = Registrar {
