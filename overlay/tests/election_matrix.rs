@@ -217,6 +217,37 @@ fn r4_flapping_links_and_one_way_cuts_change_little() {
     }
 }
 
+/// All links of the representative are cut and mended, again and again, and what was sent meanwhile arrives then.
+fn flapping_while_held(seed: u64, adjust: impl FnOnce(&mut Config)) -> (usize, Story) {
+    let mut story = calm(seed, adjust);
+    story.domain.world.network.holds = true;
+    let ruler = story.find(Who::Representative).unwrap();
+    let isolate = |story: &mut Story| {
+        for other in (0..HOSTS).filter(|other| *other != ruler) {
+            story.domain.world.network.cut(ruler, other);
+        }
+    };
+    flapping(story, 5, isolate, mend)
+}
+
+#[test]
+fn r4_what_the_network_held_back_is_no_news() {
+    for seed in 0..5 {
+        let (worst, story) = flapping_while_held(seed, |_| {});
+        println!(
+            "R4: seed {seed}: the same, and connections hold what is sent: {worst} changes in the worst minute"
+        );
+        assert!(worst <= 1, "{}", story.domain.picture());
+        story.domain.assert_by_the_rules();
+    }
+}
+
+#[test]
+fn r4_control_believing_what_was_held_back_moves_the_domain() {
+    let moved = (0..5).filter(|seed| flapping_while_held(*seed, |c| c.mechanisms.lateness = false).0 > 1);
+    assert!(moved.count() > 0, "stale heartbeats do no harm");
+}
+
 #[test]
 fn r4_a_bridge_between_two_halves_changes_nothing_more() {
     for seed in 0..3 {

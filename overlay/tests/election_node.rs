@@ -50,6 +50,7 @@ fn beat(sequence: u64, reign: Option<Reign>) -> Heartbeat {
     Heartbeat {
         sequence,
         incarnation: 1,
+        echo: 0,
         heard_ms: Some(10),
         stretch: 1,
         may_stand: true,

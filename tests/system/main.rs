@@ -14,5 +14,6 @@ mod lab_daemons;
 mod lab_domain;
 mod lab_entry;
 mod lab_grid;
+mod lab_matrix;
 mod lab_network;
 mod slow_filter;

@@ -189,6 +189,8 @@ pub struct Heartbeat {
     pub sequence: u64,
     /// Which life of the sender.
     pub incarnation: u64,
+    /// The receiver's last heartbeat that it heard on this link; 0 for none.
+    pub echo: u64,
     /// How long ago it heard the receiver, in milliseconds; `None` if not yet.
     pub heard_ms: Option<u32>,
     /// By how much it stretches its timers, since it lags or loses: 1 to 8.
@@ -303,6 +305,7 @@ mod tests {
         let view = View { claim: Some(claim), floor: claim.term, ..View::default() };
         let beat = Heartbeat {
             sequence: 100_000,
+            echo: 3,
             incarnation: 12,
             heard_ms: Some(480),
             stretch: 1,

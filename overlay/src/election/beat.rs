@@ -1,6 +1,7 @@
 //! Heartbeats: what they say, and what is read from them.
 //!
-//! Pure. A heartbeat older than the last one on its link says nothing. A claim is not made to a sensor that
+//! Pure. A heartbeat older than the last one on its link says nothing, and one that was long under way says only that
+//! its sender was there then. A claim is not made to a sensor that
 //! hears a representative of a larger part of the domain (see "Healing" at the head of `election`), and to
 //! nobody before its own first heartbeat, nor while its maker asks whether it still holds (`lease`).
 //! Not here: what a claim does (`claim`).
@@ -56,6 +57,7 @@ impl Node {
         let beat = Heartbeat {
             sequence: link.sequence_out + 1,
             incarnation: self.incarnation,
+            echo: link.sequence_in,
             heard_ms: link.heard.map(|at| u32::try_from(now.since(at).as_millis()).unwrap_or(u32::MAX)),
             stretch,
             may_stand,
@@ -66,7 +68,7 @@ impl Node {
             knows: link.member.as_ref().map_or(0, |member| member.incarnation),
             about: (link.knows != self.incarnation).then(|| Box::new(self.about_us())),
         };
-        self.links.get_mut(&peer).expect("just seen").sequence_out += 1;
+        self.links.get_mut(&peer).expect("just seen").count_beat(now);
         self.figures.heartbeats_sent_total += 1;
         self.send(peer, Message::Heartbeat(beat));
     }
@@ -106,9 +108,19 @@ impl Node {
         {
             return;
         }
+        let patience = self.patience(1, now);
         let Some(link) = self.links.get_mut(&from) else { return };
         let first = link.heard.is_none();
-        let missed = link.hear(&mut beat, now);
+        let lateness =
+            if self.config.mechanisms.lateness { link.lateness(&beat, now) } else { Duration::ZERO };
+        let missed = link.hear(&beat, lateness, now);
+        if lateness >= patience {
+            // It was there then; how it saw things is the past.
+            self.figures.heartbeats_late_total += 1;
+            self.health.note_heard(missed);
+            return;
+        }
+        link.believe(&beat);
         if let Some(about) = beat.about.take()
             && !link.introduce(from, *about)
         {

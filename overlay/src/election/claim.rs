@@ -54,7 +54,7 @@ impl Node {
     fn refresh(&mut self, reign: &Reign, now: Moment) {
         let Some(accepted) = self.accepted else { return };
         let Some(following) = &mut self.following else { return };
-        following.heard = now;
+        following.heard = self.links.get(&accepted.holder).and_then(|link| link.heard).unwrap_or(now);
         following.stretch = self.links.get(&accepted.holder).map_or(1, |link| link.stretch);
         following.standbys.clone_from(&reign.standbys);
         following.covered = reign.covered;

@@ -109,6 +109,8 @@ pub struct Mechanisms {
     pub redial: bool,
     /// Of two halves the smaller gives way, whatever the terms.
     pub larger_half: bool,
+    /// A heartbeat that was long under way is no news.
+    pub lateness: bool,
 }
 
 impl Mechanisms {
@@ -122,6 +124,7 @@ impl Mechanisms {
         durable_term: true,
         redial: true,
         larger_half: true,
+        lateness: true,
     };
 }
 

@@ -1,7 +1,6 @@
-//! What election and membership tell of themselves, for `sensor.metrics`.
+//! What election and membership tell of themselves, for `daemon.info`.
 //!
 //! Pure. Totals only grow while a sensor lives; the others are as of now.
-//! Not here: the names under which they are published.
 
 use crate::membership::Count;
 use std::time::Duration;
@@ -32,6 +31,8 @@ pub struct Figures {
     pub heartbeats_heard_total: u64,
     /// Heartbeats that should have come before one that came.
     pub heartbeats_missed_total: u64,
+    /// Heartbeats that were too long under way to be believed.
+    pub heartbeats_late_total: u64,
     /// Dials it asked for.
     pub dials_total: u64,
     /// Copies of the table that were asked for whole.
@@ -50,4 +51,34 @@ pub struct Figures {
     pub links: usize,
     /// The members it knows.
     pub members: Count,
+}
+
+impl Figures {
+    /// Each by the name under which `daemon.info` tells it.
+    #[must_use]
+    pub fn told(&self) -> Vec<(&'static str, u64)> {
+        let millis = u64::try_from(self.lag.as_millis()).unwrap_or(u64::MAX);
+        vec![
+            ("changes_total", self.changes_total),
+            ("promotions_total", self.promotions_total),
+            ("yields_total", self.yields_total),
+            ("raises_total", self.raises_total),
+            ("rechecks_total", self.rechecks_total),
+            ("suspicions_total", self.suspicions_total),
+            ("refuted_total", self.refuted_total),
+            ("questions_total", self.questions_total),
+            ("heartbeats_sent_total", self.heartbeats_sent_total),
+            ("heartbeats_heard_total", self.heartbeats_heard_total),
+            ("heartbeats_missed_total", self.heartbeats_missed_total),
+            ("heartbeats_late_total", self.heartbeats_late_total),
+            ("dials_total", self.dials_total),
+            ("resyncs_total", self.resyncs_total),
+            ("refused_total", self.refused_total),
+            ("term", self.term.0),
+            ("stretch_percent", self.stretch_percent.into()),
+            ("loss_permille", self.loss_permille.into()),
+            ("lag_ms", millis),
+            ("links", self.links as u64),
+        ]
+    }
 }

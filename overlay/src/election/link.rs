@@ -5,6 +5,7 @@
 
 use super::Rank;
 use crate::membership::Standing;
+use std::collections::VecDeque;
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::membership::{Answer, Heartbeat, Load, Member, View};
@@ -12,6 +13,9 @@ use wire::time::Moment;
 
 /// Most heartbeats counted as missed at once: five minutes; a link does not live so long in silence.
 const MISSED_MAX: u64 = 600;
+
+/// Heartbeats of which it is kept when they were sent: half a minute, longer than silence on a link that stands.
+const BEATS_KEPT: usize = 64;
 
 /// An answer to our last question.
 #[derive(Clone, Debug)]
@@ -28,10 +32,12 @@ pub(super) struct Link {
     pub standing: Standing,
     pub rank: Rank,
     pub since: Moment,
-    /// When its last heartbeat came.
+    /// When it sent the last heartbeat that came, as far as that can be told.
     pub heard: Option<Moment>,
     pub sequence_in: u64,
     pub sequence_out: u64,
+    /// When our last heartbeats were sent, the newest last.
+    beats: VecDeque<Moment>,
     pub incarnation: u64,
     /// Who it says it is, with what its certificate says.
     pub member: Option<Member>,
@@ -65,6 +71,7 @@ impl Link {
             heard: None,
             sequence_in: 0,
             sequence_out: 0,
+            beats: VecDeque::new(),
             incarnation: 0,
             member: None,
             knows: 0,
@@ -88,12 +95,40 @@ impl Link {
         !self.left && self.heard.is_some_and(|heard| now.since(heard) < span)
     }
 
-    /// Take in a heartbeat that is newer than the last; how many before it did not come.
-    pub(super) fn hear(&mut self, beat: &mut Heartbeat, now: Moment) -> u64 {
+    /// The next heartbeat is sent; its number.
+    pub(super) fn count_beat(&mut self, now: Moment) -> u64 {
+        self.sequence_out += 1;
+        if self.beats.len() >= BEATS_KEPT {
+            self.beats.pop_front();
+        }
+        self.beats.push_back(now);
+        self.sequence_out
+    }
+
+    /// How long a heartbeat was under way, with the one of ours that it answers: what TCP held back while the network
+    /// was cut, or waited while this process stood still, is old when it comes. Clocks are not compared.
+    pub(super) fn lateness(&self, beat: &Heartbeat, now: Moment) -> Duration {
+        let Some(ago) = self.sequence_out.checked_sub(beat.echo).filter(|_| beat.echo > 0) else {
+            return Duration::ZERO;
+        };
+        let at = usize::try_from(ago).ok().and_then(|ago| self.beats.len().checked_sub(ago + 1));
+        // One that is no longer kept was sent before all that are.
+        let sent = at.map_or(self.beats.front(), |at| self.beats.get(at)).copied().unwrap_or(now);
+        let idle = Duration::from_millis(beat.heard_ms.unwrap_or(0).into());
+        now.since(sent).saturating_sub(idle)
+    }
+
+    /// Take in a heartbeat that is newer than the last and was so long under way; how many before it did not come.
+    pub(super) fn hear(&mut self, beat: &Heartbeat, lateness: Duration, now: Moment) -> u64 {
         let missed = if self.sequence_in == 0 { 0 } else { beat.sequence - self.sequence_in - 1 };
-        let missed = missed.min(MISSED_MAX);
         self.sequence_in = beat.sequence;
-        self.heard = Some(now);
+        let sent = Moment(now.0.saturating_sub(lateness));
+        self.heard = Some(self.heard.map_or(sent, |heard| heard.max(sent)));
+        missed.min(MISSED_MAX)
+    }
+
+    /// Believe what it says.
+    pub(super) fn believe(&mut self, beat: &Heartbeat) {
         self.incarnation = beat.incarnation;
         self.stretch = beat.stretch.clamp(1, 8);
         self.may_stand = beat.may_stand;
@@ -102,7 +137,6 @@ impl Link {
         self.view = beat.view;
         self.knows = beat.knows;
         self.hears_us = beat.heard_ms.map(|ms| Duration::from_millis(u64::from(ms)));
-        missed
     }
 
     /// Take in who it says it is; its certificate goes before its word.

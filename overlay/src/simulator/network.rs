@@ -19,6 +19,9 @@ pub struct Network {
     pub reorder_permille: u32,
     /// Whether names of seeds resolve.
     pub names_resolve: bool,
+    /// Whether a message on a path that is cut waits, and arrives when it is open again, as TCP has it; otherwise it
+    /// is lost.
+    pub holds: bool,
     cut: BTreeSet<(usize, usize)>,
 }
 
@@ -31,6 +34,7 @@ impl Default for Network {
             duplicate_permille: 0,
             reorder_permille: 0,
             names_resolve: true,
+            holds: false,
             cut: BTreeSet::new(),
         }
     }

@@ -8,13 +8,16 @@ use super::Network;
 use super::connections::PING_INTERVAL;
 use super::host::{Core, Effect, Happening, Host};
 use crate::dice::Dice;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
 /// Most that waits for a host that stands still: a socket buffer.
 const INBOX_MAX: usize = 10_000;
+
+/// How often what a path holds is sent again: the first of TCP's tries, which are the worst case.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) enum Event<M, D> {
@@ -23,6 +26,7 @@ pub(super) enum Event<M, D> {
     Established { dialler: usize, listener: usize, lives: (u64, u64), deadline: Duration },
     Resume { host: usize },
     Starve { host: usize },
+    Retry { from: usize, to: usize },
     Ping,
 }
 
@@ -54,6 +58,8 @@ pub struct World<C: Core> {
     pub(super) hosts: Vec<Host<C>>,
     numbers: BTreeMap<PeerKey, usize>,
     pub(super) connections: u64,
+    /// What waits on paths that are cut, with its connection.
+    held: BTreeMap<(usize, usize), VecDeque<(u64, C::Message)>>,
     notes: Vec<(Duration, usize, C::Note)>,
     traffic: Vec<Traffic>,
     pub(super) dice: Dice,
@@ -80,6 +86,7 @@ impl<C: Core> World<C> {
             events: BTreeMap::new(),
             numbers: keys.iter().enumerate().map(|(number, key)| (*key, number)).collect(),
             connections: 0,
+            held: BTreeMap::new(),
             notes: Vec::new(),
             traffic: vec![Traffic::default(); keys.len()],
             hosts,
@@ -286,6 +293,10 @@ impl<C: Core> World<C> {
                 self.plan(self.now + stop + run, Event::Starve { host });
                 None
             }
+            Event::Retry { from, to } => {
+                self.retry(from, to);
+                None
+            }
             Event::Ping => {
                 self.ping();
                 self.plan(self.now + PING_INTERVAL, Event::Ping);
@@ -404,9 +415,42 @@ impl<C: Core> World<C> {
             self.traffic[from].sent_bytes += C::len_bytes(&message) as u64;
         }
         let Some(side) = self.hosts[from].sides.get(&to).copied() else { return };
+        if self.network.holds && (!self.network.is_open(from, to) || self.held.contains_key(&(from, to))) {
+            self.hold(from, to, side.id, message);
+            return;
+        }
         if !self.network.is_open(from, to) || self.dice.happens(self.network.loss_permille) {
             return;
         }
+        self.deliver(from, to, side.id, message);
+    }
+
+    fn hold(&mut self, from: usize, to: usize, connection: u64, message: C::Message) {
+        let held = self.held.entry((from, to)).or_default();
+        let is_first = held.is_empty();
+        if held.len() < INBOX_MAX {
+            held.push_back((connection, message));
+        }
+        if is_first {
+            self.plan(self.now + RETRY_INTERVAL, Event::Retry { from, to });
+        }
+    }
+
+    fn retry(&mut self, from: usize, to: usize) {
+        if !self.network.is_open(from, to) {
+            self.plan(self.now + RETRY_INTERVAL, Event::Retry { from, to });
+            return;
+        }
+        for (connection, message) in self.held.remove(&(from, to)).unwrap_or_default() {
+            // A connection that ended takes what it held with it.
+            if self.hosts[from].sides.get(&to).is_some_and(|side| side.id == connection) {
+                self.deliver(from, to, connection, message);
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: usize, to: usize, connection: u64, message: C::Message) {
+        let Some(side) = self.hosts[from].sides.get(&to).copied() else { return };
         let mut at = self.now + self.network.takes(&mut self.dice);
         if !self.dice.happens(self.network.reorder_permille) {
             at = at.max(side.last_arrival);
@@ -414,10 +458,10 @@ impl<C: Core> World<C> {
         }
         if self.dice.happens(self.network.duplicate_permille) {
             let again = at + self.network.takes(&mut self.dice);
-            let what = Happening::Message { from, connection: side.id, message: message.clone() };
+            let what = Happening::Message { from, connection, message: message.clone() };
             self.plan_at(to, again, what);
         }
-        self.plan_at(to, at, Happening::Message { from, connection: side.id, message });
+        self.plan_at(to, at, Happening::Message { from, connection, message });
     }
 
     fn end(&mut self, host: usize) {

@@ -154,6 +154,8 @@ impl Grid {
         if let Some(member) = &self.member {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
+            let view = member.view.view();
+            sources.statistics.push(("election", Box::new(move || view.borrow().figures.told())));
             let net = member.net.clone();
             sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
         }

@@ -1,0 +1,297 @@
+//! The test matrix of elections with the real program: a domain of twenty sensors and three directories under kills,
+//! loss, pauses, flapping links, splits and dead names.
+//!
+//! Rule: each story prints what it measured and holds what the row demands; how often and how long is set by
+//! `VISPERF_MATRIX`: unset for a share of it, `full` for the rows as they are written.
+//! Not here: the same rows on simulated time, thousands of times (`overlay/tests`), the controls that switch each
+//! mechanism off (there too).
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use system_tests::lab::domains::{AGREED, Directory, Domain, agreed, representatives, sensor, settled};
+use system_tests::lab::{self, Daemon, Delay, Host, Lab, Network, Stopwatch, Trials};
+use system_tests::query::Answer;
+use system_tests::wait::Seen;
+
+/// Sensors of the domain.
+const SENSORS: u16 = 20;
+
+/// Its name.
+const NAME: &str = "UT-ICL";
+
+fn is_full() -> bool {
+    std::env::var("VISPERF_MATRIX").is_ok_and(|value| value == "full")
+}
+
+/// A domain and its directories.
+struct Stage {
+    network: Network,
+    sensors: Vec<Daemon>,
+    servers: Vec<Daemon>,
+}
+
+impl Stage {
+    /// The first hosts are the directories'.
+    fn new(lab: &Lab, sensors: u16, directories: u16) -> Stage {
+        let network = lab.network(sensors + directories).unwrap();
+        let (dirs, hosts) = network.hosts().split_at(directories.into());
+        let directories: Vec<Directory> = dirs.iter().map(|host| Directory::new(host).unwrap()).collect();
+        let domain = Domain::create(NAME, hosts).unwrap();
+        let servers = directories.iter().map(|it| it.start(&directories, &[&domain]).unwrap()).collect();
+        let sensors = domain.start(&directories, |_| Vec::new()).unwrap();
+        let stage = Stage { network, sensors, servers };
+        stage.agreed(None);
+        settled(&stage.sensors).unwrap();
+        stage
+    }
+
+    /// Waits until all sensors name one representative other than `former`.
+    fn agreed(&self, former: Option<&str>) -> (String, Duration) {
+        agreed(&self.sensors, former).unwrap_or_else(|error| panic!("{error:#}"))
+    }
+
+    fn at(&self, host: &str) -> usize {
+        self.sensors.iter().position(|daemon| daemon.host().name() == host).unwrap()
+    }
+
+    /// Waits until every directory names `host`, live.
+    fn registered(&self, host: &str) -> Duration {
+        let look = || {
+            let named: Vec<String> = self.servers.iter().map(registered_at).collect();
+            Ok(if named.iter().all(|one| one == &format!("{host} live")) {
+                Seen::Done(())
+            } else {
+                Seen::NotYet(format!("{named:?}"))
+            })
+        };
+        Stopwatch::start().until(AGREED, "the directories know", look).unwrap().0
+    }
+
+    /// How often each sensor followed another representative.
+    fn changes(&self) -> Vec<u64> {
+        self.sensors.iter().map(|daemon| figure(daemon, "changes_total")).collect()
+    }
+}
+
+/// Whom a directory names, and whether it is live.
+fn registered_at(server: &Daemon) -> String {
+    match server.ask("directory.resolve", &json!({ "domain": NAME })) {
+        Ok(Answer::Result(record)) => {
+            format!("{} {}", record["host"].as_str().unwrap_or("?"), record["state"].as_str().unwrap_or("?"))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn figure(daemon: &Daemon, name: &str) -> u64 {
+    let info = daemon.result("daemon.info", &json!({})).unwrap();
+    info["statistics"]["election"][name].as_u64().unwrap()
+}
+
+/// Who represents the domain as `daemon` has it.
+fn represented(daemon: &Daemon) -> Option<String> {
+    representatives(std::slice::from_ref(daemon), &json!({})).pop().flatten()
+}
+
+fn wait(time: Duration) {
+    // What is waited for is that nothing happens.
+    std::thread::sleep(time);
+}
+
+#[test]
+fn r1_a_dead_representative_is_followed() {
+    let Some(lab) = lab::enter("lab_matrix::r1_a_dead_representative_is_followed").unwrap() else { return };
+    let mut stage = Stage::new(&lab, SENSORS, 1);
+    let kills = if is_full() { 60 } else { 10 };
+    let (mut serving, mut registering) = (Trials::default(), Trials::default());
+    let (mut current, _) = stage.agreed(None);
+    for _ in 0..kills {
+        let at = stage.at(&current);
+        let dead = stage.sensors.swap_remove(at);
+        let host = dead.host().clone();
+        dead.kill().unwrap();
+        let asked = &stage.sensors[0];
+        let look = || match represented(asked) {
+            Some(next) if next != current => Ok(Seen::Done(next)),
+            other => Ok(Seen::NotYet(format!("{other:?}"))),
+        };
+        let (took, next) = Stopwatch::start().until(AGREED, "the next representative", look).unwrap();
+        serving.add(took);
+        registering.add(stage.registered(&next));
+        stage.sensors.push(sensor(&host, &[]).unwrap());
+        let (after, _) = stage.agreed(None);
+        assert_eq!(after, next, "the one that comes back does not take the domain");
+        settled(&stage.sensors).unwrap();
+        current = next;
+    }
+    println!(
+        "R1: a new representative serves after {serving}; then the directory is right after {registering}"
+    );
+}
+
+#[test]
+fn r2_loss_and_starved_hosts_change_nothing() {
+    let Some(lab) = lab::enter("lab_matrix::r2_loss_and_starved_hosts_change_nothing").unwrap() else {
+        return;
+    };
+    let stage = Stage::new(&lab, SENSORS, 1);
+    let (before, (first, _)) = (stage.changes(), stage.agreed(None));
+    let late =
+        Delay { time: Duration::from_millis(25), jitter: Duration::from_millis(15), ..Delay::default() };
+    let hosts: Vec<Host> = stage.sensors.iter().map(|daemon| daemon.host().clone()).collect();
+    for host in &hosts {
+        stage.network.delay(host.name(), late).unwrap();
+        stage.network.loss(host.name(), 5).unwrap();
+    }
+    let starved = hosts.iter().filter(|host| host.name() != first).take(3);
+    starved.for_each(|host| stage.network.starve(host.name(), 5).unwrap());
+    let time = Duration::from_secs(if is_full() { 1800 } else { 45 });
+    wait(time);
+    let followed: Vec<u64> = stage.changes().iter().zip(&before).map(|(now, then)| now - then).collect();
+    println!(
+        "R2: {} s at a loss of 10 %, 50 ± 30 ms, three hosts at 5 % of a core: changes {followed:?}",
+        time.as_secs()
+    );
+    assert_eq!(followed.iter().sum::<u64>(), 0, "a failover without a death");
+    assert_eq!(stage.agreed(None).0, first);
+}
+
+#[test]
+fn r3_a_paused_representative_is_not_believed() {
+    let Some(lab) = lab::enter("lab_matrix::r3_a_paused_representative_is_not_believed").unwrap() else {
+        return;
+    };
+    let stage = Stage::new(&lab, 7, 1);
+    let pauses: Vec<u64> = if is_full() { (1..=30).chain(1..=10).collect() } else { vec![1, 4, 12] };
+    let mut yields = Trials::default();
+    for secs in pauses {
+        let (current, _) = stage.agreed(None);
+        let before = stage.changes();
+        let paused = &stage.sensors[stage.at(&current)];
+        paused.pause().unwrap();
+        wait(Duration::from_secs(secs));
+        let survivor = stage.sensors.iter().find(|daemon| daemon.host().name() != current).unwrap();
+        let meanwhile = represented(survivor);
+        paused.resume().unwrap();
+        let mut resumed = Stopwatch::start();
+        // What it answers from now on is never its own old word.
+        let look = || match represented(paused) {
+            Some(named) if meanwhile.as_ref().is_none_or(|other| *other == named) => Ok(Seen::Done(named)),
+            other => Ok(Seen::NotYet(format!("{other:?}"))),
+        };
+        let (took, _) = resumed.until(AGREED, "the paused one follows", look).unwrap();
+        yields.add(took);
+        stage.registered(&stage.agreed(None).0);
+        let changes = stage.changes().iter().zip(&before).map(|(now, then)| now - then).max();
+        println!(
+            "R3: {secs} s of silence of {current}: {meanwhile:?} meanwhile, at most {changes:?} changes"
+        );
+        assert!(changes <= Some(1), "more than one change");
+    }
+    println!("R3: the paused one follows after {yields}");
+}
+
+#[test]
+fn r4_a_link_that_comes_and_goes_changes_at_most_once_a_minute() {
+    let name = "lab_matrix::r4_a_link_that_comes_and_goes_changes_at_most_once_a_minute";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let stage = Stage::new(&lab, 7, 1);
+    let (current, _) = stage.agreed(None);
+    let before = stage.changes();
+    let rounds: u64 = if is_full() { 100 } else { 10 };
+    for _ in 0..rounds {
+        stage.network.link_down(&current).unwrap();
+        wait(Duration::from_secs(3));
+        stage.network.link_up(&current).unwrap();
+        wait(Duration::from_secs(3));
+    }
+    let steady = stage.sensors.iter().zip(&before).filter(|(daemon, _)| daemon.host().name() != current);
+    let changes = steady.map(|(daemon, then)| figure(daemon, "changes_total") - then).max().unwrap();
+    let minutes = (rounds * 6).div_ceil(60);
+    println!(
+        "R4: {} s of a link 3 s down and 3 s up: at most {changes} changes at those that stay",
+        rounds * 6
+    );
+    assert!(changes <= minutes + 1, "more than one change a minute");
+    stage.agreed(None);
+}
+
+#[test]
+fn r5_two_halves_are_both_visible_and_heal() {
+    let Some(lab) = lab::enter("lab_matrix::r5_two_halves_are_both_visible_and_heal").unwrap() else {
+        return;
+    };
+    let stage = Stage::new(&lab, SENSORS, 5);
+    let mut names: Vec<&str> = stage.sensors.iter().map(|daemon| daemon.host().name()).collect();
+    names.sort_unstable_by_key(|name| name[1..].parse::<u16>().unwrap());
+    let (one, other) = names.split_at(names.len() / 2);
+    let splits: &[u64] = if is_full() { &[30, 300] } else { &[30] };
+    for secs in splits {
+        stage.network.partition(&[one, other]).unwrap();
+        let mut split = Stopwatch::start();
+        let look = || {
+            let told = stage
+                .servers
+                .iter()
+                .map(|server| server.result("directory.resolve", &json!({ "domain": NAME })));
+            let told: Vec<Value> = told.collect::<Result<_, _>>()?;
+            let both = |record: &Value| {
+                record["state"] == "live"
+                    && record["coverage"] == "part"
+                    && record["partial"].as_array().is_some_and(|it| it.len() == 1)
+            };
+            Ok(if told.iter().all(both) { Seen::Done(()) } else { Seen::NotYet(format!("{:?}", told[0])) })
+        };
+        let (seen, ()) = split.until(AGREED, "both halves at every directory", look).unwrap();
+        wait(Duration::from_secs(*secs).saturating_sub(split.elapsed()));
+        let halves: BTreeSet<Option<String>> = stage.sensors.iter().map(represented).collect();
+        assert_eq!(halves.len(), 2, "{halves:?}");
+        stage.network.heal_all().unwrap();
+        let mut healed = Stopwatch::start();
+        let (winner, took) = stage.agreed(None);
+        let look = || {
+            let told = stage
+                .servers
+                .iter()
+                .map(|server| server.result("directory.resolve", &json!({ "domain": NAME })));
+            let told: Vec<Value> = told.collect::<Result<_, _>>()?;
+            let whole = |record: &Value| {
+                record["host"] == json!(winner)
+                    && record["coverage"] == "whole"
+                    && record["partial"].as_array().is_some_and(Vec::is_empty)
+            };
+            Ok(if told.iter().all(whole) { Seen::Done(()) } else { Seen::NotYet(format!("{:?}", told[0])) })
+        };
+        let (same, ()) = healed.until(AGREED, "directories that say the same", look).unwrap();
+        println!(
+            "R5: split for {secs} s: both halves told after {} ms; healed: one representative after {} ms, all \
+             directories alike after {} ms",
+            seen.as_millis(),
+            took.as_millis(),
+            same.as_millis()
+        );
+    }
+}
+
+#[test]
+fn r6_a_cold_start_without_names_finds_together() {
+    let Some(lab) = lab::enter("lab_matrix::r6_a_cold_start_without_names_finds_together").unwrap() else {
+        return;
+    };
+    let mut stage = Stage::new(&lab, 8, 1);
+    let rounds = if is_full() { 20 } else { 3 };
+    let silence = Duration::from_secs(if is_full() { 60 } else { 8 });
+    let mut hosts: Vec<Host> = stage.sensors.iter().map(|daemon| daemon.host().clone()).collect();
+    let mut found = Trials::default();
+    for round in 0..rounds {
+        stage.sensors.drain(..).for_each(|daemon| daemon.kill().unwrap());
+        stage.network.forget_names().unwrap();
+        hosts.rotate_left(1 + round % 3);
+        stage.sensors = hosts.iter().map(|host| sensor(host, &[]).unwrap()).collect();
+        wait(silence);
+        stage.network.know_names().unwrap();
+        found.add(stage.agreed(None).1);
+    }
+    println!("R6: one view after names came back: {found}");
+}
