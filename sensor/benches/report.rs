@@ -86,13 +86,17 @@ fn under_load<T>(run: impl FnOnce() -> T) -> T {
     })
 }
 
+fn host(nth: u32) -> HostName {
+    HostName::try_from(format!("h{nth:03}").as_str()).unwrap()
+}
+
 fn member(nth: u32) -> (Sender, PeerKey) {
     let mut peer = [0; 32];
     peer[..4].copy_from_slice(&nth.to_le_bytes());
     let sender = Sender::new(Identity {
         program: "bench".into(),
         sensor: SensorKey(u64::from(nth) + 1),
-        host: HostName::try_from(format!("h{nth:03}").as_str()).unwrap(),
+        host: host(nth),
         hosts: Vec::new(),
         boot: "boot".into(),
         started: Time::from_micros(1),
@@ -122,7 +126,7 @@ impl Bench {
         for nth in 0..members {
             let (mut sender, peer) = member(nth);
             sender.connect(Held { oldest: 0, next: 0, acknowledged: None }, Time::default());
-            all.push((sender, domain.connect(peer).unwrap()));
+            all.push((sender, domain.connect(peer, host(nth), Moment::default()).unwrap()));
         }
         let mut bench = Bench { domain, members: all, _directory: directory };
         bench.exchange(0);

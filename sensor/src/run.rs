@@ -6,6 +6,11 @@ use crate::config::Config;
 use crate::filters::{Choice, Filtering};
 use crate::journal::reader::Reader;
 use crate::query;
+use crate::report::link::{self, Link};
+use crate::report::own::own;
+use crate::report::own_way::OwnWay;
+use crate::representative::domain;
+use crate::representative::office::{self, Duty, Office};
 use crate::sample::collector::Collectors;
 use crate::sample::figures::Figures;
 use crate::sample::host::{PROC, collectors};
@@ -15,7 +20,7 @@ use log_filters::join::Joiner;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio_util::sync::CancellationToken;
-use wire::id::SensorKey;
+use wire::id::{HostName, SensorKey};
 
 /// Why a sensor could not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +35,12 @@ pub enum Error {
     /// Two methods have one name.
     #[error(transparent)]
     Method(#[from] rpc::method::Error),
+    /// The report cannot be made.
+    #[error("the journal cannot be read for the report: {0}; check the state directory")]
+    Report(std::io::Error),
+    /// The representative's part ended.
+    #[error(transparent)]
+    Representative(#[from] office::Defect),
     /// The thread that follows the logs is gone.
     #[error(
         "following the logs ended by a defect; the journal is as after a crash and the next start goes on from it"
@@ -44,6 +55,11 @@ pub struct Sensor {
     joiner: Arc<Mutex<Joiner>>,
     tail: Arc<tail::handle::Handle>,
     sampler: Sampler,
+    office: Office,
+    representative: office::Handle,
+    /// None once it is taken: somebody else knows the way to the representative.
+    link: Option<Link>,
+    reporting: link::Board,
     address: Arc<OnceLock<String>>,
     /// Ends queries that wait.
     ending: CancellationToken,
@@ -55,6 +71,8 @@ pub struct Status {
     filtering: Arc<Filtering>,
     tail: Arc<tail::handle::Handle>,
     sampler: sampler::Handle,
+    /// None while the sensor is put together.
+    report: Option<(link::Board, office::Handle)>,
 }
 
 impl Sensor {
@@ -69,12 +87,26 @@ impl Sensor {
         let join = Box::new(Arc::clone(&joiner));
         let tail = tail::handle::Handle::start(config.tail(), state, Box::new(choice), join)?;
         let sampler = Sampler::new(Collectors::new(collectors(Path::new(PROC))), config.sample_rate);
+        let tail = Arc::new(tail);
+        let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
+        let status = Status {
+            filtering: Arc::clone(&filtering),
+            tail: Arc::clone(&tail),
+            sampler: sampler.handle(),
+            report: None,
+        };
+        let own = own(&config, state, &tail, &sampler.handle(), status).map_err(Error::Report)?;
+        let link = Link::new(own);
         Ok(Sensor {
             config,
             filtering,
             joiner,
-            tail: Arc::new(tail),
+            tail,
             sampler,
+            office,
+            representative,
+            reporting: link.board(),
+            link: Some(link),
             address: Arc::new(OnceLock::new()),
             ending: CancellationToken::new(),
         })
@@ -111,7 +143,20 @@ impl Sensor {
             filtering: Arc::clone(&self.filtering),
             tail: Arc::clone(&self.tail),
             sampler: self.sampler.handle(),
+            report: Some((self.reporting.clone(), self.representative.clone())),
         }
+    }
+
+    /// Its part as the representative of its domain: for whoever knows of the election.
+    #[must_use]
+    pub fn representative(&self) -> office::Handle {
+        self.representative.clone()
+    }
+
+    /// Its report, for whoever knows the way to the representative and runs it. It can be taken once; a sensor of
+    /// which it is not taken represents itself.
+    pub fn take_report(&mut self) -> Option<Link> {
+        self.link.take()
     }
 
     /// Tell where it answers, once that is known.
@@ -131,28 +176,25 @@ impl Sensor {
             joiner: Arc::clone(&self.joiner),
             ending: self.ending.clone(),
         };
-        let (tail, status) = (Arc::clone(&self.tail), self.status());
-        let counted = self.tail.subscribe();
+        let tail = Arc::clone(&self.tail);
         let domain = query::domain::Domain {
             domain: self.config.domain.clone(),
             host: self.config.host.clone(),
-            sensor: self.key(),
             address: Arc::clone(&self.address),
-            sampler: self.sampler.handle(),
-            joiner: Arc::clone(&self.joiner),
-            events: Box::new(move || *counted.borrow()),
-            health: Box::new(move || status.health()),
+            office: self.representative.clone(),
         };
-        let methods = events
-            .methods()
-            .into_iter()
-            .chain(query::calls::methods(&self.joiner))
-            .chain(query::metrics::methods(&self.sampler.handle(), &self.config.host))
-            .chain([
-                query::files::files_method(&self.config, move || tail.files()),
-                query::files::filters_method(&self.filtering),
-            ])
-            .chain(domain.methods());
+        let of_domain =
+            query::domain_events::Events { office: self.representative.clone(), ending: self.ending.clone() };
+        let methods = [
+            events.method(),
+            query::calls::method(&self.joiner),
+            query::metrics::method(&self.sampler.handle()),
+            query::files::files_method(&self.config, move || tail.files()),
+            query::files::filters_method(&self.filtering),
+            of_domain.method(),
+            query::domain_metrics::method(&self.representative),
+        ];
+        let methods = methods.into_iter().chain(domain.methods());
         for method in methods {
             registry.add(method)?;
         }
@@ -164,14 +206,25 @@ impl Sensor {
     /// # Errors
     /// If a part ended that should not have.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
-        let Sensor { tail, sampler, ending, .. } = self;
+        let Sensor { config, tail, sampler, office, representative, link, ending, .. } = self;
         let watched = Arc::clone(&tail);
         let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
-        let sampling = sampler.run(shutdown.clone());
-        tokio::pin!(sampling);
+        let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
+        let reporting = report_to_itself(link, representative, config.host, shutdown);
+        let working = async {
+            tokio::try_join!(
+                async { sampling.await.map_err(Error::from) },
+                async { representing.await.map_err(Error::from) },
+                async {
+                    reporting.await;
+                    Ok(())
+                },
+            )
+        };
+        tokio::pin!(working);
         let result = loop {
             tokio::select! {
-                result = &mut sampling => break result.map_err(Error::from),
+                result = &mut working => break result.map(|_| ()),
                 _ = look.tick() => if !watched.is_running() {
                     break Err(Error::TailEnded);
                 },
@@ -185,6 +238,19 @@ impl Sensor {
     }
 }
 
+/// A sensor that is in no domain of several represents its own; nothing is done where its report was taken.
+async fn report_to_itself(
+    link: Option<Link>,
+    office: office::Handle,
+    host: HostName,
+    shutdown: CancellationToken,
+) {
+    if let Some(link) = link {
+        office.set_duty(Duty::Serve { term: 0 });
+        link.run(OwnWay { office, host }, shutdown).await;
+    }
+}
+
 impl Status {
     /// What is wrong now, in sentences.
     #[must_use]
@@ -194,7 +260,47 @@ impl Status {
         let files = self.tail.files();
         let troubled = files.iter().filter(|file| file.is_ill());
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.health)));
+        if let Some((reporting, office)) = &self.report {
+            health.extend(reporting.figures().trouble);
+            health.extend(office.figures().trouble);
+        }
         health
+    }
+
+    /// Bytes of logs that are not read yet.
+    #[must_use]
+    pub fn lag_bytes(&self) -> u64 {
+        self.tail.files().iter().map(|file| file.lag_bytes).sum()
+    }
+
+    /// The number the next event gets.
+    #[must_use]
+    pub fn events_next(&self) -> u64 {
+        *self.tail.subscribe().borrow()
+    }
+
+    /// Figures of the report and of the representative's part: name and value.
+    #[must_use]
+    pub fn reporting(&self) -> Vec<(&'static str, u64)> {
+        let Some((link, office)) = &self.report else { return Vec::new() };
+        let (link, office) = (link.figures(), office.figures());
+        vec![
+            ("is_taken", link.is_open.into()),
+            ("streams_total", link.streams_total),
+            ("events_sent_total", link.counts.events_total),
+            ("events_resent_total", link.counts.resent_total),
+            ("events_lost_total", link.counts.lost_total),
+            ("samples_sent_total", link.counts.samples_total),
+            ("samples_thinned_total", link.counts.thinned_total),
+            ("sent_bytes", link.counts.len_bytes_total),
+            ("members", office.links as u64),
+            ("events_stored_total", office.counts.events_total),
+            ("events_duplicate_total", office.counts.duplicates_total),
+            ("events_refused_total", office.counts.refused_total),
+            ("samples_taken_total", office.counts.samples_total),
+            ("commits_total", office.counts.commits_total),
+            ("members_refused_total", office.counts.closed_total),
+        ]
     }
 
     /// Figures of the sensor itself: name and value.

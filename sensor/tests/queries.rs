@@ -10,6 +10,7 @@ use sensor::config::{Config, FirstStartWord, RawConfig, RawTail};
 use sensor::run::Sensor;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 const LOG: &str =
@@ -17,12 +18,13 @@ const LOG: &str =
 
 struct Running {
     _directory: tempfile::TempDir,
-    sensor: Sensor,
     dispatcher: Arc<Dispatcher>,
+    shutdown: CancellationToken,
+    run: JoinHandle<Result<(), sensor::run::Error>>,
 }
 
 impl Running {
-    /// A sensor that has read the log.
+    /// A sensor that has read the log and, alone in its domain, reported it to itself.
     async fn start() -> Running {
         let directory = tempfile::tempdir().unwrap();
         let tail = RawTail {
@@ -40,17 +42,33 @@ impl Running {
         let sensor = Sensor::open(config, &directory.path().join("state")).unwrap();
         let methods = sensor.methods().unwrap();
         let dispatcher = Arc::new(Dispatcher::new(methods, Limits::default(), Arc::default()));
-        let running = Running { _directory: directory, sensor, dispatcher };
-        let figures = || running.sensor.status().statistics();
+        let status = sensor.status();
+        let shutdown = CancellationToken::new();
+        let run = tokio::spawn(sensor.run(shutdown.clone()));
+        let running = Running { _directory: directory, dispatcher, shutdown, run };
+        let figures = || status.statistics();
         let is_read = || figures().contains(&("lag_bytes", 0)) && !figures().contains(&("lines_total", 0));
         let read = async {
             let mut look = tokio::time::interval(Duration::from_millis(20));
-            while !is_read() {
+            while !is_read() || running.stored().await != status.events_next() {
                 look.tick().await;
             }
         };
         tokio::time::timeout(Duration::from_secs(60), read).await.expect("the log is not read");
         running
+    }
+
+    /// Events in the store of the domain.
+    async fn stored(&self) -> u64 {
+        match call(&self.dispatcher, "domain.summary", &[]).await.get("events") {
+            Some(Value::UInt(events)) => *events,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn end(self) {
+        self.shutdown.cancel();
+        self.run.await.unwrap().unwrap();
     }
 
     /// Ids of the calls that the method chooses.
@@ -61,10 +79,17 @@ impl Running {
     }
 
     async fn events(&self, params: &[(&'static str, Value)]) -> Vec<Value> {
-        let answer = call(&self.dispatcher, "domain.events", params).await;
-        assert_eq!(answer, call(&self.dispatcher, "sensor.events", params).await);
-        let Some(Value::Array(events)) = answer.get("events").cloned() else { panic!("{answer:?}") };
-        events
+        let events = |answer: Value| match answer.get("events").cloned() {
+            Some(Value::Array(events)) => events,
+            _ => panic!("{answer:?}"),
+        };
+        let of_domain = events(call(&self.dispatcher, "domain.events", params).await);
+        let of_sensor = events(call(&self.dispatcher, "sensor.events", params).await);
+        assert_eq!(of_domain.len(), of_sensor.len(), "{params:?}");
+        for (of_domain, of_sensor) in of_domain.iter().zip(&of_sensor) {
+            assert_eq!(of_domain, of_sensor);
+        }
+        of_domain
     }
 }
 
@@ -124,8 +149,12 @@ async fn the_last_events_that_fit_come_oldest_first_and_are_gone_on_from() {
     let of_first: Vec<_> = all.iter().filter(|event| text(event, "call") == first).cloned().collect();
     let of_call = [&last(100)[..], &[("call", first.as_str().into())]].concat();
     assert_eq!(running.events(&of_call).await, of_first, "far back");
-    let answer = call(&running.dispatcher, "sensor.events", &last(1)).await;
-    assert_eq!(running.events(&[("cursor", text(&answer, "cursor").into())]).await, []);
+    for method in ["sensor.events", "domain.events"] {
+        let answer = call(&running.dispatcher, method, &last(1)).await;
+        let cursor = text(&answer, "cursor").to_owned();
+        let after = call(&running.dispatcher, method, &[("cursor", cursor.as_str().into())]).await;
+        assert_eq!(after.get("events"), Some(&Value::Array(Vec::new())), "{method}");
+    }
     for (name, value) in [("cursor", Value::from("0")), ("wait", Value::Double(1.0))] {
         let params = last(1).into_iter().chain([(name, value)]);
         let params = params.map(|(name, value)| (Name::Borrowed(name), value)).collect();
@@ -137,14 +166,13 @@ async fn the_last_events_that_fit_come_oldest_first_and_are_gone_on_from() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_summary_adds_amounts_and_no_moments() {
-    let Running { dispatcher, sensor, _directory } = Running::start().await;
-    let shutdown = CancellationToken::new();
-    let run = tokio::spawn(sensor.run(shutdown.clone()));
+    let running = Running::start().await;
+    let dispatcher = &running.dispatcher;
     let summed = async {
         let mut look = tokio::time::interval(Duration::from_millis(20));
         loop {
             look.tick().await;
-            let answer = call(&dispatcher, "domain.summary", &[]).await;
+            let answer = call(dispatcher, "domain.summary", &[]).await;
             match answer.get("metrics") {
                 Some(Value::Array(metrics)) if metrics.len() > 10 => return metrics.clone(),
                 _ => {}
@@ -158,21 +186,30 @@ async fn the_summary_adds_amounts_and_no_moments() {
         assert_eq!(metric(name).get("sum").is_some(), additive, "{name}");
         assert!(["min", "mean", "max"].iter().all(|figure| metric(name).get(figure).is_some()), "{name}");
     }
-    shutdown.cancel();
-    run.await.unwrap().unwrap();
+    running.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_waits_for_events_is_answered_when_the_sensor_ends() {
-    let Running { dispatcher, sensor, _directory } = Running::start().await;
-    let shutdown = CancellationToken::new();
-    let run = tokio::spawn(sensor.run(shutdown.clone()));
-    let waiting = tokio::spawn(async move {
-        call(&dispatcher, "sensor.events", &[("cursor", "end".into()), ("wait", Value::Double(25.0))]).await
+    let running = Running::start().await;
+    for method in ["sensor.events", "domain.events"] {
+        let end = call(&running.dispatcher, method, &[("cursor", "end".into())]).await;
+        assert_eq!(end.get("events"), Some(&Value::Array(Vec::new())), "{method}");
+    }
+    let waiting = ["sensor.events", "domain.events"].map(|method| {
+        let dispatcher = Arc::clone(&running.dispatcher);
+        let params = [("cursor", "end".into()), ("wait", Value::Double(25.0))];
+        let params = params.map(|(name, value)| (Name::Borrowed(name), value)).to_vec();
+        let caller = Caller::client(Duration::from_secs(60));
+        tokio::spawn(async move { dispatcher.call_for(&caller, method, params).await })
     });
-    shutdown.cancel();
-    let answer = tokio::time::timeout(Duration::from_secs(15), waiting).await;
-    let answer = answer.expect("it waited on").unwrap();
-    assert_eq!(answer.get("events"), Some(&Value::Array(Vec::new())));
-    run.await.unwrap().unwrap();
+    running.end().await;
+    for waiting in waiting {
+        let answer = tokio::time::timeout(Duration::from_secs(15), waiting).await;
+        match answer.expect("it waited on").unwrap() {
+            Ok(answer) => assert_eq!(answer.get("events"), Some(&Value::Array(Vec::new()))),
+            // Asked when the domain was already represented no more.
+            Err(fault) => assert_eq!(fault.code, rpc::fault::UNAVAILABLE, "{fault}"),
+        }
+    }
 }

@@ -16,4 +16,5 @@ mod lab_entry;
 mod lab_grid;
 mod lab_matrix;
 mod lab_network;
+mod lab_reports;
 mod slow_filter;

@@ -71,6 +71,8 @@ pub struct View {
     pub state: State,
     /// Everybody known, by key.
     pub members: Vec<Seen>,
+    /// Who would follow the representative, first first.
+    pub standbys: Vec<PeerKey>,
     /// What the election counts.
     pub figures: Figures,
     /// Messages that found no link or a slow one.
@@ -397,6 +399,7 @@ fn view_of(node: &Node, links: &Links, now: Moment) -> View {
     View {
         state: node.state(now),
         members: members.collect(),
+        standbys: node.standbys().to_vec(),
         figures: node.figures(now),
         dropped_total: links.dropped_total,
     }

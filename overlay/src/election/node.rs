@@ -351,6 +351,17 @@ impl Node {
         &self.table
     }
 
+    /// Who would follow, first first, as far as this sensor was told.
+    #[must_use]
+    pub fn standbys(&self) -> &[PeerKey] {
+        match &self.duty {
+            Duty::Representative(rule) => &rule.standbys,
+            Duty::Member | Duty::Promoting(_) => {
+                self.following.as_ref().map_or(&[], |following| following.standbys.as_slice())
+            }
+        }
+    }
+
     /// How busy `peer` is, if it is connected.
     #[must_use]
     pub fn load_of(&self, peer: &PeerKey) -> Option<Load> {

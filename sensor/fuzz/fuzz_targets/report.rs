@@ -12,7 +12,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::{FromMember, Hello, StoreKey, VERSION, encode};
-use wire::time::Time;
+use wire::time::{Moment, Time};
 
 type Content = Arc<Mutex<Vec<u8>>>;
 
@@ -118,7 +118,8 @@ fn run(bytes: &[u8], step: usize, greeted: bool) {
     let disk = Memory::default();
     let open = || Domain::open(Arc::new(disk.clone()), Config::default(), StoreKey(1)).expect("memory");
     let (mut domain, _) = open();
-    let link = domain.connect(PeerKey([1; 32])).expect("room");
+    let host = HostName::try_from("h").expect("a name");
+    let link = domain.connect(PeerKey([1; 32]), host, Moment::default()).expect("room");
     if greeted {
         domain.handle_bytes(link, &hello(), Now::default());
     }

@@ -12,7 +12,6 @@ use crate::segments::segment::Segment;
 use crate::segments::window::Window;
 use crate::segments::{Error, chain};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
 use wire::event::{Event, Id, Source};
 use wire::id::{Generation, SensorKey};
@@ -22,18 +21,18 @@ use wire::time::Time;
 pub(super) struct Shared {
     pub(super) segments: Segments<Sources>,
     sensor: SensorKey,
-    durable: AtomicU64,
+    durable: watch::Sender<u64>,
     decoded: Cache,
 }
 
 impl Shared {
     pub(super) fn new(segments: Segments<Sources>, sensor: SensorKey) -> Shared {
-        let durable = AtomicU64::new(*segments.next().borrow());
+        let durable = watch::Sender::new(*segments.next().borrow());
         Shared { segments, sensor, durable, decoded: Cache::default() }
     }
 
     pub(super) fn publish_durable(&self, next: u64) {
-        self.durable.store(next, Ordering::Release);
+        self.durable.send_if_modified(|known| std::mem::replace(known, next) != next);
     }
 }
 
@@ -68,7 +67,13 @@ impl Reader {
     /// Events before this sequence number survive a loss of power.
     #[must_use]
     pub fn durable(&self) -> u64 {
-        self.shared.durable.load(Ordering::Acquire)
+        *self.shared.durable.borrow()
+    }
+
+    /// As [`Reader::durable`], to wait for changes.
+    #[must_use]
+    pub fn durables(&self) -> watch::Receiver<u64> {
+        self.shared.durable.subscribe()
     }
 
     /// The sequence number of the oldest event that is kept.

@@ -1,6 +1,6 @@
-//! `sensor.calls` and `domain.calls`: jobs, transfers and requests, their events joined.
+//! `sensor.calls` and what `domain.calls` has in common with it: jobs, transfers and requests, their events joined.
 //!
-//! Not here: how events become calls (`log_filters::join`).
+//! Not here: whose calls they are (the callers), how events become calls (`log_filters::join`).
 
 use super::{chosen, shape};
 use compact_str::CompactString;
@@ -14,21 +14,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::call::Call;
 use wire::time::Time;
 
-/// The methods, under `sensor.calls` and `domain.calls`.
+/// `sensor.calls`.
 #[must_use]
-pub fn methods(joiner: &Arc<Mutex<Joiner>>) -> Vec<Method> {
-    let both = [
-        ("sensor.calls", "the jobs, transfers and requests that this sensor's logs tell of"),
-        ("domain.calls", "the jobs, transfers and requests of the domain"),
-    ];
-    let method = |(name, summary)| {
-        let joiner = Arc::clone(joiner);
-        declaration(name, summary).handler_now(move |params| answer(&joiner, params))
-    };
-    both.into_iter().map(method).collect()
+pub fn method(joiner: &Arc<Mutex<Joiner>>) -> Method {
+    let joiner = Arc::clone(joiner);
+    let summary = "the jobs, transfers and requests that this sensor's logs tell of";
+    declaration("sensor.calls", summary).handler_now(move |params| {
+        let calls = found(&joiner.lock().unwrap_or_else(PoisonError::into_inner), params)?;
+        shown(calls, params)
+    })
 }
 
-fn declaration(name: &'static str, summary: &'static str) -> Declaration {
+pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {
     let states = Type::Choice(&["waiting", "running", "ended"]);
     let outcomes = Type::Choice(&["ok", "failed", "cancelled", "timeout", "node_fail", "finished"]);
     Declaration::new(name, summary)
@@ -75,16 +72,18 @@ pub(super) fn is_host(known: &str, wanted: &str) -> bool {
     known == wanted || (!wanted.is_empty() && known.split('.').next() == Some(wanted))
 }
 
-fn answer(joiner: &Mutex<Joiner>, params: &Params) -> Result<Value, Fault> {
+/// The calls that fit.
+pub(super) fn found(joiner: &Joiner, params: &Params) -> Result<Vec<Call>, Fault> {
+    let wanted = Wanted::new(params, joiner)?;
+    Ok(match params.text("call")? {
+        Some(id) => joiner.get(id).into_iter().filter(|call| wanted.fits(call)).collect(),
+        None => joiner.calls().filter(|call| wanted.fits(call)).collect(),
+    })
+}
+
+/// So many of them, in the wanted order, for the answer.
+pub(super) fn shown(mut calls: Vec<Call>, params: &Params) -> Result<Value, Fault> {
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
-    let mut calls: Vec<Call> = {
-        let joiner = joiner.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = Wanted::new(params, &joiner)?;
-        match params.text("call")? {
-            Some(id) => joiner.get(id).into_iter().filter(|call| wanted.fits(call)).collect(),
-            None => joiner.calls().filter(|call| wanted.fits(call)).collect(),
-        }
-    };
     calls.sort_by_key(latest);
     if params.text("order")? == Some("newest") {
         calls.reverse();

@@ -1,119 +1,135 @@
-//! `domain.hosts` and `domain.summary`: the domain as its representative knows it.
+//! `domain.hosts`, `domain.summary` and `domain.calls`: the domain as its representative knows it.
 //!
-//! A domain of one host has itself as representative.
+//! Rule: only the representative answers, from what members reported; of a domain of one host that is itself.
+//! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
-use super::shape;
+use super::{calls, shape};
+use crate::representative::hosts::{Role, Standing};
+use crate::representative::office::{Absent, Handle};
+use crate::representative::overview::Overall;
 use crate::representative::summary;
-use crate::sample::figures::Figures;
-use crate::sample::sampler::Handle;
-use log_filters::join::Joiner;
+use crate::representative::view::{HostRow, Summary};
+use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::value::{Name, Value};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use wire::id::{DomainName, HostName, SensorKey};
-use wire::sample::Semantics;
+use std::sync::{Arc, OnceLock};
+use wire::id::{DomainName, HostName};
+use wire::time::Time;
 
 /// Entries of each top list.
 const TOP: usize = 10;
 
 /// What the methods answer from.
+#[derive(Clone)]
 pub struct Domain {
     /// The domain.
     pub domain: DomainName,
-    /// The representative's host.
+    /// This sensor's host: the representative's, where it answers.
     pub host: HostName,
-    /// Its key.
-    pub sensor: SensorKey,
     /// Where it answers, once that is known.
     pub address: Arc<OnceLock<String>>,
-    /// Its figures.
-    pub sampler: Handle,
-    /// Its calls.
-    pub joiner: Arc<Mutex<Joiner>>,
-    /// How many events it holds or held.
-    pub events: Box<dyn Fn() -> u64 + Send + Sync>,
-    /// What is wrong with it, in sentences.
-    pub health: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// What members reported.
+    pub office: Handle,
+}
+
+/// A fault that says where to ask.
+pub(super) fn absent(absent: Absent) -> Fault {
+    Fault::unavailable(absent.to_string())
 }
 
 impl Domain {
     /// The methods.
     #[must_use]
     pub fn methods(self) -> Vec<Method> {
-        let own = Arc::new(self);
-        let same = Arc::clone(&own);
+        let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.office);
         vec![
             Declaration::new("domain.hosts", "the hosts of the domain, with state and load")
                 .reading()
                 .located()
                 .returns("struct", "domain, hosts")
-                .handler_now(move |_| Ok(own.hosts())),
+                .handler(move |_| {
+                    let own = of_hosts.clone();
+                    async move { own.hosts().await }
+                }),
             Declaration::new("domain.summary", "the domain in a few figures")
                 .reading()
-                .details("metrics: those of a host as a whole, over all hosts; sum is there where additive says that the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or running, and where most run.")
+                .details("metrics: those of a host as a whole, over all hosts that report; sum is there where additive says that the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or running, and where most run.")
                 .located()
-                .returns("struct", "domain, representative, hosts, hosts_live, metrics, calls, events, top")
-                .handler_now(move |_| Ok(same.summary())),
+                .returns("struct", "domain, representative, hosts, hosts_live, metrics, calls, events, events_lost, top")
+                .handler(move |_| {
+                    let own = of_summary.clone();
+                    async move { own.summary().await }
+                }),
+            calls::declaration("domain.calls", "the jobs, transfers and requests of the domain").located().handler(
+                move |params| {
+                    let office = of_calls.clone();
+                    async move {
+                        let wanted = params.clone();
+                        let asked = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
+                        calls::shown(asked.map_err(absent)??, &params)
+                    }
+                },
+            ),
         ]
     }
 
-    fn hosts(&self) -> Value {
-        let running = {
-            let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
-            joiner.calls().filter(|call| call.state == wire::call::State::Running).count()
-        };
-        let mut members: Vec<(Name, Value)> = vec![
-            ("host".into(), Value::Text(self.host.to_string())),
-            ("state".into(), Value::Text("live".into())),
-            ("role".into(), Value::Text("representative".into())),
-            ("sensor".into(), Value::Text(self.sensor.to_string())),
-        ];
-        if let Some(address) = self.address.get() {
-            members.push(("address".into(), Value::Text(address.clone())));
-        }
-        if let Some(figures) = self.sampler.figures() {
-            show_figures(&mut members, &figures);
-        }
-        members.push(("events".into(), Value::UInt((self.events)())));
-        members.push(("calls_running".into(), Value::UInt(running as u64)));
-        members.push(("health".into(), Value::array((self.health)().into_iter().map(Value::Text))));
-        Value::object([
+    async fn hosts(&self) -> Result<Value, Fault> {
+        let asked = self.office.ask(|domain, now| domain.hosts(now.moment));
+        let rows = asked.await.map_err(absent)?;
+        Ok(Value::object([
             ("domain", Value::Text(self.domain.to_string())),
-            ("hosts", Value::Array(vec![Value::Struct(members)])),
-        ])
+            ("hosts", Value::Array(rows.iter().map(|row| self.row(row)).collect())),
+        ]))
     }
 
-    fn summary(&self) -> Value {
-        let calls = {
-            let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
-            summary::calls(joiner.calls())
+    fn row(&self, row: &HostRow) -> Value {
+        let is_own = row.host == self.host;
+        let state = match row.standing {
+            Standing::Alive => "live",
+            Standing::Silent => "last_seen",
+            Standing::Left => "left",
         };
-        let latest = self.sampler.latest();
-        let plain =
-            latest.iter().flat_map(|table| table.rows()).filter(|(metric, _)| metric.labels.is_empty());
-        let own = plain.map(|(metric, value)| summary::Value {
-            name: metric.name.clone(),
-            unit: metric.unit.clone(),
-            semantics: metric.semantics,
-            value: value.as_f64(),
-        });
-        let used = self.sampler.figures().and_then(|figures| figures.cpu_used);
-        let used = used.map(|value| summary::Value {
-            name: "cpu_used".into(),
-            unit: "ratio".into(),
-            semantics: Semantics::Gauge,
-            value,
-        });
-        let metrics = summary::metrics(own.chain(used));
-        Value::object([
+        // It may not have heard yet that it represents the domain; that it answers says so.
+        let role = if is_own { Role::Representative } else { row.role };
+        let mut members: Vec<(Name, Value)> = vec![
+            ("host".into(), Value::Text(row.host.to_string())),
+            ("state".into(), Value::Text(state.into())),
+            ("role".into(), Value::Text(role.as_str().into())),
+            ("sensor".into(), Value::Text(row.sensor.to_string())),
+            ("version".into(), Value::Text(row.program.to_string())),
+            ("started".into(), shape::time(row.started)),
+            ("age".into(), Value::Double(row.age.as_secs_f64())),
+        ];
+        if let Some(address) = self.address.get().filter(|_| is_own) {
+            members.push(("address".into(), Value::Text(address.clone())));
+        }
+        show_state(&mut members, row);
+        members.extend([
+            ("events".into(), Value::UInt(row.events_next)),
+            ("events_behind".into(), Value::UInt(row.events_behind)),
+            ("events_lost".into(), Value::UInt(row.events_lost)),
+            ("events_refused".into(), Value::UInt(row.events_refused)),
+            ("samples".into(), Value::UInt(row.samples)),
+            ("samples_thinned".into(), Value::UInt(row.samples_thinned)),
+            ("calls_running".into(), Value::UInt(row.calls_running)),
+            ("health".into(), Value::array(row.state.health.iter().map(|one| Value::Text(one.to_string())))),
+        ]);
+        Value::Struct(members)
+    }
+
+    async fn summary(&self) -> Result<Value, Fault> {
+        let asked = self.office.ask(|domain, now| domain.summary(now.moment));
+        let Summary { hosts, metrics, calls, events, events_lost, .. } = asked.await.map_err(absent)?;
+        Ok(Value::object([
             ("domain", Value::Text(self.domain.to_string())),
             ("representative", Value::Text(self.host.to_string())),
-            ("hosts", Value::UInt(1)),
-            ("hosts_live", Value::UInt(1)),
+            ("hosts", Value::UInt(hosts.iter().sum())),
+            ("hosts_live", Value::UInt(hosts[0])),
             ("metrics", Value::Array(metrics.iter().map(metric_value).collect())),
             ("calls", calls_value(&calls)),
-            ("events", Value::UInt((self.events)())),
+            ("events", Value::UInt(events)),
+            ("events_lost", Value::UInt(events_lost)),
             (
                 "top",
                 Value::object([
@@ -121,37 +137,45 @@ impl Domain {
                     ("hosts", top_value("host", &calls.hosts)),
                 ]),
             ),
-        ])
+        ]))
     }
 }
 
-fn show_figures(members: &mut Vec<(Name, Value)>, figures: &Figures) {
+fn show_state(members: &mut Vec<(Name, Value)>, row: &HostRow) {
+    let state = &row.state;
     let mut put = |name: &'static str, value: Option<Value>| {
         members.extend(value.map(|value| (Name::Borrowed(name), value)));
     };
-    let load = |at: usize| figures.load.map(|load| Value::Double(load[at]));
+    // Before its first word of itself nothing is known.
+    let is_told = state.time != Time::default();
+    let load = |at: usize| state.load.map(|load| Value::Double(load[at]));
     put("load1", load(0));
     put("load5", load(1));
     put("load15", load(2));
-    put("cpus", Some(Value::UInt(figures.cpus)));
-    put("cpu_used", figures.cpu_used.map(Value::Double));
-    put("memory_total", figures.memory_total.map(Value::UInt));
-    put("memory_used", figures.memory_used.map(Value::UInt));
-    put("uptime", figures.uptime.map(Value::Double));
-    put("seen", Some(shape::time(figures.time)));
+    put("cpus", (state.cpus > 0).then_some(Value::UInt(state.cpus)));
+    put("cpu_used", state.cpu_used.map(Value::Double));
+    put("memory_total", state.memory_total.map(Value::UInt));
+    put("memory_used", state.memory_used.map(Value::UInt));
+    put("uptime", state.uptime.map(Value::Double));
+    put("lag", is_told.then_some(Value::UInt(state.lag_bytes)));
+    put("seen", is_told.then(|| shape::time(state.time)));
 }
 
-fn metric_value(metric: &summary::Metric) -> Value {
+fn metric_value(metric: &Overall) -> Value {
+    let top = metric.top.iter().map(|(host, value)| {
+        Value::object([("host", Value::Text(host.to_string())), ("value", Value::Double(*value))])
+    });
     let mut members = vec![
         ("name", Value::Text(metric.name.to_string())),
         ("unit", Value::Text(metric.unit.to_string())),
-        ("additive", Value::Bool(metric.is_additive)),
-        ("mean", Value::Double(metric.mean())),
+        ("additive", Value::Bool(metric.sum.is_some())),
+        ("mean", Value::Double(metric.mean)),
         ("min", Value::Double(metric.min)),
         ("max", Value::Double(metric.max)),
         ("count", Value::UInt(metric.count)),
+        ("top", Value::Array(top.collect())),
     ];
-    members.extend(metric.sum().map(|sum| ("sum", Value::Double(sum))));
+    members.extend(metric.sum.map(|sum| ("sum", Value::Double(sum))));
     Value::object(members)
 }
 

@@ -1,4 +1,4 @@
-//! `sensor.events` and `domain.events`: what was found in the logs, from a cursor on.
+//! `sensor.events`, and what `domain.events` has in common with it: what was found in the logs, from a cursor on.
 //!
 //! A cursor is the sequence number of the next event as text; it outlives restarts. The last events that fit
 //! are looked for from the newest back. Reading the disk is done where it may block.
@@ -23,9 +23,9 @@ const LIMIT_MAX: i64 = 10_000;
 /// Longest wait for a first event, in seconds: below the time after which a call is given up.
 const WAIT_MAX_SECS: f64 = 25.0;
 /// Events looked at in one go before other queries get a turn at the disk's thread.
-const LOOKED_AT_MAX: usize = 200_000;
+pub(super) const LOOKED_AT_MAX: usize = 200_000;
 /// Of the last events so many are looked at first, and then twice as many each time: mostly they fit.
-const LOOKED_AT_FIRST: usize = 1_024;
+pub(super) const LOOKED_AT_FIRST: usize = 1_024;
 
 /// What the methods read from.
 #[derive(Clone)]
@@ -38,11 +38,11 @@ pub struct Events {
     pub ending: CancellationToken,
 }
 
-struct Wanted {
-    cursor: Cursor,
-    limit: usize,
+/// What is asked for.
+pub(super) struct Wanted {
+    pub(super) limit: usize,
     /// Whether the last that fit are wanted.
-    is_last: bool,
+    pub(super) is_last: bool,
     kinds: Vec<Kind>,
     calls: Option<Vec<String>>,
     job: Option<String>,
@@ -50,12 +50,12 @@ struct Wanted {
     host: Option<String>,
     since: Option<Time>,
     until: Option<Time>,
-    wait: Duration,
+    pub(super) wait: Duration,
 }
 
 /// Ids of the calls that the wanted job and user mean now; nobody's if none is wanted.
 #[derive(Default)]
-struct Chosen {
+pub(super) struct Chosen {
     of_job: HashSet<CompactString>,
     of_user: HashSet<CompactString>,
 }
@@ -66,23 +66,19 @@ enum Cursor {
 }
 
 impl Wanted {
-    /// Looked up anew for each reading, since calls come while one waits.
-    fn chosen(&self, joiner: &Mutex<Joiner>) -> Chosen {
-        if self.job.is_none() && self.user.is_none() {
-            return Chosen::default();
-        }
-        let joiner = joiner.lock().unwrap_or_else(PoisonError::into_inner);
-        Chosen {
-            of_job: self.job.as_ref().map(|job| chosen::event_ids_of_job(&joiner, job)).unwrap_or_default(),
-            of_user: self
-                .user
-                .as_ref()
-                .map(|user| chosen::event_ids_of_user(&joiner, user))
-                .unwrap_or_default(),
-        }
+    /// Whether the calls must be known to say what fits.
+    pub(super) fn chooses_calls(&self) -> bool {
+        self.job.is_some() || self.user.is_some()
     }
 
-    fn fits(&self, event: &Event, chosen: &Chosen) -> bool {
+    /// Looked up anew for each reading, since calls come while one waits.
+    pub(super) fn chosen(&self, joiner: &Joiner) -> Chosen {
+        let of_job = self.job.as_ref().map(|job| chosen::event_ids_of_job(joiner, job));
+        let of_user = self.user.as_ref().map(|user| chosen::event_ids_of_user(joiner, user));
+        Chosen { of_job: of_job.unwrap_or_default(), of_user: of_user.unwrap_or_default() }
+    }
+
+    pub(super) fn fits(&self, event: &Event, chosen: &Chosen) -> bool {
         let content = &event.content;
         (self.kinds.is_empty() || self.kinds.contains(&content.kind))
             && self.calls.as_ref().is_none_or(|calls| calls.iter().any(|call| *call == event.call))
@@ -98,22 +94,16 @@ impl Wanted {
 }
 
 impl Events {
-    /// The methods, under `sensor.events` and `domain.events`.
+    /// `sensor.events`.
     #[must_use]
-    pub fn methods(&self) -> Vec<Method> {
-        let both = [
-            ("sensor.events", "the events this sensor found in the logs, from a cursor on"),
-            ("domain.events", "the events found on all hosts of the domain, from a cursor on"),
-        ];
-        both.into_iter().map(|(name, summary)| self.method(name, summary)).collect()
-    }
-
-    fn method(&self, name: &'static str, summary: &'static str) -> Method {
+    pub fn method(&self) -> Method {
         let own = self.clone();
-        declaration(name, summary).handler(move |params| {
-            let own = own.clone();
-            async move { own.answer(&params).await }
-        })
+        declaration("sensor.events", "the events this sensor found in the logs, from a cursor on").handler(
+            move |params| {
+                let own = own.clone();
+                async move { own.answer(&params).await }
+            },
+        )
     }
 
     async fn answer(&self, params: &Params) -> Result<Value, Fault> {
@@ -122,7 +112,7 @@ impl Events {
             return self.last(wanted).await;
         }
         let mut next = self.reader.next();
-        let mut cursor = match wanted.cursor {
+        let mut cursor = match cursor_of(params)? {
             Cursor::At(sequence) => sequence,
             Cursor::End => *next.borrow_and_update(),
         };
@@ -182,7 +172,7 @@ impl Events {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
         blocking(move || {
-            let chosen = wanted.chosen(&joiner);
+            let chosen = chosen_of(&wanted, &joiner);
             let mut last = VecDeque::new();
             let page = reader.read_before(begin, end, |event| {
                 if wanted.fits(event, &chosen) {
@@ -202,7 +192,7 @@ impl Events {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
         let page = blocking(move || {
-            let chosen = wanted.chosen(&joiner);
+            let chosen = chosen_of(&wanted, &joiner);
             let take = |event: &Event| wanted.fits(event, &chosen).then(|| shape::event(event));
             reader.read_some(cursor, limit, LOOKED_AT_MAX, take)
         });
@@ -211,45 +201,47 @@ impl Events {
         Ok(page)
     }
 
-    /// Give each event its call by the id that the call has now: some become known by a better one.
     fn name_calls<'a>(&self, events: impl IntoIterator<Item = &'a mut Value>) {
-        let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
-        for event in events {
-            let Value::Struct(members) = event else { continue };
-            let call = members.iter_mut().find(|(name, _)| name.as_ref() == "call");
-            if let Some((_, Value::Text(call))) = call
-                && let Some(present) = joiner.present_id(call)
-                && present != call
-            {
-                *call = present.to_string();
-            }
-        }
+        name_calls(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), events);
     }
 
     fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
-        let cursor = match params.text("cursor")?.unwrap_or_default() {
-            "" => Cursor::At(0),
-            "end" => Cursor::End,
-            text => Cursor::At(text.parse().map_err(|_| {
-                Fault::invalid_params(format!(
-                    "cursor: expected a cursor of a former answer, \"end\" or \"\", found {text:?}"
-                ))
-            })?),
-        };
+        Wanted::new(params, |call| {
+            self.joiner
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .ids(call)
+                .iter()
+                .map(ToString::to_string)
+                .collect()
+        })
+    }
+}
+
+fn cursor_of(params: &Params) -> Result<Cursor, Fault> {
+    match params.text("cursor")?.unwrap_or_default() {
+        "" => Ok(Cursor::At(0)),
+        "end" => Ok(Cursor::End),
+        text => text.parse().map(Cursor::At).map_err(|_| {
+            Fault::invalid_params(format!(
+                "cursor: expected a cursor of a former answer, \"end\" or \"\", found {text:?}"
+            ))
+        }),
+    }
+}
+
+impl Wanted {
+    /// What these parameters ask for; `ids` gives the ids under which events of a call stand.
+    pub(super) fn new(params: &Params, ids: impl Fn(&str) -> Vec<String>) -> Result<Wanted, Fault> {
         let kind = |word: &str| {
             Kind::from_word(word).ok_or_else(|| {
                 let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
                 Fault::invalid_params(format!("kind: expected one of {}, found {word:?}", known.join(", ")))
             })
         };
+        // A call no longer held may still have events.
         let ids = |call: &str| {
-            let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut ids: Vec<String> = joiner.ids(call).iter().map(ToString::to_string).collect();
-            if ids.is_empty() {
-                // A call no longer held may still have events.
-                ids.push(call.to_owned());
-            }
-            ids
+            Some(ids(call)).filter(|ids| !ids.is_empty()).unwrap_or_else(|| vec![call.to_owned()])
         };
         let secs = params.number("wait")?.unwrap_or(0.0);
         let is_last = params.flag("last")? == Some(true);
@@ -260,7 +252,6 @@ impl Events {
             ));
         }
         Ok(Wanted {
-            cursor,
             limit: usize::try_from(params.need_whole("limit")?).unwrap_or(1),
             is_last,
             kinds: params.texts("kind")?.into_iter().map(kind).collect::<Result<_, _>>()?,
@@ -272,6 +263,27 @@ impl Events {
             until: params.time("until")?,
             wait: Duration::from_secs_f64(secs.clamp(0.0, WAIT_MAX_SECS)),
         })
+    }
+}
+
+/// Give each event its call by the id that the call has now: some become known by a better one.
+pub(super) fn name_calls<'a>(joiner: &Joiner, events: impl IntoIterator<Item = &'a mut Value>) {
+    for event in events {
+        let Value::Struct(members) = event else { continue };
+        let call = members.iter_mut().find(|(name, _)| name.as_ref() == "call");
+        if let Some((_, Value::Text(call))) = call
+            && let Some(present) = joiner.present_id(call)
+            && present != call
+        {
+            *call = present.to_string();
+        }
+    }
+}
+
+fn chosen_of(wanted: &Wanted, joiner: &Mutex<Joiner>) -> Chosen {
+    match wanted.chooses_calls() {
+        true => wanted.chosen(&joiner.lock().unwrap_or_else(PoisonError::into_inner)),
+        false => Chosen::default(),
     }
 }
 
@@ -290,7 +302,7 @@ fn is_party(content: &Content, host: &str) -> bool {
     parties.map(str::trim).any(|party| super::calls::is_host(party, host))
 }
 
-fn shown(events: Vec<Value>, cursor: u64, missed: u64) -> Value {
+pub(super) fn shown(events: Vec<Value>, cursor: impl ToString, missed: u64) -> Value {
     Value::object([
         ("events", Value::Array(events)),
         ("cursor", Value::Text(cursor.to_string())),
@@ -298,7 +310,7 @@ fn shown(events: Vec<Value>, cursor: u64, missed: u64) -> Value {
     ])
 }
 
-fn declaration(name: &'static str, summary: &'static str) -> Declaration {
+pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {
     Declaration::new(name, summary)
         .reading()
         .details(
@@ -342,7 +354,6 @@ mod tests {
     #[test]
     fn an_event_that_prints_no_user_and_another_number_is_found_by_its_call() {
         let wanted = Wanted {
-            cursor: Cursor::At(0),
             limit: 1,
             is_last: false,
             kinds: Vec::new(),

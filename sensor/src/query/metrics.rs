@@ -1,4 +1,4 @@
-//! `sensor.metrics` and `domain.metrics`: the host's figures, the newest or the last minutes.
+//! `sensor.metrics`: the host's figures, the newest or the last minutes.
 //!
 //! Rule: an answer holds a bounded number of points, the newest. Not here: sampling (`sample`).
 
@@ -9,32 +9,23 @@ use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
-use wire::id::HostName;
 use wire::sample::Metric;
 use wire::time::Time;
 
 /// Most points of one answer, all metrics together: about 8 MB of XML.
-const POINTS_MAX: usize = 100_000;
+pub(super) const POINTS_MAX: usize = 100_000;
 
-/// The methods, under `sensor.metrics` and `domain.metrics`.
+/// `sensor.metrics`.
 #[must_use]
-pub fn methods(sampler: &Handle, host: &HostName) -> Vec<Method> {
+pub fn method(sampler: &Handle) -> Method {
     let own = sampler.clone();
-    let sensor = declaration("sensor.metrics", "the figures of this sensor's host")
-        .handler_now(move |params| answer(&own, params, None));
-    let (all, host) = (sampler.clone(), host.clone());
-    let domain = declaration("domain.metrics", "the figures of the domain's hosts")
-        .parameter(Parameter::new("host", Type::Text, "only this host's"))
-        .handler_now(move |params| match params.text("host")? {
-            Some(other) if other != host.as_str() => {
-                Err(Fault::not_found(format!("no host of this domain is called {other:?}; there is {host}")))
-            }
-            _ => answer(&all, params, Some(&host)),
-        });
-    vec![sensor, domain]
+    declaration("sensor.metrics", "the figures of this sensor's host")
+        .located()
+        .returns("struct", "metrics, time, interval, slipped")
+        .handler_now(move |params| answer(&own, params))
 }
 
-fn declaration(name: &'static str, summary: &'static str) -> Declaration {
+pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {
     Declaration::new(name, summary)
         .reading()
         .details("Names and units are node_exporter's. Counters that the kernel counts in whole numbers are whole.")
@@ -46,10 +37,9 @@ fn declaration(name: &'static str, summary: &'static str) -> Declaration {
         .parameter(
             Parameter::new("limit", Type::Whole { min: 1, max: 100_000 }, "at most so many metrics").default(10_000),
         )
-        .returns("struct", "metrics, time, interval, slipped")
 }
 
-struct Wanted {
+pub(super) struct Wanted {
     name: Option<Name>,
     labels: Vec<(String, String)>,
 }
@@ -82,7 +72,7 @@ impl Name {
 }
 
 impl Wanted {
-    fn new(params: &Params) -> Result<Wanted, Fault> {
+    pub(super) fn new(params: &Params) -> Result<Wanted, Fault> {
         let name = params.text("name")?.map(Name::new).transpose()?;
         let mut labels = Vec::new();
         if let Some(Value::Struct(members)) = params.value("labels") {
@@ -99,7 +89,7 @@ impl Wanted {
         Ok(Wanted { name, labels })
     }
 
-    fn fits(&self, metric: &Metric) -> bool {
+    pub(super) fn fits(&self, metric: &Metric) -> bool {
         let labelled = |(name, value): &(String, String)| {
             metric.labels.iter().any(|(n, v)| n == name.as_str() && v == value.as_str())
         };
@@ -107,22 +97,18 @@ impl Wanted {
     }
 }
 
-fn answer(sampler: &Handle, params: &Params, host: Option<&HostName>) -> Result<Value, Fault> {
+fn answer(sampler: &Handle, params: &Params) -> Result<Value, Fault> {
     let wanted = Wanted::new(params)?;
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
     let latest = sampler
         .latest()
         .ok_or_else(|| Fault::unavailable("no sweep has been made yet; ask again in a second"))?;
-    let with_host = |mut members: Vec<(rpc::value::Name, Value)>| {
-        members.extend(host.map(|host| ("host".into(), Value::Text(host.as_str().to_owned()))));
-        members
-    };
     let metrics: Vec<Value> = if params.flag("history")? == Some(true) {
         let since = params.time("since")?.unwrap_or(Time::from_micros(i64::MIN));
         let until = params.time("until")?.unwrap_or(Time::from_micros(i64::MAX));
         let (series, _) = sampler.history(|metric| wanted.fits(metric), since, POINTS_MAX);
         let shown = series.iter().take(limit).map(|series| {
-            let mut members = with_host(shape::metric(&series.metric));
+            let mut members = shape::metric(&series.metric);
             let samples = series.points.iter().filter(|(time, _)| *time <= until).map(|(time, value)| {
                 Value::object([("time", shape::time(*time)), ("value", shape::number(*value))])
             });
@@ -133,7 +119,7 @@ fn answer(sampler: &Handle, params: &Params, host: Option<&HostName>) -> Result<
     } else {
         let rows = latest.rows().filter(|(metric, _)| wanted.fits(metric)).take(limit);
         let shown = rows.map(|(metric, value)| {
-            let mut members = with_host(shape::metric(metric));
+            let mut members = shape::metric(metric);
             members.push(("value".into(), shape::number(value)));
             members.push(("time".into(), shape::time(latest.time())));
             Value::Struct(members)

@@ -7,6 +7,8 @@
 pub mod calls;
 mod chosen;
 pub mod domain;
+pub mod domain_events;
+pub mod domain_metrics;
 pub mod events;
 pub mod files;
 pub mod metrics;

@@ -48,6 +48,12 @@ impl Outbox {
         Outbox { disk, reader, place: None }
     }
 
+    /// Another one on the same journal, at no place yet.
+    #[must_use]
+    pub fn another(&self) -> Outbox {
+        Outbox::new(Arc::clone(&self.disk), self.reader.clone())
+    }
+
     /// The oldest event that is kept, and the number the next durable one gets.
     #[must_use]
     pub fn held(&self) -> (u64, u64) {

@@ -6,19 +6,24 @@
 //! A new session of a daemon ends its old one.
 
 use super::claims::{self, HELD_FOR};
-use super::domain::{Domain, Link, Now, Speaker};
+use super::connection::Speaker;
+use super::domain::{Domain, Link, Now};
 use super::hosts::HOSTS_MAX;
 use super::store::frame::Member;
 use crate::segments;
 use std::collections::{BTreeMap, HashSet};
 use wire::event::Id;
-use wire::id::{PeerKey, SensorKey};
+use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::{FromRepresentative, Hello, Resume};
 
 /// Sensors of one daemon that are remembered: each new state directory makes one.
 pub const SENSORS_OF_PEER_MAX: usize = 8;
 /// Sensors that are remembered in all.
 pub const SENSORS_MAX: usize = 2 * HOSTS_MAX;
+
+/// The daemon of a sensor that has no key, as it is in no domain: it reports to itself. What it left behind is
+/// the sensor's own, whatever key it gets.
+pub const NOBODY: PeerKey = PeerKey([0; 32]);
 
 /// Why a hello is refused.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +32,16 @@ pub enum Error {
     /// Another daemon has that host.
     #[error(transparent)]
     Claim(#[from] claims::Error),
+    /// The certificate is of another host.
+    #[error(
+        "its hello is of host {found}, its certificate of {expected}; a sensor goes by its certificate's host"
+    )]
+    Host {
+        /// As said.
+        found: HostName,
+        /// By the certificate.
+        expected: HostName,
+    },
     /// Another daemon has that sensor.
     #[error(
         "sensor {sensor} is that of daemon {holder}; two state directories hold a copy of one journal: remove one of them"
@@ -50,9 +65,13 @@ pub enum Error {
 
 impl Domain {
     pub(super) fn admit(&mut self, link: Link, hello: Hello, now: Now) -> Result<(), Error> {
-        let Some(peer) = self.links.get(&link).map(|connection| connection.peer) else { return Ok(()) };
+        let Some(connection) = self.links.get(&link) else { return Ok(()) };
+        let peer = connection.peer;
+        if hello.host != connection.host {
+            return Err(Error::Host { found: hello.host, expected: connection.host.clone() });
+        }
         let former = self.store.ledger().members.get(&hello.sensor).cloned();
-        if let Some(former) = former.as_ref().filter(|former| former.peer != peer)
+        if let Some(former) = former.as_ref().filter(|former| former.peer != peer && former.peer != NOBODY)
             && now.wall.since(former.heard) < HELD_FOR
         {
             return Err(Error::Sensor { sensor: hello.sensor, holder: former.peer });

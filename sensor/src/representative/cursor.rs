@@ -133,6 +133,20 @@ impl Feed {
         &self,
         cursor: &Cursor,
         limit: usize,
+        keep: impl FnMut(&Stored) -> bool,
+    ) -> Result<Page, Error> {
+        self.read_some(cursor, limit, usize::MAX, keep)
+    }
+
+    /// As [`Feed::read`], ended after a look at `look_at_most` events or few more.
+    ///
+    /// # Errors
+    /// As [`Feed::read`].
+    pub fn read_some(
+        &self,
+        cursor: &Cursor,
+        limit: usize,
+        look_at_most: usize,
         mut keep: impl FnMut(&Stored) -> bool,
     ) -> Result<Page, Error> {
         let key = self.reader.key();
@@ -154,7 +168,7 @@ impl Feed {
                 self.reader.oldest()
             }
         };
-        let page = self.reader.read(from, limit, |stored| {
+        let page = self.reader.read_some(from, limit, look_at_most, |stored| {
             let is_seen = seen.get(&stored.event.id.sensor).is_some_and(|next| stored.number < *next);
             !is_seen && keep(stored)
         })?;

@@ -10,9 +10,10 @@
 //! Not here: what a hello leads to ([`super::admit`]), what is answered to queries ([`super::view`]).
 
 use super::claims::Claims;
+use super::connection::{Connection, Speaker};
 use super::cursor::{Feed, Known};
 use super::hosts::{Hosts, Role};
-use super::receiver::{Arrived, Names, Receiver, Said};
+use super::receiver::{Arrived, Names, Said};
 use super::replay::Joining;
 use super::store;
 use super::store::frame::Batch;
@@ -23,10 +24,10 @@ use crate::segments::Error;
 use crate::segments::disk::Disk;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::event::Id;
-use wire::id::{HostName, PeerKey, SensorKey};
+use wire::id::{HostName, SensorKey};
 use wire::report::{Allowance, Durable, FromRepresentative, Mark, Run, StoreKey, encode};
 use wire::time::{Moment, Time};
 
@@ -66,6 +67,21 @@ impl Default for Config {
     }
 }
 
+/// Why the store is not open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Its folder cannot be made.
+    #[error("the folder of the domain's events cannot be made: {0}; check the state directory")]
+    Folder(std::io::Error),
+    /// No key can be drawn for a new store.
+    #[error("the system gives no random numbers")]
+    Random,
+    /// As it says.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
 /// The clocks, given from outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
@@ -77,7 +93,7 @@ pub struct Now {
 
 /// One stream of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Link(u64);
+pub struct Link(pub(super) u64);
 
 /// What the shell must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,24 +123,6 @@ pub struct Counts {
     pub commits_total: u64,
 }
 
-pub(super) struct Connection {
-    pub(super) peer: PeerKey,
-    pub(super) receiver: Receiver,
-    pub(super) member: Option<Speaker>,
-    /// A frame is being written; what is owed waits.
-    is_writing: bool,
-    owed: VecDeque<FromRepresentative>,
-}
-
-/// Who speaks on a connection.
-pub(super) struct Speaker {
-    pub(super) sensor: SensorKey,
-    pub(super) host: HostName,
-    pub(super) granted: BTreeSet<CompactString>,
-    /// Events that may come again under other numbers, as the journal has gone back.
-    pub(super) known: HashSet<Id>,
-}
-
 /// The core.
 pub struct Domain {
     pub(super) config: Config,
@@ -135,7 +133,7 @@ pub struct Domain {
     pub(super) hosts: Hosts,
     pub(super) links: BTreeMap<Link, Connection>,
     names: Names,
-    next_link: u64,
+    pub(super) next_link: u64,
     closing: VecDeque<Output>,
     /// Links that can be written to and are owed something.
     ready: BTreeSet<Link>,
@@ -175,30 +173,6 @@ impl Domain {
         };
         domain.learn();
         Ok((domain, notes))
-    }
-
-    /// A member's stream is open; the shell has checked that this peer may report. `None`: there are too
-    /// many, close it.
-    pub fn connect(&mut self, peer: PeerKey) -> Option<Link> {
-        if self.links.len() >= LINKS_MAX {
-            return None;
-        }
-        let link = Link(self.next_link);
-        self.next_link += 1;
-        let (receiver, owed) = (Receiver::default(), VecDeque::new());
-        self.links.insert(link, Connection { peer, receiver, member: None, is_writing: false, owed });
-        Some(link)
-    }
-
-    /// A stream has ended.
-    pub fn disconnect(&mut self, link: Link) {
-        let Some(gone) = self.links.remove(&link) else { return };
-        self.counts.duplicates_total += gone.receiver.duplicates();
-        if let Some(Speaker { host, .. }) = gone.member
-            && !self.links.values().any(|other| other.member.as_ref().is_some_and(|s| s.host == host))
-        {
-            self.hosts.depart(&host, false);
-        }
     }
 
     /// Whether more may be read from members.

@@ -93,6 +93,8 @@ pub struct Host {
     pub samples: u64,
     /// Samples it took and did not send, since it was started.
     pub thinned: u64,
+    /// When its newest samples were taken, by its clock.
+    pub swept: Time,
     /// Sweeps that could not be unpacked.
     pub broken_sweeps: u64,
     is_connected: bool,
@@ -140,6 +142,7 @@ impl Host {
         match decoder.decode(&sweep.packed.0, shape.len()) {
             Ok((time, form)) => {
                 self.samples += shape.len() as u64;
+                self.swept = time;
                 self.recent.push(shape, time, form, &sweep.packed.0, len_max_bytes);
                 Ok(())
             }
@@ -168,16 +171,19 @@ impl Hosts {
             self.table.remove(&oldest);
         }
         let former = self.table.remove(&hello.host);
-        let (recent, latest, samples, broken_sweeps, state, role) = match former {
+        let (recent, latest, swept, samples, broken_sweeps, state, role) = match former {
             Some(former) if former.sensor == hello.sensor => (
                 former.recent,
                 former.latest,
+                former.swept,
                 former.samples,
                 former.broken_sweeps,
                 former.state,
                 former.role,
             ),
-            Some(_) | None => (Recent::default(), None, 0, 0, HostState::default(), Role::default()),
+            Some(_) | None => {
+                (Recent::default(), None, Time::default(), 0, 0, HostState::default(), Role::default())
+            }
         };
         let host = Host {
             sensor: hello.sensor,
@@ -190,6 +196,7 @@ impl Hosts {
             heard: now,
             samples,
             thinned: 0,
+            swept,
             broken_sweeps,
             is_connected: true,
             has_left: false,

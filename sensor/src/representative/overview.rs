@@ -113,10 +113,13 @@ impl Overview {
     }
 }
 
-/// Whether the sum over hosts says something.
+/// Whether the sum over hosts says something: amounts and counts may be added, and time spent; moments, ages,
+/// shares and states may not.
 fn is_summable(metric: &Metric) -> bool {
-    let is_moment = ["_time_seconds", "_timestamp_seconds"].iter().any(|end| metric.name.ends_with(end));
-    metric.semantics != Semantics::State && metric.unit != "ratio" && !is_moment
+    match (metric.semantics, metric.unit.as_str()) {
+        (Semantics::State, _) | (_, "ratio" | "percent" | "celsius") | (Semantics::Gauge, "seconds") => false,
+        (Semantics::Counter | Semantics::Gauge, _) => true,
+    }
 }
 
 #[cfg(test)]
@@ -145,14 +148,24 @@ mod tests {
     }
 
     #[test]
-    fn ratios_and_moments_have_no_sum() {
-        let mut overview = Overview::default();
-        let host = HostName::try_from("h").expect("a name");
-        for (name, unit) in [("cpu_used", "ratio"), ("node_boot_time_seconds", "seconds"), ("bytes", "bytes")]
-        {
-            overview.add(&host, &metric(name, unit), 1.0);
-        }
-        let sums: Vec<_> = overview.finish().into_iter().map(|metric| metric.sum).collect();
-        assert_eq!(sums, [Some(1.0), None, None]);
+    fn only_what_may_be_added_has_a_sum() {
+        let check = |name: &str, unit: &str, semantics, is_summable: bool| {
+            let mut overview = Overview::default();
+            let metric = Metric { semantics, ..metric(name, unit) };
+            for (host, value) in [("a", 3.0), ("b", 5.0)] {
+                overview.add(&HostName::try_from(host).expect("a name"), &metric, value);
+            }
+            let all = overview.finish();
+            assert_eq!(all[0].sum, is_summable.then_some(8.0), "{name}");
+            assert_eq!((all[0].mean, all[0].min, all[0].max), (4.0, 3.0, 5.0), "{name}");
+        };
+        check("node_boot_time_seconds", "seconds", Semantics::Gauge, false);
+        check("node_uptime_seconds", "seconds", Semantics::Gauge, false);
+        check("cpu_used", "ratio", Semantics::Gauge, false);
+        check("node_network_up", "", Semantics::State, false);
+        check("node_load1", "", Semantics::Gauge, true);
+        check("node_memory_MemFree_bytes", "bytes", Semantics::Gauge, true);
+        check("node_pressure_cpu_waiting_seconds_total", "seconds", Semantics::Counter, true);
+        check("node_forks_total", "", Semantics::Counter, true);
     }
 }

@@ -11,10 +11,11 @@ use super::summary;
 use crate::sample::history::{Completeness, Series};
 use compact_str::CompactString;
 use log_filters::join::Joiner;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::HostState;
-use wire::sample::{Metric, Semantics};
+use wire::sample::{Metric, Number, Semantics};
 use wire::time::{Moment, Time};
 
 /// One row of the table of hosts.
@@ -71,6 +72,19 @@ pub struct Summary {
     pub events: u64,
     /// Events lost before they came here, of all members.
     pub events_lost: u64,
+}
+
+/// One newest sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Newest {
+    /// Whose.
+    pub host: HostName,
+    /// Of what.
+    pub metric: Arc<Metric>,
+    /// The value.
+    pub value: Number,
+    /// When, by the host's clock.
+    pub time: Time,
 }
 
 /// The series of one host.
@@ -142,7 +156,7 @@ impl Domain {
             absurd: overview.absurd(),
             metrics: overview.finish(),
             calls: summary::calls(self.joiner.calls()),
-            events: self.store.ledger().next,
+            events: *self.feed.reader().next().borrow(),
             events_lost: self.store.ledger().members.values().fold(0, lost),
         }
     }
@@ -167,6 +181,28 @@ impl Domain {
             }
         }
         (all, completeness)
+    }
+
+    /// The newest samples of the wanted hosts and metrics, at most so many.
+    pub fn newest(
+        &self,
+        wanted_host: impl Fn(&HostName) -> bool,
+        wanted: impl Fn(&Metric) -> bool,
+        most: usize,
+    ) -> Vec<Newest> {
+        let hosts = self.hosts.iter().filter(|(name, _)| wanted_host(name));
+        let all = hosts.flat_map(|(name, host)| {
+            let rows =
+                host.latest().into_iter().flat_map(|(shape, decoder)| shape.iter().zip(decoder.values()));
+            rows.map(move |(metric, value)| (name, metric, value, host.swept))
+        });
+        let newest = |(host, metric, value, time): (&HostName, &Arc<Metric>, Number, Time)| Newest {
+            host: host.clone(),
+            metric: Arc::clone(metric),
+            value,
+            time,
+        };
+        all.filter(|(_, metric, ..)| wanted(metric)).take(most).map(newest).collect()
     }
 
     /// The domain's calls.

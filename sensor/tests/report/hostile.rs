@@ -10,7 +10,7 @@ use wire::report::{
     Events, FromMember, Hello, HostState, Metrics, Packed, Record, Run, Shape, Sweep, VERSION, encode,
 };
 use wire::sample::{Metric, Semantics};
-use wire::time::Time;
+use wire::time::{Moment, Time};
 
 fn hello(own: &str, sensor: u64) -> Hello {
     Hello {
@@ -37,7 +37,7 @@ fn send(rig: &mut Rig, link: Link, frame: &FromMember) {
 }
 
 fn greet(rig: &mut Rig, peer: u8, hello: Hello) -> Link {
-    let link = rig.domain.connect(PeerKey([peer; 32])).unwrap();
+    let link = rig.domain.connect(PeerKey([peer; 32]), hello.host.clone(), rig.now.moment).unwrap();
     send(rig, link, &FromMember::Hello(Box::new(hello)));
     rig.deliver();
     link
@@ -181,12 +181,46 @@ fn what_is_out_of_order_or_range_closes_the_connection() {
 #[test]
 fn a_report_without_a_hello_and_another_version_are_refused() {
     let mut rig = rig();
-    let link = rig.domain.connect(PeerKey([9; 32])).unwrap();
+    let link = rig.domain.connect(PeerKey([9; 32]), host("evil"), rig.now.moment).unwrap();
     send(&mut rig, link, &FromMember::Leave);
     greet(&mut rig, 98, Hello { version: 9, ..hello("evil", 5) });
     rig.deliver();
     assert!(rig.closed[0].contains("hello") && rig.closed[1].contains("version 9"), "{:?}", rig.closed);
     check_honest(&mut rig);
+}
+
+/// A certificate is of one host: whoever says another is refused before anything is believed.
+#[test]
+fn a_hello_of_another_host_than_the_certificates_is_refused() {
+    let mut rig = rig();
+    let connect = |rig: &mut Rig, certified: &str| {
+        let link = rig.domain.connect(PeerKey([9; 32]), host(certified), rig.now.moment).unwrap();
+        send(rig, link, &FromMember::Hello(Box::new(hello("free", 5))));
+        rig.deliver();
+    };
+    connect(&mut rig, "other");
+    assert!(rig.closed[0].contains("its certificate of other"), "{:?}", rig.closed);
+    assert!(
+        rig.domain.hosts(rig.now.moment).iter().all(|row| row.host.as_str() != "free"),
+        "nothing is learned"
+    );
+    check_honest(&mut rig);
+    connect(&mut rig, "free");
+    assert_eq!(rig.closed.len(), 1, "with the right one it is taken");
+}
+
+#[test]
+fn connections_on_which_nothing_is_said_are_closed() {
+    let mut rig = rig();
+    rig.domain.connect(PeerKey([9; 32]), host("evil"), rig.now.moment).unwrap();
+    let after = |rig: &mut Rig, secs: u64| {
+        rig.domain.close_silent(Moment(rig.now.moment.0 + std::time::Duration::from_secs(secs)));
+        rig.deliver();
+        rig.closed.len()
+    };
+    assert_eq!([after(&mut rig, 14), after(&mut rig, 15), after(&mut rig, 59)], [0, 1, 1], "no hello");
+    let members = rig.domain.links_len();
+    assert_eq!(after(&mut rig, 61), 1 + members, "members that say nothing");
 }
 
 #[test]
@@ -256,7 +290,7 @@ fn a_new_session_of_a_daemon_ends_its_old_one() {
     let old = rig.members[0].link;
     let mut sender = Sender::new(myself(rig.members[0].key, &host("h0")));
     sender.connect(Held { oldest: 0, next: 100, acknowledged: None }, Time::default());
-    let link = rig.domain.connect(rig.members[0].peer).unwrap();
+    let link = rig.domain.connect(rig.members[0].peer, host("h0"), rig.now.moment).unwrap();
     let now = rig.now;
     rig.domain.handle_bytes(link, sender.output(), now);
     rig.deliver();

@@ -187,7 +187,7 @@ impl Member {
         let (oldest, next) = self.outbox.held();
         let acknowledged = self.journal.state().head.acknowledged;
         self.sender.connect(Held { oldest, next, acknowledged }, Time::from_micros(7));
-        self.link = domain.connect(self.peer);
+        self.link = domain.connect(self.peer, self.host.clone(), Moment::default());
     }
 
     pub fn disconnect(&mut self, domain: &mut Domain) {

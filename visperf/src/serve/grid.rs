@@ -76,7 +76,7 @@ impl Grid {
         }
         state_dir::prepare(&plan.state)?;
         let membership = member::membership(&plan.state)?;
-        let sensor = match plan.sensor {
+        let mut sensor = match plan.sensor {
             Some(mut config) => {
                 if let Some(membership) = &membership {
                     member::name_after(&mut config, membership)?;
@@ -87,9 +87,9 @@ impl Grid {
         };
         let listener = bind(plan.listen).await?;
         let address = listener.local_addr().context("the listener does not tell its address")?;
-        let member = match (&sensor, &membership) {
-            (Some(_), Some(membership)) => {
-                Some(Member::open(&plan.state, membership, &plan.overlay, address)?)
+        let member = match (&mut sensor, &membership) {
+            (Some(sensor), Some(membership)) => {
+                Some(Member::open(&plan.state, membership, &plan.overlay, address, sensor)?)
             }
             _ => None,
         };
@@ -119,9 +119,10 @@ impl Grid {
         if let Some(sensor) = &self.sensor {
             sensor.set_address(format!("http://{}", self.address));
             self.registry.merge(sensor.methods()?)?;
-            let (health, status) = (sensor.status(), sensor.status());
+            let (health, status, report) = (sensor.status(), sensor.status(), sensor.status());
             sources.health.push(Box::new(move || health.health()));
             sources.statistics.push(("sensor", Box::new(move || status.statistics())));
+            sources.statistics.push(("reporting", Box::new(move || report.reporting())));
         }
         if let Some(place) = &self.directory {
             let directory = place.directory();

@@ -2,13 +2,14 @@
 //!
 //! Rule: everything is read and bound before anything runs; without a membership in the state directory
 //! there is no overlay, and nothing listens.
-//! Not here: joining (`overlay::joining`), what is reported (`sensor`), other domains (`between`).
+//! Not here: joining (`overlay::joining`), reports (`reporting`), other domains (`between`).
 
 use super::between::Between;
 use super::elsewhere::{Own, Router};
 use super::issuing::Issuing;
 use super::overlay::Overlay;
 use super::queries;
+use super::reporting::Reporting;
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use overlay::config::Config;
@@ -26,6 +27,7 @@ use overlay::net::event_loop::Question;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
+use sensor::run::Sensor;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -47,6 +49,7 @@ pub(crate) struct Member {
     overlay: Overlay,
     domain: Domain,
     questions: mpsc::Receiver<Question>,
+    reporting: Option<Reporting>,
     renewal: Renewal,
     /// Only where the domain was created: admits others.
     issuer: Option<Issuing>,
@@ -80,7 +83,8 @@ pub(crate) fn name_after(config: &mut sensor::config::Config, membership: &Membe
 }
 
 impl Member {
-    /// Read keys and files, listen, and be ready to [`Member::spawn`]; queries are answered at `address`. Call it
+    /// Read keys and files, listen, and be ready to [`Member::spawn`]; queries are answered at `address`, and
+    /// `sensor` reports. Call it
     /// within a runtime.
     ///
     /// # Errors
@@ -90,6 +94,7 @@ impl Member {
         membership: &Membership,
         config: &Config,
         address: SocketAddr,
+        sensor: &mut Sensor,
     ) -> anyhow::Result<Member> {
         let certificate = membership.certificate()?;
         let key = key_file::load_or_create(state)?;
@@ -115,8 +120,21 @@ impl Member {
             .then(|| Issuing::new(files, directories.clone(), &mut overlay, Arc::clone(&denial_file)));
         let (domain, view) = open_domain(state, membership, config, &certificate, &mut overlay)?;
         let between = Between::open(state, &overlay, &certificate, &view, denial_file, directories, address)?;
+        let reporting = Reporting::open(sensor, &mut overlay, &certificate, &view);
         let (net, gate) = (overlay.net.clone(), Arc::clone(&overlay.gate));
-        Ok(Member { certificate, net, gate, view, between, overlay, domain, questions, renewal, issuer })
+        Ok(Member {
+            certificate,
+            net,
+            gate,
+            view,
+            between,
+            overlay,
+            domain,
+            questions,
+            reporting,
+            renewal,
+            issuer,
+        })
     }
 
     /// Where queries for others go.
@@ -131,7 +149,7 @@ impl Member {
 
     /// Take part until `shutdown`; the connections are closed when the last words are said.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
-        let Member { gate, view, between, overlay, domain, questions, renewal, issuer, .. } = self;
+        let Member { gate, view, between, overlay, domain, questions, reporting, renewal, issuer, .. } = self;
         let quiet = CancellationToken::new();
         let (ending, closing) = (shutdown.clone(), quiet.clone());
         tasks.spawn("domain", async move {
@@ -141,6 +159,9 @@ impl Member {
         });
         overlay.spawn(tasks, quiet);
         between.spawn(tasks, shutdown);
+        if let Some(reporting) = reporting {
+            reporting.spawn(tasks, shutdown);
+        }
         let ending = shutdown.clone();
         tasks.spawn("renewal", async move {
             renewal.run(ending).await;

@@ -18,5 +18,6 @@ pub(crate) mod overlay;
 pub(crate) mod queries;
 pub(crate) mod registration;
 pub(crate) mod replica;
+pub(crate) mod reporting;
 pub(crate) mod start_check;
 pub(crate) mod state_dir;

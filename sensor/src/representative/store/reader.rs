@@ -86,21 +86,32 @@ impl Reader {
     ///
     /// # Errors
     /// If the disk cannot be read. Damaged frames are no error: their events count as missed.
-    pub fn read(
+    pub fn read(&self, from: u64, limit: usize, keep: impl FnMut(&Stored) -> bool) -> Result<Page, Error> {
+        self.read_some(from, limit, usize::MAX, keep)
+    }
+
+    /// As [`Reader::read`], ended after a look at `look_at_most` events or few more: where few are wanted a reading
+    /// can be long.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn read_some(
         &self,
         from: u64,
         limit: usize,
+        look_at_most: usize,
         mut keep: impl FnMut(&Stored) -> bool,
     ) -> Result<Page, Error> {
         let span = self.shared.segments.span(from, u64::MAX);
         let mut page = Page { events: Vec::new(), next: span.from, missed: span.missed };
+        let look_until = page.next.saturating_add(look_at_most as u64);
         for (segment, end) in span.segments {
-            if page.events.len() == limit {
+            if page.events.len() == limit || page.next >= look_until {
                 break;
             }
             let table = segment.table()?;
             let mut window = Window::new(Arc::clone(segment.file()), table.place(page.next), table.len);
-            while page.events.len() < limit && page.next < end {
+            while page.events.len() < limit && page.next < end.min(look_until) {
                 let Some(batch) = next_batch(&mut window, page.next)? else {
                     // The rest of this segment is damaged.
                     page.missed += end - page.next;

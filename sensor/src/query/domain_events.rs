@@ -1,0 +1,166 @@
+//! `domain.events`: what was found in the logs of all hosts, from a cursor on.
+//!
+//! A cursor outlives the representative that gave it: the next one gives what was not seen (`representative::cursor`).
+//! Reading the disk is done where it may block.
+//! Not here: what may be asked for ([`super::events`]).
+
+use super::domain::absent;
+use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, Wanted, declaration, name_calls, shown};
+use super::shape;
+use crate::representative::cursor::{Cursor, Feed, Page};
+use crate::representative::office::Handle;
+use crate::representative::store::reader::Stored;
+use crate::segments;
+use rpc::fault::Fault;
+use rpc::method::Method;
+use rpc::params::Params;
+use rpc::value::Value;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What the method reads from.
+#[derive(Clone)]
+pub struct Events {
+    /// What members reported.
+    pub office: Handle,
+    /// Fired when the sensor ends: nobody waits any longer for events.
+    pub ending: CancellationToken,
+}
+
+impl Events {
+    /// `domain.events`.
+    #[must_use]
+    pub fn method(self) -> Method {
+        let summary = "the events found on all hosts of the domain, from a cursor on";
+        declaration("domain.events", summary).located().handler(move |params| {
+            let own = self.clone();
+            async move { own.answer(&params).await }
+        })
+    }
+
+    async fn answer(&self, params: &Params) -> Result<Value, Fault> {
+        let feed = self.office.feed().await.map_err(absent)?;
+        let wanted = Arc::new(self.wanted(params).await?);
+        if wanted.is_last {
+            return self.last(&feed, wanted).await;
+        }
+        let mut cursor = cursor_of(params, &feed)?;
+        let mut next = feed.reader().next();
+        let (mut events, mut missed) = (Vec::new(), 0);
+        let deadline = tokio::time::sleep(wanted.wait);
+        tokio::pin!(deadline);
+        loop {
+            next.mark_unchanged();
+            let left = wanted.limit - events.len();
+            let page = self.read(&feed, cursor.clone(), left, Arc::clone(&wanted)).await?;
+            missed += page.missed;
+            let went_on = page.cursor != cursor;
+            cursor = page.cursor;
+            events.extend(self.told(&page.events).await?);
+            // A reading ends early where few of the events looked at fit: then there is more to look at.
+            if events.len() < wanted.limit && went_on && page.has_more {
+                continue;
+            }
+            if !events.is_empty() || wanted.wait.is_zero() {
+                return Ok(shown(events, cursor, missed));
+            }
+            tokio::select! {
+                () = self.ending.cancelled() => return Ok(shown(Vec::new(), cursor, missed)),
+                () = &mut deadline => return Ok(shown(Vec::new(), cursor, missed)),
+                // The next question goes to whoever represents the domain then.
+                () = self.office.closed() => return Ok(shown(Vec::new(), cursor, missed)),
+                changed = next.changed() => if changed.is_err() {
+                    return Ok(shown(Vec::new(), cursor, missed));
+                }
+            }
+        }
+    }
+
+    async fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
+        let params = params.clone();
+        let asked = self.office.ask(move |domain, _| {
+            Wanted::new(&params, |call| domain.calls().ids(call).iter().map(ToString::to_string).collect())
+        });
+        asked.await.map_err(absent)?
+    }
+
+    async fn read(
+        &self,
+        feed: &Feed,
+        cursor: Cursor,
+        limit: usize,
+        wanted: Arc<Wanted>,
+    ) -> Result<Page, Fault> {
+        let chosen = self.chosen(&wanted).await?;
+        let feed = feed.clone();
+        blocking(move || {
+            feed.read_some(&cursor, limit, LOOKED_AT_MAX, |stored| wanted.fits(&stored.event, &chosen))
+        })
+        .await
+    }
+
+    /// The last events that fit, looked for from the newest back.
+    async fn last(&self, feed: &Feed, wanted: Arc<Wanted>) -> Result<Value, Fault> {
+        let (cursor, newest, oldest) = (feed.end(), *feed.reader().next().borrow(), feed.reader().oldest());
+        let (mut found, mut missed) = (VecDeque::new(), 0);
+        let (mut end, mut looked_at) = (newest, wanted.limit.max(LOOKED_AT_FIRST));
+        while found.len() < wanted.limit && end > oldest {
+            let begin = end.saturating_sub(looked_at as u64).max(oldest);
+            let chosen = self.chosen(&wanted).await?;
+            let (reader, fitting) = (feed.reader().clone(), Arc::clone(&wanted));
+            let looked = usize::try_from(end - begin).unwrap_or(usize::MAX);
+            let fits = move |stored: &Stored| stored.at < end && fitting.fits(&stored.event, &chosen);
+            let page = blocking(move || reader.read_some(begin, usize::MAX, looked, fits)).await?;
+            let last = page.events.len().saturating_sub(wanted.limit - found.len());
+            for event in self.told(&page.events[last..]).await?.into_iter().rev() {
+                found.push_front(event);
+            }
+            missed += page.missed;
+            end = begin;
+            looked_at = (looked_at * 2).min(LOOKED_AT_MAX);
+        }
+        Ok(shown(found.into(), cursor, missed))
+    }
+
+    /// Events as they are answered, each with the id that its call has now.
+    async fn told(&self, events: &[Stored]) -> Result<Vec<Value>, Fault> {
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut told: Vec<Value> = events.iter().map(|stored| shape::event(&stored.event)).collect();
+        let asked = self.office.ask(move |domain, _| {
+            name_calls(domain.calls(), &mut told);
+            told
+        });
+        asked.await.map_err(absent)
+    }
+
+    /// Ids of the calls that are meant now.
+    async fn chosen(&self, wanted: &Arc<Wanted>) -> Result<Chosen, Fault> {
+        if !wanted.chooses_calls() {
+            return Ok(Chosen::default());
+        }
+        let wanted = Arc::clone(wanted);
+        self.office.ask(move |domain, _| wanted.chosen(domain.calls())).await.map_err(absent)
+    }
+}
+
+/// Read the store where that may block.
+async fn blocking<T: Send + 'static>(
+    reading: impl FnOnce() -> Result<T, segments::Error> + Send + 'static,
+) -> Result<T, Fault> {
+    let read = tokio::task::spawn_blocking(reading).await;
+    read.map_err(|_| Fault::internal("reading the domain's events failed; the daemon's log says more"))?
+        .map_err(|error| Fault::new(rpc::fault::SYSTEM, error.to_string()))
+}
+
+fn cursor_of(params: &Params, feed: &Feed) -> Result<Cursor, Fault> {
+    match params.text("cursor")?.unwrap_or_default() {
+        "" => Ok(feed.oldest()),
+        "end" => Ok(feed.end()),
+        text => {
+            text.parse().map_err(|error| Fault::invalid_params(format!("cursor: {error}, \"end\" or \"\"")))
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a sensor's report is made of: its journal, its sweeps, how it is.
+
+use super::link::Own;
+use super::outbox::Outbox;
+use super::sender::Identity;
+use crate::config::Config;
+use crate::run::Status;
+use crate::sample::sampler;
+use crate::segments::disk::Directory;
+use crate::tail::handle::{Handle, MachineClock};
+use crate::tail::ingest::Clock as _;
+use compact_str::CompactString;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use wire::id::HostName;
+use wire::report::HostState;
+
+/// Where the kernel tells its name for this start of the host.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The report of the sensor of this configuration, with its state in this directory.
+///
+/// # Errors
+/// If the journal's directory cannot be used.
+pub(crate) fn own(
+    config: &Config,
+    state: &Path,
+    tail: &Arc<Handle>,
+    sampler: &sampler::Handle,
+    status: Status,
+) -> std::io::Result<Own> {
+    let reader = tail.reader();
+    let disk = Arc::new(Directory::new(state.join("journal"))?);
+    let hosts: BTreeSet<&HostName> = config.tails.iter().filter_map(|tail| tail.host.as_ref()).collect();
+    let identity = Identity {
+        program: env!("CARGO_PKG_VERSION").into(),
+        sensor: tail.sensor(),
+        host: config.host.clone(),
+        hosts: hosts.into_iter().filter(|host| **host != config.host).cloned().collect(),
+        boot: std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().into(),
+        started: MachineClock.wall(),
+    };
+    let (known, told, figures) = (Arc::clone(tail), Arc::clone(tail), sampler.clone());
+    Ok(Own {
+        identity,
+        outbox: Outbox::new(disk, reader.clone()),
+        reader,
+        tables: sampler.subscribe(),
+        state: Box::new(move || state_of(&status, &figures)),
+        acknowledged: Box::new(move || known.state().acknowledged),
+        acknowledge: Box::new(move |next| told.acknowledge(next)),
+    })
+}
+
+fn state_of(status: &Status, sampler: &sampler::Handle) -> HostState {
+    let figures = sampler.figures().unwrap_or_default();
+    HostState {
+        time: MachineClock.wall(),
+        load: figures.load,
+        cpus: figures.cpus,
+        cpu_used: figures.cpu_used,
+        memory_total: figures.memory_total,
+        memory_used: figures.memory_used,
+        uptime: figures.uptime,
+        lag_bytes: status.lag_bytes(),
+        events_next: status.events_next(),
+        health: status.health().into_iter().map(CompactString::from).collect(),
+    }
+}

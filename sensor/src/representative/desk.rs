@@ -1,0 +1,267 @@
+//! The thread that owns the representative's core while its sensor represents the domain.
+//!
+//! Rules: one thread, which is none of the runtime's: unpacking and joining hold up nobody's connections.
+//! Commits run on another, one at a time; what comes meanwhile is the next. While the lease does not hold nothing
+//! is said to anybody, so nothing is acknowledged. Bytes of members wait in their streams while the disk is behind.
+//! Not here: when there is a desk ([`super::office`]), the streams' own ends ([`super::visit`]).
+
+use super::domain::{Domain, Link, Now, Output};
+use super::hosts::Role;
+use super::office::{Duty, Shared};
+use super::store::writer::Commit;
+use super::visit::{self, Lines, Told, Visit};
+use crate::segments;
+use crate::tail::handle::MachineClock;
+use crate::tail::ingest::Clock as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use wire::id::{HostName, PeerKey};
+use wire::time::Moment;
+
+/// Stretches of bytes that may wait, of all members together: 4 MiB.
+const BYTES_MAX: usize = 256;
+/// Stretches taken before answers are handed out and a commit begins: what comes together is stored together.
+const BYTES_AT_ONCE: usize = 64;
+/// Words of streams that may wait; a stream waits with its word beyond them.
+const TOLD_MAX: usize = 1024;
+/// Frames on the way to one member: the core gives one at a time, and a last one.
+const FRAMES_MAX: usize = 4;
+/// How often roles and figures are looked at, and the lease where it did not hold.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often what has been gone for long is forgotten.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
+/// A commit that the disk refused is tried again after so long.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A question to the core.
+pub(super) type Question = Box<dyn FnOnce(&Domain, Now) + Send>;
+
+/// What reaches the desk from outside.
+pub(super) struct Inbox {
+    pub(super) visits: mpsc::Receiver<Visit>,
+    pub(super) questions: mpsc::Receiver<Question>,
+    pub(super) duty: watch::Receiver<Duty>,
+    pub(super) roles: watch::Receiver<Arc<BTreeMap<HostName, Role>>>,
+}
+
+/// A stream as the desk sees it.
+struct Stream {
+    peer: PeerKey,
+    frames: mpsc::Sender<Vec<u8>>,
+}
+
+type Committing = JoinHandle<(Commit, Result<(), segments::Error>)>;
+
+pub(super) struct Desk {
+    domain: Domain,
+    shared: Arc<Shared>,
+    lines: Lines,
+    streams: BTreeMap<Link, Stream>,
+    tasks: JoinSet<()>,
+    committing: Option<Committing>,
+    /// A commit that the disk refused, and when it is tried again.
+    refused: Option<(Commit, Moment)>,
+    tidied: Moment,
+}
+
+/// What streams say.
+struct Heard {
+    bytes: mpsc::Receiver<(Link, Vec<u8>)>,
+    told: mpsc::Receiver<Told>,
+}
+
+pub(super) fn now() -> Now {
+    Now { moment: Moment(MachineClock.monotonic()), wall: MachineClock.wall() }
+}
+
+/// Serve until the duty ends or `ending` fires; then store what has come.
+pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, ending: CancellationToken) {
+    let ((bytes_to, bytes), (told_to, told)) = (mpsc::channel(BYTES_MAX), mpsc::channel(TOLD_MAX));
+    let mut desk = Desk {
+        domain,
+        shared,
+        lines: Lines { bytes: bytes_to, told: told_to },
+        streams: BTreeMap::new(),
+        tasks: JoinSet::new(),
+        committing: None,
+        refused: None,
+        tidied: now().moment,
+    };
+    desk.serve(inbox, Heard { bytes, told }, &ending).await;
+    desk.finish().await;
+}
+
+impl Desk {
+    async fn serve(&mut self, mut inbox: Inbox, mut heard: Heard, ending: &CancellationToken) {
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        loop {
+            self.begin_commit();
+            self.carry_out();
+            let has_room = self.domain.has_room();
+            tokio::select! {
+                biased;
+                () = ending.cancelled() => return,
+                changed = inbox.duty.changed() => match *inbox.duty.borrow_and_update() {
+                    Duty::Serve { term } if changed.is_ok() => self.domain.set_term(term),
+                    Duty::Serve { .. } | Duty::Rest => return,
+                },
+                committed = committed(&mut self.committing) => match committed {
+                    Some((commit, result)) => self.handle_committed(commit, result),
+                    None => return,
+                },
+                Some(told) = heard.told.recv() => self.handle_told(told),
+                _ = look.tick() => self.look(&mut inbox),
+                Some(visit) = inbox.visits.recv() => self.handle_visit(visit),
+                Some(question) = inbox.questions.recv() => question(&self.domain, now()),
+                Some((link, bytes)) = heard.bytes.recv(), if has_room => {
+                    self.domain.handle_bytes(link, &bytes, now());
+                    self.handle_more(&mut heard.bytes);
+                }
+                Some(_) = self.tasks.join_next() => {}
+            }
+        }
+    }
+
+    /// What came together is stored together.
+    fn handle_more(&mut self, bytes: &mut mpsc::Receiver<(Link, Vec<u8>)>) {
+        for _ in 1..BYTES_AT_ONCE {
+            let Ok((link, bytes)) = bytes.try_recv() else { return };
+            self.domain.handle_bytes(link, &bytes, now());
+            if !self.domain.has_room() {
+                return;
+            }
+        }
+    }
+
+    /// A daemon has one stream: a new one takes the place of the one before, which may be dead.
+    fn handle_visit(&mut self, visit: Visit) {
+        let Visit { peer, host, stream } = visit;
+        let former = self.streams.iter().find(|(_, stream)| stream.peer == peer).map(|(link, _)| *link);
+        if let Some(former) = former {
+            self.hang_up(former);
+        }
+        let Some(link) = self.domain.connect(peer, host, now().moment) else {
+            tracing::warn!(%peer, "too many members report; one more is not taken");
+            return;
+        };
+        let (to, frames) = mpsc::channel(FRAMES_MAX);
+        self.streams.insert(link, Stream { peer, frames: to });
+        self.tasks.spawn(visit::serve(link, stream, self.lines.clone(), frames));
+    }
+
+    fn handle_told(&mut self, told: Told) {
+        match told {
+            Told::Written(link) => self.domain.handle_written(link),
+            Told::Ended(link) => self.hang_up(link),
+        }
+    }
+
+    fn hang_up(&mut self, link: Link) {
+        self.streams.remove(&link);
+        self.domain.disconnect(link);
+    }
+
+    fn carry_out(&mut self) {
+        if !self.shared.may_serve() {
+            return;
+        }
+        while let Some(output) = self.domain.poll_output() {
+            match output {
+                Output::Send(link, frame) => {
+                    let is_full = |stream: &Stream| stream.frames.try_send(frame).is_err();
+                    if self.streams.get(&link).is_some_and(is_full) {
+                        self.hang_up(link);
+                    }
+                }
+                // Its stream ends once what was given before is written.
+                Output::Close(link, why) => {
+                    tracing::debug!(?link, %why, "a member's stream is closed");
+                    self.streams.remove(&link);
+                }
+            }
+        }
+    }
+
+    fn begin_commit(&mut self) {
+        if self.committing.is_some() || self.refused.is_some() {
+            return;
+        }
+        match self.domain.take_commit() {
+            Ok(Some(commit)) => self.commit(commit),
+            Ok(None) => {}
+            Err(error) => self.shared.complain(&error.to_string()),
+        }
+    }
+
+    fn commit(&mut self, mut commit: Commit) {
+        self.committing = Some(tokio::task::spawn_blocking(move || {
+            let result = commit.run();
+            (commit, result)
+        }));
+    }
+
+    fn handle_committed(&mut self, commit: Commit, result: Result<(), segments::Error>) {
+        self.committing = None;
+        match result {
+            Ok(()) => {
+                self.domain.handle_committed(commit);
+                self.shared.calm();
+            }
+            Err(error) => {
+                self.shared.complain(&error.to_string());
+                self.refused = Some((commit, now().moment));
+            }
+        }
+    }
+
+    fn look(&mut self, inbox: &mut Inbox) {
+        let moment = now().moment;
+        let is_due = |since: &mut (Commit, Moment)| moment.since(since.1) >= RETRY_AFTER;
+        if let Some((commit, _)) = self.refused.take_if(is_due) {
+            self.commit(commit);
+        }
+        self.domain.close_silent(moment);
+        if moment.since(self.tidied) >= TIDY_EVERY {
+            self.tidied = moment;
+            self.domain.tidy(moment);
+        }
+        for (host, role) in inbox.roles.borrow_and_update().iter() {
+            self.domain.set_role(host, *role);
+        }
+        self.shared.show(self.domain.counts(), self.domain.links_len());
+    }
+
+    /// What came is stored; nobody is told any more.
+    async fn finish(mut self) {
+        self.tasks.shutdown().await;
+        if self.committing.is_some() {
+            let Some((commit, result)) = committed(&mut self.committing).await else { return };
+            self.handle_committed(commit, result);
+        }
+        if self.refused.is_some() {
+            return;
+        }
+        if let Ok(Some(mut commit)) = self.domain.take_commit()
+            && let Err(error) = commit.run()
+        {
+            tracing::warn!(%error, "the last of what members sent is not stored; they send it again");
+        }
+        self.shared.show(self.domain.counts(), 0);
+    }
+}
+
+/// The commit that is under way, when it is done; none if the process ends and does no more such work.
+async fn committed(under_way: &mut Option<Committing>) -> Option<(Commit, Result<(), segments::Error>)> {
+    match under_way {
+        Some(committing) => match committing.await {
+            Ok(done) => Some(done),
+            Err(error) if error.is_cancelled() => None,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        },
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,305 @@
+//! The representative at work: its store is open while its sensor represents the domain, and only then.
+//!
+//! The election says by [`Handle::set_duty`] whether it does; members' streams come by [`Handle::receive`]; queries
+//! ask by [`Handle::ask`] and read events by [`Handle::feed`].
+//! Rule: who does not represent the domain answers nothing and takes nothing; it keeps what it stored for the next
+//! time.
+//! Not here: the core ([`super::domain`]) and the thread that owns it (`desk`).
+
+use super::cursor::Feed;
+use super::desk::{self, Inbox, Question};
+use super::domain::{self, Counts, Domain, Now};
+use super::hosts::Role;
+use super::visit::Visit;
+use crate::segments::disk::Directory;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use wire::id::HostName;
+use wire::report::StoreKey;
+
+/// Streams that may wait to be taken.
+const VISITS_MAX: usize = 256;
+/// Questions that may wait; an asker waits for its turn beyond them.
+const QUESTIONS_MAX: usize = 256;
+/// How long a question waits for the store to be opened: that reads at most one segment.
+const OPEN_WITHIN: Duration = Duration::from_secs(5);
+/// A store that cannot be opened is tried again after so long.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Whether this sensor represents its domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duty {
+    /// Another one does, or nobody.
+    #[default]
+    Rest,
+    /// It does.
+    Serve {
+        /// Under this fencing term.
+        term: u64,
+    },
+}
+
+/// Why a question is not answered here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Absent {
+    /// Another sensor answers for the domain.
+    #[error("this sensor does not represent its domain now; ask again in some seconds")]
+    Elsewhere,
+    /// The store is being opened, or cannot be.
+    #[error(
+        "the store of the domain is not open yet; ask again in a moment, or see daemon.info for what is wrong"
+    )]
+    Closed,
+}
+
+/// What was done and what is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Of the core, since its store was opened last.
+    pub counts: Counts,
+    /// Members' streams.
+    pub links: usize,
+    /// What is wrong with the store, in a sentence.
+    pub trouble: Option<String>,
+}
+
+/// Whether the lease holds: asked before anything is said as representative.
+pub type Lease = Box<dyn Fn() -> bool + Send + Sync>;
+
+pub(super) struct Shared {
+    duty: watch::Sender<Duty>,
+    roles: watch::Sender<Arc<BTreeMap<HostName, Role>>>,
+    open: watch::Sender<Option<Open>>,
+    lease: OnceLock<Lease>,
+    figures: Mutex<Figures>,
+}
+
+/// The ways to a desk.
+#[derive(Clone)]
+struct Open {
+    visits: mpsc::Sender<Visit>,
+    questions: mpsc::Sender<Question>,
+    feed: Feed,
+}
+
+impl Shared {
+    pub(super) fn may_serve(&self) -> bool {
+        self.lease.get().is_none_or(|holds| holds())
+    }
+
+    /// Tell of trouble with the store, in the log once.
+    pub(super) fn complain(&self, trouble: &str) {
+        let mut figures = self.figures();
+        if figures.trouble.as_deref() != Some(trouble) {
+            tracing::error!(
+                trouble,
+                "the store of the domain is in trouble; members keep their events meanwhile"
+            );
+            figures.trouble = Some(trouble.to_owned());
+        }
+    }
+
+    pub(super) fn calm(&self) {
+        self.figures().trouble = None;
+    }
+
+    pub(super) fn show(&self, counts: Counts, links: usize) {
+        let mut figures = self.figures();
+        (figures.counts, figures.links) = (counts, links);
+    }
+
+    fn figures(&self) -> MutexGuard<'_, Figures> {
+        // Plain figures, written whole.
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What others hold of the office; cheap to clone.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+impl Handle {
+    /// From now on it represents the domain, or does not.
+    pub fn set_duty(&self, duty: Duty) {
+        self.0.duty.send_if_modified(|known| std::mem::replace(known, duty) != duty);
+    }
+
+    /// What the hosts' sensors do for the domain.
+    pub fn set_roles(&self, roles: BTreeMap<HostName, Role>) {
+        self.0.roles.send_replace(Arc::new(roles));
+    }
+
+    /// Say nothing to members while `lease` does not hold. Without one it always does. To be called once.
+    pub fn set_lease(&self, lease: Lease) {
+        // A second one changes nothing: there is one election.
+        let _ = self.0.lease.set(lease);
+    }
+
+    /// Take a member's stream. One that cannot be taken is dropped; its member tries again.
+    pub fn receive(&self, visit: Visit) {
+        let taken = match &*self.0.open.borrow() {
+            Some(open) => open.visits.try_send(visit).is_ok(),
+            None => false,
+        };
+        if !taken {
+            tracing::debug!("a member's stream is not taken now");
+        }
+    }
+
+    /// Returns when streams are taken.
+    pub async fn opened(&self) {
+        // The office lives as long as this handle.
+        let _ = self.0.open.subscribe().wait_for(Option::is_some).await;
+    }
+
+    async fn open(&self) -> Result<Open, Absent> {
+        if *self.0.duty.borrow() == Duty::Rest {
+            return Err(Absent::Elsewhere);
+        }
+        let mut open = self.0.open.subscribe();
+        let waited = tokio::time::timeout(OPEN_WITHIN, open.wait_for(Option::is_some)).await;
+        match waited {
+            Ok(Ok(open)) => open.clone().ok_or(Absent::Closed),
+            Ok(Err(_)) | Err(_) => Err(Absent::Closed),
+        }
+    }
+
+    /// Ask the core something that takes no long time.
+    ///
+    /// # Errors
+    /// If this sensor does not represent the domain now.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Domain, Now) -> T + Send + 'static,
+    ) -> Result<T, Absent> {
+        let open = self.open().await?;
+        let (reply, replied) = oneshot::channel();
+        let asked: Question = Box::new(move |domain, now| {
+            // The asker may have gone.
+            let _ = reply.send(question(domain, now));
+        });
+        open.questions.send(asked).await.map_err(|_| Absent::Elsewhere)?;
+        replied.await.map_err(|_| Absent::Elsewhere)
+    }
+
+    /// The domain's events.
+    ///
+    /// # Errors
+    /// If this sensor does not represent the domain now.
+    pub async fn feed(&self) -> Result<Feed, Absent> {
+        self.open().await.map(|open| open.feed)
+    }
+
+    /// Returns when it represents the domain no more, or never did.
+    pub async fn closed(&self) {
+        // An error says that it has ended.
+        let _ = self.0.open.subscribe().wait_for(Option::is_none).await;
+    }
+
+    /// What was done and what is wrong.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.0.figures().clone()
+    }
+}
+
+/// The office's defect.
+#[derive(Debug, thiserror::Error)]
+#[error("the representative's thread ended by a defect; what it acknowledged is on its disk")]
+pub struct Defect;
+
+/// The task.
+pub struct Office {
+    shared: Arc<Shared>,
+    config: domain::Config,
+    folder: PathBuf,
+}
+
+impl Office {
+    /// An office whose store is in `folder`, closed.
+    #[must_use]
+    pub fn new(folder: PathBuf, config: domain::Config) -> (Office, Handle) {
+        let shared = Arc::new(Shared {
+            duty: watch::Sender::default(),
+            roles: watch::Sender::default(),
+            open: watch::Sender::new(None),
+            lease: OnceLock::new(),
+            figures: Mutex::default(),
+        });
+        (Office { shared: Arc::clone(&shared), config, folder }, Handle(shared))
+    }
+
+    /// Be open as duty says, until `shutdown`.
+    ///
+    /// # Errors
+    /// If the thread that owns the core panics.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), Defect> {
+        let mut duty = self.shared.duty.subscribe();
+        loop {
+            let wanted = *duty.borrow_and_update();
+            if let Duty::Serve { term } = wanted {
+                match self.open_store(term).await? {
+                    Ok(domain) => self.serve(domain, duty.clone(), &shutdown).await?,
+                    Err(error) => self.shared.complain(&error.to_string()),
+                }
+            }
+            let again = async {
+                match wanted {
+                    Duty::Serve { .. } => tokio::time::sleep(RETRY_AFTER).await,
+                    Duty::Rest => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return Ok(()),
+                _ = duty.changed() => {}
+                () = again => {}
+            }
+        }
+    }
+
+    async fn open_store(&self, term: u64) -> Result<Result<Domain, domain::OpenError>, Defect> {
+        let (folder, config) = (self.folder.clone(), domain::Config { term, ..self.config.clone() });
+        let opening = tokio::task::spawn_blocking(move || {
+            let disk = Directory::new(folder).map_err(domain::OpenError::Folder)?;
+            let fresh_key = getrandom::u64().map_err(|_| domain::OpenError::Random)?;
+            Ok(Domain::open(Arc::new(disk), config, StoreKey(fresh_key))?)
+        });
+        let opened = opening.await.map_err(|_| Defect)?;
+        Ok(opened.map(|(domain, notes)| {
+            for note in notes {
+                tracing::warn!(note, "the store of the domain was not as it was left");
+            }
+            self.shared.calm();
+            domain
+        }))
+    }
+
+    /// Serve until the duty ends.
+    async fn serve(
+        &self,
+        domain: Domain,
+        duty: watch::Receiver<Duty>,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Defect> {
+        let (visits_to, visits) = mpsc::channel(VISITS_MAX);
+        let (questions_to, questions) = mpsc::channel(QUESTIONS_MAX);
+        let inbox = Inbox { visits, questions, duty, roles: self.shared.roles.subscribe() };
+        let open = Open { visits: visits_to, questions: questions_to, feed: domain.feed() };
+        let (shared, ending) = (Arc::clone(&self.shared), shutdown.child_token());
+        // A thread is not ended by dropping the future that waits for it.
+        let _ends = ending.clone().drop_guard();
+        let runtime = tokio::runtime::Handle::current();
+        // A thread of its own for as long as it serves.
+        let desk =
+            tokio::task::spawn_blocking(move || runtime.block_on(desk::run(domain, shared, inbox, ending)));
+        self.shared.open.send_replace(Some(open));
+        let ended = desk.await;
+        self.shared.open.send_replace(None);
+        ended.map_err(|_| Defect)
+    }
+}

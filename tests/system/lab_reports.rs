@@ -1,0 +1,271 @@
+//! Real logs, tailed on every host of a domain, arrive at its representative once each, whoever that is and however
+//! often it is killed.
+//!
+//! Each host's log grows and is rotated while representatives are killed with SIGKILL. In the end the store of the
+//! last one is held against what was written; and one who read on from a cursor through all of it has missed nothing.
+//! Not here: how soon there is another representative (`lab_domain`), one sensor killed alone (`kill9`).
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+use system_tests::lab::domains::{Domain, agreed, sensor, settled};
+use system_tests::lab::{self, Daemon, Host, Network, Stopwatch};
+use system_tests::ledger::{Ledger, Verdict};
+use system_tests::logs::{Growth, Writer};
+use system_tests::query::Answer;
+use system_tests::wait::Seen;
+
+/// Hosts of the domain.
+const HOSTS: u16 = 4;
+/// Kills of representatives.
+const KILLS: usize = 2;
+/// How each log grows: what five sensors of one machine, built for debugging, keep up with.
+const GROWTH: Growth = Growth { lines_per_sec: 300, rotate_every: Duration::from_secs(3), ahead_max: 20_000 };
+/// Lines that every log gets after each kill before the next.
+const LINES_BETWEEN: usize = 600;
+/// Longest wait for events to arrive.
+const ARRIVED: Duration = Duration::from_secs(120);
+/// The same where it is known that they are not as they should be.
+const ARRIVED_IN_VAIN: Duration = Duration::from_secs(8);
+/// Most events of one answer.
+const PAGE: usize = 10_000;
+
+/// Events as they came out, by the host whose log they are from.
+#[derive(Default)]
+struct Account {
+    cursor: String,
+    hosts: BTreeMap<String, Ledger>,
+    ids: BTreeSet<String>,
+    /// Events that one who reads on saw a second time.
+    again: usize,
+    missed: u64,
+}
+
+impl Account {
+    /// One page: how many events were on it; none if nobody answers for the domain now. An event whose id was seen
+    /// is passed over if that is `allowed`: so does one who reads on from one representative to the next.
+    fn read(&mut self, daemon: &Daemon, allowed: bool) -> Result<Option<usize>> {
+        let params = json!({ "cursor": self.cursor, "limit": PAGE });
+        let page = match daemon.ask("domain.events", &params) {
+            Ok(Answer::Result(page)) => page,
+            Ok(Answer::Fault { .. }) | Err(_) => return Ok(None),
+        };
+        self.cursor = page["cursor"].as_str().context("a cursor is a text")?.to_owned();
+        self.missed += page["missed"].as_u64().context("missed is a count")?;
+        let events = page["events"].as_array().context("events are an array")?;
+        for event in events {
+            self.enter(event, allowed);
+        }
+        Ok(Some(events.len()))
+    }
+
+    fn enter(&mut self, event: &Value, allowed: bool) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (id, host) = (text(&event["id"]), text(&event["source"]["host"]));
+        if !self.ids.insert(id.clone()) && allowed {
+            self.again += 1;
+            return;
+        }
+        // Anything but a submission was not written, and is unexpected as it stands.
+        let number = if event["kind"] == "job_submit" { text(&event["job"]) } else { event.to_string() };
+        self.hosts.entry(host).or_default().enter(&id, &number);
+    }
+
+    fn count(&self) -> usize {
+        self.hosts.values().map(Ledger::count).sum()
+    }
+
+    /// How it stands with each host if so many lines were written there.
+    fn verdicts(&self, written: &BTreeMap<String, usize>) -> BTreeMap<String, Verdict> {
+        let of = |(host, lines): (&String, &usize)| {
+            (host.clone(), self.hosts.get(host).map_or_else(Ledger::default, Clone::clone).verdict(*lines))
+        };
+        written.iter().map(of).collect()
+    }
+}
+
+/// What the last representative's store holds, read from its beginning.
+fn stored(daemon: &Daemon) -> Result<Account> {
+    let mut account = Account::default();
+    while account.read(daemon, false)?.context("the domain has a representative")? > 0 {}
+    Ok(account)
+}
+
+fn log(host: &Host) -> PathBuf {
+    host.folder().join("logs/slurmctld.log")
+}
+
+/// What makes a host's sensor follow its log, from the beginning.
+fn options(host: &Host) -> Vec<String> {
+    vec!["--tail".to_owned(), format!("{}=slurmctld", log(host).display())]
+}
+
+/// How a story ended.
+struct Told {
+    written: BTreeMap<String, usize>,
+    /// What the last representative holds.
+    stored: Account,
+    /// What one saw who read on all the time.
+    read: Account,
+    /// `domain.hosts` and the like, as each daemon answers.
+    answers: Vec<String>,
+    notes: Vec<String>,
+}
+
+struct Story {
+    daemons: Vec<Daemon>,
+    writers: BTreeMap<String, Writer>,
+    reader: Account,
+    current: String,
+    notes: Vec<String>,
+}
+
+impl Story {
+    fn begin(network: &Network) -> Story {
+        let writer = |host: &Host| {
+            std::fs::create_dir_all(host.folder().join("logs")).unwrap();
+            (host.name().to_owned(), Writer::start(&log(host), GROWTH).unwrap())
+        };
+        let writers = network.hosts().iter().map(writer).collect();
+        let domain = Domain::create("UT-ICL", network.hosts()).unwrap();
+        let daemons = domain.start(&[], options).unwrap();
+        let (current, _) = agreed(&daemons, None).unwrap();
+        settled(&daemons).unwrap();
+        Story { daemons, writers, reader: Account::default(), current, notes: Vec::new() }
+    }
+
+    /// Reads on until every log has so many lines more and all of them came out, once there are lines more.
+    fn grow(&mut self, lines: usize) {
+        let aims: BTreeMap<String, usize> =
+            self.writers.iter().map(|(host, writer)| (host.clone(), writer.written() + lines)).collect();
+        let (daemons, reader, writers) = (&self.daemons, &mut self.reader, &self.writers);
+        let look = || {
+            // Whoever represents the domain is asked by way of the others too.
+            for daemon in daemons {
+                reader.read(daemon, true)?;
+            }
+            let behind = |(host, aim): (&String, &usize)| {
+                let out = reader.hosts.get(host).map_or(0, Ledger::count);
+                writers[host].tell_read(out);
+                (out < *aim).then(|| format!("{host}: {out} of {aim}"))
+            };
+            let behind: Vec<String> = aims.iter().filter_map(behind).collect();
+            Ok(if behind.is_empty() { Seen::Done(()) } else { Seen::NotYet(behind.join(", ")) })
+        };
+        let found = Stopwatch::start().until(ARRIVED, "events of every host", look);
+        if let Err(error) = found {
+            let told = daemons.iter().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.told()));
+            panic!("{error:#}\n{}", told.collect::<Vec<_>>().join("\n"))
+        }
+    }
+
+    /// Kills the representative while logs grow; its sensor is started again, on an empty state if it is to `forget`.
+    fn kill(&mut self, forget: bool) {
+        let at = self.daemons.iter().position(|daemon| daemon.host().name() == self.current).unwrap();
+        let dead = self.daemons.swap_remove(at);
+        let host = dead.host().clone();
+        dead.kill().unwrap();
+        let (next, took) = agreed(&self.daemons, Some(&self.current)).unwrap();
+        self.notes.push(format!("{next} follows {} after {} ms", self.current, took.as_millis()));
+        if forget {
+            std::fs::remove_dir_all(host.folder().join("sensor/sensor")).unwrap();
+        }
+        self.daemons.push(sensor(&host, &options(&host)).unwrap());
+        agreed(&self.daemons, None).unwrap();
+        settled(&self.daemons).unwrap();
+        self.current = next;
+    }
+
+    fn end(mut self, patience: Duration) -> Told {
+        let stop = |(host, writer): (String, Writer)| (host, writer.stop().unwrap());
+        let written: BTreeMap<String, usize> = self.writers.into_iter().map(stop).collect();
+        let all: usize = written.values().sum();
+        let (daemons, reader) = (&self.daemons, &mut self.reader);
+        let look = || {
+            for daemon in daemons {
+                reader.read(daemon, true)?;
+            }
+            let is_told = |daemon: &Daemon| {
+                let events = daemon.result("domain.summary", &json!({}))?["events"].as_u64();
+                anyhow::Ok(usize::try_from(events.unwrap_or(0)).unwrap_or(0))
+            };
+            let events = is_told(&daemons[0])?;
+            let out = reader.count();
+            Ok(match events >= all && out >= all {
+                true => Seen::Done(()),
+                false => Seen::NotYet(format!("{events} of {all} are stored, {out} were read")),
+            })
+        };
+        if let Err(error) = Stopwatch::start().until(patience, "all events", look) {
+            self.notes.push(format!("{error:#}"));
+        }
+        let answers = daemons.iter().map(answers_of).collect();
+        Told { stored: stored(&daemons[0]).unwrap(), written, answers, read: self.reader, notes: self.notes }
+    }
+}
+
+/// What does not change from one moment to the next in a daemon's answers for the domain.
+fn answers_of(daemon: &Daemon) -> String {
+    let ask = |method: &str| daemon.result(method, &json!({ "limit": 10_000 }));
+    let hosts = daemon.result("domain.hosts", &json!({})).unwrap();
+    let rows = hosts["hosts"].as_array().unwrap().iter();
+    let hosts: Vec<_> = rows
+        .map(|row| format!("{} {} {} {}", row["host"], row["state"], row["sensor"], row["events"]))
+        .collect();
+    let summary = daemon.result("domain.summary", &json!({})).unwrap();
+    let calls = ask("domain.calls").unwrap();
+    let metrics = daemon.result("domain.metrics", &json!({ "name": "node_load1" })).unwrap();
+    let of: Vec<_> =
+        metrics["metrics"].as_array().unwrap().iter().map(|one| one["host"].to_string()).collect();
+    let counts = (&summary["representative"], &summary["hosts_live"], &summary["events"], &summary["calls"]);
+    format!("{hosts:?} {counts:?} {} {of:?}", calls["total"])
+}
+
+fn story(network: &Network, forget: bool) -> Told {
+    let mut story = Story::begin(network);
+    story.grow(LINES_BETWEEN);
+    for number in 0..KILLS {
+        story.kill(forget && number == 0);
+        story.grow(LINES_BETWEEN);
+    }
+    story.end(if forget { ARRIVED_IN_VAIN } else { ARRIVED })
+}
+
+#[test]
+fn every_line_arrives_once_however_often_the_representative_is_killed() {
+    let name = "lab_reports::every_line_arrives_once_however_often_the_representative_is_killed";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(HOSTS).unwrap();
+    let told = story(&network, false);
+    println!("{:?}", told.notes);
+    println!("written: {:?}; a reader saw {} events again", told.written, told.read.again);
+    for (host, verdict) in told.stored.verdicts(&told.written) {
+        println!("in the last store, {host}: {verdict}");
+        assert!(verdict.is_clean(), "{host}: {verdict}");
+    }
+    for (host, verdict) in told.read.verdicts(&told.written) {
+        assert!(verdict.is_clean(), "read on, {host}: {verdict}");
+    }
+    assert_eq!(told.stored.hosts.len(), usize::from(HOSTS));
+    assert_eq!((told.stored.missed, told.read.missed), (0, 0));
+    assert!(told.answers.iter().all(|answer| *answer == told.answers[0]), "{:#?}", told.answers);
+}
+
+/// The control: a representative that comes back without its state has lost what only it had, and it shows.
+#[test]
+fn a_sensor_that_forgets_is_found_out() {
+    let name = "lab_reports::a_sensor_that_forgets_is_found_out";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(HOSTS).unwrap();
+    let told = story(&network, true);
+    let verdicts = told.stored.verdicts(&told.written);
+    let faulty: Vec<String> = verdicts
+        .iter()
+        .filter(|(_, verdict)| !verdict.is_clean())
+        .map(|(host, verdict)| format!("{host}: {verdict}"))
+        .collect();
+    println!("{:?} {faulty:?}", told.notes);
+    assert_eq!(faulty.len(), 1, "{faulty:?}");
+}

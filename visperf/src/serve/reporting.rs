@@ -1,0 +1,283 @@
+//! Reports between the daemons of a domain: members' streams to its representative, and this sensor's own to it.
+//!
+//! Rules: the election decides whether this sensor's store is open and where its report goes; a stream is taken from
+//! a publisher of this domain only, for the host of its certificate; a refusal is told in words.
+//! Not here: what is said on a stream (`sensor::report`, `sensor::representative`), the election (`overlay::domain`).
+
+use super::overlay::Overlay;
+use daemon::shutdown::Tasks;
+use overlay::domain::{DomainHandle, View};
+use overlay::election;
+use overlay::gatekeeper::Gatekeeper;
+use overlay::hub::Visit;
+use overlay::identity::admission::{Action, Principal};
+use overlay::net::handle::Handle;
+use overlay::net::protocol::Protocol;
+use sensor::report::link::{Link, Way};
+use sensor::report::own_way::own_stream;
+use sensor::representative::hosts::Role;
+use sensor::representative::office::{self, Duty};
+use sensor::representative::visit::{self, Duplex};
+use sensor::run::{Sensor, Status};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::credential::Certificate;
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::membership::Load;
+use wire::report::FromRepresentative;
+
+/// How long the representative may take to welcome a stream.
+const OPEN_WITHIN: Duration = Duration::from_secs(5);
+/// A representative that cannot be reached is tried again after so long: its connection is made by the election.
+const OPEN_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// How long a refused member may take to read why.
+const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
+/// Refusals that are being told; beyond them a stream is closed without a word.
+const REFUSALS_MAX: usize = 64;
+/// How often the host's load is told to the election.
+const LOAD_EVERY: Duration = Duration::from_secs(5);
+
+/// Reports, before they run.
+pub(crate) struct Reporting {
+    accepting: Accepting,
+    electing: Electing,
+    link: Link,
+    way: MemberWay,
+}
+
+impl Reporting {
+    /// The reports of `sensor`, whose part in its domain `members` knows. None if its report was taken before.
+    pub(crate) fn open(
+        sensor: &mut Sensor,
+        overlay: &mut Overlay,
+        certificate: &Certificate,
+        members: &DomainHandle,
+    ) -> Option<Reporting> {
+        let (office, link, status) = (sensor.representative(), sensor.take_report()?, sensor.status());
+        let lease = members.clone();
+        office.set_lease(Box::new(move || lease.may_serve()));
+        let way = MemberWay {
+            net: overlay.net.clone(),
+            view: members.view(),
+            office: office.clone(),
+            host: certificate.host.clone(),
+            leads_to: None,
+        };
+        let accepting = Accepting {
+            visits: overlay.hub.visits(Protocol::Report),
+            gate: Arc::clone(&overlay.gate),
+            domain: certificate.domain.clone(),
+            office: office.clone(),
+        };
+        let electing = Electing { members: members.clone(), office, status };
+        Some(Reporting { accepting, electing, link, way })
+    }
+
+    /// Report and take reports until `shutdown`.
+    pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) {
+        let Reporting { accepting, electing, link, way } = self;
+        let ending = shutdown.clone();
+        tasks.spawn("report", async move {
+            link.run(way, ending.clone()).await;
+            ending.cancelled().await;
+            Ok::<(), Infallible>(())
+        });
+        let ending = shutdown.clone();
+        tasks.spawn("reports of members", async move {
+            tokio::select! {
+                () = ending.cancelled() => {}
+                () = accepting.run() => {}
+                () = electing.run() => {}
+            }
+            Ok::<(), Infallible>(())
+        });
+    }
+}
+
+/// Follows the election: whether this sensor represents its domain, and who does what for it.
+struct Electing {
+    members: DomainHandle,
+    office: office::Handle,
+    status: Status,
+}
+
+impl Electing {
+    async fn run(self) {
+        let mut view = self.members.view();
+        let mut telling = tokio::time::interval(LOAD_EVERY);
+        loop {
+            let known = view.borrow_and_update().clone();
+            self.office.set_duty(duty(&known));
+            self.office.set_roles(roles(&known));
+            tokio::select! {
+                changed = view.changed() => if changed.is_err() {
+                    // The election has ended, and with it this sensor's part.
+                    self.office.set_duty(Duty::Rest);
+                    return std::future::pending().await;
+                },
+                _ = telling.tick() => self.tell_load(),
+            }
+        }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float becomes the nearest whole number there is"
+    )]
+    fn tell_load(&self) {
+        let Some(figures) = self.status.figures() else { return };
+        let share = |part: f64| (part * 1000.0) as u16;
+        #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
+        let used = figures.memory_used.zip(figures.memory_total).map(|(used, of)| used as f64 / of as f64);
+        self.members.set_load(Load {
+            load1_milli: figures.load.map_or(0, |[one, ..]| (one * 1000.0) as u32),
+            cpu_permille: figures.cpu_used.map_or(0, share),
+            memory_permille: used.map_or(0, share),
+            complaints: u16::try_from(self.status.health().len()).unwrap_or(u16::MAX),
+        });
+    }
+}
+
+fn duty(view: &View) -> Duty {
+    match view.state.role {
+        election::Role::Representative => Duty::Serve { term: view.state.term.0 },
+        election::Role::Member | election::Role::Standby => Duty::Rest,
+    }
+}
+
+fn roles(view: &View) -> BTreeMap<HostName, Role> {
+    let role = |peer: &PeerKey| match () {
+        () if view.state.representative == Some(*peer) => Role::Representative,
+        () if view.standbys.contains(peer) => Role::Standby,
+        () => Role::Member,
+    };
+    view.members.iter().map(|seen| (seen.member.host.clone(), role(&seen.member.key))).collect()
+}
+
+/// Takes members' streams.
+struct Accepting {
+    visits: mpsc::Receiver<Visit>,
+    gate: Arc<Gatekeeper>,
+    domain: DomainName,
+    office: office::Handle,
+}
+
+impl Accepting {
+    async fn run(mut self) {
+        let mut refusals = JoinSet::new();
+        loop {
+            let Visit { peer, principal, stream } = tokio::select! {
+                visit = self.visits.recv() => match visit {
+                    Some(visit) => visit,
+                    // The overlay has ended: nobody comes any more.
+                    None => return std::future::pending().await,
+                },
+                Some(_) = refusals.join_next() => continue,
+            };
+            match self.check(&principal) {
+                Ok(host) => self.office.receive(visit::Visit { peer, host, stream: Box::new(stream) }),
+                Err(why) if refusals.len() < REFUSALS_MAX => _ = refusals.spawn(refuse(stream, why)),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The host for which it may report.
+    fn check(&self, principal: &Principal) -> Result<HostName, String> {
+        let (Some(host), Some(domain)) = (&principal.host, &principal.domain) else {
+            return Err("a directory reports nothing".to_owned());
+        };
+        self.gate.check(principal, Action::Publish { host }).map_err(|refused| refused.to_string())?;
+        if *domain != self.domain {
+            return Err(format!("this is {}, no representative of {domain}", self.domain));
+        }
+        Ok(host.clone())
+    }
+}
+
+async fn refuse(mut stream: overlay::net::stream::Stream, why: String) {
+    let mut frame = Vec::new();
+    if wire::report::encode(&FromRepresentative::Refused(why.into()), &mut frame).is_err() {
+        return;
+    }
+    let telling = async {
+        stream.write_all(&frame).await?;
+        stream.shutdown().await
+    };
+    // The member may have gone.
+    let _ = tokio::time::timeout(REFUSAL_WITHIN, telling).await;
+}
+
+/// The way of a member to whoever represents its domain, be it itself.
+struct MemberWay {
+    net: Handle,
+    view: watch::Receiver<Arc<View>>,
+    office: office::Handle,
+    host: HostName,
+    /// Where the stream opened last leads.
+    leads_to: Option<PeerKey>,
+}
+
+impl MemberWay {
+    /// A stream to this representative; none if it cannot be had now.
+    async fn stream_to(&self, peer: PeerKey) -> Option<Box<dyn Duplex>> {
+        if peer == self.net.me() {
+            self.office.opened().await;
+            return Some(Box::new(own_stream(&self.office, peer, self.host.clone())));
+        }
+        match self.net.open(peer, Protocol::Report, OPEN_WITHIN).await {
+            Ok(stream) => Some(Box::new(stream)),
+            Err(error) => {
+                tracing::debug!(%peer, %error, "no stream to the representative");
+                tokio::time::sleep(OPEN_AGAIN_AFTER).await;
+                None
+            }
+        }
+    }
+}
+
+impl Way for MemberWay {
+    type Stream = Box<dyn Duplex>;
+
+    async fn open(&mut self) -> Box<dyn Duplex> {
+        loop {
+            let wanted = self.view.borrow_and_update().state.representative;
+            self.leads_to = wanted;
+            let opening = async {
+                match wanted {
+                    Some(peer) => self.stream_to(peer).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let mut view = self.view.clone();
+            let other = async { view.wait_for(|view| view.state.representative != wanted).await.is_ok() };
+            tokio::select! {
+                opened = opening => if let Some(stream) = opened {
+                    return stream;
+                },
+                is_other = other => if !is_other {
+                    // The election has ended: the daemon is about to.
+                    return std::future::pending().await;
+                },
+            }
+        }
+    }
+
+    async fn moved(&mut self) {
+        let (leads_to, mut view) = (self.leads_to, self.view.clone());
+        // While nobody is heard the stream may still stand, or breaks by itself.
+        let is_other = |view: &Arc<View>| {
+            view.state.representative.is_some_and(|representative| Some(representative) != leads_to)
+        };
+        if view.wait_for(is_other).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
