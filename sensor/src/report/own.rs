@@ -1,4 +1,7 @@
 //! What a sensor's report is made of: its journal, its sweeps, how it is.
+//!
+//! Rule: what is told of the host is worked out when it is told, never remembered.
+//! Not here: when it is told ([`super::link`]).
 
 use super::link::Own;
 use super::outbox::Outbox;
