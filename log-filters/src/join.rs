@@ -2,7 +2,8 @@
 //!
 //! Pure. Rules: a repeated or late event does not make a second call; a number used again after its call
 //! is over does; where logs differ, accounting is believed before the scheduler, the scheduler before a
-//! host. At most a given number of calls is kept; those over longest go first, and are counted.
+//! host. At most a given number of calls is kept; of whoever opened most (`shares`) those over longest go
+//! first, and are counted.
 //! Not here: what an event changes in its call (`progress`).
 
 use crate::chief::{self, Chief};
@@ -16,9 +17,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use wire::call::{Call, Keys, Naming, State};
 use wire::event::{Id, Kind};
-use wire::id::Generation;
+use wire::id::{Generation, SensorKey};
 
+mod shares;
 mod snapshot;
+
+use shares::Shares;
 
 /// Calls kept by default: some hours of a busy cluster, in about 20 MB.
 pub const CALLS_DEFAULT: usize = 20_000;
@@ -35,6 +39,8 @@ const LIVES_LOOKED_AT: usize = 64;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
+    /// Whose event opened it.
+    owner: SensorKey,
     names: Vec<CompactString>,
     /// Which of them its id is made of.
     chief: Chief,
@@ -62,7 +68,7 @@ pub struct Joiner {
     /// Parts by the name of their parent, which is no more than they are.
     parts: HashMap<CompactString, VecDeque<u64>>,
     by_id: HashMap<CompactString, u64>,
-    order: VecDeque<u64>,
+    shares: Shares,
     next: u64,
     /// The record of the last event: its file, place and chief name, and the call it went to.
     last_record: Option<(Generation, u64, CompactString, u64)>,
@@ -86,7 +92,7 @@ impl Joiner {
             shared: Shared::default(),
             parts: HashMap::new(),
             by_id: HashMap::new(),
-            order: VecDeque::new(),
+            shares: Shares::default(),
             next: 0,
             last_record: None,
             calls_max: calls_max.max(1),
@@ -316,6 +322,7 @@ impl Joiner {
         self.by_id.insert(call_id.clone(), slot);
         let progress = Progress::new(call_id, found.content.time);
         let entry = Entry {
+            owner: id.sensor,
             names: Vec::with_capacity(names.len()),
             chief: Chief::default(),
             absorbed: Vec::new(),
@@ -326,7 +333,7 @@ impl Joiner {
             standing: None,
         };
         self.entries.insert(slot, Box::new(entry));
-        self.order.push_back(slot);
+        self.shares.push(id.sensor, slot);
         slot
     }
 
@@ -411,8 +418,9 @@ impl Joiner {
     fn make_room(&mut self) {
         while self.entries.len() >= self.calls_max {
             let over = |slot: &u64| !self.entries.contains_key(slot) || self.is_over(*slot);
-            let at = self.order.iter().take(OLDEST_LOOKED_AT).position(over).unwrap_or(0);
-            let Some(slot) = self.order.remove(at) else { return };
+            let Some(owner) = self.shares.largest() else { return };
+            let at = self.shares.oldest(owner).take(OLDEST_LOOKED_AT).position(over).unwrap_or(0);
+            let Some(slot) = self.shares.take(owner, at) else { return };
             let whole =
                 self.entries.get(&slot).filter(|entry| entry.is_part).and_then(|entry| self.parent(entry));
             if let Some(part) = self.remove(slot) {

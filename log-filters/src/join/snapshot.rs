@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Joiner {
             if let Some(parent) = entry.parent.clone().filter(|_| entry.is_part) {
                 joiner.parts.entry(parent).or_default().push_back(slot);
             }
-            joiner.order.push_back(slot);
+            joiner.shares.push(entry.owner, slot);
             joiner.entries.insert(slot, Box::new(entry));
             joiner.file(slot);
         }
