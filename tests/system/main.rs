@@ -10,6 +10,7 @@ mod deploy;
 mod hostile_filters;
 mod interop;
 mod kill9;
+mod lab_admission;
 mod lab_daemons;
 mod lab_domain;
 mod lab_entry;
