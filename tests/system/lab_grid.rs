@@ -49,6 +49,7 @@ impl Grid {
 
     /// Waits until every daemon names the same representative for each domain, with all of its hosts; the
     /// representatives.
+    #[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
     fn agreed(&self) -> BTreeMap<String, String> {
         let look = || {
             let mut all = BTreeMap::new();

@@ -46,6 +46,9 @@ pub struct Traffic {
 /// Makes a core for a host: its number, what its disk held, a seed, its clock.
 type Birth<C> = Box<dyn FnMut(usize, Option<<C as Core>::Disk>, u64, Moment) -> C>;
 
+/// Messages that wait on a path, each with its connection.
+type Held<C> = VecDeque<(u64, <C as Core>::Message)>;
+
 /// Hosts with cores, on one clock and one network.
 pub struct World<C: Core> {
     /// The paths; change them at will.
@@ -59,7 +62,7 @@ pub struct World<C: Core> {
     numbers: BTreeMap<PeerKey, usize>,
     pub(super) connections: u64,
     /// What waits on paths that are cut, with its connection.
-    held: BTreeMap<(usize, usize), VecDeque<(u64, C::Message)>>,
+    held: BTreeMap<(usize, usize), Held<C>>,
     notes: Vec<(Duration, usize, C::Note)>,
     traffic: Vec<Traffic>,
     pub(super) dice: Dice,

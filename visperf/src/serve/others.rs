@@ -23,6 +23,9 @@ use wire::registration::{Reach, Record};
 /// How long a look-up may take of the time that a question has.
 const LOOK_UP_MAX: Duration = Duration::from_secs(3);
 
+/// The same for a domain that was known before.
+const LOOK_UP_KNOWN_MAX: Duration = Duration::from_millis(700);
+
 /// How long a representative may take to be reached before it is looked whether there is another.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -110,9 +113,14 @@ impl Others {
     }
 
     async fn find(&self, domain: &DomainName, time: Duration, known: Known) -> Result<Place, Fault> {
-        let resolve = async |asker: &Asker| match known {
-            Known::Lately => asker.resolve(domain, time).await,
-            Known::OfNoUse => asker.resolve_anew(domain, time).await,
+        let resolve = async |asker: &Asker| {
+            // When every directory is dead, what is remembered does not wait for all of them.
+            let is_known = matches!(asker.last_known(domain), Outcome::Found(_));
+            let time = if is_known { time.min(LOOK_UP_KNOWN_MAX) } else { time };
+            match known {
+                Known::Lately => asker.resolve(domain, time).await,
+                Known::OfNoUse => asker.resolve_anew(domain, time).await,
+            }
         };
         let (record, last_seen) = match &self.lookup {
             Lookup::Asked(asker) => match resolve(asker).await {
