@@ -281,3 +281,6 @@ impl Way for MemberWay {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
