@@ -297,7 +297,7 @@ mod tests {
     #[tokio::test]
     async fn a_located_method_is_answered_where_it_belongs() {
         let mut dispatcher = dispatcher(Limits::default());
-        let located = Declaration::new("test.here", "").reading().located();
+        let located = Declaration::new("test.here", "").reading().of_host();
         dispatcher.registry.add(located.handler_now(|_| Ok("here".into()))).unwrap();
         dispatcher.registry.set_elsewhere(Box::new(Next));
         let there = || vec![Value::object([("host", "n2")])];

@@ -1,6 +1,6 @@
 //! Calls that another daemon has to answer: a query may enter anywhere.
 //!
-//! A method declared [`crate::method::Declaration::located`] takes `domain` and `host`. Before it is
+//! A method declared [`crate::method::Declaration::of_domain`] takes `domain`, one of a host `host` too. Before it is
 //! answered here, [`Elsewhere`] is asked whether it is for this daemon at all.
 //! Rule: who called and how much time and how many hops are left goes with the call, so that it can neither
 //! run in a circle nor outlive its caller.

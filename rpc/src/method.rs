@@ -117,16 +117,25 @@ impl Declaration {
         self
     }
 
-    /// It is about a domain, or a host of one, which the parameter `domain` names, and `host` unless the
-    /// method has one of its own; whichever daemon is asked hands the call to the one that can answer.
+    /// It is about a domain, which the parameter `domain` names; whichever daemon is asked hands the call to the one
+    /// that can answer.
     #[must_use]
-    pub fn located(mut self) -> Declaration {
+    pub fn of_domain(mut self) -> Declaration {
         self.located = Located::Named;
         let domain = "of this domain; the daemon's own unless given";
         self.parameters.push(Parameter::new("domain", Type::Text, domain));
-        if self.parameters.iter().all(|parameter| parameter.name != "host") {
-            self.parameters.push(Parameter::new("host", Type::Text, "of this host"));
-        }
+        self
+    }
+
+    /// It is about a host of a domain, which `domain` and `host` name; likewise.
+    #[must_use]
+    pub fn of_host(mut self) -> Declaration {
+        self = self.of_domain();
+        self.parameters.push(Parameter::new(
+            "host",
+            Type::Text,
+            "of this host; the daemon's own unless given",
+        ));
         self
     }
 
@@ -240,7 +249,7 @@ impl Registry {
         Registry { methods, paths: BTreeMap::new(), elsewhere: None }
     }
 
-    /// From now on calls of [`Declaration::located`] methods go where `elsewhere` says.
+    /// From now on calls of [`Declaration::of_domain`] methods go where `elsewhere` says.
     pub fn set_elsewhere(&mut self, elsewhere: Box<dyn Elsewhere>) {
         self.elsewhere = Some(elsewhere);
     }

@@ -13,6 +13,7 @@
 //!
 //! Not here: throughput, bandwidth, congestion.
 
+mod carriage;
 mod connections;
 mod domain;
 mod host;

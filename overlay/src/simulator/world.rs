@@ -5,19 +5,17 @@
 //! Not here: connections (`connections`), what the cores do, what is expected of them (`domain`, `scenario`).
 
 use super::Network;
+use super::carriage::Held;
 use super::connections::PING_INTERVAL;
 use super::host::{Core, Effect, Happening, Host};
 use crate::dice::Dice;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
 /// Most that waits for a host that stands still: a socket buffer.
-const INBOX_MAX: usize = 10_000;
-
-/// How often what a path holds is sent again: the first of TCP's tries, which are the worst case.
-const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+pub(super) const INBOX_MAX: usize = 10_000;
 
 #[derive(Debug)]
 pub(super) enum Event<M, D> {
@@ -46,9 +44,6 @@ pub struct Traffic {
 /// Makes a core for a host: its number, what its disk held, a seed, its clock.
 type Birth<C> = Box<dyn FnMut(usize, Option<<C as Core>::Disk>, u64, Moment) -> C>;
 
-/// Messages that wait on a path, each with its connection.
-type Held<C> = VecDeque<(u64, <C as Core>::Message)>;
-
 /// Hosts with cores, on one clock and one network.
 pub struct World<C: Core> {
     /// The paths; change them at will.
@@ -62,9 +57,9 @@ pub struct World<C: Core> {
     numbers: BTreeMap<PeerKey, usize>,
     pub(super) connections: u64,
     /// What waits on paths that are cut, with its connection.
-    held: BTreeMap<(usize, usize), Held<C>>,
+    pub(super) held: BTreeMap<(usize, usize), Held<C>>,
     notes: Vec<(Duration, usize, C::Note)>,
-    traffic: Vec<Traffic>,
+    pub(super) traffic: Vec<Traffic>,
     pub(super) dice: Dice,
     birth: Birth<C>,
 }
@@ -409,62 +404,6 @@ impl<C: Core> World<C> {
             }
         }
         self.set_timer(host);
-    }
-
-    fn carry(&mut self, from: usize, to: &PeerKey, message: C::Message) {
-        let Some(to) = self.number(to) else { return };
-        if self.measures {
-            self.traffic[from].sent += 1;
-            self.traffic[from].sent_bytes += C::len_bytes(&message) as u64;
-        }
-        let Some(side) = self.hosts[from].sides.get(&to).copied() else { return };
-        if self.network.holds && (!self.network.is_open(from, to) || self.held.contains_key(&(from, to))) {
-            self.hold(from, to, side.id, message);
-            return;
-        }
-        if !self.network.is_open(from, to) || self.dice.happens(self.network.loss_permille) {
-            return;
-        }
-        self.deliver(from, to, side.id, message);
-    }
-
-    fn hold(&mut self, from: usize, to: usize, connection: u64, message: C::Message) {
-        let held = self.held.entry((from, to)).or_default();
-        let is_first = held.is_empty();
-        if held.len() < INBOX_MAX {
-            held.push_back((connection, message));
-        }
-        if is_first {
-            self.plan(self.now + RETRY_INTERVAL, Event::Retry { from, to });
-        }
-    }
-
-    fn retry(&mut self, from: usize, to: usize) {
-        if !self.network.is_open(from, to) {
-            self.plan(self.now + RETRY_INTERVAL, Event::Retry { from, to });
-            return;
-        }
-        for (connection, message) in self.held.remove(&(from, to)).unwrap_or_default() {
-            // A connection that ended takes what it held with it.
-            if self.hosts[from].sides.get(&to).is_some_and(|side| side.id == connection) {
-                self.deliver(from, to, connection, message);
-            }
-        }
-    }
-
-    fn deliver(&mut self, from: usize, to: usize, connection: u64, message: C::Message) {
-        let Some(side) = self.hosts[from].sides.get(&to).copied() else { return };
-        let mut at = self.now + self.network.takes(&mut self.dice);
-        if !self.dice.happens(self.network.reorder_permille) {
-            at = at.max(side.last_arrival);
-            self.hosts[from].sides.get_mut(&to).expect("just seen").last_arrival = at;
-        }
-        if self.dice.happens(self.network.duplicate_permille) {
-            let again = at + self.network.takes(&mut self.dice);
-            let what = Happening::Message { from, connection, message: message.clone() };
-            self.plan_at(to, again, what);
-        }
-        self.plan_at(to, at, Happening::Message { from, connection, message });
     }
 
     fn end(&mut self, host: usize) {

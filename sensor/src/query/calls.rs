@@ -2,6 +2,7 @@
 //!
 //! Not here: whose calls they are (the callers), how events become calls (`log_filters::join`).
 
+use super::declared;
 use super::{chosen, shape};
 use compact_str::CompactString;
 use log_filters::join::Joiner;
@@ -18,8 +19,7 @@ use wire::time::Time;
 #[must_use]
 pub fn method(joiner: &Arc<Mutex<Joiner>>) -> Method {
     let joiner = Arc::clone(joiner);
-    let summary = "the jobs, transfers and requests that this sensor's logs tell of";
-    declaration("sensor.calls", summary).handler_now(move |params| {
+    declared::sensor_calls().handler_now(move |params| {
         let calls = found(&joiner.lock().unwrap_or_else(PoisonError::into_inner), params)?;
         shown(calls, params)
     })
@@ -38,7 +38,7 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
         ))
         .parameter(Parameter::new("user", Type::Text, "only this user's"))
         .parameter(Parameter::new(
-            "host",
+            "on_host",
             Type::Text,
             "only those that ran on this host (with or without its domain)",
         ))
@@ -112,7 +112,7 @@ impl<'a> Wanted<'a> {
         Ok(Wanted {
             job: params.text("job")?.map(|job| chosen::of_job(joiner, job)),
             user: params.text("user")?,
-            host: params.text("host")?,
+            host: params.text("on_host")?,
             state: params.text("state")?,
             outcome: params.text("outcome")?,
             since: params.time("since")?,

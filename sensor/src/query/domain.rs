@@ -3,14 +3,14 @@
 //! Rule: only the representative answers, from what members reported; of a domain of one host that is itself.
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
-use super::{calls, shape};
+use super::{calls, declared, shape};
 use crate::representative::hosts::{Role, Standing};
 use crate::representative::office::{Absent, Handle};
 use crate::representative::overview::Overall;
 use crate::representative::summary;
 use crate::representative::view::{HostRow, Summary};
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Method};
+use rpc::method::Method;
 use rpc::value::{Name, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -44,33 +44,22 @@ impl Domain {
     pub fn methods(self) -> Vec<Method> {
         let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.office);
         vec![
-            Declaration::new("domain.hosts", "the hosts of the domain, with state and load")
-                .reading()
-                .located()
-                .returns("struct", "domain, hosts")
-                .handler(move |_| {
-                    let own = of_hosts.clone();
-                    async move { own.hosts().await }
-                }),
-            Declaration::new("domain.summary", "the domain in a few figures")
-                .reading()
-                .details("metrics: those of a host as a whole, over all hosts that report; sum is there where additive says that the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or running, and where most run.")
-                .located()
-                .returns("struct", "domain, representative, hosts, hosts_live, metrics, calls, events, events_lost, top")
-                .handler(move |_| {
-                    let own = of_summary.clone();
-                    async move { own.summary().await }
-                }),
-            calls::declaration("domain.calls", "the jobs, transfers and requests of the domain").located().handler(
-                move |params| {
-                    let office = of_calls.clone();
-                    async move {
-                        let wanted = params.clone();
-                        let asked = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
-                        calls::shown(asked.map_err(absent)??, &params)
-                    }
-                },
-            ),
+            declared::domain_hosts().handler(move |_| {
+                let own = of_hosts.clone();
+                async move { own.hosts().await }
+            }),
+            declared::domain_summary().handler(move |_| {
+                let own = of_summary.clone();
+                async move { own.summary().await }
+            }),
+            declared::domain_calls().handler(move |params| {
+                let office = of_calls.clone();
+                async move {
+                    let wanted = params.clone();
+                    let asked = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
+                    calls::shown(asked.map_err(absent)??, &params)
+                }
+            }),
         ]
     }
 

@@ -4,8 +4,9 @@
 //! Reading the disk is done where it may block.
 //! Not here: what may be asked for ([`super::events`]).
 
+use super::declared;
 use super::domain::absent;
-use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, Wanted, declaration, name_calls, shown};
+use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, Wanted, name_calls, shown};
 use super::shape;
 use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::office::Handle;
@@ -32,8 +33,7 @@ impl Events {
     /// `domain.events`.
     #[must_use]
     pub fn method(self) -> Method {
-        let summary = "the events found on all hosts of the domain, from a cursor on";
-        declaration("domain.events", summary).located().handler(move |params| {
+        declared::domain_events().handler(move |params| {
             let own = self.clone();
             async move { own.answer(&params).await }
         })

@@ -3,15 +3,16 @@
 //! Rule: an answer holds a bounded number of points, the newest. Older sweeps of a host are kept thinned.
 //! Not here: one host's own figures in full ([`super::metrics`]).
 
+use super::declared;
 use super::domain::absent;
-use super::metrics::{POINTS_MAX, Wanted, declaration};
+use super::metrics::{POINTS_MAX, Wanted};
 use super::shape;
 use crate::representative::office::Handle;
 use crate::representative::view::{HostSeries, Newest};
 use crate::sample::history::Completeness;
 use rpc::fault::Fault;
 use rpc::method::Method;
-use rpc::params::{Parameter, Params, Type};
+use rpc::params::Params;
 use rpc::value::{Name, Value};
 use wire::id::HostName;
 use wire::sample::Metric;
@@ -21,14 +22,10 @@ use wire::time::Time;
 #[must_use]
 pub fn method(office: &Handle) -> Method {
     let office = office.clone();
-    declaration("domain.metrics", "the figures of the domain's hosts")
-        .parameter(Parameter::new("host", Type::Text, "only this host's"))
-        .located()
-        .returns("struct", "metrics, time, complete")
-        .handler(move |params| {
-            let office = office.clone();
-            async move { answer(&office, params).await }
-        })
+    declared::domain_metrics().handler(move |params| {
+        let office = office.clone();
+        async move { answer(&office, params).await }
+    })
 }
 
 async fn answer(office: &Handle, params: Params) -> Result<Value, Fault> {

@@ -3,6 +3,7 @@
 //! A cursor is the sequence number of the next event as text; it outlives restarts. The last events that fit
 //! are looked for from the newest back. Reading the disk is done where it may block.
 
+use super::declared;
 use super::{chosen, shape};
 use crate::journal::reader::{Page, Reader};
 use compact_str::CompactString;
@@ -98,12 +99,10 @@ impl Events {
     #[must_use]
     pub fn method(&self) -> Method {
         let own = self.clone();
-        declaration("sensor.events", "the events this sensor found in the logs, from a cursor on").handler(
-            move |params| {
-                let own = own.clone();
-                async move { own.answer(&params).await }
-            },
-        )
+        declared::sensor_events().handler(move |params| {
+            let own = own.clone();
+            async move { own.answer(&params).await }
+        })
     }
 
     async fn answer(&self, params: &Params) -> Result<Value, Fault> {
@@ -258,7 +257,7 @@ impl Wanted {
             calls: params.text("call")?.map(ids),
             job: params.text("job")?.map(ToOwned::to_owned),
             user: params.text("user")?.map(ToOwned::to_owned),
-            host: params.text("host")?.map(ToOwned::to_owned),
+            host: params.text("on_host")?.map(ToOwned::to_owned),
             since: params.time("since")?,
             until: params.time("until")?,
             wait: Duration::from_secs_f64(secs.clamp(0.0, WAIT_MAX_SECS)),
@@ -335,7 +334,7 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
         .parameter(Parameter::new("job", Type::Text, "only events of calls that bear this job number, or are a part of it"))
         .parameter(Parameter::new("user", Type::Text, "only events of this user's calls"))
         .parameter(Parameter::new(
-            "host",
+            "on_host",
             Type::Text,
             "only those from or to this host (with or without its domain)",
         ))

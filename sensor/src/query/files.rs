@@ -2,14 +2,14 @@
 //!
 //! Not here: the choosing of filters (`filters`), the reading (`tail`).
 
+use super::declared;
 use crate::config::Config;
 use crate::filters::Filtering;
 use crate::tail::board::FileState;
 use globset::Glob;
 use log_filters::filter::Filter;
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Method};
-use rpc::params::{Parameter, Type};
+use rpc::method::Method;
 use rpc::value::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,14 +27,10 @@ pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send +
         let tail = clusters.iter().find(|(glob, _)| glob.is_match(path));
         tail.map(|(_, cluster)| cluster.clone()).unwrap_or_default()
     };
-    Declaration::new("sensor.files", "the log files this sensor follows, and how far each is read")
-        .reading()
-        .located()
-        .returns("struct", "files")
-        .handler_now(move |_| {
-            let shown = files().iter().map(|file| file_value(file, &cluster(&file.path))).collect();
-            Ok(Value::object([("files", Value::Array(shown))]))
-        })
+    declared::sensor_files().handler_now(move |_| {
+        let shown = files().iter().map(|file| file_value(file, &cluster(&file.path))).collect();
+        Ok(Value::object([("files", Value::Array(shown))]))
+    })
 }
 
 fn file_value(file: &FileState, cluster: &str) -> Value {
@@ -75,25 +71,20 @@ fn file_value(file: &FileState, cluster: &str) -> Value {
 #[must_use]
 pub fn filters_method(filtering: &Arc<Filtering>) -> Method {
     let filtering = Arc::clone(filtering);
-    Declaration::new("sensor.filters", "the log filters of this sensor")
-        .reading()
-        .parameter(Parameter::new("name", Type::Text, "only this filter, with its text"))
-        .located()
-        .returns("struct", "filters")
-        .handler_now(move |params| {
-            let shown = match params.text("name")? {
-                None => filtering.registry().iter().map(|filter| filter_value(&filtering, filter)).collect(),
-                Some(name) => {
-                    let filter = filtering.registry().get(name).ok_or_else(|| unknown(&filtering, name))?;
-                    let mut value = filter_value(&filtering, filter);
-                    if let Value::Struct(members) = &mut value {
-                        members.push(("text".into(), Value::Text(filter.text().to_owned())));
-                    }
-                    vec![value]
+    declared::sensor_filters().handler_now(move |params| {
+        let shown = match params.text("name")? {
+            None => filtering.registry().iter().map(|filter| filter_value(&filtering, filter)).collect(),
+            Some(name) => {
+                let filter = filtering.registry().get(name).ok_or_else(|| unknown(&filtering, name))?;
+                let mut value = filter_value(&filtering, filter);
+                if let Value::Struct(members) = &mut value {
+                    members.push(("text".into(), Value::Text(filter.text().to_owned())));
                 }
-            };
-            Ok(Value::object([("filters", Value::Array(shown))]))
-        })
+                vec![value]
+            }
+        };
+        Ok(Value::object([("filters", Value::Array(shown))]))
+    })
 }
 
 fn unknown(filtering: &Filtering, name: &str) -> Fault {

@@ -2,6 +2,7 @@
 //!
 //! Rule: an answer holds a bounded number of points, the newest. Not here: sampling (`sample`).
 
+use super::declared;
 use super::shape;
 use crate::sample::sampler::Handle;
 use globset::{Glob, GlobMatcher};
@@ -19,10 +20,7 @@ pub(super) const POINTS_MAX: usize = 100_000;
 #[must_use]
 pub fn method(sampler: &Handle) -> Method {
     let own = sampler.clone();
-    declaration("sensor.metrics", "the figures of this sensor's host")
-        .located()
-        .returns("struct", "metrics, time, interval, slipped")
-        .handler_now(move |params| answer(&own, params))
+    declared::sensor_metrics().handler_now(move |params| answer(&own, params))
 }
 
 pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {

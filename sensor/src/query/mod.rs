@@ -6,6 +6,7 @@
 
 pub mod calls;
 mod chosen;
+pub mod declared;
 pub mod domain;
 pub mod domain_events;
 pub mod domain_metrics;

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .with("call", args.call.clone())
         .with("state", args.within.clone())
         .with("user", args.user.clone())
-        .with("host", args.host.clone())
+        .with("on_host", args.host.clone())
         .with("job", args.job.clone())
         .with("outcome", args.outcome.clone())
         .with("since", args.between.since.map(Time::secs_f64))

@@ -131,7 +131,7 @@ impl Grid {
                 Place::Here(_) => directory::methods::add(&mut self.registry, &handle)?,
                 Place::Grid(replica) => {
                     directory::methods::add_with_hosts(&mut self.registry, &handle, replica.hosts())?;
-                    self.registry.set_elsewhere(Box::new(replica.router()));
+                    replica.add_forwarded(&mut self.registry)?;
                     let net = replica.net.clone();
                     sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
                 }

@@ -26,6 +26,8 @@ use overlay::net::event_loop::Question;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
+use rpc::fault::Fault;
+use rpc::method::Registry;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::Path;
@@ -110,8 +112,23 @@ impl Replica {
     }
 
     /// Where queries for domains go.
-    pub(crate) fn router(&self) -> Router {
+    fn router(&self) -> Router {
         Router { net: self.net.clone(), own: None, others: self.others.clone() }
+    }
+
+    /// Add what daemons of domains answer: a question about any domain may enter here.
+    ///
+    /// # Errors
+    /// If a method of the same name is there already.
+    pub(crate) fn add_forwarded(&self, registry: &mut Registry) -> Result<(), rpc::method::Error> {
+        for declaration in sensor::query::declared::all() {
+            // The router sends each elsewhere, or says why it cannot.
+            registry.add(
+                declaration.handler_now(|_| Err(Fault::internal("a directory has no answer of its own"))),
+            )?;
+        }
+        registry.set_elsewhere(Box::new(self.router()));
+        Ok(())
     }
 
     /// Lists the hosts of domains by asking their representatives.

@@ -167,7 +167,7 @@ impl Reading<'_> {
             .with("limit", Some(if self.args.is_last() { left } else { left.min(PAGE) }))
             .with("job", self.args.job.clone())
             .with("user", self.args.user.clone())
-            .with("host", self.args.host.clone())
+            .with("on_host", self.args.host.clone())
             .with("kind", (!self.args.kind.is_empty()).then(|| self.args.kind.clone()))
             .with("call", self.args.call.clone())
             .with("since", between.since.map(Time::secs_f64))

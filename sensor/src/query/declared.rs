@@ -1,0 +1,94 @@
+//! Every method of a sensor as it is declared: its name, what it takes and gives.
+//!
+//! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
+//! Not here: the answers.
+
+use super::{calls, events, metrics};
+use rpc::method::Declaration;
+use rpc::params::{Parameter, Type};
+
+/// All of them.
+#[must_use]
+pub fn all() -> Vec<Declaration> {
+    vec![
+        sensor_events(),
+        sensor_calls(),
+        sensor_files(),
+        sensor_filters(),
+        sensor_metrics(),
+        domain_hosts(),
+        domain_summary(),
+        domain_events(),
+        domain_calls(),
+        domain_metrics(),
+    ]
+}
+
+pub(super) fn sensor_events() -> Declaration {
+    events::declaration("sensor.events", "the events this sensor found in the logs, from a cursor on")
+        .of_host()
+}
+
+pub(super) fn sensor_calls() -> Declaration {
+    calls::declaration("sensor.calls", "the jobs, transfers and requests that this sensor's logs tell of")
+        .of_host()
+}
+
+pub(super) fn sensor_files() -> Declaration {
+    Declaration::new("sensor.files", "the log files this sensor follows, and how far each is read")
+        .reading()
+        .of_host()
+        .returns("struct", "files")
+}
+
+pub(super) fn sensor_filters() -> Declaration {
+    Declaration::new("sensor.filters", "the log filters of this sensor")
+        .reading()
+        .parameter(Parameter::new("name", Type::Text, "only this filter, with its text"))
+        .of_host()
+        .returns("struct", "filters")
+}
+
+pub(super) fn sensor_metrics() -> Declaration {
+    metrics::declaration("sensor.metrics", "the figures of this sensor's host")
+        .of_host()
+        .returns("struct", "metrics, time, interval, slipped")
+}
+
+pub(super) fn domain_hosts() -> Declaration {
+    Declaration::new("domain.hosts", "the hosts of the domain, with state and load")
+        .reading()
+        .of_domain()
+        .returns("struct", "domain, hosts")
+}
+
+pub(super) fn domain_summary() -> Declaration {
+    Declaration::new("domain.summary", "the domain in a few figures")
+        .reading()
+        .details(
+            "metrics: those of a host as a whole, over all hosts that report; sum is there where additive says that \
+             the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or \
+             running, and where most run.",
+        )
+        .of_domain()
+        .returns(
+            "struct",
+            "domain, representative, hosts, hosts_live, metrics, calls, events, events_lost, top",
+        )
+}
+
+pub(super) fn domain_events() -> Declaration {
+    let summary = "the events found on all hosts of the domain, from a cursor on";
+    events::declaration("domain.events", summary).of_domain()
+}
+
+pub(super) fn domain_calls() -> Declaration {
+    calls::declaration("domain.calls", "the jobs, transfers and requests of the domain").of_domain()
+}
+
+pub(super) fn domain_metrics() -> Declaration {
+    metrics::declaration("domain.metrics", "the figures of the domain's hosts")
+        .parameter(Parameter::new("host", Type::Text, "only this host's"))
+        .of_domain()
+        .returns("struct", "metrics, time, complete")
+}
