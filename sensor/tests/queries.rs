@@ -117,10 +117,10 @@ async fn events_are_found_by_job_user_and_host() {
     let user = all.iter().map(|event| text(event, "user")).find(|user| !user.is_empty()).unwrap().to_owned();
     let to = |event: &&Value| !text(event, "to").is_empty();
     let host = text(all.iter().find(to).unwrap(), "to").split(',').next().unwrap().to_owned();
-    for (name, wanted) in [("job", &job), ("user", &user), ("host", &host)] {
-        let calls = if name == "host" { Vec::new() } else { running.calls(name, wanted).await };
+    for (name, wanted) in [("job", &job), ("user", &user), ("on_host", &host)] {
+        let calls = if name == "on_host" { Vec::new() } else { running.calls(name, wanted).await };
         let fits = |event: &&Value| match name {
-            "host" => party(event, wanted),
+            "on_host" => party(event, wanted),
             _ => text(event, name) == wanted || calls.iter().any(|call| call == text(event, "call")),
         };
         let expected: Vec<_> = all.iter().filter(fits).cloned().collect();

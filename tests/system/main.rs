@@ -10,12 +10,16 @@ mod deploy;
 mod hostile_filters;
 mod interop;
 mod kill9;
+#[cfg(feature = "matrix")]
 mod lab_admission;
 mod lab_daemons;
 mod lab_domain;
 mod lab_entry;
+#[cfg(feature = "matrix")]
 mod lab_grid;
+#[cfg(feature = "matrix")]
 mod lab_matrix;
 mod lab_network;
+#[cfg(feature = "matrix")]
 mod lab_reports;
 mod slow_filter;

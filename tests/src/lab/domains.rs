@@ -1,7 +1,7 @@
 //! Domains and directories on hosts of the lab, made as an operator makes them: by the commands of `docs/domains.md`.
 //!
 //! Rule: nothing but commands and configuration files; what they print is what the next one is given.
-//! Not here: the hosts ([`super::host`]), what is true of a grid (`system/`).
+//! Not here: the hosts (`host`), what is true of a grid (`system/`).
 
 use super::daemon::Daemon;
 use super::host::Host;

@@ -193,6 +193,31 @@ impl Own {
     }
 }
 
+/// A sensor in no domain: what is asked of others has no answer.
+pub(crate) struct Alone {
+    pub(crate) domain: DomainName,
+    pub(crate) host: HostName,
+}
+
+impl Elsewhere for Alone {
+    fn ask(&self, _: &Caller, method: &'static str, params: &Params) -> Option<Pending> {
+        let other = |name: &'static str, own: &str| {
+            params.text(name).ok().flatten().filter(|named| *named != own).map(str::to_owned)
+        };
+        let host = other("host", self.host.as_str()).filter(|_| method.starts_with("sensor."));
+        let (what, named) = match (other("domain", self.domain.as_str()), host) {
+            (Some(domain), _) => ("domain", domain),
+            (None, Some(host)) => ("host", host),
+            (None, None) => return None,
+        };
+        let fault = Fault::not_found(format!(
+            "{what} {named:?} is not here: this sensor has joined no domain, and answers for {} of {} alone",
+            self.host, self.domain
+        ));
+        Some(Box::pin(std::future::ready(Err(fault))))
+    }
+}
+
 async fn ask_hop(net: &Handle, hop: &Hop, question: &Question, time_left: Duration) -> Result<Value, Fault> {
     let bytes = postcard::to_stdvec(question).expect("a question has no part that cannot be written");
     answer(hop, net.ask(hop.peer, Protocol::Query, &bytes, time_left).await)

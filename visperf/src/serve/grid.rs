@@ -3,6 +3,7 @@
 //! Rule: everything is opened and bound before anything is served, so that a failure leaves nothing half
 //! started.
 
+use super::elsewhere::Alone;
 use super::info::{self, Identity, Sources};
 use super::member::{self, Member};
 use super::replica::{self, Replica};
@@ -152,6 +153,10 @@ impl Grid {
             state: self.state.clone(),
             started: crate::output::times::now(),
         };
+        if let (None, Some(config)) = (&self.member, config) {
+            let alone = Alone { domain: config.domain.clone(), host: config.host.clone() };
+            self.registry.set_elsewhere(Box::new(alone));
+        }
         if let Some(member) = &self.member {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));

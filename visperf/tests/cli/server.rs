@@ -196,7 +196,7 @@ fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method:
         .parameter(Parameter::new("wait", Type::Number, "any"))
         .parameter(Parameter::new("job", Type::Text, "any"))
         .parameter(Parameter::new("user", Type::Text, "any"))
-        .parameter(Parameter::new("host", Type::Text, "any"))
+        .parameter(Parameter::new("on_host", Type::Text, "any"))
         .handler(move |params| {
             let (events, asked_to_wait) = (Arc::clone(&events), asked_to_wait.clone());
             async move {
@@ -216,7 +216,7 @@ fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method:
                     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                 }
                 let mut wanted = Vec::new();
-                for (name, member) in [("job", "job"), ("user", "user"), ("host", "to")] {
+                for (name, member) in [("job", "job"), ("user", "user"), ("on_host", "to")] {
                     wanted.extend(params.text(name)?.map(|text| (member, Value::from(text))));
                 }
                 let fits =

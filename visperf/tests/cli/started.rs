@@ -55,6 +55,27 @@ impl Drop for Started {
 }
 
 #[test]
+fn a_sensor_in_no_domain_answers_for_itself_alone() {
+    let home = Home::new();
+    let up = Started::new(&home, &["up", "--listen", "127.0.0.1:0", "--state", "own", "--json"]);
+    let look = || home.run(&["hosts", "--state", "own", "--json"]);
+    let until = Instant::now() + DEADLINE;
+    while look().code != 0 {
+        assert!(Instant::now() < until, "it does not answer");
+        std::thread::yield_now();
+    }
+    let own = look().ok().json()[0]["host"].as_str().unwrap().to_owned();
+    let call = |method: &str, given: &str| home.run(&["call", "--state", "own", method, given]);
+    call("sensor.files", &format!("host={own}")).ok();
+    for (method, given) in
+        [("sensor.files", "host=wn99"), ("sensor.events", "host=wn99"), ("domain.hosts", "domain=CERN")]
+    {
+        call(method, given).with_code(4).notes(&["is not here", "joined no domain"]);
+    }
+    up.end();
+}
+
+#[test]
 fn what_cannot_work_is_refused_before_anything_starts() {
     let home = Home::new();
     let up = |more: &[&str]| home.run(&UP.iter().chain(more).copied().collect::<Vec<_>>());
