@@ -100,13 +100,13 @@ impl Diagnostic for ConfigError {
 pub fn read(path: &Path) -> Result<String, ConfigError> {
     let refuse = |message: String, hint: &str| ConfigError::new(path, "", None, message, hint.to_owned());
     let file = std::fs::File::open(path).map_err(|error| {
-        refuse(format!("cannot be opened: {error}"), "give the path of an existing file with --config")
+        refuse(format!("cannot be opened: {error}"), "give the path of a file that is there")
     })?;
     let mut bytes = Vec::new();
     let limit = u64::try_from(FILE_LEN_MAX_BYTES).expect("a mebibyte") + 1;
-    file.take(limit).read_to_end(&mut bytes).map_err(|error| {
-        refuse(format!("cannot be read: {error}"), "give the path of a regular file with --config")
-    })?;
+    file.take(limit)
+        .read_to_end(&mut bytes)
+        .map_err(|error| refuse(format!("cannot be read: {error}"), "give the path of a regular file"))?;
     if bytes.len() > FILE_LEN_MAX_BYTES {
         let message = format!("longer than {FILE_LEN_MAX_BYTES} bytes, the most a configuration may have");
         return Err(refuse(message, "check that this is the configuration file"));

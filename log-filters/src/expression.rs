@@ -42,6 +42,7 @@ pub(crate) enum Key {
     Exact(Vec<u8>),
     Begins(Vec<u8>),
     Ends(Vec<u8>),
+    Holds(Vec<u8>),
     /// Whole numbers from one to another, both included.
     Range(i64, i64),
 }
@@ -65,6 +66,11 @@ impl Key {
                 return Key::Range(low, high);
             }
         }
+        if let Some(part) = text.strip_prefix('*').and_then(|text| text.strip_suffix('*'))
+            && !part.is_empty()
+        {
+            return Key::Holds(part.into());
+        }
         match (text.strip_prefix('*'), text.strip_suffix('*')) {
             (Some(end), _) if !end.is_empty() => Key::Ends(end.into()),
             (_, Some(start)) if !start.is_empty() => Key::Begins(start.into()),
@@ -77,6 +83,7 @@ impl Key {
             Key::Exact(exact) => text == exact.as_slice(),
             Key::Begins(start) => text.starts_with(start),
             Key::Ends(end) => text.ends_with(end),
+            Key::Holds(part) => text.windows(part.len()).any(|found| found == part),
             Key::Range(low, high) => {
                 let signed = match text.strip_prefix(b"-") {
                     Some(magnitude) => number(magnitude).map(|n| -n),
@@ -309,6 +316,7 @@ mod tests {
             ("ok", "ok", "okay"),
             ("CANCELLED*", "CANCELLED by 0", "xCANCELLED"),
             ("*.example", "a.example", "a.example.b"),
+            ("*cancel*", "was cancelled", "can cel"),
             (">256", "271", "256"),
             (">=0", "0", "-1"),
             ("<0", "-3", "0"),

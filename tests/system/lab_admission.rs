@@ -152,4 +152,13 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     };
     let (took, ()) = Stopwatch::start().until(AGREED, "no connection of the revoked", look).unwrap();
     println!("revoked: nobody of the grid is connected to it {} ms later", took.as_millis());
+    // It says so itself.
+    let look = || {
+        let info = victim.result("daemon.info", &json!({}))?;
+        let health = info["health"].to_string();
+        let tells = info["healthy"] == json!(false) && health.contains("not let this one in");
+        Ok(if tells { Seen::Done(health) } else { Seen::NotYet(health) })
+    };
+    let (_, health) = Stopwatch::start().until(AGREED, "its own health", look).unwrap();
+    println!("revoked: it says {health}");
 }

@@ -1,12 +1,17 @@
-//! Where daemons keep their state unless told otherwise, and the file in which a daemon that runs tells its
-//! address: `listen`, one line such as `127.0.0.1:7317`.
+//! Where daemons keep their state unless told otherwise, and the files in which a daemon tells its addresses: `listen`,
+//! one line such as `127.0.0.1:7317`, while it runs; `reached-at`, where other daemons dial it.
 //!
 //! Not here: what else is in that folder.
 
 use std::path::{Path, PathBuf};
+use wire::address::Address;
 
 /// The file that holds the address of the daemon that uses the folder.
 pub(crate) const LISTEN_FILE: &str = "listen";
+
+/// The file that holds where other daemons reach the one that uses the folder, if that was configured: an address a
+/// line.
+pub(crate) const REACHED_FILE: &str = "reached-at";
 
 /// The folder of daemons' state: `/var/lib/visperf` for root, else `visperf` in the user's state folder.
 pub(crate) fn usual() -> PathBuf {
@@ -27,6 +32,12 @@ fn of(root: bool, state_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf
 pub(crate) fn listen_address(folder: &Path) -> Option<String> {
     let text = std::fs::read_to_string(folder.join(LISTEN_FILE)).ok()?;
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// Where other daemons reach the one of this folder, as it told when it started last; nothing for the usual place.
+pub(crate) fn reached_at(folder: &Path) -> Vec<Address> {
+    let text = std::fs::read_to_string(folder.join(REACHED_FILE)).unwrap_or_default();
+    text.lines().filter_map(|line| Address::try_from(line.trim()).ok()).collect()
 }
 
 #[cfg(test)]
@@ -51,5 +62,9 @@ mod tests {
         assert_eq!(listen_address(folder.path()), None);
         std::fs::write(folder.path().join(LISTEN_FILE), "\n 127.0.0.1:4000 \n").unwrap();
         assert_eq!(listen_address(folder.path()).as_deref(), Some("127.0.0.1:4000"));
+        assert_eq!(reached_at(folder.path()), []);
+        std::fs::write(folder.path().join(REACHED_FILE), "head:7501\n10.0.0.1:7501\n").unwrap();
+        let told: Vec<String> = reached_at(folder.path()).iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["head:7501", "10.0.0.1:7501"]);
     }
 }

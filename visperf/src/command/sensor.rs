@@ -4,6 +4,7 @@
 
 use super::daemons::{self, Places};
 use crate::exit::Failure;
+use crate::filter_sources::{self, FilterFolders};
 use crate::output::note;
 use crate::serve::grid::Plan;
 use crate::serve::start_check::{self, RefusedFilter};
@@ -25,6 +26,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE[=FILTER]")]
     tail: Vec<String>,
     #[command(flatten)]
+    filters: FilterFolders,
+    #[command(flatten)]
     places: Places,
 }
 
@@ -36,8 +39,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.places.start_telemetry()?;
     let file = daemons::read_file(args.config.as_deref())?;
     let mut config = match file.sensor {
-        Some(config) => config,
-        None => plain()?,
+        Some(mut config) => {
+            config.filters.extend(args.filters.folders.iter().cloned());
+            config
+        }
+        None => Config { filters: filter_sources::folders(&args.filters), ..plain()? },
     };
     let sources = start_check::filters(&start_check::present(&config.filters), RefusedFilter::IsLeftOut)?;
     if let Some(file) = &args.config {

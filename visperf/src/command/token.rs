@@ -7,6 +7,7 @@ use crate::command::membership::{self, State, role_words};
 use crate::command::own_addresses;
 use crate::exit::Failure;
 use crate::output::{Output, note, times};
+use crate::state_folder;
 use clap::Subcommand;
 use overlay::config::{self, PORT, RawConfig};
 use overlay::identity::member_files;
@@ -60,7 +61,7 @@ pub(crate) struct Create {
     /// A higher one is preferred where the domain elects its representative (0 to 255)
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
-    #[arg(long, value_name = "HOST:PORT", help = format!("Where joiners reach this host's daemon [default: its name and addresses, port {PORT}]"))]
+    #[arg(long, value_name = "HOST:PORT", help = format!("Where joiners reach this host's daemon [default: as its configuration says, else its name and addresses, port {PORT}]"))]
     address: Vec<Address>,
     /// A directory of the grid [default: those that this host knows]
     #[arg(long, value_name = "KEY@HOST:PORT")]
@@ -131,7 +132,8 @@ fn addresses(args: &Create) -> Result<Vec<Address>, Failure> {
         return Err(Failure::Usage(format!("--address: a token holds {ADDRESSES_MAX} addresses at most")));
     }
     if args.address.is_empty() {
-        return own_addresses::find(&daemons::host_name(), PORT);
+        let told = state_folder::reached_at(&args.state.folder());
+        return if told.is_empty() { own_addresses::find(&daemons::host_name(), PORT) } else { Ok(told) };
     }
     Ok(args.address.clone())
 }

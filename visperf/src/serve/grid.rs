@@ -133,6 +133,8 @@ impl Grid {
                 Place::Grid(replica) => {
                     directory::methods::add_with_hosts(&mut self.registry, &handle, replica.hosts())?;
                     replica.add_forwarded(&mut self.registry)?;
+                    let welcome = replica.welcome();
+                    sources.health.push(Box::new(move || welcome.health()));
                     let net = replica.net.clone();
                     sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
                 }
@@ -160,6 +162,8 @@ impl Grid {
         if let Some(member) = &self.member {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
+            let welcome = member.welcome();
+            sources.health.push(Box::new(move || welcome.health()));
             let view = member.view.view();
             sources.statistics.push(("election", Box::new(move || view.borrow().figures.told())));
             let net = member.net.clone();

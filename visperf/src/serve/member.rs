@@ -8,8 +8,9 @@ use super::between::Between;
 use super::elsewhere::{Own, Router};
 use super::issuing::Issuing;
 use super::overlay::Overlay;
-use super::queries;
 use super::reporting::Reporting;
+use super::welcome::Welcome;
+use super::{queries, state_dir};
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use overlay::config::Config;
@@ -105,6 +106,8 @@ impl Member {
         let gate = Gate::new(trust, denials, directories.iter().map(|directory| directory.key).collect());
         let chain = Some(membership.chain.clone());
         let mut overlay = Overlay::open(key, gate, chain, config, certificate.host.as_str())?;
+        let is_usual = config.listen.is_none() && config.advertise.is_empty();
+        state_dir::write_reached(state, if is_usual { &[] } else { &overlay.advertised })?;
         let questions = overlay.hub.questions(Protocol::Query);
         let renewal = Renewal {
             state: state.to_owned(),
@@ -135,6 +138,11 @@ impl Member {
             renewal,
             issuer,
         })
+    }
+
+    /// What is wrong with its place among others, in sentences.
+    pub(crate) fn welcome(&self) -> Welcome {
+        self.overlay.welcome.clone()
     }
 
     /// Where queries for others go.

@@ -21,3 +21,4 @@ pub(crate) mod replica;
 pub(crate) mod reporting;
 pub(crate) mod start_check;
 pub(crate) mod state_dir;
+pub(crate) mod welcome;

@@ -4,11 +4,12 @@
 //! said its last words.
 //! Not here: who is let in (`overlay::identity`), what is served (`member`, `replica`).
 
+use super::welcome::Welcome;
 use anyhow::Context as _;
 use daemon::shutdown::Tasks;
 use overlay::config::{Config, PORT};
 use overlay::gatekeeper::Gatekeeper;
-use overlay::hub::Hub;
+use overlay::hub::{Hub, PeerEvent};
 use overlay::identity::admission::Gate;
 use overlay::identity::key::Key;
 use overlay::net::event_loop::{self, EventLoop};
@@ -16,6 +17,7 @@ use overlay::net::handle::Handle;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::credential::Chain;
@@ -28,9 +30,12 @@ pub(crate) struct Overlay {
     pub(crate) hub: Hub,
     /// Where others can dial this daemon.
     pub(crate) advertised: Vec<Address>,
+    /// Whether others let this daemon in.
+    pub(crate) welcome: Welcome,
     /// A random number.
     pub(crate) seed: u64,
     event_loop: EventLoop,
+    heard: broadcast::Receiver<PeerEvent>,
 }
 
 impl Overlay {
@@ -51,12 +56,19 @@ impl Overlay {
         let seed = getrandom::u64().context("the system gives no random numbers")?;
         let (event_loop, net, events) =
             EventLoop::open(event_loop::Config::new(listen), &key, gate.clone(), seed)?;
-        Ok(Overlay { key, gate, net, hub: Hub::new(events), advertised, seed, event_loop })
+        let hub = Hub::new(events);
+        let (heard, welcome) = (hub.peers(), Welcome::default());
+        Ok(Overlay { key, gate, net, hub, advertised, welcome, seed, event_loop, heard })
     }
 
     /// Connect and hand on until `quiet`, which comes after the shutdown, when the last words are said.
     pub(crate) fn spawn(self, tasks: &mut Tasks, quiet: CancellationToken) {
-        let Overlay { event_loop, hub, .. } = self;
+        let Overlay { event_loop, hub, welcome, heard, .. } = self;
+        let ending = quiet.clone();
+        tasks.spawn("welcome", async move {
+            welcome.listen(heard, ending).await;
+            Ok::<(), Infallible>(())
+        });
         tasks.spawn("overlay", async move {
             event_loop.run(quiet).await;
             Ok::<(), Infallible>(())

@@ -9,6 +9,7 @@ use super::elsewhere::Router;
 use super::others::{Lookup, Others};
 use super::overlay::Overlay;
 use super::queries;
+use super::welcome::Welcome;
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use directory::handle::SystemClock;
@@ -104,6 +105,11 @@ impl Replica {
         let others = Others { lookup: Lookup::Table(directory.handle()), contacts };
         let contacts_told = overlay.advertised.iter().map(|address| format!("{me}@{address}")).collect();
         Ok(Replica { net, contacts_told, others, overlay, directory, service, asks, questions })
+    }
+
+    /// What is wrong with its place among others, in sentences.
+    pub(crate) fn welcome(&self) -> Welcome {
+        self.overlay.welcome.clone()
     }
 
     /// The directory itself.

@@ -2,11 +2,12 @@
 //!
 //! Not here: where it is by default, and reading the address (`state_folder`).
 
-use crate::state_folder::LISTEN_FILE;
+use crate::state_folder::{LISTEN_FILE, REACHED_FILE};
 use anyhow::Context as _;
 use overlay::whole_file::{self, Readers};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use wire::address::Address;
 
 /// Make the directory, for its owner only, if it is not there.
 pub(crate) fn prepare(path: &Path) -> anyhow::Result<()> {
@@ -19,6 +20,22 @@ pub(crate) fn prepare(path: &Path) -> anyhow::Result<()> {
 pub(crate) fn write_listen(state: &Path, address: &str) -> anyhow::Result<()> {
     let path = state.join(LISTEN_FILE);
     whole_file::replace(&path, Readers::AsMasked, format!("{address}\n").as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Tell commands where other daemons reach this one; nothing is told for the usual place.
+pub(crate) fn write_reached(state: &Path, addresses: &[Address]) -> anyhow::Result<()> {
+    let path = state.join(REACHED_FILE);
+    if addresses.is_empty() {
+        return match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove {}", path.display()))
+            }
+            _ => Ok(()),
+        };
+    }
+    let text: String = addresses.iter().map(|address| format!("{address}\n")).collect();
+    whole_file::replace(&path, Readers::AsMasked, text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

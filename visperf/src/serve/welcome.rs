@@ -1,0 +1,92 @@
+//! Whether others let this daemon in, for its health: one that was put out of its domain has to say so itself.
+//!
+//! Rule: what a daemon said counts until it lets this one in, or has said nothing for [`FORGOTTEN_AFTER`].
+//! Not here: who is let in by this daemon (`overlay::identity::admission`).
+
+use overlay::clock;
+use overlay::hub::PeerEvent;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio_util::sync::CancellationToken;
+use wire::id::PeerKey;
+use wire::time::Moment;
+
+/// A daemon that refuses is dialled again within this time, if it still is needed.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
+
+/// Refusals kept: more daemons than these need not be told of.
+const KEPT_MAX: usize = 16;
+
+/// What others said; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Welcome(Arc<Mutex<BTreeMap<PeerKey, (Moment, String)>>>);
+
+impl Welcome {
+    /// Listen until `shutdown`.
+    pub(crate) async fn listen(self, mut peers: broadcast::Receiver<PeerEvent>, shutdown: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                event = peers.recv() => match event {
+                    Ok(event) => self.take(event),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+
+    fn take(&self, event: PeerEvent) {
+        let mut refusals = self.lock();
+        match event {
+            PeerEvent::Ready(principal, _) => drop(refusals.remove(&principal.peer)),
+            PeerEvent::Unwelcome(peer, reason) => {
+                if refusals.len() < KEPT_MAX || refusals.contains_key(&peer) {
+                    refusals.insert(peer, (clock::now(), reason));
+                }
+            }
+            PeerEvent::Gone(_) => {}
+        }
+    }
+
+    /// What is wrong, in sentences: each reason once.
+    pub(crate) fn health(&self) -> Vec<String> {
+        let now = clock::now();
+        let mut refusals = self.lock();
+        refusals.retain(|_, (at, _)| now.since(*at) < FORGOTTEN_AFTER);
+        let mut by_reason: BTreeMap<&str, (PeerKey, usize)> = BTreeMap::new();
+        for (peer, (_, reason)) in refusals.iter() {
+            by_reason.entry(reason).or_insert((*peer, 0)).1 += 1;
+        }
+        let told = by_reason.iter().map(|(reason, (peer, count))| match count {
+            1 => format!("daemon {peer} does not let this one in: {reason}"),
+            _ => format!("{count} daemons do not let this one in: {reason}"),
+        });
+        told.collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, (Moment, String)>> {
+        // Rows are put in whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_told_once_and_how_many_give_it() {
+        let welcome = Welcome::default();
+        assert_eq!(welcome.health(), [""; 0]);
+        let key = |byte| PeerKey([byte; 32]);
+        welcome.take(PeerEvent::Unwelcome(key(1), "revoked".to_owned()));
+        assert!(welcome.health()[0].ends_with("does not let this one in: revoked"), "{:?}", welcome.health());
+        welcome.take(PeerEvent::Unwelcome(key(2), "revoked".to_owned()));
+        welcome.take(PeerEvent::Unwelcome(key(2), "revoked".to_owned()));
+        welcome.take(PeerEvent::Gone(key(2)));
+        assert_eq!(welcome.health(), ["2 daemons do not let this one in: revoked"]);
+    }
+}
