@@ -107,6 +107,8 @@ async fn a_fast_representative_gets_every_sample() {
     representative.serve(1);
     let member = Running::start(0, Some(&representative));
     until("the report", async || samples(&representative, "h0").await.is_some()).await;
+    // The representative knows the host before the member knows that it may send.
+    until("an open link", async || member.figures().is_open).await;
     let mut swept = 0;
     for _ in 0..50 {
         swept += member.sweep();
