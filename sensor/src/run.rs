@@ -177,21 +177,32 @@ impl Sensor {
             ending: self.ending.clone(),
         };
         let tail = Arc::clone(&self.tail);
+        // Where its report was not taken, it is the whole domain.
+        let is_alone = self.link.is_some();
         let domain = query::domain::Domain {
             domain: self.config.domain.clone(),
             host: self.config.host.clone(),
             address: Arc::clone(&self.address),
             office: self.representative.clone(),
+            own: is_alone.then(|| query::domain::OwnLogs {
+                calls: Arc::clone(&self.joiner),
+                next: self.tail.reader().next(),
+            }),
         };
-        let of_domain =
-            query::domain_events::Events { office: self.representative.clone(), ending: self.ending.clone() };
+        let of_domain = match is_alone {
+            true => events.method_of_domain(),
+            false => {
+                let (office, ending) = (self.representative.clone(), self.ending.clone());
+                query::domain_events::Events { office, ending }.method()
+            }
+        };
         let methods = [
             events.method(),
             query::calls::method(&self.joiner),
             query::metrics::method(&self.sampler.handle()),
             query::files::files_method(&self.config, move || tail.files()),
             query::files::filters_method(&self.filtering),
-            of_domain.method(),
+            of_domain,
             query::domain_metrics::method(&self.representative),
         ];
         let methods = methods.into_iter().chain(domain.methods());
@@ -247,7 +258,8 @@ async fn report_to_itself(
 ) {
     if let Some(link) = link {
         office.set_duty(Duty::Serve { term: 0 });
-        link.run(OwnWay { office, host }, shutdown).await;
+        // Its journal and its calls answer for the domain: nothing is stored or joined twice.
+        link.without_events().run(OwnWay { office, host }, shutdown).await;
     }
 }
 

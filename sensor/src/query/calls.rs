@@ -18,8 +18,13 @@ use wire::time::Time;
 /// `sensor.calls`.
 #[must_use]
 pub fn method(joiner: &Arc<Mutex<Joiner>>) -> Method {
+    answering(declared::sensor_calls(), joiner)
+}
+
+/// `declaration`, answered from these calls.
+pub(super) fn answering(declaration: Declaration, joiner: &Arc<Mutex<Joiner>>) -> Method {
     let joiner = Arc::clone(joiner);
-    declared::sensor_calls().handler_now(move |params| {
+    declaration.handler_now(move |params| {
         let calls = found(&joiner.lock().unwrap_or_else(PoisonError::into_inner), params)?;
         shown(calls, params)
     })

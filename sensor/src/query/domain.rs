@@ -9,11 +9,13 @@ use crate::representative::office::{Absent, Handle};
 use crate::representative::overview::Overall;
 use crate::representative::summary;
 use crate::representative::view::{HostRow, Summary};
+use log_filters::join::Joiner;
 use rpc::fault::Fault;
 use rpc::method::Method;
 use rpc::value::{Name, Value};
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::sync::watch;
 use wire::id::{DomainName, HostName};
 use wire::time::Time;
 
@@ -31,6 +33,27 @@ pub struct Domain {
     pub address: Arc<OnceLock<String>>,
     /// What members reported.
     pub office: Handle,
+    /// Of a sensor that is its whole domain: what its logs told is not reported, but known.
+    pub own: Option<OwnLogs>,
+}
+
+/// What a sensor's own logs told.
+#[derive(Clone)]
+pub struct OwnLogs {
+    /// Its calls.
+    pub calls: Arc<Mutex<Joiner>>,
+    /// The number that its next event gets.
+    pub next: watch::Receiver<u64>,
+}
+
+impl OwnLogs {
+    fn events(&self) -> u64 {
+        *self.next.borrow()
+    }
+
+    fn summary(&self) -> summary::Calls {
+        summary::calls(self.calls.lock().unwrap_or_else(PoisonError::into_inner).calls())
+    }
 }
 
 /// A fault that says where to ask.
@@ -42,7 +65,18 @@ impl Domain {
     /// The methods.
     #[must_use]
     pub fn methods(self) -> Vec<Method> {
-        let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.office);
+        let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.office.clone());
+        let calls = match &self.own {
+            Some(own) => calls::answering(declared::domain_calls(), &own.calls),
+            None => declared::domain_calls().handler(move |params| {
+                let office = of_calls.clone();
+                async move {
+                    let wanted = params.clone();
+                    let asked = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
+                    calls::shown(asked.map_err(absent)??, &params)
+                }
+            }),
+        };
         vec![
             declared::domain_hosts().handler(move |_| {
                 let own = of_hosts.clone();
@@ -52,20 +86,17 @@ impl Domain {
                 let own = of_summary.clone();
                 async move { own.summary().await }
             }),
-            declared::domain_calls().handler(move |params| {
-                let office = of_calls.clone();
-                async move {
-                    let wanted = params.clone();
-                    let asked = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
-                    calls::shown(asked.map_err(absent)??, &params)
-                }
-            }),
+            calls,
         ]
     }
 
     async fn hosts(&self) -> Result<Value, Fault> {
         let asked = self.office.ask(|domain, now| domain.hosts(now.moment));
-        let rows = asked.await.map_err(absent)?;
+        let mut rows = asked.await.map_err(absent)?;
+        if let (Some(own), Some(row)) = (&self.own, rows.iter_mut().find(|row| row.host == self.host)) {
+            (row.events_next, row.events_behind) = (own.events(), 0);
+            row.calls_running = own.summary().hosts.get(row.host.as_str()).copied().unwrap_or(0);
+        }
         Ok(Value::object([
             ("domain", Value::Text(self.domain.to_string())),
             ("hosts", Value::Array(rows.iter().map(|row| self.row(row)).collect())),
@@ -109,7 +140,11 @@ impl Domain {
 
     async fn summary(&self) -> Result<Value, Fault> {
         let asked = self.office.ask(|domain, now| domain.summary(now.moment));
-        let Summary { hosts, metrics, calls, events, events_lost, .. } = asked.await.map_err(absent)?;
+        let Summary { hosts, metrics, mut calls, mut events, events_lost, .. } =
+            asked.await.map_err(absent)?;
+        if let Some(own) = &self.own {
+            (calls, events) = (own.summary(), own.events());
+        }
         Ok(Value::object([
             ("domain", Value::Text(self.domain.to_string())),
             ("representative", Value::Text(self.host.to_string())),

@@ -98,8 +98,18 @@ impl Events {
     /// `sensor.events`.
     #[must_use]
     pub fn method(&self) -> Method {
+        self.answering(declared::sensor_events())
+    }
+
+    /// `domain.events` of a sensor that is its whole domain.
+    #[must_use]
+    pub fn method_of_domain(&self) -> Method {
+        self.answering(declared::domain_events())
+    }
+
+    fn answering(&self, declaration: Declaration) -> Method {
         let own = self.clone();
-        declared::sensor_events().handler(move |params| {
+        declaration.handler(move |params| {
             let own = own.clone();
             async move { own.answer(&params).await }
         })

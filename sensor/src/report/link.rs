@@ -99,6 +99,8 @@ pub struct Link {
     own: Own,
     /// Away while it reads.
     outbox: Option<Outbox>,
+    /// Whether events are told, beside how the host is.
+    tells_events: bool,
     /// Nothing could be read of the journal when it was durable so far: it is looked at again later.
     fruitless: Option<u64>,
     sender: Sender,
@@ -125,7 +127,14 @@ impl Link {
     pub fn new(own: Own) -> Link {
         let sender = Sender::new(own.identity.clone());
         let outbox = own.outbox.another();
-        Link { own, outbox: Some(outbox), fruitless: None, sender, board: Board::default() }
+        let board = Board::default();
+        Link { own, outbox: Some(outbox), tells_events: true, fruitless: None, sender, board }
+    }
+
+    /// A report of the host alone, for a representative that has the journal itself.
+    #[must_use]
+    pub fn without_events(self) -> Link {
+        Link { tells_events: false, ..self }
     }
 
     /// What it does, for others.
@@ -276,7 +285,7 @@ impl Link {
 
     /// Read what the sender wants of the journal, if there is any.
     fn begin_reading(&mut self, durable: u64) -> Option<Reading> {
-        if self.fruitless == Some(durable) {
+        if !self.tells_events || self.fruitless == Some(durable) {
             return None;
         }
         let wanted = self.sender.wanted().filter(|wanted| wanted.from < durable)?;
