@@ -12,6 +12,7 @@ use crate::segments::segment::Segment;
 use crate::segments::window::Window;
 use crate::segments::{Error, chain};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 use wire::event::{Event, Id, Source};
 use wire::id::{Generation, SensorKey};
@@ -22,13 +23,22 @@ pub(super) struct Shared {
     pub(super) segments: Segments<Sources>,
     sensor: SensorKey,
     durable: watch::Sender<u64>,
+    /// Whether somebody has had everything durable and waits for more.
+    is_awaited: AtomicBool,
     decoded: Cache,
 }
 
 impl Shared {
     pub(super) fn new(segments: Segments<Sources>, sensor: SensorKey) -> Shared {
         let durable = watch::Sender::new(*segments.next().borrow());
-        Shared { segments, sensor, durable, decoded: Cache::default() }
+        Shared { segments, sensor, durable, is_awaited: AtomicBool::new(false), decoded: Cache::default() }
+    }
+
+    /// Whether a published event is not durable yet, and somebody waits for it.
+    pub(super) fn is_awaited(&self) -> bool {
+        // The order of these two, and of those of `Reader::await_durable`: one of both sides sees the other.
+        let next = *self.segments.next().borrow();
+        self.is_awaited.load(Ordering::SeqCst) && *self.durable.borrow() < next
     }
 
     pub(super) fn publish_durable(&self, next: u64) {
@@ -74,6 +84,14 @@ impl Reader {
     #[must_use]
     pub fn durables(&self) -> watch::Receiver<u64> {
         self.shared.durable.subscribe()
+    }
+
+    /// Say whether somebody has had everything durable and waits for more: the writer then makes events durable
+    /// sooner. Returns whether one waits now that the writer may not know to be waited for.
+    #[must_use]
+    pub fn await_durable(&self, waits: bool) -> bool {
+        let waited = self.shared.is_awaited.swap(waits, Ordering::SeqCst);
+        waits && !waited && self.shared.is_awaited()
     }
 
     /// The sequence number of the oldest event that is kept.

@@ -119,6 +119,12 @@ impl Journal {
         self.synced < self.len
     }
 
+    /// Whether an event is not yet durable, and somebody waits for it ([`Reader::await_durable`]).
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.shared.is_awaited()
+    }
+
     /// A generation begins; its number must be the state's next.
     ///
     /// # Errors

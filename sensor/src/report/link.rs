@@ -62,6 +62,8 @@ pub struct Own {
     pub acknowledged: Box<dyn Fn() -> Option<u64> + Send>,
     /// The representative has everything before this number.
     pub acknowledge: Box<dyn Fn(u64) + Send>,
+    /// Whether everything durable is on its way, and more is waited for.
+    pub awaits: Box<dyn Fn(bool) + Send>,
 }
 
 /// What was done and how it is.
@@ -151,6 +153,7 @@ impl Link {
             self.board.lock().streams_total += 1;
             let began = MachineClock.monotonic();
             let ended = self.report(stream, &mut way, &shutdown).await;
+            (self.own.awaits)(false);
             self.sender.disconnect();
             self.show();
             let trouble = match ended {
@@ -231,7 +234,9 @@ impl Link {
         let mut is_unflushed = false;
         loop {
             if reading.is_none() {
-                reading = self.begin_reading(*durable.borrow_and_update());
+                let durable = *durable.borrow_and_update();
+                reading = self.begin_reading(durable);
+                (self.own.awaits)(reading.is_none() && self.awaits(durable));
             }
             let has_output = !self.sender.output().is_empty();
             tokio::select! {
@@ -295,6 +300,11 @@ impl Link {
             let read = outbox.read(wanted.from, wanted.limit);
             (outbox, read)
         }))
+    }
+
+    /// Whether there is room for events, and all that is durable is on its way.
+    fn awaits(&self, durable: u64) -> bool {
+        self.tells_events && self.sender.wanted().is_some_and(|wanted| wanted.from >= durable)
     }
 
     fn handle_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {

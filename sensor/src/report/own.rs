@@ -44,7 +44,8 @@ pub(crate) fn own(
         boot: std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().into(),
         started: MachineClock.wall(),
     };
-    let (known, told, figures) = (Arc::clone(tail), Arc::clone(tail), sampler.clone());
+    let (known, told, awaited) = (Arc::clone(tail), Arc::clone(tail), Arc::clone(tail));
+    let figures = sampler.clone();
     Ok(Own {
         identity,
         outbox: Outbox::new(disk, reader.clone()),
@@ -53,6 +54,7 @@ pub(crate) fn own(
         state: Box::new(move || state_of(&status, &figures)),
         acknowledged: Box::new(move || known.state().acknowledged),
         acknowledge: Box::new(move |next| told.acknowledge(next)),
+        awaits: Box::new(move |waits| awaited.await_durable(waits)),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The thread that owns the representative's core while its sensor represents the domain.
 //!
 //! Rules: one thread, which is none of the runtime's: unpacking and joining hold up nobody's connections.
-//! Commits run on another, one at a time; what comes meanwhile is the next. While the lease does not hold nothing
+//! Commits run on another, one at a time and as often as their pace allows; what comes meanwhile is the next. While the lease does not hold nothing
 //! is said to anybody, so nothing is acknowledged. Bytes of members wait in their streams while the disk is behind.
 //! Not here: when there is a desk ([`super::office`]), the streams' own ends ([`super::visit`]).
 
@@ -11,6 +11,7 @@ use super::office::{Duty, Shared};
 use super::store::writer::Commit;
 use super::visit::{self, Lines, Told, Visit};
 use crate::segments;
+use crate::segments::pace::Pace;
 use crate::tail::handle::MachineClock;
 use crate::tail::ingest::Clock as _;
 use std::collections::BTreeMap;
@@ -65,6 +66,7 @@ pub(super) struct Desk {
     committing: Option<Committing>,
     /// A commit that the disk refused, and when it is tried again.
     refused: Option<(Commit, Moment)>,
+    pace: Pace,
     tidied: Moment,
 }
 
@@ -89,6 +91,7 @@ pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, endin
         tasks: JoinSet::new(),
         committing: None,
         refused: None,
+        pace: Pace::default(),
         tidied: now().moment,
     };
     desk.serve(inbox, Heard { bytes, told }, &ending).await;
@@ -99,7 +102,7 @@ impl Desk {
     async fn serve(&mut self, mut inbox: Inbox, mut heard: Heard, ending: &CancellationToken) {
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
-            self.begin_commit();
+            let rest = self.begin_commit();
             self.carry_out();
             let has_room = self.domain.has_room();
             tokio::select! {
@@ -113,6 +116,7 @@ impl Desk {
                     Some((commit, result)) => self.handle_committed(commit, result),
                     None => return,
                 },
+                () = tokio::time::sleep(rest.unwrap_or_default()), if rest.is_some() => {}
                 Some(told) = heard.told.recv() => self.handle_told(told),
                 _ = look.tick() => self.look(&mut inbox),
                 Some(visit) = inbox.visits.recv() => self.handle_visit(visit),
@@ -186,15 +190,25 @@ impl Desk {
         }
     }
 
-    fn begin_commit(&mut self) {
+    /// Begin to store what has come. Where it is too soon for that: how long to wait.
+    fn begin_commit(&mut self) -> Option<Duration> {
         if self.committing.is_some() || self.refused.is_some() {
-            return;
+            return None;
+        }
+        let moment = now().moment;
+        let rest = self.pace.due().saturating_sub(moment.0);
+        if !rest.is_zero() && self.domain.wants_commit() {
+            return Some(rest);
         }
         match self.domain.take_commit() {
-            Ok(Some(commit)) => self.commit(commit),
+            Ok(Some(commit)) => {
+                self.pace.note(moment.0);
+                self.commit(commit);
+            }
             Ok(None) => {}
             Err(error) => self.shared.complain(&error.to_string()),
         }
+        None
     }
 
     fn commit(&mut self, mut commit: Commit) {

@@ -339,6 +339,12 @@ impl Domain {
         }
     }
 
+    /// Whether something waits for the disk.
+    #[must_use]
+    pub fn wants_commit(&self) -> bool {
+        self.store.is_waiting()
+    }
+
     /// What waits for the disk, unless a commit is under way.
     ///
     /// # Errors

@@ -14,6 +14,7 @@
 pub mod chain;
 pub mod disk;
 pub mod list;
+pub mod pace;
 pub mod recovery;
 pub mod segment;
 pub mod window;

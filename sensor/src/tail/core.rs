@@ -12,6 +12,7 @@ use super::track;
 use crate::journal::frame::{Batch, Birth, Record};
 use crate::journal::writer::Journal;
 use crate::segments;
+use crate::segments::pace::Pace;
 use compact_str::CompactString;
 use log_filters::found::Found;
 use std::collections::BTreeMap;
@@ -60,6 +61,7 @@ pub(super) struct Core {
     /// Why the journal holds back, and when to try again.
     pub(super) trouble: Option<(String, Duration)>,
     pub(super) unsynced_since: Option<Duration>,
+    pub(super) pace: Pace,
     pub(super) sync_now: bool,
 }
 
@@ -148,9 +150,18 @@ impl Core {
         self.meters.get(filter).and_then(Meter::too_slow)
     }
 
+    /// When what is not durable must be: soon where somebody waits for an event and there is nothing else to do.
+    pub(super) fn sync_at(&self, is_busy: bool) -> Option<Duration> {
+        let at_last = self.unsynced_since? + self.config.sync_every;
+        // A disk in trouble is not tried any sooner.
+        let is_awaited = !is_busy && self.trouble.is_none() && self.journal.is_awaited();
+        Some(if is_awaited { self.pace.due().min(at_last) } else { at_last })
+    }
+
     /// Make what was written durable.
     pub(super) fn sync(&mut self, now: &Now) {
         self.unsynced_since = None;
+        self.pace.note(now.monotonic);
         let synced = self.journal.sync();
         if synced.is_err() {
             self.unsynced_since = Some(now.monotonic);

@@ -116,6 +116,13 @@ impl Handle {
         self.bell.ring(|wake| wake.acknowledged = Some(next.max(wake.acknowledged.unwrap_or(0))));
     }
 
+    /// Say whether somebody has had every durable event and waits for more: they are then durable sooner.
+    pub fn await_durable(&self, waits: bool) {
+        if self.reader.await_durable(waits) {
+            self.bell.ring(|wake| wake.awaited = true);
+        }
+    }
+
     /// Whether the thread still runs; it ends only by [`Handle::stop`] or a defect.
     #[must_use]
     pub fn is_running(&self) -> bool {

@@ -22,6 +22,7 @@ use crate::journal::lock::Lock;
 use crate::journal::reader::Reader;
 use crate::journal::writer::Journal;
 use crate::segments::disk::{Directory, Disk};
+use crate::segments::pace::Pace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,6 +108,7 @@ impl Ingest {
             meters: BTreeMap::new(),
             trouble: None,
             unsynced_since: None,
+            pace: Pace::default(),
             sync_now: false,
         };
         let ingest = Ingest {
@@ -371,8 +373,8 @@ impl Ingest {
 
     fn keep_journal(&mut self, now: &Now) {
         if self.core.journal.is_unsynced() && !self.core.journal.is_held() {
-            let since = *self.core.unsynced_since.get_or_insert(now.monotonic);
-            let is_due = now.monotonic.saturating_sub(since) >= self.core.config.sync_every;
+            self.core.unsynced_since.get_or_insert(now.monotonic);
+            let is_due = self.sync_at().is_some_and(|at| at <= now.monotonic);
             if is_due || std::mem::take(&mut self.core.sync_now) {
                 self.core.sync(now);
             }
@@ -381,6 +383,10 @@ impl Ingest {
             self.begin_segment();
             self.core.unsynced_since = None;
         }
+    }
+
+    fn sync_at(&self) -> Option<Duration> {
+        self.core.sync_at(!self.busy.is_empty())
     }
 
     fn begin_segment(&mut self) {
@@ -411,8 +417,7 @@ impl Ingest {
         }
         let quiet =
             self.tracks.values().filter_map(|track| track.quiet_at(self.core.config.incomplete_after));
-        let sync = self.core.unsynced_since.map(|since| since + self.core.config.sync_every);
-        let next = quiet.chain(sync).chain([self.next_scan]).min().unwrap_or_default();
+        let next = quiet.chain(self.sync_at()).chain([self.next_scan]).min().unwrap_or_default();
         next.saturating_sub(now.monotonic)
     }
 }

@@ -111,7 +111,8 @@ pub struct Config {
     /// A last line without its end is told as incomplete after so long, and a record that waits for more
     /// lines is closed.
     pub incomplete_after: Duration,
-    /// Longest time until what was read is durable.
+    /// Longest time until what was read is durable; it is sooner where somebody waits for it
+    /// ([`crate::segments::pace`]).
     pub sync_every: Duration,
     /// Unread bytes in deleted files that are kept open; beyond it the oldest is given up with a gap.
     pub held_bytes: u64,

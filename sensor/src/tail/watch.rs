@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Changed paths held between two turns; with more of them everything is looked at.
 const PATHS_MAX: usize = 1024;
 
-/// After a change, wait so long for the rest of the burst.
+/// Rest so long between two turns: of a burst the first change is looked at once, and the others together.
 const COALESCE: Duration = Duration::from_millis(5);
 
 /// Why the tail goes to work.
@@ -29,6 +29,8 @@ pub struct Wake {
     pub stop: bool,
     /// The receiver has everything before this sequence number.
     pub acknowledged: Option<u64>,
+    /// Somebody waits for events to be durable.
+    pub awaited: bool,
 }
 
 impl Wake {
@@ -62,16 +64,16 @@ impl Bell {
         self.rung.notify_one();
     }
 
-    /// Wait for something to happen, at most so long. A burst is waited out, as long as it is short.
+    /// Wait for something to happen, at most so long; but rest first, so that a burst makes few turns. Who has
+    /// nothing to wait for does not rest.
     #[must_use]
     pub fn wait(&self, at_most: Duration) -> Wake {
         let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.rung.wait_timeout_while(wake, at_most, |wake| wake.is_empty());
+        let rest = at_most.min(COALESCE);
+        let rested = self.rung.wait_timeout_while(wake, rest, |wake| !wake.stop);
+        let (wake, _) = rested.unwrap_or_else(PoisonError::into_inner);
+        let waited = self.rung.wait_timeout_while(wake, at_most - rest, |wake| wake.is_empty());
         let (mut wake, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if !wake.is_empty() && !wake.stop && at_most > COALESCE {
-            let more = self.rung.wait_timeout_while(wake, COALESCE, |wake| !wake.stop);
-            (wake, _) = more.unwrap_or_else(PoisonError::into_inner);
-        }
         std::mem::take(&mut *wake)
     }
 }

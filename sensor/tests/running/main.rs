@@ -54,6 +54,23 @@ async fn whoever_represents_the_domain_holds_every_event_once() {
     assert!(second.handle.figures().counts.duplicates_total < all, "they are not sent anew each time");
 }
 
+/// A member's journal is asked for more while its report stands and all that is durable is on its way, and only then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_waits_for_what_is_not_durable_yet() {
+    let representative = Representative::start().await;
+    let mut member = Running::start(0, None);
+    member.write(10);
+    assert!(!member.waits(), "there is nobody to send it to");
+    member.go_to(Some(&representative));
+    representative.serve(1);
+    until("the waiting", async || member.waits()).await;
+    member.write(1);
+    until("the event", async || representative.stored_of(&member).await == 11).await;
+    until("the waiting for another", async || member.waits()).await;
+    representative.handle.set_duty(Duty::Rest);
+    until("the end of the waiting", async || !member.waits()).await;
+}
+
 /// While the lease does not hold nothing is said: no resume, no acknowledgement.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_lease_nothing_is_acknowledged() {

@@ -11,6 +11,7 @@ use sensor::representative::visit::Visit;
 use sensor::sample::table::{Rows, Table, metric};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -160,6 +161,7 @@ pub struct Running {
     tables: watch::Sender<Option<Arc<Table>>>,
     rows: Mutex<(Rows, Vec<Arc<Metric>>, u64)>,
     acknowledged: Arc<Mutex<Option<u64>>>,
+    waits: Arc<AtomicBool>,
     board: Board,
     shutdown: CancellationToken,
     _tasks: JoinSet<()>,
@@ -177,6 +179,8 @@ impl Running {
         let reader = member.journal.reader();
         let (tables, swept) = watch::channel(None);
         let acknowledged = Arc::new(Mutex::new(None));
+        let waits = Arc::new(AtomicBool::new(false));
+        let awaited = Arc::clone(&waits);
         let (known, told) = (Arc::clone(&acknowledged), Arc::clone(&acknowledged));
         let name: HostName = member.host.clone();
         let own = Own {
@@ -187,6 +191,7 @@ impl Running {
             state: Box::new(|| HostState { time: Time::from_micros(1), ..HostState::default() }),
             acknowledged: Box::new(move || *known.lock().unwrap()),
             acknowledge: Box::new(move |next| *told.lock().unwrap() = Some(next)),
+            awaits: Box::new(move |waits| awaited.store(waits, Ordering::SeqCst)),
         };
         let link = Link::new(own);
         let (board, shutdown) = (link.board(), CancellationToken::new());
@@ -195,7 +200,7 @@ impl Running {
         tasks.spawn(link.run(Tcp { number, to: way, leads_to: None }, shutdown.clone()));
         let names = (0..METRICS).map(|nth| metric(&format!("m{nth}"), "", Semantics::Gauge, &[])).collect();
         let rows = Mutex::new((Rows::default(), names, 0));
-        Running { member, to, tables, rows, acknowledged, board, shutdown, _tasks: tasks }
+        Running { member, to, tables, rows, acknowledged, waits, board, shutdown, _tasks: tasks }
     }
 
     /// From now on this is the representative.
@@ -219,6 +224,11 @@ impl Running {
 
     pub fn acknowledged(&self) -> Option<u64> {
         *self.acknowledged.lock().unwrap()
+    }
+
+    /// Whether the link has sent all that is durable and waits for more.
+    pub fn waits(&self) -> bool {
+        self.waits.load(Ordering::SeqCst)
     }
 
     pub fn figures(&self) -> Figures {

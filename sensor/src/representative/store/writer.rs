@@ -129,6 +129,12 @@ impl Store {
         !self.is_under_way && self.pending.is_empty()
     }
 
+    /// Whether something accepted waits for a commit.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Whether there is room for more: if not, read no more from members until a commit has succeeded.
     #[must_use]
     pub fn has_room(&self) -> bool {
