@@ -25,6 +25,7 @@ mod namesakes;
 mod operation;
 mod pattern;
 mod progress;
+mod reason;
 mod references;
 pub mod registry;
 mod sameness;

@@ -7,6 +7,7 @@
 use crate::beginning::Beginning;
 use crate::ending::Ending;
 use crate::implied::Implied;
+use crate::reason::Reason;
 use crate::sameness::{better_job, hosts_of, same_host};
 use crate::told::{Told, in_order, set_text, set_time};
 use compact_str::CompactString;
@@ -37,9 +38,10 @@ pub(crate) struct Progress {
     /// The last choice; one before the last requeue is of an earlier try.
     selected: Option<Time>,
     beginning: Beginning,
-    offers: Vec<CompactString>,
+    offers: Box<[CompactString]>,
     hosts: Told<Vec<CompactString>>,
     ending: Ending,
+    reason: Reason,
     cancel_asked: Option<Time>,
     requeues: u32,
     events: u32,
@@ -64,9 +66,10 @@ impl Progress {
             offered: None,
             selected: None,
             beginning: Beginning::default(),
-            offers: Vec::new(),
+            offers: Box::default(),
             hosts: Told::default(),
             ending: Ending::default(),
+            reason: Reason::default(),
             cancel_asked: None,
             requeues: 0,
             events: 0,
@@ -128,7 +131,7 @@ impl Progress {
         let mut times = [self.submitted(), self.offered, self.selected(), self.began(), ended];
         in_order(&mut times);
         let [submitted, offered, selected, started, ended] = times;
-        Call {
+        let call = Call {
             id: self.id.clone(),
             job: self.job.clone(),
             name: self.name.value.clone(),
@@ -140,14 +143,16 @@ impl Progress {
             selected,
             started,
             ended,
-            offers: self.offers.clone(),
+            offers: self.offers.to_vec(),
             hosts: self.hosts.value.clone(),
             outcome: self.ending.outcome().or(implied_outcome),
             code: self.ending.code().clone(),
             signal: self.ending.signal().clone(),
+            reason: CompactString::default(),
             tries: self.requeues + u32::from(self.began().is_some()),
             events: self.events,
-        }
+        };
+        Call { reason: self.reason.of(&call), ..call }
     }
 
     /// Take an event in.
@@ -156,12 +161,13 @@ impl Progress {
         self.events += 1;
         self.first = self.first.min(content.time);
         self.facts(content, by);
+        self.reason.tell(content, by);
         self.implied.apply(content, by, self.last_requeue);
         match content.kind {
             Kind::JobSubmit => self.submit(content.time, by),
             Kind::ServerList => {
                 self.offered = self.offered.or(Some(content.time));
-                self.offers = hosts_of(content);
+                self.offers = hosts_of(content).into();
             }
             Kind::JobSelect => {
                 self.reopen(content.time);
@@ -225,6 +231,7 @@ impl Progress {
         self.first = self.first.min(other.first);
         self.requeues = self.requeues.max(other.requeues);
         self.ending.absorb(&other.ending);
+        self.reason.absorb(&other.reason);
         self.known_as(&other.job, other.job_names);
         let text = |own: &mut Told<CompactString>, their: &Told<CompactString>| {
             if own.value.is_empty() || (their.by > own.by && !their.value.is_empty()) {

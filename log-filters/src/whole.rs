@@ -17,6 +17,9 @@ pub(crate) fn with_parts(mut own: Call, parts: impl Iterator<Item = Call>) -> Ca
         running |= part.state == State::Running;
         own.started = [own.started, part.started].into_iter().flatten().min();
         own.ended = own.ended.max(part.ended);
+        if worse(own.outcome, part.outcome) != own.outcome || own.reason.is_empty() {
+            own.reason = part.reason;
+        }
         own.outcome = worse(own.outcome, part.outcome);
         for host in part.hosts {
             if own.hosts.len() < HOSTS_MAX && !own.hosts.contains(&host) {

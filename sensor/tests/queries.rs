@@ -135,6 +135,30 @@ async fn events_are_found_by_job_user_and_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_shortened_id_and_a_name_with_gaps_find_their_calls() {
+    let running = Running::start().await;
+    let asked = |parameter: &'static str, wanted: String| {
+        let params = [(parameter, Value::from(wanted.as_str())), ("limit", Value::Int(10_000))];
+        let running = &running;
+        async move { call(&running.dispatcher, "sensor.calls", &params).await }
+    };
+    let listed = |answer: &Value, name: &str| match answer.get("calls") {
+        Some(Value::Array(calls)) => calls.iter().map(|call| text(call, name).to_owned()).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    let all = asked("name", "*".to_owned()).await;
+    let ids = listed(&all, "id");
+    let id = ids.iter().max_by_key(|id| id.len()).unwrap();
+    let shortened = format!("{}…{}", &id[..3], &id[id.len() - 3..]);
+    let expected: Vec<_> =
+        ids.iter().filter(|it| it.starts_with(&id[..3]) && it.ends_with(&id[id.len() - 3..])).collect();
+    assert_eq!(listed(&asked("call", shortened.clone()).await, "id").iter().collect::<Vec<_>>(), expected);
+    assert!(!running.events(&[("call", shortened.as_str().into())]).await.is_empty(), "{shortened}");
+    // This log names no job: nothing is all that its names can be.
+    assert_eq!(listed(&asked("name", "relax*".to_owned()).await, "id"), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_last_events_that_fit_come_oldest_first_and_are_gone_on_from() {
     let running = Running::start().await;
     let all = running.events(&[("limit", Value::Int(10_000))]).await;

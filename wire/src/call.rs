@@ -66,6 +66,8 @@ pub struct Call {
     pub code: CompactString,
     /// Signal as printed, empty if not told.
     pub signal: CompactString,
+    /// Why it waits or ended as it did, in the middleware's words; empty if not told.
+    pub reason: CompactString,
     /// How often it was started.
     pub tries: u32,
     /// How many events it has.

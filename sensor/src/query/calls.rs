@@ -3,7 +3,7 @@
 //! Not here: whose calls they are (the callers), how events become calls (`log_filters::join`).
 
 use super::declared;
-use super::{chosen, shape};
+use super::{chosen, likeness, shape};
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::fault::Fault;
@@ -35,7 +35,16 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
     let outcomes = Type::Choice(&["ok", "failed", "cancelled", "timeout", "node_fail", "finished"]);
     Declaration::new(name, summary)
         .reading()
-        .parameter(Parameter::new("call", Type::Text, "only the call of this id"))
+        .parameter(Parameter::new(
+            "call",
+            Type::Text,
+            "only the call of this id; * or \u{2026} in it stand for any characters",
+        ))
+        .parameter(Parameter::new(
+            "name",
+            Type::Text,
+            "only those that their user named so; * stands for any characters",
+        ))
         .parameter(Parameter::new(
             "job",
             Type::Text,
@@ -80,9 +89,14 @@ pub(super) fn is_host(known: &str, wanted: &str) -> bool {
 /// The calls that fit.
 pub(super) fn found(joiner: &Joiner, params: &Params) -> Result<Vec<Call>, Fault> {
     let wanted = Wanted::new(params, joiner)?;
-    Ok(match params.text("call")? {
-        Some(id) => joiner.get(id).into_iter().filter(|call| wanted.fits(call)).collect(),
-        None => joiner.calls().filter(|call| wanted.fits(call)).collect(),
+    let id = params.text("call")?;
+    Ok(match id.and_then(|id| joiner.get(id)) {
+        Some(call) => Some(call).filter(|call| wanted.fits(call)).into_iter().collect(),
+        None => {
+            let is_meant =
+                |call: &Call| id.is_none_or(|id| likeness::is_part(id) && likeness::means(id, &call.id));
+            joiner.calls().filter(|call| is_meant(call) && wanted.fits(call)).collect()
+        }
     })
 }
 
@@ -104,6 +118,7 @@ pub(super) fn shown(mut calls: Vec<Call>, params: &Params) -> Result<Value, Faul
 struct Wanted<'a> {
     /// Ids of the calls that the job number means.
     job: Option<HashSet<CompactString>>,
+    name: Option<&'a str>,
     user: Option<&'a str>,
     host: Option<&'a str>,
     state: Option<&'a str>,
@@ -116,6 +131,7 @@ impl<'a> Wanted<'a> {
     fn new(params: &'a Params, joiner: &Joiner) -> Result<Wanted<'a>, Fault> {
         Ok(Wanted {
             job: params.text("job")?.map(|job| chosen::of_job(joiner, job)),
+            name: params.text("name")?,
             user: params.text("user")?,
             host: params.text("on_host")?,
             state: params.text("state")?,
@@ -128,6 +144,7 @@ impl<'a> Wanted<'a> {
     fn fits(&self, call: &Call) -> bool {
         let on = |host: &str| call.hosts.iter().any(|known| is_host(known, host));
         self.job.as_ref().is_none_or(|ids| ids.contains(&call.id))
+            && self.name.is_none_or(|name| likeness::means(name, &call.name))
             && self.user.is_none_or(|user| call.user == user)
             && self.host.is_none_or(on)
             && self.state.is_none_or(|state| call.state.as_str() == state)

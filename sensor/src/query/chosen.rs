@@ -3,6 +3,7 @@
 //! Rule: a number means every call that bears it, whatever the product, under any of its names; and the parts
 //! of a whole of that number. Not here: how names are told (`log_filters::join`).
 
+use super::likeness;
 use compact_str::{CompactString, format_compact};
 use log_filters::join::Joiner;
 use std::collections::{BTreeSet, HashSet};
@@ -32,6 +33,16 @@ pub(super) fn of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
 /// Every id under which events of the calls of this job are known.
 pub(super) fn event_ids_of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
     of_job(joiner, job).iter().flat_map(|id| joiner.ids(id)).collect()
+}
+
+/// Every id under which events of this call are known; itself if the call is no longer held, or never was.
+pub(super) fn event_ids_of_call(joiner: &Joiner, call: &str) -> Vec<CompactString> {
+    let ids = joiner.ids(call);
+    if ids.is_empty() && likeness::is_part(call) {
+        let meant = joiner.calls().filter(|known| likeness::means(call, &known.id));
+        return meant.flat_map(|known| joiner.ids(&known.id)).collect();
+    }
+    if ids.is_empty() { vec![call.into()] } else { ids }
 }
 
 /// Every id under which events of this user's calls are known.

@@ -7,7 +7,7 @@
 use super::declared;
 use super::domain::absent;
 use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, Wanted, name_calls, shown};
-use super::shape;
+use super::{chosen, shape};
 use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::office::Handle;
 use crate::representative::store::reader::Stored;
@@ -80,7 +80,7 @@ impl Events {
     async fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
         let params = params.clone();
         let asked = self.office.ask(move |domain, _| {
-            Wanted::new(&params, |call| domain.calls().ids(call).iter().map(ToString::to_string).collect())
+            Wanted::new(&params, |call| chosen::event_ids_of_call(domain.calls(), call))
         });
         asked.await.map_err(absent)?
     }

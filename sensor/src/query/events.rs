@@ -45,7 +45,7 @@ pub(super) struct Wanted {
     /// Whether the last that fit are wanted.
     pub(super) is_last: bool,
     kinds: Vec<Kind>,
-    calls: Option<Vec<String>>,
+    calls: Option<Vec<CompactString>>,
     job: Option<String>,
     user: Option<String>,
     host: Option<String>,
@@ -82,7 +82,7 @@ impl Wanted {
     pub(super) fn fits(&self, event: &Event, chosen: &Chosen) -> bool {
         let content = &event.content;
         (self.kinds.is_empty() || self.kinds.contains(&content.kind))
-            && self.calls.as_ref().is_none_or(|calls| calls.iter().any(|call| *call == event.call))
+            && self.calls.as_ref().is_none_or(|calls| calls.contains(&event.call))
             && self.job.as_ref().is_none_or(|job| *job == content.job || chosen.of_job.contains(&event.call))
             && self
                 .user
@@ -216,13 +216,7 @@ impl Events {
 
     fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
         Wanted::new(params, |call| {
-            self.joiner
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .ids(call)
-                .iter()
-                .map(ToString::to_string)
-                .collect()
+            chosen::event_ids_of_call(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), call)
         })
     }
 }
@@ -241,16 +235,12 @@ fn cursor_of(params: &Params) -> Result<Cursor, Fault> {
 
 impl Wanted {
     /// What these parameters ask for; `ids` gives the ids under which events of a call stand.
-    pub(super) fn new(params: &Params, ids: impl Fn(&str) -> Vec<String>) -> Result<Wanted, Fault> {
+    pub(super) fn new(params: &Params, ids: impl Fn(&str) -> Vec<CompactString>) -> Result<Wanted, Fault> {
         let kind = |word: &str| {
             Kind::from_word(word).ok_or_else(|| {
                 let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
                 Fault::invalid_params(format!("kind: expected one of {}, found {word:?}", known.join(", ")))
             })
-        };
-        // A call no longer held may still have events.
-        let ids = |call: &str| {
-            Some(ids(call)).filter(|ids| !ids.is_empty()).unwrap_or_else(|| vec![call.to_owned()])
         };
         let secs = params.number("wait")?.unwrap_or(0.0);
         let is_last = params.flag("last")? == Some(true);
@@ -340,7 +330,7 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
                 .default(false),
         )
         .parameter(Parameter::new("kind", Type::Texts, "only events of this kind, or of these kinds"))
-        .parameter(Parameter::new("call", Type::Text, "only events of this call"))
+        .parameter(Parameter::new("call", Type::Text, "only events of this call; * or \u{2026} in it stand for any characters"))
         .parameter(Parameter::new("job", Type::Text, "only events of calls that bear this job number, or are a part of it"))
         .parameter(Parameter::new("user", Type::Text, "only events of this user's calls"))
         .parameter(Parameter::new(

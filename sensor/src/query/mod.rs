@@ -12,5 +12,6 @@ pub mod domain_events;
 pub mod domain_metrics;
 pub mod events;
 pub mod files;
+mod likeness;
 pub mod metrics;
 pub mod shape;

@@ -102,6 +102,7 @@ pub fn call(call: &Call) -> Value {
     }
     maybe_text(&mut members, "code", &call.code);
     maybe_text(&mut members, "signal", &call.signal);
+    maybe_text(&mut members, "reason", &call.reason);
     members.push(("tries".into(), Value::UInt(call.tries.into())));
     members.push(("events".into(), Value::UInt(call.events.into())));
     Value::Struct(members)

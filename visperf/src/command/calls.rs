@@ -22,6 +22,7 @@ const STATES: [State; 3] = [State::Waiting, State::Running, State::Ended];
 #[command(after_long_help = "Examples:
   visperf calls --in running
   visperf calls --user mrossi --outcome failed --since 1h
+  visperf calls --name 'relax-*' --in waiting
   visperf calls --host wn01 --json | jq -r .id")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -29,9 +30,12 @@ pub(crate) struct Args {
     /// Only calls in this state
     #[arg(long = "in", value_name = "STATE", value_parser = words(STATES.map(State::as_str)))]
     within: Option<String>,
-    /// Only the call of this name
+    /// Only the call of this id, whole or as a table shortened it; * stands for any characters
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
+    /// Only calls that their user named so; * stands for any characters
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Only calls of this user: a name, or the number that is shown as `uid 1000`
     #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
@@ -77,6 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     refuse_state_of_calls(&args.query.target)?;
     let params = Params::default()
         .with("call", args.call.clone())
+        .with("name", args.name.clone())
         .with("state", args.within.clone())
         .with("user", args.user.clone())
         .with("on_host", args.host.clone())

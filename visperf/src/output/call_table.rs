@@ -1,4 +1,4 @@
-//! Calls as a table: whose, where it stands, how long it waited and ran, where, how it ended.
+//! Calls as a table: whose, where it stands, how long it waited and ran, where, how it ended and why.
 //!
 //! Pure. Calls come as the JSON that daemons answer and `filter try` makes.
 
@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use wire::time::Time;
 
-/// Of a name and of a list of hosts this much is shown on a terminal, in characters.
+/// Of a name, a reason and of a list of hosts this much is shown on a terminal, in characters.
 const SHOWN_CHARS: usize = 40;
 
 /// The table of calls, without rows.
@@ -29,8 +29,9 @@ pub(crate) fn call_table() -> Table {
         "HOSTS",
         "TRIES",
         "CODE",
+        "REASON",
     ]);
-    table.spares(&["TRIES", "CODE", "NAME", "WAITED", "SUBMITTED"])
+    table.spares(&["TRIES", "WAITED", "SUBMITTED", "NAME", "REASON", "CODE"])
 }
 
 /// Add a row for each call, and print the table.
@@ -84,6 +85,7 @@ fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
         Cell::text(name(&plain(call.get("hosts")))),
         Cell::figure(tries.map_or(String::new(), |tries| format!("{tries:.0}"))),
         Cell::text(code),
+        Cell::text(name(text_of(call, "reason"))),
     ]
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn call(call: &Call) -> Value {
     if let Some(outcome) = call.outcome {
         put("outcome", outcome.as_str().into());
     }
-    for (name, text) in [("code", &call.code), ("signal", &call.signal)] {
+    for (name, text) in [("code", &call.code), ("signal", &call.signal), ("reason", &call.reason)] {
         if !text.is_empty() {
             put(name, text.as_str().into());
         }

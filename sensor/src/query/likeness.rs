@@ -1,0 +1,43 @@
+//! A name given in part: `*`, and the `…` by which tables shorten, stand for any characters.
+//!
+//! Pure. Not here: what is named (the callers).
+
+/// Whether `text` is one that `pattern` means.
+pub(super) fn means(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split(is_gap);
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// Whether a name is given in part.
+pub(super) fn is_part(pattern: &str) -> bool {
+    pattern.contains(is_gap)
+}
+
+fn is_gap(char: char) -> bool {
+    matches!(char, '*' | '…')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_stand_for_any_characters_and_nothing_else_does() {
+        let id = "gridftp:se01//srv/gridftp/se01/data@3-29857";
+        for pattern in [id, "gridftp:se01/…data@3-29857", "*", "*29857", "gridftp:*", "g*se01*se01*7", "…"]
+        {
+            assert!(means(pattern, id), "{pattern}");
+        }
+        for pattern in ["", "gridftp:se01", "gridftp:se02*", "*2985", "g*se01*se01*se01*7", "gridftp.se01*"] {
+            assert!(!means(pattern, id), "{pattern}");
+        }
+        assert!(!means("ab*ba", "aba"), "a character counts once");
+    }
+}
