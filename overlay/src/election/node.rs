@@ -258,27 +258,9 @@ impl Node {
         self.plan(now);
     }
 
-    /// The event loop ran `lag` later than it should, as the shell measured it.
-    pub fn handle_lag(&mut self, lag: Duration, now: Moment) {
-        self.note_run(now);
-        self.health.note_lag(lag, &self.config, now);
-    }
-
     /// How busy the host is.
     pub fn handle_load(&mut self, load: Load) {
         self.load = load;
-    }
-
-    /// The addresses at which others can dial this sensor changed.
-    pub fn handle_addresses(&mut self, addresses: Vec<CompactString>, now: Moment) {
-        self.note_run(now);
-        let mut addresses = addresses;
-        addresses.truncate(ADDRESSES_MAX);
-        if addresses != self.me.addresses {
-            self.me.addresses = addresses;
-            self.incarnation += 1;
-            self.persist(self.floor);
-        }
     }
 
     /// The daemon stops: say so, so that nobody waits. Send what `poll_output` gives, then stop.

@@ -21,13 +21,11 @@
 use super::audit::{Audit, Subject, Trail, What};
 use super::certificate::{self, Opened};
 use super::deny_list::{self, Denials, Taken};
-use super::join::Membership;
 use super::record::Opener;
 use super::refused::Refused;
 use super::trust::{Standing, Trust};
 use super::verified::Verified;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use wire::credential::{Chain, Delegation, Denial, DenyList, Role, Roles, Serial, Statement};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::registration::Record;
@@ -46,11 +44,6 @@ pub enum Action<'a> {
     },
     /// Stand for election, and lead.
     Represent,
-    /// State the record of this domain.
-    StateRecord {
-        /// Whose.
-        domain: &'a DomainName,
-    },
     /// Deploy log filters.
     DeployFilters,
     /// Signal processes.
@@ -69,7 +62,6 @@ impl Action<'_> {
             Action::Read => "read",
             Action::Publish { .. } => "publish",
             Action::Represent => "represent",
-            Action::StateRecord { .. } => "state a record",
             Action::DeployFilters => "deploy filters",
             Action::ControlProcesses => "control processes",
             Action::Issue => "issue certificates",
@@ -85,7 +77,7 @@ impl Action<'_> {
                 "viewer, representative, filter-admin or operator",
             ),
             Action::Publish { .. } => (&[Role::Publisher], "publisher"),
-            Action::Represent | Action::StateRecord { .. } => (&[Role::Representative], "representative"),
+            Action::Represent => (&[Role::Representative], "representative"),
             Action::DeployFilters => (&[Role::FilterAdmin], "filter-admin"),
             Action::ControlProcesses => (&[Role::Operator], "operator"),
             Action::Issue => (&[], "the root's delegation"),
@@ -192,19 +184,11 @@ impl Principal {
         if !allowed {
             return Err(missing());
         }
-        self.may_speak_for(action).map_or(Ok(()), Err)
-    }
-
-    /// Why it may not speak for the host or domain of `action`.
-    fn may_speak_for(&self, action: Action<'_>) -> Option<Refused> {
-        match (action, &self.host, &self.domain) {
-            (Action::Publish { host }, Some(own), _) if host != own => {
-                Some(Refused::Host { found: host.clone(), own: own.clone() })
+        match (action, &self.host) {
+            (Action::Publish { host }, Some(own)) if host != own => {
+                Err(Refused::Host { found: host.clone(), own: own.clone() })
             }
-            (Action::StateRecord { domain }, _, Some(own)) if domain != own => {
-                Some(Refused::Domain { found: domain.clone(), own: own.clone() })
-            }
-            _ => None,
+            _ => Ok(()),
         }
     }
 
@@ -415,11 +399,6 @@ impl Gate {
         }
     }
 
-    /// A refusal or admission found elsewhere (joining), to be told with the others.
-    pub fn trail(&mut self) -> &mut Trail {
-        &mut self.trail
-    }
-
     /// What is believed of other domains' roots.
     pub fn trust(&mut self) -> &mut Trust {
         &mut self.trust
@@ -435,15 +414,4 @@ impl Gate {
     pub fn poll_output(&mut self) -> Option<Audit> {
         self.trail.poll_output()
     }
-}
-
-/// Whether a daemon may listen at `address`: beyond this host only with a certificate.
-///
-/// # Errors
-/// If others could reach it and it has none.
-pub fn check_bind(address: SocketAddr, membership: Option<&Membership>) -> Result<(), Refused> {
-    if address.ip().to_canonical().is_loopback() || membership.is_some() {
-        return Ok(());
-    }
-    Err(Refused::OpenBind { address })
 }

@@ -76,12 +76,6 @@ impl Book {
         Book { domain, root, tokens: TokenStore::default(), members: BTreeMap::new(), last: Serial(0) }
     }
 
-    /// Whose it is.
-    #[must_use]
-    pub fn domain(&self) -> (&DomainName, PeerKey) {
-        (&self.domain, self.root)
-    }
-
     /// Its tokens.
     pub fn tokens(&mut self) -> &mut TokenStore {
         &mut self.tokens

@@ -8,10 +8,10 @@ use super::admission::Principal;
 use super::deny_list::Denials;
 use super::key::{self, Key};
 use super::refused::Refused;
-use super::trust::{Readers, Standing, Trust};
+use super::trust::{Standing, Trust};
 use std::time::Duration;
-use wire::credential::{Certificate, Chain, Delegation, Role, Roles, Serial};
-use wire::id::{DomainName, HostName, PeerKey};
+use wire::credential::{Certificate, Chain, Delegation};
+use wire::id::{DomainName, PeerKey};
 use wire::sealed::{Sealable, Sealed};
 use wire::time::Time;
 
@@ -163,30 +163,4 @@ pub fn delegate(
 ) -> Result<Sealed<Delegation>, Refused> {
     let expires = now.plus(DELEGATION_LIFE);
     root.seal(&Delegation { domain: domain.clone(), root: root.peer(), issuer, number, issued: now, expires })
-}
-
-/// A domain that lasts as long as its process: its root key is thrown away, its one daemon may do everything.
-///
-/// # Errors
-/// None in practice: every valid name fits.
-pub fn throw_away(
-    root: &Key,
-    daemon: PeerKey,
-    domain: &DomainName,
-    host: &HostName,
-    now: Time,
-) -> Result<(Chain, Trust), Refused> {
-    let certificate = Certificate {
-        domain: domain.clone(),
-        root: root.peer(),
-        peer: daemon,
-        host: host.clone(),
-        roles: Role::ALL.into_iter().collect::<Roles>(),
-        priority: 0,
-        serial: Serial(1),
-        issued: now,
-        expires: now.plus(LIFE_BY_ROOT_MAX),
-    };
-    let chain = Chain { certificate: root.seal(&certificate)?, delegation: None };
-    Ok((chain, Trust::of_member(domain.clone(), root.peer(), Readers::Nobody)))
 }

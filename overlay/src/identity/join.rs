@@ -65,14 +65,6 @@ impl Membership {
         Ok(certificate::open(&self.chain)?.delegation.map(|delegation| delegation.issuer))
     }
 
-    /// From when to ask for a renewal.
-    ///
-    /// # Errors
-    /// If the chain does not hold together.
-    pub fn renewed_from(&self) -> Result<Time, Refused> {
-        Ok(certificate::renewed_from(&self.certificate()?))
-    }
-
     /// Take what the issuer answered to a renewal. Its directories and seeds replace those held, unless it
     /// names none.
     ///

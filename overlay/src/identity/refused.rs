@@ -4,7 +4,6 @@
 //! daemon that refused, at the one that was refused, and in the audit.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::time::Duration;
 use wire::credential::{Roles, Serial};
 use wire::id::{DomainName, HostName, PeerKey};
@@ -334,14 +333,5 @@ pub enum Refused {
     NoMember {
         /// What was looked for.
         found: String,
-    },
-    /// Open to others without a certificate.
-    #[error(
-        "refusing to listen at {address}, where others can reach it, without a certificate; join a domain first \
-         (`visperf join TOKEN`, or `visperf domain create NAME` for a new one), or listen at 127.0.0.1"
-    )]
-    OpenBind {
-        /// Where.
-        address: SocketAddr,
     },
 }

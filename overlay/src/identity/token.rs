@@ -181,12 +181,6 @@ impl TokenStore {
     pub fn forget_old(&mut self, now: Time) {
         self.tokens.retain(|token| now < token.expires.plus(KEPT_AFTER));
     }
-
-    /// How many could still let somebody in.
-    #[must_use]
-    pub fn good(&self, now: Time) -> usize {
-        self.tokens.iter().filter(|token| token.uses_left > 0 && now < token.expires).count()
-    }
 }
 
 /// Why a token cannot be made.

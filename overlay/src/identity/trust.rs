@@ -57,34 +57,16 @@ impl Trust {
         Trust { anchors: admitted, readers: Readers::Nobody, heard: BTreeMap::new() }
     }
 
-    /// `directory` says that `domain` has this root. The caller has made sure that it is a directory of this
-    /// grid.
-    ///
-    /// # Errors
-    /// If there is no room for another directory or domain; nothing has changed then.
-    pub fn hear(&mut self, directory: PeerKey, domain: DomainName, root: PeerKey) -> Result<(), Refused> {
-        let remedy = "configure fewer directories";
-        if !self.heard.contains_key(&directory) && self.heard.len() >= DIRECTORIES_MAX {
-            return Err(Refused::Full { what: "directories", max: DIRECTORIES_MAX, remedy });
-        }
-        let said = self.heard.entry(directory).or_default();
-        if !said.contains_key(&domain) && said.len() >= DOMAINS_HEARD_MAX {
-            let remedy = "ask the directory's operator to remove those that are gone";
-            return Err(Refused::Full { what: "domains of a directory", max: DOMAINS_HEARD_MAX, remedy });
-        }
-        said.insert(domain, root);
-        Ok(())
-    }
-
     /// The operator of this directory admits these domains from now on, and no others.
     pub fn admit_only(&mut self, admitted: BTreeMap<DomainName, PeerKey>) {
         self.anchors = admitted;
     }
 
-    /// `directory` says that there are these domains, and no others.
+    /// `directory` says that there are these domains, and no others; that counts until it says otherwise. The caller
+    /// has made sure that it is a directory of this grid.
     ///
     /// # Errors
-    /// As [`Trust::hear`]; nothing has changed then.
+    /// If there is no room for another directory or so many domains; nothing has changed then.
     pub fn hear_only(
         &mut self,
         directory: PeerKey,
@@ -100,11 +82,6 @@ impl Trust {
         }
         self.heard.insert(directory, domains);
         Ok(())
-    }
-
-    /// `directory` is out of reach or no longer configured: what it said no longer counts.
-    pub fn forget(&mut self, directory: PeerKey) {
-        self.heard.remove(&directory);
     }
 
     /// The one root of `domain`.

@@ -31,7 +31,6 @@ pub struct Sensor {
 impl Core for Sensor {
     type Message = Message;
     type Disk = Persisted;
-    type Note = State;
 
     fn connected(&mut self, peer: PeerKey, now: Moment) {
         let standing = self.standings[&peer].clone();
@@ -54,7 +53,7 @@ impl Core for Sensor {
         self.node.handle_persisted(disk, now);
     }
 
-    fn poll_effect(&mut self) -> Option<Effect<Message, Persisted, State>> {
+    fn poll_effect(&mut self) -> Option<Effect<Message, Persisted>> {
         loop {
             return Some(match self.node.poll_output()? {
                 Output::Send(peer, message) => Effect::Send(peer, message),
@@ -62,8 +61,8 @@ impl Core for Sensor {
                 Output::Disconnect(peer) => Effect::Disconnect(peer),
                 Output::DialSeeds => Effect::DialSeeds,
                 Output::Persist(persisted) => Effect::Persist(persisted),
-                Output::State(state) => Effect::Note(state),
-                Output::HandOver(_) => continue,
+                // Its daemon's to hear.
+                Output::State(_) | Output::HandOver(_) => continue,
             });
         }
     }

@@ -15,8 +15,6 @@ pub trait Core {
     type Message: Clone;
     /// What a core keeps over a crash.
     type Disk: Clone;
-    /// What a core tells its daemon.
-    type Note;
 
     /// A connection to `peer` is up.
     fn connected(&mut self, peer: PeerKey, now: Moment);
@@ -29,7 +27,7 @@ pub trait Core {
     /// What was to be written is on disk.
     fn persisted(&mut self, disk: Self::Disk, now: Moment);
     /// What to do next.
-    fn poll_effect(&mut self) -> Option<Effect<Self::Message, Self::Disk, Self::Note>>;
+    fn poll_effect(&mut self) -> Option<Effect<Self::Message, Self::Disk>>;
     /// When to call `timeout`.
     fn poll_timeout(&self) -> Option<Moment>;
     /// How long a message is on the wire, in bytes, where that is measured.
@@ -38,7 +36,7 @@ pub trait Core {
 
 /// What a core does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect<M, D, N> {
+pub enum Effect<M, D> {
     /// Send to a connected peer.
     Send(PeerKey, M),
     /// Dial a peer.
@@ -49,8 +47,6 @@ pub enum Effect<M, D, N> {
     DialSeeds,
     /// Write and sync.
     Persist(D),
-    /// Told to the daemon; nothing to do.
-    Note(N),
 }
 
 /// Something that happens to a host, or waits until it runs again.

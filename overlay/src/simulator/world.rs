@@ -58,7 +58,6 @@ pub struct World<C: Core> {
     pub(super) connections: u64,
     /// What waits on paths that are cut, with its connection.
     pub(super) held: BTreeMap<(usize, usize), Held<C>>,
-    notes: Vec<(Duration, usize, C::Note)>,
     pub(super) traffic: Vec<Traffic>,
     pub(super) dice: Dice,
     birth: Birth<C>,
@@ -85,7 +84,6 @@ impl<C: Core> World<C> {
             numbers: keys.iter().enumerate().map(|(number, key)| (*key, number)).collect(),
             connections: 0,
             held: BTreeMap::new(),
-            notes: Vec::new(),
             traffic: vec![Traffic::default(); keys.len()],
             hosts,
             dice,
@@ -167,11 +165,6 @@ impl<C: Core> World<C> {
     #[must_use]
     pub fn traffic(&self, host: usize) -> Traffic {
         self.traffic[host]
-    }
-
-    /// What cores told, and when; taken.
-    pub fn take_notes(&mut self) -> Vec<(Duration, usize, C::Note)> {
-        std::mem::take(&mut self.notes)
     }
 
     /// Its clock runs fast by so many millionths.
@@ -400,7 +393,6 @@ impl<C: Core> World<C> {
                     let at = self.now + self.dice.span(low, high);
                     self.plan_at(host, at, Happening::Written(disk));
                 }
-                Effect::Note(note) => self.notes.push((self.now, host, note)),
             }
         }
         self.set_timer(host);

@@ -178,7 +178,7 @@ fn a_whole_life_joins_renews_and_is_revoked() {
     let mut membership = load_membership(joiner.path()).expect("readable").expect("there");
     assert_eq!(membership.seeds, [seed]);
 
-    let due = membership.renewed_from().expect("good");
+    let due = certificate::renewed_from(&membership.certificate().expect("good"));
     assert_eq!(due, NOW.plus(LIFE / 2));
     let renew = Question::Renew { chain: Box::new(membership.chain.clone()) };
     let Reply::Admitted(admitted) = issuer.answer(&renew, own.peer(), due, at(1), &mut trail) else {

@@ -148,7 +148,7 @@ fn a_record_of_a_domain_that_may_not_read_here_is_believed_all_the_same() {
         seen(move |stated| {
             let root = if says == 0 { stated.parts.root.peer() } else { key(says).peer() };
             stated.trust = Trust::of_member(domain("own"), key(80).peer(), readers);
-            stated.trust.hear(key(70).peer(), domain("alpha"), root).expect("room");
+            stated.trust.hear_only(key(70).peer(), [(domain("alpha"), root)].into()).expect("room");
         })
     };
     foreign(Readers::Nobody, 0).expect("who reads is another question");

@@ -2,7 +2,7 @@
 
 use crate::rig::{DAY, MINUTE, NOW, Parts, at, domain, key};
 use overlay::identity::admission::{Action, Gate, Principal};
-use overlay::identity::certificate::{self, SKEW_MAX, verify};
+use overlay::identity::certificate::{SKEW_MAX, verify};
 use overlay::identity::deny_list::Denials;
 use overlay::identity::refused::Refused;
 use overlay::identity::trust::{Readers, Standing, Trust};
@@ -326,14 +326,13 @@ fn a_domain_that_nobody_vouches_for_is_refused_and_an_admitted_one_may_read_only
 
     let mut trust = own.trust();
     assert_eq!(seen(&trust), Err(Refused::UnknownDomain { domain: beta() }));
-    trust.hear(one, beta(), foreign.root.peer()).expect("room");
+    trust.hear_only(one, [(beta(), foreign.root.peer())].into()).expect("room");
     let principal = seen(&trust).expect("a directory admits it");
     assert_eq!(principal.standing, Standing::Reader);
     assert_eq!(principal.may(Action::Read), Ok(()));
     for action in [
         Action::Publish { host: &foreign.certificate.host },
         Action::Represent,
-        Action::StateRecord { domain: &beta() },
         Action::DeployFilters,
         Action::ControlProcesses,
         Action::Issue,
@@ -342,14 +341,14 @@ fn a_domain_that_nobody_vouches_for_is_refused_and_an_admitted_one_may_read_only
     }
     assert!(principal.may(Action::Replicate).is_err());
 
-    // Two directories that agree, then disagree, then one is gone.
-    trust.hear(other, beta(), foreign.root.peer()).expect("room");
+    // Two directories that agree, then disagree, then one no longer has the domain.
+    trust.hear_only(other, [(beta(), foreign.root.peer())].into()).expect("room");
     seen(&trust).expect("they agree");
-    trust.hear(other, beta(), key(99).peer()).expect("room");
+    trust.hear_only(other, [(beta(), key(99).peer())].into()).expect("room");
     assert!(matches!(seen(&trust), Err(Refused::RootDisputed { .. })));
-    trust.forget(other);
+    trust.hear_only(other, [].into()).expect("room");
     seen(&trust).expect("one is left");
-    trust.hear(one, beta(), key(99).peer()).expect("room");
+    trust.hear_only(one, [(beta(), key(99).peer())].into()).expect("room");
     assert!(matches!(seen(&trust), Err(Refused::Root { .. })), "another domain of that name");
 }
 
@@ -358,7 +357,7 @@ fn readers_are_the_domains_own_decision() {
     let (own, foreign) = (Parts::good(), Parts::of("beta", 50));
     let seen = |readers: Readers| {
         let mut trust = Trust::of_member(domain("alpha"), own.root.peer(), readers);
-        trust.hear(key(70).peer(), domain("beta"), foreign.root.peer()).expect("room");
+        trust.hear_only(key(70).peer(), [(domain("beta"), foreign.root.peer())].into()).expect("room");
         verify(&own.chain(), own.peer(), NOW, &Denials::default(), &trust).expect("its own may always");
         verify(&foreign.chain(), foreign.peer(), NOW, &Denials::default(), &trust).map(|it| it.standing)
     };
@@ -373,7 +372,7 @@ fn readers_are_the_domains_own_decision() {
 fn what_directories_say_never_touches_ones_own_domain() {
     let (own, impostor) = (Parts::good(), Parts::of("alpha", 50));
     let mut trust = own.trust();
-    trust.hear(key(70).peer(), domain("alpha"), impostor.root.peer()).expect("room");
+    trust.hear_only(key(70).peer(), [(domain("alpha"), impostor.root.peer())].into()).expect("room");
     let seen = |parts: &Parts| verify(&parts.chain(), parts.peer(), NOW, &Denials::default(), &trust);
     assert!(matches!(seen(&impostor), Err(Refused::Root { .. })));
     seen(&own).expect("its own");
@@ -384,7 +383,7 @@ fn to_a_directory_the_domains_of_its_operator_are_members() {
     let (one, other) = (Parts::good(), Parts::of("beta", 50));
     let trust = Trust::of_directory(BTreeMap::from([(domain("alpha"), one.root.peer())]));
     let seen = |parts: &Parts| verify(&parts.chain(), parts.peer(), NOW, &Denials::default(), &trust);
-    seen(&one).expect("admitted").may(Action::StateRecord { domain: &domain("alpha") }).expect("its own");
+    seen(&one).expect("admitted").may(Action::Represent).expect("a member");
     assert!(matches!(seen(&other), Err(Refused::UnknownDomain { .. })));
 }
 
@@ -402,27 +401,13 @@ fn what_was_admitted_is_looked_at_again() {
 }
 
 #[test]
-fn a_throw_away_domain_lets_its_own_daemon_do_everything_but_issue() {
-    let (root, daemon) = (key(1), key(2));
-    let name = domain("here");
-    let made = certificate::throw_away(&root, daemon.peer(), &name, &crate::rig::host("h"), NOW);
-    let (chain, trust) = made.expect("made");
-    let principal = verify(&chain, daemon.peer(), NOW, &Denials::default(), &trust).expect("good");
-    for action in [Action::Read, Action::Represent, Action::DeployFilters, Action::ControlProcesses] {
-        assert_eq!(principal.may(action), Ok(()));
-    }
-    assert!(principal.may(Action::Issue).is_err());
-}
-
-#[test]
 fn more_directories_than_a_grid_has_are_not_heard() {
     let mut trust = Parts::good().trust();
-    let mut hear = |number: u8| trust.hear(key(number).peer(), domain("beta"), key(99).peer());
+    let mut hear =
+        |number: u8| trust.hear_only(key(number).peer(), [(domain("beta"), key(99).peer())].into());
     for number in 0..7 {
         hear(100 + number).expect("room");
     }
     assert!(matches!(hear(110), Err(Refused::Full { what: "directories", .. })));
     hear(100).expect("one that is known may go on");
-    trust.forget(key(100).peer());
-    trust.hear(key(110).peer(), domain("beta"), key(99).peer()).expect("its place is free");
 }
