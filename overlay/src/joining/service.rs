@@ -47,9 +47,9 @@ pub struct Service {
 }
 
 impl Service {
-    /// Answer until `shutdown`, or until the overlay ends. `denied` always holds the domain's newest lists, to be handed
-    /// to directories and members.
-    pub async fn run(self, denied: watch::Sender<Vec<Denial>>, shutdown: CancellationToken) {
+    /// Answer until `shutdown`, or until the overlay ends. Who is denied is told to the gate, from which members and
+    /// directories have it.
+    pub async fn run(self, shutdown: CancellationToken) {
         let Service { mut questions, mut issuer, me, gate, denials, seeds } = self;
         let mut trail = Trail::default();
         let mut look = tokio::time::interval(LOOK_INTERVAL);
@@ -71,7 +71,6 @@ impl Service {
                         Ok(Some((stamp, lists))) => {
                             seen = Some(stamp);
                             take(me, &gate, &denials, &lists).await;
-                            denied.send_replace(lists);
                         }
                         Err(error) => {
                             tracing::error!(%error, "cannot read who is denied");

@@ -29,7 +29,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wire::credential::{Denial, Roles};
+use wire::credential::Roles;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::join::Token;
 use wire::time::Time;
@@ -91,7 +91,6 @@ impl Head {
     pub(crate) async fn start(&self) -> Daemon {
         let (mut daemon, questions) = Daemon::open(self.state.path(), Some(self.address)).await;
         let issuer = Issuer::new(self.files(), vec![], vec![]);
-        let (denied, newest) = watch::channel(Vec::new());
         let (_, seeds) = watch::channel(vec![self.address.into()]);
         let service = Service {
             questions,
@@ -101,8 +100,7 @@ impl Head {
             denials: Arc::clone(&daemon.denials),
             seeds,
         };
-        daemon.tasks.spawn(service.run(denied, CancellationToken::new()));
-        daemon.denied = Some(newest);
+        daemon.tasks.spawn(service.run(CancellationToken::new()));
         daemon
     }
 
@@ -116,7 +114,6 @@ impl Head {
 pub(crate) struct Daemon {
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) net: Handle,
-    pub(crate) denied: Option<watch::Receiver<Vec<Denial>>>,
     denials: Arc<DenialFile>,
     state: std::path::PathBuf,
     key: Key,
@@ -148,7 +145,7 @@ impl Daemon {
         let mut listening = net.listening();
         listening.wait_for(|all| !all.is_empty()).await.expect("runs");
         let state = state.to_owned();
-        (Daemon { gate, net, denied: None, denials, state, key, tasks }, questions)
+        (Daemon { gate, net, denials, state, key, tasks }, questions)
     }
 
     /// Keep its certificate good, impatiently.

@@ -60,9 +60,7 @@ impl Issuing {
                 }
             }
         };
-        // The gate has them too, and tells the directories.
-        let (denied, _) = watch::channel(Vec::new());
-        tokio::join!(service.run(denied, shutdown.clone()), async {
+        tokio::join!(service.run(shutdown.clone()), async {
             tokio::select! {
                 () = shutdown.cancelled() => {}
                 () = telling => {}
