@@ -79,6 +79,16 @@ pub struct View {
     pub dropped_total: u64,
 }
 
+impl View {
+    /// The figures of the election and of its messages, each by the name under which `daemon.info` tells it.
+    #[must_use]
+    pub fn told(&self) -> Vec<(&'static str, u64)> {
+        let mut told = self.figures.told();
+        told.push(("messages_dropped_total", self.dropped_total));
+        told
+    }
+}
+
 /// Until when this sensor may answer for the domain, in microseconds on the overlay's clock; 0: it may not.
 #[derive(Debug, Default)]
 struct Lease(AtomicU64);

@@ -51,6 +51,8 @@ pub struct Figures {
     pub links: usize,
     /// The members it knows.
     pub members: Count,
+    /// Members that found no place in the table.
+    pub members_refused_total: u64,
 }
 
 impl Figures {
@@ -79,6 +81,7 @@ impl Figures {
             ("loss_permille", self.loss_permille.into()),
             ("lag_ms", millis),
             ("links", self.links as u64),
+            ("members_refused_total", self.members_refused_total),
         ]
     }
 }

@@ -360,6 +360,7 @@ impl Node {
             lag: self.health.lag_at(&self.config, now),
             links: self.links.len(),
             members: self.table.count(),
+            members_refused_total: self.table.refused_total(),
             ..self.figures
         }
     }

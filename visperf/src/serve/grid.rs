@@ -165,7 +165,7 @@ impl Grid {
             let welcome = member.welcome();
             sources.health.push(Box::new(move || welcome.health()));
             let view = member.view.view();
-            sources.statistics.push(("election", Box::new(move || view.borrow().figures.told())));
+            sources.statistics.push(("election", Box::new(move || view.borrow().told())));
             let net = member.net.clone();
             sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
         }
