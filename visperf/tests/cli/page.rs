@@ -46,8 +46,8 @@ fn compare(home: &Home, told: &str) {
     shell.env("HOME", home.path()).env("TZ", "UTC");
     shell.env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()));
     let output = shell.output().unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let mut printed = printed.lines().map(str::trim_end);
+    let all = String::from_utf8(output.stdout).unwrap();
+    let mut printed = all.lines().map(str::trim_end);
     let mut skips = false;
     for expected in expected.lines() {
         if expected == "…" {
@@ -59,7 +59,7 @@ fn compare(home: &Home, told: &str) {
             None => line == expected,
         };
         let found = if skips { printed.any(fits) } else { printed.next().is_some_and(fits) };
-        assert!(found, "`{line}` does not print, where the page has it: {expected}");
+        assert!(found, "`{line}` does not print, where the page has it: {expected}\nbut:\n{all}");
         skips = false;
     }
     let left: Vec<&str> = printed.filter(|_| !skips).collect();
