@@ -221,11 +221,23 @@ impl Columns {
     /// The row as a line; the widths grow where it needs more, up to a limit. On a terminal what is longer is
     /// shortened, but for the last column.
     pub(crate) fn row(&mut self, cells: Vec<Cell>, output: &Output) -> String {
-        self.row_and_end(cells, output).0
+        let cells = self.fitted(cells, output);
+        row(&cells, &self.widths, output)
     }
 
     /// As [`Columns::row`], with how many characters it shows, and at which the next column would begin.
-    pub(crate) fn row_and_end(&mut self, mut cells: Vec<Cell>, output: &Output) -> (String, usize, usize) {
+    pub(crate) fn row_and_end(&mut self, cells: Vec<Cell>, output: &Output) -> (String, usize, usize) {
+        let cells = self.fitted(cells, output);
+        let text = row(&cells, &self.widths, output);
+        // Colours take no place on the screen.
+        let plain: Vec<Cell> = cells.into_iter().map(|cell| Cell { color: None, ..cell }).collect();
+        let chars = row(&plain, &self.widths, output).chars().count();
+        let next = self.widths.iter().map(|width| width + BETWEEN.len()).sum::<usize>();
+        (text, chars, next.max(chars + BETWEEN.len()))
+    }
+
+    /// The cells as they are shown; the widths grow with them.
+    fn fitted(&mut self, mut cells: Vec<Cell>, output: &Output) -> Vec<Cell> {
         self.widths.resize(self.widths.len().max(cells.len()), 0);
         if let (Some(_), Some((_, all_but_last))) = (output.width(), cells.split_last_mut()) {
             for cell in all_but_last {
@@ -235,10 +247,7 @@ impl Columns {
         for (width, cell) in self.widths.iter_mut().zip(&cells) {
             *width = (*width).max(cell.width().min(STREAMED_WIDTH_MAX));
         }
-        let plain: Vec<Cell> = cells.iter().map(|cell| Cell { color: None, ..cell.clone() }).collect();
-        let chars = row(&plain, &self.widths, output).chars().count();
-        let next = self.widths.iter().map(|width| width + BETWEEN.len()).sum::<usize>();
-        (row(&cells, &self.widths, output), chars, next.max(chars + BETWEEN.len()))
+        cells
     }
 }
 

@@ -51,10 +51,10 @@ pub(super) fn call_line(call: &Call, output: &Output) -> String {
         from.zip(to).filter(|(from, to)| to >= from).map(|(from, to)| to.since(from).as_secs_f64())
     };
     let mut text = format!("    call {}", call.id);
-    for (name, value) in [("", &call.name), ("by ", &call.user), ("from ", &call.from)] {
+    let user = user(&call.user);
+    for (before, value) in [("", call.name.as_str()), ("by ", &*user), ("from ", call.from.as_str())] {
         if !value.is_empty() {
-            let value = if name == "by " { user(value) } else { value.as_str().into() };
-            let _ = write!(text, "  {name}{}", clean(&value));
+            let _ = write!(text, "  {before}{}", clean(value));
         }
     }
     if !call.hosts.is_empty() {
