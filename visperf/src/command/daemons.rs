@@ -132,16 +132,8 @@ pub(crate) fn host_name() -> String {
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
-/// Run daemons to their end in a runtime of their own.
-pub(crate) fn run<F>(work: F) -> Result<(), Failure>
-where
-    F: Future<Output = Result<(), Failure>>,
-{
-    run_for(work)
-}
-
-/// Run work that comes to something in a runtime of its own.
-pub(crate) fn run_for<T, F>(work: F) -> Result<T, Failure>
+/// Run daemons, or other work that waits, to the end in a runtime of its own.
+pub(crate) fn run<T, F>(work: F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
 {

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let folder = args.state.folder();
     let joined = match given {
         Given::Certificate(admitted) => {
-            daemons::run_for(async { joining::install(&folder, *admitted).await.map_err(failure) })?
+            daemons::run(async { joining::install(&folder, *admitted).await.map_err(failure) })?
         }
         Given::Token(token) => {
             let host = membership::host(args.host.as_deref())?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 note(&format!("{}: {}; trying on", tried.address, clean(&tried.said)));
             };
             let joining = async { joining::join(&token, &joiner, &mut progress).await };
-            daemons::run_for(async { joining.await.map_err(|error| failure_of_token(error, &token)) })?
+            daemons::run(async { joining.await.map_err(|error| failure_of_token(error, &token)) })?
         }
     };
     show(args, &joined)

@@ -5,7 +5,6 @@
 use crate::command::membership::{State, role_words, until};
 use crate::exit::Failure;
 use crate::output::{Output, times};
-use overlay::identity::member_files;
 use serde_json::json;
 
 /// Print this host's key, and its membership if it has joined a domain
@@ -27,9 +26,7 @@ pub(crate) struct Args {
 /// If the key or the membership cannot be read.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let key = args.state.key()?.peer();
-    let held = member_files::load_membership(&args.state.folder());
-    let held = held.map_err(|error| Failure::Failed(error.to_string()))?;
-    let certificate = held.map(|held| held.certificate()).transpose();
+    let certificate = args.state.membership()?.map(|held| held.certificate()).transpose();
     let certificate = certificate.map_err(|refused| Failure::Failed(refused.to_string()))?;
     let mut output = Output::stdout();
     let Some(certificate) = certificate else {

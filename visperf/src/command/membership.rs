@@ -10,11 +10,13 @@ use crate::output::times::shown;
 use crate::state_folder;
 use jiff::tz::TimeZone;
 use overlay::identity::domain_files::{self, DomainFiles};
+use overlay::identity::join::Membership;
 use overlay::identity::key::Key;
-use overlay::identity::key_file;
+use overlay::identity::{key_file, member_files};
 use std::path::{Path, PathBuf};
 use wire::credential::{Role, Roles};
 use wire::id::HostName;
+use wire::join::Directory;
 use wire::time::Time;
 
 /// The state folder of this host's daemon.
@@ -45,6 +47,22 @@ impl State {
     /// If it cannot be read or made.
     pub(crate) fn key(&self) -> Result<Key, Failure> {
         key_file::load_or_create(&self.folder()).map_err(|error| Failure::Failed(error.to_string()))
+    }
+
+    /// What this host is a member of; none if it has joined nothing.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn membership(&self) -> Result<Option<Membership>, Failure> {
+        member_files::load_membership(&self.folder()).map_err(|error| Failure::Failed(error.to_string()))
+    }
+
+    /// The directories that this host knows as a member.
+    ///
+    /// # Errors
+    /// As [`State::membership`].
+    pub(crate) fn directories(&self) -> Result<Vec<Directory>, Failure> {
+        Ok(self.membership()?.map(|held| held.directories).unwrap_or_default())
     }
 
     /// The files of the domain that was created here.

@@ -10,7 +10,6 @@ use crate::output::{Output, note, times};
 use crate::state_folder;
 use clap::Subcommand;
 use overlay::config::{self, PORT, RawConfig};
-use overlay::identity::member_files;
 use overlay::identity::token::{self, Wish};
 use serde_json::json;
 use std::time::Duration;
@@ -140,9 +139,7 @@ fn addresses(args: &Create) -> Result<Vec<Address>, Failure> {
 
 fn directories(args: &Create) -> Result<Vec<Directory>, Failure> {
     if args.directory.is_empty() {
-        let held = member_files::load_membership(&args.state.folder());
-        let held = held.map_err(|error| Failure::Failed(error.to_string()))?;
-        return Ok(held.map(|held| held.directories).unwrap_or_default());
+        return args.state.directories();
     }
     let raw = RawConfig { directories: args.directory.clone(), ..RawConfig::default() };
     let config = config::Config::try_from(raw);
