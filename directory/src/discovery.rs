@@ -24,7 +24,7 @@ use wire::registration::Coverage;
 pub const PATH: &str = "/sd/prometheus";
 
 /// The method that answers it.
-const NAME: &str = "directory.targets";
+pub const NAME: &str = "directory.targets";
 
 /// The port of node_exporter, which a host that is monitored with Prometheus has.
 const PORT_DEFAULT: i64 = 9100;

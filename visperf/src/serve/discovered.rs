@@ -4,10 +4,10 @@
 //! longer than [`DEADLINE`]; of a domain that does not answer, the hosts that it named last are told.
 //! Not here: the answer's form (`directory::discovery`).
 
+use super::elsewhere;
 use super::others::Others;
 use directory::discovery::{Hosts, Listed};
 use overlay::clock;
-use rpc::packed;
 use rpc::value::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,6 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use wire::id::{DomainName, HostName};
-use wire::query::Question;
 use wire::time::Moment;
 
 /// A list is told for so long without asking again: a target's absence is no hurry, and Prometheus asks each minute.
@@ -65,7 +64,10 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
         asking.spawn(async move {
             // Never closed.
             let _seat = seats.acquire().await;
-            match others.ask(&domain, question(), DEADLINE).await {
+            match others
+                .ask(&domain, elsewhere::question("domain.hosts", Vec::new(), DEADLINE, 1), DEADLINE)
+                .await
+            {
                 Ok(answer) => drop(lock(&kept).insert(domain, (clock::now(), names(&answer)))),
                 Err(fault) => {
                     tracing::debug!(%domain, message = %fault.message, "its hosts are as they were")
@@ -74,12 +76,6 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
         });
     }
     while asking.join_next().await.is_some() {}
-}
-
-fn question() -> Question {
-    let mut params = Vec::new();
-    packed::write(&Value::Struct(Vec::new()), &mut params);
-    Question { method: "domain.hosts".into(), params, time_left_ms: 0, hops_left: 1 }
 }
 
 /// The names in an answer of `domain.hosts`.

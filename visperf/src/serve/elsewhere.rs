@@ -10,7 +10,6 @@
 //! Not here: serving what others hand on (`queries`), finding other domains (`others`).
 
 use super::others::Others;
-use compact_str::ToCompactString as _;
 use overlay::domain::{DomainHandle, View};
 use overlay::net::handle::{AskError, Handle};
 use overlay::net::protocol::Protocol;
@@ -19,7 +18,7 @@ use rpc::fault::{self, Fault};
 use rpc::method::Answer as Pending;
 use rpc::packed;
 use rpc::params::Params;
-use rpc::value::Value;
+use rpc::value::{Name, Value};
 use std::fmt;
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
@@ -93,15 +92,8 @@ impl Elsewhere for Router {
             ));
             return Some(Box::pin(std::future::ready(Err(fault))));
         };
-        let mut packed_params = Vec::new();
-        packed::write(&Value::Struct(params.values().to_vec()), &mut packed_params);
         let time_left = caller.time_left.saturating_sub(HOP_MARGIN);
-        let question = Question {
-            method: method.to_compact_string(),
-            params: packed_params,
-            time_left_ms: millis(time_left),
-            hops_left,
-        };
+        let question = question(method, params.values().to_vec(), time_left, hops_left);
         match way {
             Way::Hop(hop) => {
                 let net = self.net.clone();
@@ -218,8 +210,25 @@ impl Elsewhere for Alone {
     }
 }
 
+/// A call as it is handed on.
+pub(crate) fn question(
+    method: &'static str,
+    params: Vec<(Name, Value)>,
+    time_left: Duration,
+    hops_left: u8,
+) -> Question {
+    let mut packed_params = Vec::new();
+    packed::write(&Value::Struct(params), &mut packed_params);
+    Question { method: method.into(), params: packed_params, time_left_ms: millis(time_left), hops_left }
+}
+
+/// Its bytes.
+pub(crate) fn bytes_of(question: &Question) -> Vec<u8> {
+    postcard::to_stdvec(question).expect("a question has no part that cannot be written")
+}
+
 async fn ask_hop(net: &Handle, hop: &Hop, question: &Question, time_left: Duration) -> Result<Value, Fault> {
-    let bytes = postcard::to_stdvec(question).expect("a question has no part that cannot be written");
+    let bytes = bytes_of(question);
     answer(hop, net.ask(hop.peer, Protocol::Query, &bytes, time_left).await)
 }
 

@@ -17,12 +17,10 @@ use overlay::resolve::asker::Asker;
 use overlay::resolve::{self, Heard, Outcome, Source};
 use rpc::fault::Fault;
 use rpc::method::Registry;
-use rpc::packed;
 use rpc::params::Params;
 use rpc::value::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::query::Question;
 
 /// How long directories may take: less than a client waits.
 const DEADLINE: Duration = Duration::from_secs(4);
@@ -57,9 +55,9 @@ impl Lookups {
         }))?;
         registry.add(discovery::declaration().handler(move |params: Params| {
             let own = self.clone();
-            async move { own.ask_directories("directory.targets", &params).await? }
+            async move { own.ask_directories(discovery::NAME, &params).await? }
         }))?;
-        registry.add_path(discovery::PATH, "directory.targets")
+        registry.add_path(discovery::PATH, discovery::NAME)
     }
 
     async fn resolve(&self, params: &Params, is_client: bool) -> Result<Value, Fault> {
@@ -148,11 +146,7 @@ fn number(record: &Value) -> (u64, u64) {
 }
 
 fn question(method: &'static str, params: &Params) -> Vec<u8> {
-    let mut packed_params = Vec::new();
-    packed::write(&Value::Struct(params.values().to_vec()), &mut packed_params);
-    let time_left_ms = elsewhere::millis(DEADLINE);
-    let question = Question { method: method.into(), params: packed_params, time_left_ms, hops_left: 1 };
-    postcard::to_stdvec(&question).expect("a question has no part that cannot be written")
+    elsewhere::bytes_of(&elsewhere::question(method, params.values().to_vec(), DEADLINE, 1))
 }
 
 /// What was found, as a directory tells it.

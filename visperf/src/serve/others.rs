@@ -91,8 +91,7 @@ impl Others {
                 Ok(()) => {
                     let time = left();
                     question.time_left_ms = elsewhere::millis(time);
-                    let bytes = postcard::to_stdvec(&question)
-                        .expect("a question has no part that cannot be written");
+                    let bytes = elsewhere::bytes_of(&question);
                     self.contacts.ask(whom, Protocol::Query, &bytes, time).await.map_err(Some)
                 }
             };
