@@ -128,6 +128,17 @@ impl Tasks {
         self.names.insert(id, name);
     }
 
+    /// As [`Tasks::spawn`], of a task in which nothing can go wrong but its own defects.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn spawn_sure(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(name, async move {
+            task.await;
+            Ok::<(), Failure>(())
+        });
+    }
+
     /// Wait until the token fires or a task ends without being asked, which fires the token; then give
     /// the rest `grace` to finish and abort what has not.
     ///

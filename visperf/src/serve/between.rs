@@ -15,7 +15,6 @@ use overlay::finder::Finder;
 use overlay::joining::denials::DenialFile;
 use overlay::registrar::{Place, Registrar};
 use overlay::resolve::asker::{Asker, Asking};
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,16 +96,10 @@ impl Between {
     pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) {
         let Between { contacts, asking, registrar, denying, finder, .. } = self;
         tasks.spawn("look-up", asking.run(shutdown.clone()));
-        let endless = |name, work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>, tasks: &mut Tasks| {
-            tasks.spawn(name, async move {
-                work.await;
-                Ok::<(), Infallible>(())
-            });
-        };
-        endless("registrar", Box::pin(registrar.run(shutdown.clone())), tasks);
-        endless("denials", Box::pin(denying.run(shutdown.clone())), tasks);
-        endless("finder", Box::pin(finder.run(shutdown.clone())), tasks);
+        tasks.spawn_sure("registrar", registrar.run(shutdown.clone()));
+        tasks.spawn_sure("denials", denying.run(shutdown.clone()));
+        tasks.spawn_sure("finder", finder.run(shutdown.clone()));
         let shutdown = shutdown.clone();
-        endless("contacts", Box::pin(async move { contacts.tend(shutdown).await }), tasks);
+        tasks.spawn_sure("contacts", async move { contacts.tend(shutdown).await });
     }
 }

@@ -30,7 +30,6 @@ use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
 use sensor::run::Sensor;
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -171,22 +170,13 @@ impl Member {
             reporting.spawn(tasks, shutdown);
         }
         let ending = shutdown.clone();
-        tasks.spawn("renewal", async move {
-            renewal.run(ending).await;
-            Ok::<(), Infallible>(())
-        });
+        tasks.spawn_sure("renewal", renewal.run(ending));
         if let Some(issuing) = issuer {
             let ending = shutdown.clone();
-            tasks.spawn("issuer", async move {
-                issuing.run(view, ending).await;
-                Ok::<(), Infallible>(())
-            });
+            tasks.spawn_sure("issuer", issuing.run(view, ending));
         }
         let shutdown = shutdown.clone();
-        tasks.spawn("questions", async move {
-            queries::serve(questions, dispatcher, gate, shutdown).await;
-            Ok::<(), Infallible>(())
-        });
+        tasks.spawn_sure("questions", queries::serve(questions, dispatcher, gate, shutdown));
     }
 }
 

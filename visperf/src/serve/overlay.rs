@@ -14,7 +14,6 @@ use overlay::identity::admission::Gate;
 use overlay::identity::key::Key;
 use overlay::net::event_loop::{self, EventLoop};
 use overlay::net::handle::Handle;
-use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::sync::broadcast;
@@ -65,18 +64,9 @@ impl Overlay {
     pub(crate) fn spawn(self, tasks: &mut Tasks, quiet: CancellationToken) {
         let Overlay { event_loop, hub, welcome, heard, .. } = self;
         let ending = quiet.clone();
-        tasks.spawn("welcome", async move {
-            welcome.listen(heard, ending).await;
-            Ok::<(), Infallible>(())
-        });
-        tasks.spawn("overlay", async move {
-            event_loop.run(quiet).await;
-            Ok::<(), Infallible>(())
-        });
-        tasks.spawn("hub", async move {
-            hub.run().await;
-            Ok::<(), Infallible>(())
-        });
+        tasks.spawn_sure("welcome", welcome.listen(heard, ending));
+        tasks.spawn_sure("overlay", event_loop.run(quiet));
+        tasks.spawn_sure("hub", hub.run());
     }
 }
 

@@ -30,7 +30,6 @@ use rpc::dispatch::Dispatcher;
 use rpc::fault::Fault;
 use rpc::method::Registry;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -149,19 +148,10 @@ impl Replica {
         overlay.spawn(tasks, shutdown.clone());
         tasks.spawn("directory", directory.run_among(asks, shutdown.clone()));
         let ending = shutdown.clone();
-        tasks.spawn("directories", async move {
-            service.run(ending).await;
-            Ok::<(), Infallible>(())
-        });
+        tasks.spawn_sure("directories", service.run(ending));
         let ending = shutdown.clone();
-        tasks.spawn("contacts", async move {
-            others.contacts.tend(ending).await;
-            Ok::<(), Infallible>(())
-        });
+        tasks.spawn_sure("contacts", async move { others.contacts.tend(ending).await });
         let shutdown = shutdown.clone();
-        tasks.spawn("questions", async move {
-            queries::serve(questions, dispatcher, gate, shutdown).await;
-            Ok::<(), Infallible>(())
-        });
+        tasks.spawn_sure("questions", queries::serve(questions, dispatcher, gate, shutdown));
     }
 }

@@ -20,7 +20,6 @@ use sensor::representative::office::{self, Duty};
 use sensor::representative::visit::{self, Duplex};
 use sensor::run::{Sensor, Status};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
@@ -83,19 +82,17 @@ impl Reporting {
     pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) {
         let Reporting { accepting, electing, link, way } = self;
         let ending = shutdown.clone();
-        tasks.spawn("report", async move {
+        tasks.spawn_sure("report", async move {
             link.run(way, ending.clone()).await;
             ending.cancelled().await;
-            Ok::<(), Infallible>(())
         });
         let ending = shutdown.clone();
-        tasks.spawn("reports of members", async move {
+        tasks.spawn_sure("reports of members", async move {
             tokio::select! {
                 () = ending.cancelled() => {}
                 () = accepting.run() => {}
                 () = electing.run() => {}
             }
-            Ok::<(), Infallible>(())
         });
     }
 }
