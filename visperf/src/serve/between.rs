@@ -6,6 +6,7 @@
 use super::lookups::Lookups;
 use super::others::{Lookup, Others};
 use super::overlay::Overlay;
+use super::welcome::Welcome;
 use daemon::shutdown::Tasks;
 use overlay::contacts::Contacts;
 use overlay::deny_sync::DenySync;
@@ -31,6 +32,7 @@ pub(crate) struct Between {
     registrar: Registrar,
     denying: DenySync,
     finder: Finder,
+    welcome: Welcome,
 }
 
 impl Between {
@@ -74,12 +76,17 @@ impl Between {
             directories: Arc::clone(&directories),
         };
         let finder = Finder { me, domain, asker: asker.clone(), members: members.clone() };
-        Ok(Between { asker, contacts, directories, asking, registrar, denying, finder })
+        let welcome = overlay.welcome.clone();
+        Ok(Between { asker, contacts, directories, asking, registrar, denying, finder, welcome })
     }
 
     /// Where questions for other domains go.
     pub(crate) fn others(&self) -> Others {
-        Others { lookup: Lookup::Asked(self.asker.clone()), contacts: Arc::clone(&self.contacts) }
+        Others {
+            lookup: Lookup::Asked(self.asker.clone()),
+            contacts: Arc::clone(&self.contacts),
+            welcome: self.welcome.clone(),
+        }
     }
 
     /// What answers `directory.*` here.
@@ -89,6 +96,7 @@ impl Between {
             directories: Arc::clone(&self.directories),
             net: self.denying.net.clone(),
             members: self.denying.members.clone(),
+            welcome: self.welcome.clone(),
         }
     }
 

@@ -6,6 +6,7 @@
 
 use super::elsewhere::{self, Hop};
 use super::others;
+use super::welcome::Welcome;
 use directory::handle::Found;
 use directory::registry::State;
 use directory::{discovery, methods};
@@ -32,6 +33,7 @@ pub(crate) struct Lookups {
     pub(crate) directories: Arc<Directories>,
     pub(crate) net: Handle,
     pub(crate) members: DomainHandle,
+    pub(crate) welcome: Welcome,
 }
 
 impl Lookups {
@@ -70,8 +72,10 @@ impl Lookups {
         let own = match outcome {
             Outcome::Found(found) if found.source == Source::Memory => Ok(methods::record(&told(*found))),
             Outcome::Found(found) => return Ok(methods::record(&told(*found))),
-            Outcome::Unreachable => Err(others::absent(&domain, &outcome)),
-            Outcome::Left(_) | Outcome::Unknown => return Err(others::absent(&domain, &outcome)),
+            Outcome::Unreachable => Err(others::absent(&domain, &outcome, &self.welcome)),
+            Outcome::Left(_) | Outcome::Unknown => {
+                return Err(others::absent(&domain, &outcome, &self.welcome));
+            }
         };
         // No directory answered: the representative may know better.
         let remembered = if is_client { self.ask_representative(params).await } else { None };
@@ -113,7 +117,11 @@ impl Lookups {
                 Err(error) => tried.push(error.to_string()),
             }
         }
-        let tried = if tried.is_empty() { "none is configured".to_owned() } else { tried.join("; ") };
+        if tried.is_empty() {
+            tried.push("none is configured".to_owned());
+        }
+        tried.extend(self.welcome.health());
+        let tried = tried.join("; ");
         Err(elsewhere::unavailable(format!("no directory answered: {tried}")))
     }
 

@@ -5,6 +5,7 @@
 //! Not here: how a domain is looked up (`overlay::resolve`, `directory`), which questions are for others (`elsewhere`).
 
 use super::elsewhere::{self, Hop};
+use super::welcome::Welcome;
 use directory::handle::{Handle as Table, Known as InTable};
 use overlay::clock;
 use overlay::contacts::Contacts;
@@ -46,6 +47,8 @@ pub(crate) enum Lookup {
 pub(crate) struct Others {
     pub(crate) lookup: Lookup,
     pub(crate) contacts: Arc<Contacts>,
+    /// Who does not let this daemon in: why nobody could be asked.
+    pub(crate) welcome: Welcome,
 }
 
 /// A representative that can be asked.
@@ -128,13 +131,13 @@ impl Others {
                     (heard.record, heard.remaining.is_zero().then_some(heard.age))
                 }
                 outcome @ (Outcome::Left(_) | Outcome::Unknown | Outcome::Unreachable) => {
-                    return Err(absent(domain, &outcome));
+                    return Err(absent(domain, &outcome, &self.welcome));
                 }
             },
             Lookup::Table(table) => match table.look_up(domain) {
                 InTable::Found(found) => (found.record, found.lease_remaining.is_zero().then_some(found.age)),
                 InTable::Left(_, age) => return Err(directory::methods::left(domain, age)),
-                InTable::Nothing => return Err(absent(domain, &Outcome::Unknown)),
+                InTable::Nothing => return Err(absent(domain, &Outcome::Unknown, &self.welcome)),
                 InTable::NothingYet => {
                     return Err(elsewhere::unavailable(format!(
                         "{domain} is not known yet: this directory has just started; ask again in some seconds"
@@ -173,15 +176,43 @@ fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
 }
 
 /// Why there is nobody to ask.
-pub(crate) fn absent(domain: &DomainName, outcome: &Outcome) -> Fault {
+pub(crate) fn absent(domain: &DomainName, outcome: &Outcome, welcome: &Welcome) -> Fault {
     match outcome {
         Outcome::Left(age) => directory::methods::left(domain, *age),
-        Outcome::Unreachable => elsewhere::unavailable(format!(
-            "no directory could be asked for {domain}, and it was never known here; see `visperf info` for the \
-             connections, and [overlay] directories in the configuration"
-        )),
+        Outcome::Unreachable => {
+            let refusals = welcome.health();
+            let why = match refusals.as_slice() {
+                [] => {
+                    "see `visperf info` for the connections, and [overlay] directories in the configuration"
+                        .to_owned()
+                }
+                refusals => refusals.join("; "),
+            };
+            elsewhere::unavailable(format!(
+                "no directory could be asked for {domain}, and it was never known here; {why}"
+            ))
+        }
         Outcome::Unknown | Outcome::Found(_) => Fault::not_found(format!(
             "no domain {domain} is known to the directories; see `visperf domains` for those that are"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overlay::hub::PeerEvent;
+    use wire::id::PeerKey;
+
+    #[test]
+    fn a_stranger_that_directories_refuse_is_told_why_nobody_could_be_asked() {
+        let (domain, welcome) = (DomainName::try_from("UT-ICL").unwrap(), Welcome::default());
+        let told = |welcome: &Welcome| absent(&domain, &Outcome::Unreachable, welcome).message.into_owned();
+        assert!(told(&welcome).ends_with("[overlay] directories in the configuration"), "{}", told(&welcome));
+        let refused = "domain beta is not admitted here".to_owned();
+        welcome.take(PeerEvent::Unwelcome(PeerKey([1; 32]), refused.clone()));
+        assert!(told(&welcome).ends_with(&refused), "{}", told(&welcome));
+        let unknown = absent(&domain, &Outcome::Unknown, &welcome).message;
+        assert!(!unknown.contains(&refused), "directories have answered: {unknown}");
     }
 }

@@ -101,7 +101,8 @@ impl Replica {
         let questions = overlay.hub.questions(Protocol::Query);
         let net = overlay.net.clone();
         let contacts = Arc::new(Contacts::new(net.clone(), None));
-        let others = Others { lookup: Lookup::Table(directory.handle()), contacts };
+        let others =
+            Others { lookup: Lookup::Table(directory.handle()), contacts, welcome: overlay.welcome.clone() };
         let contacts_told = overlay.advertised.iter().map(|address| format!("{me}@{address}")).collect();
         Ok(Replica { net, contacts_told, others, overlay, directory, service, asks, questions })
     }

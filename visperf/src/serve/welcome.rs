@@ -38,7 +38,7 @@ impl Welcome {
         }
     }
 
-    fn take(&self, event: PeerEvent) {
+    pub(super) fn take(&self, event: PeerEvent) {
         let mut refusals = self.lock();
         match event {
             PeerEvent::Ready(principal, _) => drop(refusals.remove(&principal.peer)),
