@@ -9,6 +9,7 @@
 //! Not here: who represents (`domain`), lists of denied (`deny_sync`), the directories' side (`directory`).
 
 mod numbers;
+pub mod stating;
 
 use crate::clock;
 use crate::directories::Directories;
@@ -18,29 +19,21 @@ use crate::gatekeeper::Gatekeeper;
 use crate::identity::key::Key;
 use crate::identity::record;
 use crate::resolve::asker::Asker;
-use numbers::Numbers;
+use stating::{CHANGE_INTERVAL, Content, Due, RENEWAL_INTERVAL, Stating, coverage};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
-use wire::credential::{Certificate, Chain, Statement};
-use wire::id::{HostName, PeerKey};
+use wire::credential::{Certificate, Statement};
+use wire::id::PeerKey;
 use wire::join::DIRECTORIES_MAX;
-use wire::membership::Term;
-use wire::registration::{Coverage, PART_HOSTS_MAX, REACH_ADDRESSES_MAX, Reach, Record, SensorType};
+use wire::registration::{REACH_ADDRESSES_MAX, Reach, Record, SensorType};
 use wire::replication::{Answer, Question, Stated};
-use wire::time::Moment;
-
-/// How often the record is stated when nothing changes: a third of a lease.
-pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long a statement holds, as directories count it (`directory::registry`).
 const LEASE: Duration = Duration::from_secs(15);
-
-/// Least time between two statements: as often as directories take them for ever.
-const CHANGE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long a directory may take to answer.
 const DEADLINE: Duration = Duration::from_secs(4);
@@ -79,22 +72,6 @@ type Outcome = (PeerKey, Stated);
 /// What is stated now; none while this sensor does not represent its domain.
 type Current = Option<Arc<Statement>>;
 
-/// What makes two statements differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Content {
-    elected: Term,
-    coverage: Coverage,
-    chain: Chain,
-}
-
-#[derive(Debug, Default)]
-struct Stating {
-    numbers: Numbers,
-    last: Option<(Content, Moment)>,
-    /// A directory knows higher numbers: state again.
-    again: bool,
-}
-
 impl Registrar {
     /// State until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
@@ -127,32 +104,27 @@ impl Registrar {
         let may_serve = known.state.role == Role::Representative && self.members.may_serve();
         let Some(chain) = self.gate.chain().filter(|_| may_serve) else {
             current.send_if_modified(|current| current.take().is_some());
-            stating.last = None;
+            stating.rest();
             return CHANGE_INTERVAL;
         };
-        let now = clock::now();
-        let content = Content { elected: known.state.term, coverage: coverage(known), chain };
-        if let Some((last, at)) = &stating.last {
-            let interval = if stating.again || *last != content { CHANGE_INTERVAL } else { RENEWAL_INTERVAL };
-            let passed = now.since(*at);
-            if passed < interval {
-                return interval.saturating_sub(passed);
-            }
-        }
-        match self.sign(&content, &mut stating.numbers) {
+        let members = known.members.iter().map(|seen| &seen.member);
+        let coverage = coverage(&known.state, members);
+        let content = Content { elected: known.state.term, coverage, chain };
+        let (term, sequence) = match stating.due(&content, clock::now()) {
+            Due::In(span) => return span,
+            Due::Now { term, sequence } => (term, sequence),
+        };
+        match self.sign(&content, term, sequence) {
             Ok(statement) => drop(current.send_replace(Some(Arc::new(statement)))),
             Err(error) => tracing::error!(error, "the domain's record cannot be stated"),
         }
-        stating.last = Some((content, now));
-        stating.again = false;
         RENEWAL_INTERVAL
     }
 
-    fn sign(&self, content: &Content, numbers: &mut Numbers) -> Result<Statement, String> {
+    fn sign(&self, content: &Content, term: u64, sequence: u64) -> Result<Statement, String> {
         // It is this daemon's own: checked when it came.
         let certificate: Certificate =
             content.chain.certificate.unverified().map_err(|error| error.to_string())?;
-        let (term, sequence) = numbers.next(content.elected.0);
         let addresses = self.place.overlay.iter().take(REACH_ADDRESSES_MAX).cloned().collect();
         let (root, peer, coverage) = (certificate.root, self.key.peer(), content.coverage.clone());
         let record = Record {
@@ -180,7 +152,7 @@ impl Registrar {
             }
             Stated::Behind { highest } => {
                 tracing::warn!(%directory, term = highest.term, "the directory knows higher numbers; going on above them");
-                stating.again |= stating.numbers.exceed(self.key.peer(), highest);
+                stating.exceed(self.key.peer(), highest);
             }
             Stated::Refused(reason) => tracing::warn!(%directory, reason, "the record was refused"),
         }
@@ -216,20 +188,4 @@ async fn tell(
             Err(error) => tracing::warn!(%error, "the record could not be stated; it will be again"),
         }
     }
-}
-
-/// Which hosts are answered for, as the sensor sees it.
-fn coverage(known: &View) -> Coverage {
-    let covered = &known.state.coverage;
-    let total = u32::try_from(covered.len()).unwrap_or(u32::MAX);
-    if !known.state.partial {
-        return Coverage::Whole { hosts: total };
-    }
-    let is_covered = |key: &PeerKey| covered.binary_search(key).is_ok();
-    let members = known.members.iter().map(|seen| &seen.member).filter(|member| is_covered(&member.key));
-    let mut hosts: Vec<HostName> = members.map(|member| member.host.clone()).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    hosts.truncate(PART_HOSTS_MAX);
-    Coverage::Part { hosts, hosts_total: total }
 }

@@ -21,8 +21,11 @@ impl<C: Core> World<C> {
     pub(super) fn carry(&mut self, from: usize, to: &PeerKey, message: C::Message) {
         let Some(to) = self.number(to) else { return };
         if self.measures {
-            self.traffic[from].sent += 1;
-            self.traffic[from].sent_bytes += C::len_bytes(&message) as u64;
+            let len_bytes = C::len_bytes(&message) as u64;
+            let traffic = &mut self.traffic[from];
+            traffic.sent += 1;
+            traffic.sent_bytes += len_bytes;
+            traffic.longest_bytes = traffic.longest_bytes.max(len_bytes);
         }
         let Some(side) = self.hosts[from].sides.get(&to).copied() else { return };
         if self.network.holds && (!self.network.is_open(from, to) || self.held.contains_key(&(from, to))) {

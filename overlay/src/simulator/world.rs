@@ -35,6 +35,8 @@ pub struct Traffic {
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
+    /// Bytes of the longest.
+    pub longest_bytes: u64,
     /// Messages that arrived.
     pub got: u64,
     /// Their bytes.
