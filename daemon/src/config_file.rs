@@ -5,6 +5,10 @@
 //! (`#[serde(deny_unknown_fields)]`). Not here: what the values mean (each daemon's `config`); for its
 //! complaints there is [`ConfigError::at_key`].
 
+mod all;
+
+pub use all::load_all;
+
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -45,6 +49,12 @@ impl ConfigError {
         let named: Vec<&str> = keys.iter().copied().filter(|key| !is_number(key)).collect();
         let message = format!("{}: {message}", named.join("."));
         ConfigError::new(path, text, span, message, hint.to_owned())
+    }
+
+    /// Where in the text it is, in bytes from its beginning; what concerns the file as a whole comes first.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.0.span.map_or(0, |span| span.offset())
     }
 
     /// What to do about it.
@@ -124,12 +134,14 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
 /// # Errors
 /// If the text is not TOML or not a `T`.
 pub fn load<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ConfigError> {
-    toml::from_str(text).map_err(|error| {
-        let span = error.span().map(|span| narrow(text, span));
-        let found = span.clone().and_then(|span| text.get(span)).unwrap_or("");
-        let (message, hint) = explain(error.message(), found);
-        ConfigError::new(path, text, span, message, hint)
-    })
+    toml::from_str(text).map_err(|error| refusal(path, text, &error))
+}
+
+fn refusal(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let span = error.span().map(|span| narrow(text, span));
+    let found = span.clone().and_then(|span| text.get(span)).unwrap_or("");
+    let (message, hint) = explain(error.message(), found);
+    ConfigError::new(path, text, span, message, hint)
 }
 
 /// What to print and what to advise for a message of the TOML reader.
@@ -142,6 +154,10 @@ fn explain(message: &str, found: &str) -> (String, String) {
         let listed = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!("unknown key {unknown}; expected one of the known keys");
         return (message, format!("{advice}the known keys here are: {listed}"));
+    }
+    if let Some(expected) = message.strip_prefix("expected ") {
+        // In the words of the section itself.
+        return (format!("{message}, found {}", first_line(found)), format!("write {expected}"));
     }
     if let Some(rest) = message.strip_prefix("missing field ") {
         let key = rest.trim_matches('`');

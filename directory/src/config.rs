@@ -49,7 +49,7 @@ impl Default for Config {
     }
 }
 
-/// A value that cannot be meant. [`Error::key`] names it, so that the line can be shown.
+/// A value that cannot be meant. [`Error::way`] leads to it, so that the line can be shown.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -66,8 +66,13 @@ pub enum Error {
         found: usize,
     },
     /// A name in `domains` that is none.
-    #[error("{0}")]
-    Domain(wire::id::Error),
+    #[error("{error}")]
+    Domain {
+        /// As written.
+        domain: String,
+        /// What is wrong with it.
+        error: wire::id::Error,
+    },
     /// A key in `domains` that is none.
     #[error("root of {domain}: {error}")]
     Root {
@@ -82,41 +87,53 @@ pub enum Error {
 }
 
 impl Error {
-    /// The key in the section.
+    /// The way to the value in the section.
     #[must_use]
-    pub fn key(&self) -> &'static str {
+    pub fn way(&self) -> Vec<&str> {
         match self {
-            Error::SnapshotSecs { .. } => "snapshot_secs",
-            Error::DomainsMax { .. } => "domains_max",
-            Error::Domain(_) | Error::Root { .. } | Error::Domains(_) => "domains",
+            Error::SnapshotSecs { .. } => vec!["snapshot_secs"],
+            Error::DomainsMax { .. } => vec!["domains_max"],
+            Error::Domain { domain, .. } | Error::Root { domain, .. } => vec!["domains", domain],
+            Error::Domains(_) => vec!["domains"],
         }
     }
 }
 
-impl TryFrom<RawConfig> for Config {
-    type Error = Error;
-
-    fn try_from(raw: RawConfig) -> Result<Config, Error> {
-        let mut config = Config::default();
-        if let Some(secs) = raw.snapshot_secs {
-            if !SNAPSHOT_SECS_ALLOWED.contains(&secs) {
-                return Err(Error::SnapshotSecs { found: secs });
+impl Config {
+    /// The checked form of a section.
+    ///
+    /// # Errors
+    /// Every value that cannot be meant.
+    pub fn new(raw: RawConfig) -> Result<Config, Vec<Error>> {
+        let (mut config, mut errors) = (Config::default(), Vec::new());
+        match raw.snapshot_secs {
+            Some(found) if !SNAPSHOT_SECS_ALLOWED.contains(&found) => {
+                errors.push(Error::SnapshotSecs { found });
             }
-            config.snapshot_interval = Duration::from_secs_f64(secs);
+            Some(secs) => config.snapshot_interval = Duration::from_secs_f64(secs),
+            None => {}
         }
-        if let Some(most) = raw.domains_max {
-            if most == 0 || most > crate::registry::DOMAINS_MAX {
-                return Err(Error::DomainsMax { found: most });
+        match raw.domains_max {
+            Some(found) if found == 0 || found > crate::registry::DOMAINS_MAX => {
+                errors.push(Error::DomainsMax { found });
             }
-            config.domains_max = most;
+            Some(most) => config.domains_max = most,
+            None => {}
         }
         for (domain, root) in raw.domains.into_iter().flatten() {
-            let name = DomainName::try_from(domain.as_str()).map_err(Error::Domain)?;
-            let root = root.parse().map_err(|error| Error::Root { domain, error })?;
-            config.domains.add(name, root).map_err(Error::Domains)?;
+            errors.extend(admit(&mut config.domains, domain, &root).err());
         }
-        Ok(config)
+        if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
+}
+
+fn admit(list: &mut List, domain: String, root: &str) -> Result<(), Error> {
+    let name = match DomainName::try_from(domain.as_str()) {
+        Ok(name) => name,
+        Err(error) => return Err(Error::Domain { domain, error }),
+    };
+    let root = root.parse().map_err(|error| Error::Root { domain, error })?;
+    list.add(name, root).map(drop).map_err(Error::Domains)
 }
 
 #[cfg(test)]
@@ -126,7 +143,11 @@ mod tests {
 
     fn check(text: &str, expected: Result<Config, &str>) {
         let raw: RawConfig = daemon::config_file::load(Path::new("f"), text).expect("well formed");
-        assert_eq!(Config::try_from(raw).map_err(|error| error.key()), expected, "{text}");
+        let ways = |errors: Vec<Error>| {
+            let ways: Vec<String> = errors.iter().map(|error| error.way().join(".")).collect();
+            ways.join(" ")
+        };
+        assert_eq!(Config::new(raw).map_err(ways), expected.map_err(str::to_owned), "{text}");
     }
 
     #[test]
@@ -142,9 +163,13 @@ mod tests {
         let mut config = Config::default();
         config.domains.add(DomainName::try_from("UT-ICL").expect("a name"), root).expect("one");
         check(&format!("domains = {{ UT-ICL = \"{root}\" }}"), Ok(config));
-        check("domains = { UT-ICL = \"12D3\" }", Err("domains"));
-        check(&format!("domains = {{ \"a b\" = \"{root}\" }}"), Err("domains"));
+        check("domains = { UT-ICL = \"12D3\" }", Err("domains.UT-ICL"));
+        check(&format!("domains = {{ \"a b\" = \"{root}\" }}"), Err("domains.a b"));
         check("domains_max = 0", Err("domains_max"));
         check("domains_max = 100001", Err("domains_max"));
+        check(
+            "snapshot_secs = 0\ndomains_max = 0\ndomains = { A = \"1\", B = \"2\" }",
+            Err("snapshot_secs domains_max domains.A domains.B"),
+        );
     }
 }

@@ -36,7 +36,7 @@ pub struct RawConfig {
 
 /// `readers` as written.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected \"admitted\", \"nobody\" or a list of domains, such as [\"UT-ICL\"]")]
 pub enum RawReaders {
     /// A word.
     Word(String),
@@ -65,34 +65,52 @@ pub struct Config {
 pub struct Error {
     /// The key in the section.
     pub key: &'static str,
+    /// Of what stands in a list its number, from 0.
+    pub entry: Option<usize>,
     message: String,
 }
 
-fn refuse<T>(key: &'static str, message: impl ToString) -> Result<T, Error> {
-    Err(Error { key, message: message.to_string() })
+impl Error {
+    fn of_entry(key: &'static str, entry: usize, message: impl ToString) -> Error {
+        Error { key, entry: Some(entry), message: message.to_string() }
+    }
+
+    /// The way to the value in the section.
+    #[must_use]
+    pub fn way(&self) -> Vec<String> {
+        let entry = self.entry.map(|entry| entry.to_string());
+        std::iter::once(self.key.to_owned()).chain(entry).collect()
+    }
 }
 
-impl TryFrom<RawConfig> for Config {
-    type Error = Error;
+fn refuse<T>(key: &'static str, message: impl ToString) -> Result<T, Error> {
+    Err(Error { key, entry: None, message: message.to_string() })
+}
 
-    fn try_from(raw: RawConfig) -> Result<Config, Error> {
-        let listen = match raw.listen.as_deref() {
-            None => None,
-            Some(text) => Some(listen_of(text)?),
-        };
-        Ok(Config {
-            listen,
-            advertise: addresses("advertise", &raw.advertise, ADDRESSES_MAX)?,
-            seeds: addresses("seeds", &raw.seeds, SEEDS_MAX)?,
-            directories: directories(&raw.directories)?,
-            readers: readers(raw.readers)?,
-        })
+impl Config {
+    /// The checked form of a section.
+    ///
+    /// # Errors
+    /// Every value that cannot be meant, one of a key.
+    pub fn new(raw: RawConfig) -> Result<Config, Vec<Error>> {
+        let listen = raw.listen.as_deref().map(listen_of).transpose();
+        let advertise = addresses("advertise", &raw.advertise, ADDRESSES_MAX);
+        let seeds = addresses("seeds", &raw.seeds, SEEDS_MAX);
+        match (listen, advertise, seeds, directories(&raw.directories), readers(raw.readers)) {
+            (Ok(listen), Ok(advertise), Ok(seeds), Ok(directories), Ok(readers)) => {
+                Ok(Config { listen, advertise, seeds, directories, readers })
+            }
+            (listen, advertise, seeds, directories, readers) => {
+                let errors = [listen.err(), advertise.err(), seeds.err(), directories.err(), readers.err()];
+                Err(errors.into_iter().flatten().collect())
+            }
+        }
     }
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config::try_from(RawConfig::default()).expect("an empty section is valid")
+        Config::new(RawConfig::default()).expect("an empty section is valid")
     }
 }
 
@@ -106,16 +124,18 @@ fn addresses(key: &'static str, texts: &[String], most: usize) -> Result<Vec<Add
     if texts.len() > most {
         return refuse(key, format!("{} addresses; at most {most} are used", texts.len()));
     }
-    let parse = |text: &String| Address::try_from(text.as_str()).or_else(|error| refuse(key, error));
-    texts.iter().map(parse).collect()
+    let parse = |(entry, text): (usize, &String)| {
+        Address::try_from(text.as_str()).map_err(|error| Error::of_entry(key, entry, error))
+    };
+    texts.iter().enumerate().map(parse).collect()
 }
 
 /// `KEY@HOST:PORT` each; several addresses of one key belong to one directory.
 fn directories(texts: &[String]) -> Result<Vec<Directory>, Error> {
     let key = "directories";
     let mut all: Vec<Directory> = Vec::new();
-    for text in texts {
-        let contact = parse_contact(text).or_else(|message| refuse(key, message))?;
+    for (entry, text) in texts.iter().enumerate() {
+        let contact = parse_contact(text).map_err(|message| Error::of_entry(key, entry, message))?;
         match all.iter_mut().find(|directory| directory.key == contact.0) {
             Some(known) => known.addresses.push(contact.1),
             None => all.push(Directory { key: contact.0, addresses: vec![contact.1] }),
@@ -155,9 +175,10 @@ fn readers(raw: Option<RawReaders>) -> Result<Readers, Error> {
             format!("{word:?}; expected \"admitted\", \"nobody\" or a list of domains, such as [\"UT-ICL\"]"),
         ),
         Some(RawReaders::Names(names)) => {
-            let parse =
-                |name: &String| DomainName::try_from(name.as_str()).or_else(|error| refuse(key, error));
-            Ok(Readers::Listed(names.iter().map(parse).collect::<Result<BTreeSet<_>, _>>()?))
+            let parse = |(entry, name): (usize, &String)| {
+                DomainName::try_from(name.as_str()).map_err(|error| Error::of_entry(key, entry, error))
+            };
+            Ok(Readers::Listed(names.iter().enumerate().map(parse).collect::<Result<BTreeSet<_>, _>>()?))
         }
     }
 }
@@ -181,14 +202,15 @@ mod tests {
     #[test]
     fn addresses_of_one_directory_come_together() {
         let texts = [format!("{KEY}@a.example:7318"), format!("{KEY}@[2001:db8::1]:7318")];
-        let config = Config::try_from(RawConfig { directories: texts.to_vec(), ..raw() }).expect("good");
+        let config = Config::new(RawConfig { directories: texts.to_vec(), ..raw() }).expect("good");
         assert_eq!((config.directories.len(), config.directories[0].addresses.len()), (1, 2));
     }
 
     #[test]
     fn what_cannot_be_meant_names_its_key() {
         let check = |raw: RawConfig, key: &str, says: &str| {
-            let error = Config::try_from(raw).expect_err(key);
+            let errors = Config::new(raw).expect_err(key);
+            let [error] = errors.as_slice() else { panic!("{errors:?}") };
             assert!(error.key == key && error.to_string().contains(says), "{error}");
         };
         check(RawConfig { listen: Some("here".into()), ..raw() }, "listen", "0.0.0.0:7318");
@@ -206,5 +228,8 @@ mod tests {
             "readers",
             "domain name",
         );
+        let both = RawConfig { listen: Some("here".into()), seeds: vec!["a:1".into(), "b".into()], ..raw() };
+        let ways: Vec<_> = Config::new(both).expect_err("two").iter().map(Error::way).collect();
+        assert_eq!(ways, [vec!["listen"], vec!["seeds", "1"]], "each is told");
     }
 }

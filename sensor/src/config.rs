@@ -153,36 +153,44 @@ impl Config {
     /// The checked form of `raw`; `host_name` is what the system calls this host, `system_zone` its zone.
     ///
     /// # Errors
-    /// The first value that is out of range.
-    pub fn new(raw: RawConfig, host_name: &str, system_zone: TimeZone) -> Result<Config, Error> {
-        let named = |key: &str, message: String| Error::new(key, message);
-        let domain = raw.domain.as_deref().unwrap_or(DOMAIN_DEFAULT);
-        let host = raw.host.as_deref().unwrap_or(host_name);
-        let hz = raw.sample_hz.unwrap_or(SAMPLE_HZ_DEFAULT);
+    /// Every value that cannot be meant.
+    pub fn new(raw: RawConfig, host_name: &str, system_zone: TimeZone) -> Result<Config, Vec<Error>> {
+        let mut wrong = Wrong::default();
+        let domain = DomainName::try_from(raw.domain.as_deref().unwrap_or(DOMAIN_DEFAULT));
+        let domain = wrong.unless(domain, |message| Error::new("domain", message));
+        let host = HostName::try_from(raw.host.as_deref().unwrap_or(host_name));
+        let host = wrong.unless(host, |message| Error::new("host", message));
+        let own_zone = match raw.zone.as_deref() {
+            None | Some("local") => Ok(system_zone),
+            Some(name) => zone(name),
+        };
+        let own_zone = wrong.unless(own_zone, |message| Error::new("zone", message));
+        let rate = Rate::from_hz(raw.sample_hz.unwrap_or(SAMPLE_HZ_DEFAULT));
+        let sample_rate = wrong.unless(rate, |message| Error::new("sample_hz", message));
         let mib = raw.journal_mib.unwrap_or(256);
         if !JOURNAL_MIB_ALLOWED.contains(&mib) {
-            let message = format!("{mib} MiB for events; expected 64 to 1048576");
-            return Err(Error::new("journal_mib", message));
+            wrong.0.push(Error::new("journal_mib", format!("{mib} MiB for events; expected 64 to 1048576")));
         }
         for (entry, folder) in raw.filters.iter().enumerate() {
-            whole(folder).map_err(|message| Error::of_entry("filters", entry, None, message))?;
+            wrong.unless(whole(folder), |message| Error::of_entry("filters", entry, None, message));
         }
-        Ok(Config {
-            domain: DomainName::try_from(domain).map_err(|error| named("domain", error.to_string()))?,
-            host: HostName::try_from(host).map_err(|error| named("host", error.to_string()))?,
-            filters: raw.filters,
-            zone: match raw.zone.as_deref() {
-                None | Some("local") => system_zone,
-                Some(name) => zone(name).map_err(|message| named("zone", message))?,
-            },
-            sample_rate: Rate::from_hz(hz).map_err(|error| named("sample_hz", error.to_string()))?,
-            first_start: match raw.first_start {
-                Some(FirstStartWord::End) => FirstStart::End,
-                Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
-            },
-            journal_bytes: mib << 20,
-            tails: raw.tail.iter().enumerate().map(tail_of).collect::<Result<_, _>>()?,
-        })
+        let tails = raw.tail.iter().enumerate().filter_map(|tail| tail_of(tail, &mut wrong)).collect();
+        match (domain, host, own_zone, sample_rate) {
+            (Some(domain), Some(host), Some(zone), Some(sample_rate)) if wrong.0.is_empty() => Ok(Config {
+                domain,
+                host,
+                filters: raw.filters,
+                zone,
+                sample_rate,
+                first_start: match raw.first_start {
+                    Some(FirstStartWord::End) => FirstStart::End,
+                    Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
+                },
+                journal_bytes: mib << 20,
+                tails,
+            }),
+            _ => Err(wrong.0),
+        }
     }
 
     /// What the tail needs of it.
@@ -196,15 +204,43 @@ impl Config {
     }
 }
 
-fn tail_of((entry, raw): (usize, &RawTail)) -> Result<Tail, Error> {
+/// What is wrong so far.
+#[derive(Default)]
+struct Wrong(Vec<Error>);
+
+impl Wrong {
+    /// The value, or nothing and its mistake noted.
+    fn unless<T, E: std::fmt::Display>(
+        &mut self,
+        value: Result<T, E>,
+        named: impl FnOnce(String) -> Error,
+    ) -> Option<T> {
+        value.map_err(|error| self.0.push(named(error.to_string()))).ok()
+    }
+}
+
+/// The log of an entry of the list; nothing where it cannot be made, which was noted.
+fn tail_of((entry, raw): (usize, &RawTail), wrong: &mut Wrong) -> Option<Tail> {
     let named = |key: &'static str| move |message: String| Error::of_entry("tail", entry, Some(key), message);
+    let spec = wrong.unless(spec_of(raw), named("path"));
+    for (number, root) in raw.roots.iter().enumerate() {
+        wrong.unless(whole(root), |message| {
+            let mut error = named("roots")(message);
+            error.keys.push(number.to_string());
+            error
+        });
+    }
+    let host = wrong.unless(raw.host.as_deref().map(HostName::try_from).transpose(), named("host"));
+    let own_zone = raw.zone.as_deref().filter(|name| *name != "local");
+    let zone = wrong.unless(own_zone.map(zone).transpose(), named("zone"));
+    Some(Tail { spec: spec?, host: host?, zone: zone? })
+}
+
+fn spec_of(raw: &RawTail) -> Result<Spec, String> {
     if raw.path.is_empty() {
-        return Err(named("path")("it is empty; expected a file, a folder or a glob".to_owned()));
+        return Err("it is empty; expected a file, a folder or a glob".to_owned());
     }
-    whole(Path::new(&raw.path)).map_err(named("path"))?;
-    for root in &raw.roots {
-        whole(root).map_err(named("roots"))?;
-    }
+    whole(Path::new(&raw.path))?;
     let path = if Path::new(&raw.path).is_dir() {
         format!("{}/*", globset::escape(raw.path.trim_end_matches('/')))
     } else {
@@ -220,19 +256,8 @@ fn tail_of((entry, raw): (usize, &RawTail)) -> Result<Tail, Error> {
         Some(StartWord::End) => Start::End,
         Some(StartWord::Checkpoint) | None => Start::Checkpoint,
     };
-    PathSet::new(std::slice::from_ref(&spec)).map_err(|error| named("path")(error.to_string()))?;
-    let host = raw.host.as_deref().map(HostName::try_from).transpose();
-    Ok(Tail {
-        host: host.map_err(|error| named("host")(error.to_string()))?,
-        zone: raw
-            .zone
-            .as_deref()
-            .filter(|name| *name != "local")
-            .map(zone)
-            .transpose()
-            .map_err(named("zone"))?,
-        spec,
-    })
+    PathSet::new(std::slice::from_ref(&spec)).map_err(|error| error.to_string())?;
+    Ok(spec)
 }
 
 /// A daemon is started from anywhere: what a path means must not hang on where.
@@ -253,7 +278,11 @@ mod tests {
 
     fn check(text: &str) -> Result<Config, String> {
         let raw: RawConfig = daemon::config_file::load(std::path::Path::new("f"), text).expect("well formed");
-        Config::new(raw, "here", TimeZone::UTC).map_err(|error| error.keys.join("."))
+        let keys = |errors: Vec<Error>| {
+            let keys: Vec<String> = errors.iter().map(|error| error.keys.join(".")).collect();
+            keys.join(" ")
+        };
+        Config::new(raw, "here", TimeZone::UTC).map_err(keys)
     }
 
     #[test]
@@ -279,7 +308,11 @@ mod tests {
             ("[[tail]]\npath = 'x.log'", "tail.0.path"),
             ("[[tail]]\npath = '/x/[ab.log'", "tail.0.path"),
             ("[[tail]]\npath = '/x/{a,b.log'", "tail.0.path"),
-            ("[[tail]]\npath = '/x'\nroots = ['/srv', 'srv']", "tail.0.roots"),
+            ("[[tail]]\npath = '/x'\nroots = ['/srv', 'srv']", "tail.0.roots.1"),
+            (
+                "sample_hz = 0\nzone = 'q'\njournal_mib = 1\n[[tail]]\npath = 'x'\nzone = 'q'\n[[tail]]\npath = ''",
+                "zone sample_hz journal_mib tail.0.path tail.0.zone tail.1.path",
+            ),
             ("filters = ['/etc', 'own']", "filters.1"),
         ] {
             assert_eq!(check(text).map(|_| ()), Err(key.to_owned()), "{text}");

@@ -271,7 +271,7 @@ impl Status {
         health.extend(self.tail.state().health);
         let files = self.tail.files();
         let troubled = files.iter().filter(|file| file.is_ill());
-        health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.health)));
+        health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.standing.told())));
         if let Some((reporting, office)) = &self.report {
             health.extend(reporting.figures().trouble);
             health.extend(office.figures().trouble);

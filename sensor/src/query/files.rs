@@ -6,6 +6,7 @@ use super::declared;
 use crate::config::Config;
 use crate::filters::Filtering;
 use crate::tail::board::FileState;
+use crate::tail::standing::Standing;
 use globset::Glob;
 use log_filters::filter::Filter;
 use rpc::fault::Fault;
@@ -34,19 +35,12 @@ pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send +
 }
 
 fn file_value(file: &FileState, cluster: &str) -> Value {
-    let state = match (file.filter.is_empty(), file.health.is_empty()) {
-        _ if file.is_awaited => "awaited",
-        (true, true) if file.same_as.is_some() => "following",
-        (true, _) => "no_filter",
-        (false, true) => "following",
-        (false, false) => "trouble",
-    };
     let mut members = vec![
         ("path", Value::Text(file.path.display().to_string())),
         ("filter", Value::Text(file.filter.to_string())),
         ("cluster", Value::Text(cluster.to_owned())),
         ("generation", Value::UInt(file.generation.into())),
-        ("state", Value::Text(state.to_owned())),
+        ("state", Value::Text(file.standing.as_str().to_owned())),
         ("size", Value::UInt(file.size)),
         ("offset", Value::UInt(file.offset)),
         ("lag", Value::UInt(file.lag_bytes)),
@@ -60,10 +54,13 @@ fn file_value(file: &FileState, cluster: &str) -> Value {
         ("oversize", Value::UInt(file.oversize)),
         ("skipped_nul_bytes", Value::UInt(file.nul_bytes)),
         ("rotated_open", Value::UInt(file.rotated_open as u64)),
-        ("health", Value::Text(file.health.clone())),
+        ("health", Value::Text(file.standing.told())),
     ];
     let path = |path: &PathBuf| Value::Text(path.display().to_string());
     members.extend(file.same_as.as_ref().map(|owner| ("same_as", path(owner))));
+    if let Standing::Gone { since: Some(since), .. } = file.standing {
+        members.push(("gone_since", Value::Double(since.secs_f64())));
+    }
     Value::object(members)
 }
 

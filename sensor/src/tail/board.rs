@@ -2,6 +2,7 @@
 //!
 //! A lock is held only to copy a line in or out.
 
+use super::standing::Standing;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,19 +45,17 @@ pub struct FileState {
     pub nul_bytes: u64,
     /// The path through which this very file is read already, if it has two names that are meant.
     pub same_as: Option<PathBuf>,
-    /// What is wrong, empty if nothing is.
-    pub health: String,
-    /// No filter knows it, and it was found by a glob: a note, no ill health.
-    pub is_stranger: bool,
-    /// There is no file of this name yet: a note, no ill health.
-    pub is_awaited: bool,
+    /// How it stands.
+    pub standing: Standing,
+    /// The operator named this very path, or its name tells which filter reads it.
+    pub is_meant: bool,
 }
 
 impl FileState {
     /// Whether what is told of it is something wrong with the sensor.
     #[must_use]
     pub fn is_ill(&self) -> bool {
-        !self.health.is_empty() && !self.is_stranger && !self.is_awaited
+        self.standing.is_ill(self.is_meant)
     }
 }
 

@@ -14,6 +14,7 @@ use super::owners::Owners;
 use super::path_set::PathSet;
 use super::settle::{Appeared, path_of};
 use super::source::{self, Source};
+use super::standing::Standing;
 use super::track::Track;
 use super::watch::Wake;
 use super::{Config, Error};
@@ -310,8 +311,8 @@ impl Ingest {
                 match self.core.filters.interpreter(filter, &path, cluster) {
                     Some(engine) => track.set_engine(filter.clone(), engine),
                     None => {
-                        track.stopped =
-                            Some(format!("there is no filter {filter} any more; the log is not read"))
+                        let why = format!("there is no filter {filter} any more; the log is not read");
+                        track.stopped = Some(Standing::Trouble(why));
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Following logs: from files that grow, rotate, shrink and vanish to events in the journal.
 //!
 //! One thread owns everything ([`ingest`]); the decisions are pure ([`follow`], [`lines`], [`meter`],
-//! [`notice`]) and the looking at the disk is apart from them ([`probe`], [`path_set`], [`watch`]).
+//! [`notice`], [`standing`]) and the looking at the disk is apart from them ([`probe`], [`path_set`], [`watch`]).
 //! Invariant: every line of every file is given to its filter exactly once, in the order of the file,
 //! whatever happens to the file or to this process; where that is impossible a gap says so.
 //! Not here: which filter is for which file (`sensor::filters`), answering queries (`sensor::query`).
@@ -19,6 +19,7 @@ pub mod follow;
 pub mod lines;
 pub mod meter;
 pub mod notice;
+pub mod standing;
 
 pub mod compression;
 

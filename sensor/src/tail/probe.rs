@@ -78,7 +78,7 @@ fn absent(path: &Path, directory: Option<u64>) -> AtPath {
     let parent = path.parent().unwrap_or(Path::new("/"));
     match stat(parent) {
         Ok(stat) if directory.is_some_and(|known| known != stat.identity.device) => AtPath::Hindered(
-            "its directory is on another file system than before; is one not mounted?".into(),
+            "its directory is on another file system than before (is one not mounted?)".into(),
         ),
         Ok(_) => AtPath::Nothing,
         // Where nothing of it was ever seen, its folder may come with it.

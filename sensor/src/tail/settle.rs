@@ -12,7 +12,8 @@ use super::owners::Owners;
 use super::probe::{self, Stat};
 use super::search::Siblings;
 use super::source::Source;
-use super::track::{AWAITED, End, Track};
+use super::standing::Standing;
+use super::track::{End, Track};
 use super::{FIRST_LEN_MAX_BYTES, FirstStart, Start};
 use crate::journal::frame::{Birth, Identity, Print, Status};
 use std::fs::File;
@@ -40,15 +41,16 @@ impl Track {
     /// through this path: it is begun by [`Track::begin_found`] unless it is read through another.
     pub(super) fn settle(&mut self, core: &mut Core, now: &Now) -> Option<Identity> {
         self.same_as = None;
-        self.health.clear();
+        self.standing = Standing::Following;
         self.is_unsettled = false;
         let directory = self.sources.back().map(|source| source.directory);
         let at = probe::at_path(&self.path, directory);
         self.find_files(core, now, &at);
         match &at {
-            AtPath::Refused(why) | AtPath::Hindered(why) => self.health.clone_from(why),
-            AtPath::Nothing if self.sources.is_empty() => AWAITED.clone_into(&mut self.health),
-            AtPath::Nothing | AtPath::File { .. } => {}
+            AtPath::Refused(_) | AtPath::Hindered(_) => self.undecided(&at),
+            AtPath::Nothing if self.standing == Standing::Following => self.standing = self.absent(core, now),
+            AtPath::Nothing => {}
+            AtPath::File { .. } => self.gone_since = None,
         }
         self.note_rotation(core, &at);
         let AtPath::File { identity, .. } = at else { return None };
@@ -98,7 +100,7 @@ impl Track {
         let siblings = match Siblings::of(&self.path) {
             Ok(siblings) => siblings.and(&core.elsewhere),
             Err(error) => {
-                self.health = format!("cannot look at its directory: {error}; it is tried again");
+                self.standing = Standing::Unreadable(format!("cannot look at its directory: {error}"));
                 return;
             }
         };
@@ -124,7 +126,10 @@ impl Track {
             let roots = core.roots_of(path, self.spec);
             let (file, stat) = match probe::open(path, &roots) {
                 Ok(opened) => opened,
-                Err(at) => return self.undecided(&at),
+                Err(at) => {
+                    self.undecided(&at);
+                    return Search::Undecided;
+                }
             };
             let Ok(content_fits) = probe::content_fits(&file, &known) else { return Search::Undecided };
             let candidate =
@@ -162,18 +167,20 @@ impl Track {
         Search::Ended
     }
 
-    fn undecided(&mut self, at: &AtPath) -> Search {
-        if let AtPath::Refused(why) | AtPath::Hindered(why) = at {
-            self.health.clone_from(why);
+    /// What keeps it from being read.
+    fn undecided(&mut self, at: &AtPath) {
+        match at {
+            AtPath::Refused(why) => self.standing = Standing::Trouble(why.clone()),
+            AtPath::Hindered(why) => self.standing = Standing::Unreadable(why.clone()),
+            AtPath::File { .. } | AtPath::Nothing => {}
         }
-        Search::Undecided
     }
 
     fn attach(&mut self, index: usize, file: File, stat: &Stat) -> Search {
         match self.sources[index].attach(file, stat) {
             Ok(()) => Search::Found,
             Err(error) => {
-                self.health = format!("cannot read it: {error}; it is tried again");
+                self.standing = Standing::Unreadable(format!("cannot read it: {error}"));
                 Search::Undecided
             }
         }
@@ -228,8 +235,8 @@ impl Track {
             self.is_unsettled = true;
             return;
         }
-        if let Err(why) = self.choose(core, &file) {
-            self.health = why;
+        if let Err(standing) = self.choose(core, &file) {
+            self.standing = standing;
             return;
         }
         let offset = match self.start(core, appeared) {
@@ -259,7 +266,7 @@ impl Track {
         index: usize,
     ) {
         let Ok(last) = probe::read_before(&file, offset, follow::BEFORE_LEN_MAX_BYTES) else {
-            self.health = "cannot read it; it is tried again".into();
+            self.standing = Standing::Unreadable("cannot read it".into());
             return;
         };
         let parent = probe::stat(self.path.parent().unwrap_or(Path::new("/")));
@@ -279,7 +286,7 @@ impl Track {
         let mut source = Source::new(checkpoint, core.config.means, now.monotonic);
         source.status = status;
         if let Err(error) = source.attach(file, stat) {
-            self.health = format!("cannot read it: {error}; it is tried again");
+            self.standing = Standing::Unreadable(format!("cannot read it: {error}"));
         }
         tracing::info!(path = %self.path.display(), generation = %birth.generation, offset, "a log is followed");
         self.sources.insert(index, source);
@@ -296,24 +303,24 @@ impl Track {
     }
 
     /// Refuse what is no text; choose the filter by what the file is, if that is not settled yet.
-    fn choose(&mut self, core: &mut Core, file: &File) -> Result<(), String> {
-        let first =
-            probe::read(file, 0, FIRST_LEN_MAX_BYTES).map_err(|error| format!("cannot read it: {error}"))?;
+    fn choose(&mut self, core: &mut Core, file: &File) -> Result<(), Standing> {
+        let first = probe::read(file, 0, FIRST_LEN_MAX_BYTES)
+            .map_err(|error| Standing::Unreadable(format!("cannot read it: {error}")))?;
         if let Some(why) = compression::refusal(&first) {
-            return Err(why);
+            return Err(Standing::Trouble(why));
         }
         if self.engine.is_some() {
             return Ok(());
         }
         let spec = &core.config.files[self.spec];
         let Some(filter) = core.filters.choose(spec.filter.as_deref(), &self.path, &first) else {
-            return Err(match &spec.filter {
+            return Err(Standing::NoFilter(match &spec.filter {
                 Some(name) => format!("there is no filter {name}"),
                 None => super::track::UNKNOWN.into(),
-            });
+            }));
         };
         let Some(engine) = core.filters.interpreter(&filter, &self.path, &spec.cluster) else {
-            return Err(format!("there is no filter {filter}"));
+            return Err(Standing::NoFilter(format!("there is no filter {filter}")));
         };
         self.set_engine(filter, engine);
         Ok(())

@@ -130,6 +130,12 @@ impl Source {
         self.size.saturating_sub(self.lines.position())
     }
 
+    /// Whether the file has no name any more, as of now.
+    pub(super) fn is_deleted(&self) -> bool {
+        let stat = self.file.as_ref().map(probe::stat_open);
+        stat.is_some_and(|stat| stat.is_ok_and(|stat| stat.links == 0))
+    }
+
     /// See how long the file is now. What the system refuses to tell stays as it was.
     pub(super) fn measure(&mut self, now: Duration) {
         if let Some(Ok(stat)) = self.file.as_ref().map(probe::stat_open) {

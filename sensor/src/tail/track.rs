@@ -10,6 +10,7 @@ use super::follow::{BEFORE_LEN_MAX_BYTES, Content};
 use super::interpret::Interpret;
 use super::notice::{self, Gap, Reason};
 use super::source::{CHUNK_LEN_BYTES, Look, Source};
+use super::standing::{Departure, Standing};
 use crate::journal::frame::{Batch, PathBytes, Status};
 use compact_str::CompactString;
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::id::Generation;
+use wire::time::Time;
 
 /// Chunks read of one file before the others have their turn.
 const CHUNKS_PER_TURN: usize = 4;
@@ -30,9 +32,6 @@ const CHUNK_WORK: Duration = Duration::from_millis(20);
 
 /// What is told of a file that no filter knows.
 pub(super) const UNKNOWN: &str = "no filter knows this file by its name and first lines; it is not read";
-
-/// What is told of a path at which there is no file now.
-pub(super) const AWAITED: &str = "there is no such file yet; it is read as soon as it comes";
 
 /// One path.
 pub(super) struct Track {
@@ -48,13 +47,16 @@ pub(super) struct Track {
     chunk_len: usize,
     /// The oldest first.
     pub(super) sources: VecDeque<Source>,
-    pub(super) health: String,
+    /// How the path stands, as of the last look.
+    pub(super) standing: Standing,
+    /// When it was seen to name no file any more.
+    pub(super) gone_since: Option<Time>,
     /// The path names a file that is read through this other one.
     pub(super) same_as: Option<PathBuf>,
     /// A source ended: what the path names now may have to begin.
     pub(super) is_unsettled: bool,
-    /// Set while a quarantined filter keeps it from being read.
-    pub(super) stopped: Option<String>,
+    /// Set while a filter keeps it from being read: it is in quarantine, or no more.
+    pub(super) stopped: Option<Standing>,
 }
 
 /// How a generation ends.
@@ -78,7 +80,8 @@ impl Track {
             rejects_told: 0,
             chunk_len: CHUNK_LEN_FIRST_BYTES,
             sources: VecDeque::new(),
-            health: String::new(),
+            standing: Standing::Following,
+            gone_since: None,
             same_as: None,
             is_unsettled: false,
             stopped: None,
@@ -102,7 +105,7 @@ impl Track {
                 }
             }
             let source = &self.sources[at];
-            if source.file.is_some() && !source.is_at_end() && self.health.is_empty() {
+            if source.file.is_some() && !source.is_at_end() && self.standing.is_read() {
                 return true;
             }
         }
@@ -119,16 +122,16 @@ impl Track {
     /// Whether reading can bring it forward now.
     pub(super) fn is_readable(&self, core: &Core) -> bool {
         let is_slow = self.filter.as_ref().is_some_and(|filter| core.too_slow(filter).is_some());
-        self.engine.is_some() && self.health.is_empty() && !is_slow && !core.journal.is_held()
+        self.engine.is_some() && self.standing.is_read() && !is_slow && !core.journal.is_held()
     }
 
     fn is_quarantined(&mut self, core: &Core) -> bool {
         let Some(filter) = &self.filter else { return false };
         let Some(speed) = core.too_slow(filter) else { return false };
-        self.stopped = Some(format!(
+        self.stopped = Some(Standing::Trouble(format!(
             "the filter {filter} is in quarantine: it reads {speed} bytes/s, at least {} are needed; the log is not read",
             core.config.bytes_per_sec_min
-        ));
+        )));
         true
     }
 
@@ -151,7 +154,7 @@ impl Track {
                 Content::Regrown => self.lost(core, at, now, Reason::Regrown),
             },
             Err(error) => {
-                self.health = format!("cannot read it: {error}; it is tried again");
+                self.standing = Standing::Unreadable(format!("cannot read it: {error}"));
                 Chunk::End
             }
         };
@@ -365,19 +368,19 @@ impl Track {
     pub(super) fn state(&self, core: &Core) -> FileState {
         let totals = core.journal.state().files.get(&self.name).map(|file| file.totals).unwrap_or_default();
         let live = self.live();
-        let health = self.stopped.as_ref().unwrap_or(&self.health).clone();
-        let is_awaited = health == AWAITED;
-        // Its name may tell already which filter will read it.
-        let expected = || {
-            let wanted = core.config.files[self.spec].filter.as_deref();
-            core.filters.choose(wanted, &self.path, &[])
-        };
-        let filter = match &self.filter {
-            None if is_awaited => expected(),
-            known => known.clone(),
+        let standing = self.stopped.as_ref().unwrap_or(&self.standing).clone();
+        let spec = &core.config.files[self.spec];
+        let filter = match (&self.filter, &standing) {
+            // Its name may tell already which filter will read it.
+            (None, Standing::Awaited | Standing::Gone { .. } | Standing::Unreadable(_)) => {
+                core.filters.choose(spec.filter.as_deref(), &self.path, &[])
+            }
+            (known, _) => known.clone(),
         };
         FileState {
             path: self.path.clone(),
+            is_meant: filter.is_some() || spec.filter.is_some() || is_named(&spec.glob, &self.path),
+            standing,
             filter: filter.unwrap_or_default(),
             generation: live.map_or(0, |live| live.generation.0),
             offset: live.map_or(0, |live| live.lines.position()),
@@ -394,10 +397,23 @@ impl Track {
             oversize: totals.oversize,
             nul_bytes: totals.nul_bytes,
             same_as: self.same_as.clone(),
-            is_stranger: health == UNKNOWN && !is_named(&core.config.files[self.spec].glob, &self.path),
-            is_awaited,
-            health,
         }
+    }
+
+    /// The path names no file now: how it stands, if there ever was one.
+    pub(super) fn absent(&mut self, core: &Core, now: &Now) -> Standing {
+        let was_known = core.journal.state().files.contains_key(&self.name);
+        let departure = match self.sources.back() {
+            None if self.gone_since.is_none() && !was_known => return Standing::Awaited,
+            None if self.gone_since.is_none() => {
+                return Standing::Gone { since: None, departure: Departure::Unseen };
+            }
+            None => Departure::Deleted,
+            Some(source) if source.file.is_none() => Departure::Unseen,
+            Some(source) if source.is_deleted() => Departure::Deleted,
+            Some(_) => Departure::Moved,
+        };
+        Standing::Gone { since: Some(*self.gone_since.get_or_insert(now.wall)), departure }
     }
 
     /// An interpreter was made for it, with what an earlier run remembered.

@@ -1,6 +1,7 @@
 //! Filters that are too slow, or not there.
 
 use crate::rig::Rig;
+use sensor::tail::standing::Standing;
 use std::time::Duration;
 
 #[test]
@@ -12,7 +13,7 @@ fn a_filter_that_is_too_slow_is_stopped_and_nothing_else_is() {
     rig.append("log", "never read\nnor told as incompl");
     rig.pass(Duration::from_secs(60));
     assert_eq!(rig.notices("quarantine").len(), 1);
-    assert!(rig.file("log").health.contains("quarantine"), "{:?}", rig.file("log"));
+    assert!(rig.file("log").standing.told().contains("quarantine"), "{:?}", rig.file("log"));
     assert!(!rig.lines().contains(&"never read".to_owned()));
     rig.kill();
     rig.work_micros_per_line = 0;
@@ -25,7 +26,7 @@ fn a_file_no_filter_knows_is_told_and_not_read() {
     let mut rig = Rig::new("*");
     rig.append("unknown", "one\n");
     rig.start();
-    assert!(rig.file("unknown").health.contains("no filter"));
+    assert!(rig.file("unknown").standing.told().contains("no filter"));
     assert!(!rig.file("unknown").is_ill(), "found by a glob: a note");
     assert_eq!(rig.events().len(), 0);
 
@@ -40,14 +41,14 @@ fn a_named_file_that_is_not_there_is_awaited_with_its_filter() {
     let mut rig = Rig::new("folder/log");
     rig.start();
     let file = rig.file("folder/log");
-    assert!(file.is_awaited && !file.is_ill(), "{file:?}");
+    assert!(file.standing == Standing::Awaited && !file.is_ill(), "{file:?}");
     assert_ne!(file.filter, "", "its name tells which");
-    assert!(file.health.contains("as soon as it comes"), "{file:?}");
+    assert!(file.standing.told().contains("as soon as it comes"), "{file:?}");
 
     let mut come = Rig::new("log");
     come.start();
-    assert!(come.file("log").is_awaited);
+    assert_eq!(come.file("log").standing, Standing::Awaited);
     come.append("log", "one\n");
     come.look();
-    assert!(!come.file("log").is_awaited && come.file("log").health.is_empty());
+    assert_eq!(come.file("log").standing, Standing::Following);
 }

@@ -14,6 +14,7 @@ mod clocks;
 mod confined;
 mod disk;
 mod filters;
+mod gone;
 mod losses;
 mod names;
 mod places;

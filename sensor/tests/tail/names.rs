@@ -37,7 +37,7 @@ fn two_names_of_one_file_are_one_log() {
         meanwhile(&mut rig, sensor, |rig| rig.append("b", "two\n"));
         assert_eq!(rig.lines().len(), 2);
         assert_eq!(rig.file("b").same_as, Some(rig.path("a")));
-        assert_eq!((rig.file("a").same_as, rig.file("b").health), (None, String::new()));
+        assert_eq!((rig.file("a").same_as, rig.file("b").standing.told()), (None, String::new()));
         meanwhile(&mut rig, sensor, |rig| rig.remove("a"));
         meanwhile(&mut rig, sensor, |rig| rig.append("b", "three\n"));
         meanwhile(&mut rig, sensor, |rig| rig.append("a", "a new file of the old name\n"));
@@ -176,7 +176,7 @@ fn compressed_files_are_told_and_not_read_whatever_their_names() {
             rig.append("log", bytes);
             rig.start();
             meanwhile(&mut rig, sensor, |rig| rig.append("log", "more\n"));
-            let told = rig.file("log").health;
+            let told = rig.file("log").standing.told();
             assert!(told.contains(kind) && told.contains("FILE > FILE.log"), "{told}");
             assert_eq!(rig.events(), []);
             // Its place is taken by a log, and that by an empty file that becomes compressed.
@@ -184,14 +184,17 @@ fn compressed_files_are_told_and_not_read_whatever_their_names() {
                 rig.remove("log");
                 rig.append("log", "text\n");
             });
-            assert_eq!((rig.lines(), rig.file("log").health), (vec!["text".to_owned()], String::new()));
+            assert_eq!(
+                (rig.lines(), rig.file("log").standing.told()),
+                (vec!["text".to_owned()], String::new())
+            );
             meanwhile(&mut rig, sensor, |rig| {
                 rig.rename("log", "elsewhere");
                 rig.append("log", "");
             });
             meanwhile(&mut rig, sensor, |rig| rig.append("log", bytes));
             meanwhile(&mut rig, sensor, |rig| rig.append("log", "more\n"));
-            assert!(rig.file("log").health.contains(kind), "{:?}", rig.file("log"));
+            assert!(rig.file("log").standing.told().contains(kind), "{:?}", rig.file("log"));
             assert_eq!(rig.events().len(), 1);
         });
     }

@@ -3,6 +3,7 @@
 use crate::changed::Sensor::Running;
 use crate::changed::{changed, check, every_way};
 use crate::rig::Rig;
+use sensor::tail::standing::Standing;
 use std::time::Duration;
 
 #[test]
@@ -10,12 +11,12 @@ fn a_missing_folder_is_waited_for_and_a_new_file_is_read_from_its_beginning() {
     let mut rig = Rig::new("later/log");
     rig.config.files[0].start = sensor::tail::Start::End;
     rig.start();
-    assert!(rig.file("later/log").is_awaited, "{:?}", rig.file("later/log"));
+    assert_eq!(rig.file("later/log").standing, Standing::Awaited);
     std::fs::create_dir(rig.path("later")).unwrap();
     rig.append("later/log", "one\n");
     rig.pass(Duration::from_secs(2));
     assert_eq!(rig.lines(), ["one"]);
-    assert_eq!(rig.file("later/log").health, "");
+    assert_eq!(rig.file("later/log").standing.told(), "");
 }
 
 #[test]
@@ -43,7 +44,11 @@ fn a_link_to_another_file_is_a_rotation_and_one_out_of_the_folder_is_refused() {
         std::os::unix::fs::symlink(&secret, rig.path("link")).unwrap();
         rig.look();
         assert_eq!(rig.lines().len(), 3);
-        assert!(rig.file("link").health.contains("outside the allowed roots"), "{:?}", rig.file("link"));
+        assert!(
+            rig.file("link").standing.told().contains("outside the allowed roots"),
+            "{:?}",
+            rig.file("link")
+        );
     });
 }
 
@@ -64,7 +69,11 @@ fn a_file_replaced_by_a_folder_or_a_fifo_is_finished_and_taken_up_again_later() 
                 }
             });
             check(&rig, &["three"]);
-            assert!(rig.file("log").health.contains("expected a plain file"), "{:?}", rig.file("log"));
+            assert!(
+                rig.file("log").standing.told().contains("expected a plain file"),
+                "{:?}",
+                rig.file("log")
+            );
             match kind {
                 "folder" => std::fs::remove_dir(rig.path("log")).unwrap(),
                 _ => rig.remove("log"),
@@ -92,7 +101,7 @@ fn a_disk_that_vanishes_is_waited_for() {
             rig.start();
         }
         rig.pass(Duration::from_secs(10));
-        assert!(rig.file("disk/log").health.contains("cannot look"), "{:?}", rig.file("disk/log"));
+        assert!(rig.file("disk/log").standing.told().contains("cannot look"), "{:?}", rig.file("disk/log"));
         rig.append("elsewhere/log", "two\n");
         rig.rename("elsewhere", "disk");
         rig.look();

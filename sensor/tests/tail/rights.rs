@@ -4,6 +4,7 @@
 use crate::changed::{Sensor, changed, check, every_way};
 use crate::confined;
 use crate::rig::Rig;
+use sensor::tail::standing::Standing;
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -41,16 +42,40 @@ fn permissions_of_a_file_lost_and_regained_lose_nothing() {
                 check(&rig, &["three"]);
             } else {
                 check(&rig, &[]);
-                assert!(rig.file("log").health.contains("denied"), "{:?}", rig.file("log"));
+                assert!(rig.file("log").standing.told().contains("denied"), "{:?}", rig.file("log"));
             }
             rig.pass(Duration::from_secs(60));
             mode(&rig, "log", 0o600);
             rig.pass(Duration::from_secs(2));
             check(&rig, &["three"]);
-            assert_eq!(rig.file("log").health, "");
+            assert_eq!(rig.file("log").standing.told(), "");
             rig.check_gaps("log", &[]);
         });
     });
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_told_as_unreadable_with_the_filter_that_its_name_tells() {
+    as_ordinary_user(
+        "rights::a_file_that_may_not_be_read_is_told_as_unreadable_with_the_filter_that_its_name_tells",
+        || {
+            let mut rig = Rig::new("*");
+            for name in ["log", "unknown"] {
+                rig.append(name, "one\n");
+                take_away(&rig, name);
+            }
+            rig.start();
+            for (name, filter, ill) in [("log", "each-line", true), ("unknown", "", false)] {
+                let file = rig.file(name);
+                assert_eq!((file.filter.as_str(), file.is_ill()), (filter, ill), "{file:?}");
+                let Standing::Unreadable(why) = &file.standing else { panic!("{file:?}") };
+                assert!(why.contains("Permission denied"), "{why}");
+            }
+            mode(&rig, "log", 0o600);
+            rig.pass(Duration::from_secs(2));
+            assert_eq!((rig.lines(), rig.file("log").standing), (vec!["one".into()], Standing::Following));
+        },
+    );
 }
 
 #[test]
@@ -64,11 +89,11 @@ fn a_successor_that_may_not_be_read_at_first_is_read_from_its_beginning() {
                 take_away(rig, "log");
             });
             check(&rig, &["three"]);
-            assert!(rig.file("log").health.contains("denied"), "{:?}", rig.file("log"));
+            assert!(rig.file("log").standing.told().contains("denied"), "{:?}", rig.file("log"));
             mode(&rig, "log", 0o600);
             rig.pass(Duration::from_secs(2));
             check(&rig, &["three", "four"]);
-            assert_eq!(rig.file("log").health, "");
+            assert_eq!(rig.file("log").standing.told(), "");
             rig.check_gaps("log", &[]);
         });
     });
@@ -92,11 +117,15 @@ fn permissions_of_a_folder_lost_and_regained_lose_nothing() {
                 rig.start();
             }
             rig.pass(Duration::from_secs(60));
-            assert!(rig.file("folder/log").health.contains("denied"), "{:?}", rig.file("folder/log"));
+            assert!(
+                rig.file("folder/log").standing.told().contains("denied"),
+                "{:?}",
+                rig.file("folder/log")
+            );
             mode(&rig, "folder", 0o700);
             rig.pass(Duration::from_secs(2));
             assert_eq!(
-                (rig.lines(), rig.file("folder/log").health),
+                (rig.lines(), rig.file("folder/log").standing.told()),
                 (vec!["one".into(), "two".into()], String::new())
             );
             rig.check_gaps("folder/log", &[]);

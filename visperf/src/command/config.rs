@@ -3,11 +3,11 @@
 //! One file has a section for each daemon; each section is read by its daemon's own types, so what this
 //! accepts is what the daemon accepts.
 
-use crate::command::daemons::File;
+use crate::command::daemons::{self, File};
 use crate::exit::Failure;
-use crate::output::{Output, colors_on_stderr};
-use crate::refusal;
-use crate::serve::start_check::{self, RefusedFilter};
+use crate::filter_sources::FilterSources;
+use crate::output::Output;
+use crate::serve::start_check;
 use clap::Subcommand;
 use daemon::config_file::ConfigError;
 use serde_json::json;
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 enum Action {
     /// Read a configuration file as the daemons do, and say whether it can be used
     ///
-    /// Ends with 6 if it is refused, and shows the place.
+    /// Ends with 6 if it is refused, and shows all that is wrong, each with its place.
     #[command(after_long_help = "Example:\n  visperf config check /etc/visperf/visperf.toml")]
     Check {
         /// The file
@@ -42,9 +42,7 @@ enum Action {
 /// If it is refused.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Action::Check { file, json } = &args.action;
-    let sections =
-        check(file).map_err(|error| Failure::Refused(refusal::show(&error, colors_on_stderr())))?;
-    check_filters(file)?;
+    let sections = check(file)?;
     let mut output = Output::stdout();
     if *json {
         output.json(&json!({ "file": file.display().to_string(), "sections": sections }))?;
@@ -59,8 +57,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// The sections of a file that can be used.
-fn check(path: &Path) -> Result<Vec<&'static str>, ConfigError> {
-    let file = File::read(path)?;
+///
+/// # Errors
+/// All that is wrong with it, and with the filters that it names.
+fn check(path: &Path) -> Result<Vec<&'static str>, Failure> {
+    let (file, mut mistakes) = File::read(path);
+    let filters = filters(path, &file, &mut mistakes);
+    if !mistakes.is_empty() {
+        return Err(daemons::refused(mistakes));
+    }
+    filters?;
     let sections = [
         ("sensor", file.sensor.is_some()),
         ("directory", file.directory.is_some()),
@@ -69,13 +75,11 @@ fn check(path: &Path) -> Result<Vec<&'static str>, ConfigError> {
     Ok(sections.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect())
 }
 
-/// Whether the filters that the sensor's section names are there and sound.
-fn check_filters(path: &Path) -> Result<(), Failure> {
-    let file =
-        File::read(path).map_err(|error| Failure::Refused(refusal::show(&error, colors_on_stderr())))?;
-    let Some(sensor) = file.sensor else { return Ok(()) };
-    let sources = start_check::filters(&start_check::present(&sensor.filters), RefusedFilter::Refuses)?;
-    start_check::known_filters(path, &sensor.tails, &sources)
+/// Whether the filters that the sensor's section names are there, which is noted, and sound, which is told.
+fn filters(path: &Path, file: &File, mistakes: &mut Vec<ConfigError>) -> Result<(), Failure> {
+    let sources = FilterSources::of(&start_check::present(&file.raw_filters))?;
+    mistakes.extend(start_check::unknown_filters(path, &file.raw_tails, &sources));
+    start_check::sound(&sources)
 }
 
 #[cfg(test)]
@@ -86,7 +90,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.toml");
         std::fs::write(&path, text).unwrap();
-        check(&path).map_err(|error| refusal::show(&error, false))
+        check(&path).map_err(|failure| failure.message().expect("it is told here"))
     }
 
     #[test]
@@ -100,6 +104,15 @@ mod tests {
         let wrong = check_text("[directory]\nsnapshot_secs = 0\n").unwrap_err();
         // The report breaks its lines where the width says, which depends on the path before.
         assert!(wrong.contains("c.toml:2:17") && wrong.contains("0 seconds between"), "{wrong}");
+        let many = check_text(
+            "[directory]\nsnapshot_secs = 0\n[overlay]\nlisten = \"here\"\nseeds = [\"a:1\", \"b\"]\nprot = 1\n\
+             [sensor]\nsample_hz = 0\n[[sensor.tail]]\npath = \"x\"\nfilter = \"nobodys\"\n",
+        );
+        let many = many.unwrap_err();
+        for place in ["2:17", "4:10", "5:17", "6:1", "8:13", "10:8", "11:10"] {
+            assert!(many.contains(&format!("c.toml:{place}")), "{place}: {many}");
+        }
+        assert!(many.ends_with("\n7 mistakes") && many.matches("error: ").count() == 7, "{many}");
         let unknown = check_text("[directory]\nsnapshot_sec = 5\n").unwrap_err();
         assert!(unknown.contains("did you mean snapshot_secs"), "{unknown}");
     }

@@ -72,58 +72,82 @@ pub(crate) struct File {
     pub(crate) overlay: overlay::config::Config,
     /// Whether the file has a section for it.
     pub(crate) has_overlay: bool,
+    /// The logs of the sensor's section as written, also where the section cannot be used.
+    pub(crate) raw_tails: Vec<sensor::config::RawTail>,
+    /// Its folders of filters, likewise.
+    pub(crate) raw_filters: Vec<PathBuf>,
 }
 
 impl File {
-    /// Read and check a file.
-    ///
-    /// # Errors
-    /// What is wrong, with its place.
-    pub(crate) fn read(path: &Path) -> Result<File, ConfigError> {
-        let text = config_file::read(path)?;
-        let raw: RawFile = config_file::load(path, &text)?;
-        let at = |keys: &[&str], error: &dyn std::fmt::Display| {
+    /// Read and check a file: its sections that can be used, and all that is wrong with the others.
+    pub(crate) fn read(path: &Path) -> (File, Vec<ConfigError>) {
+        let text = match config_file::read(path) {
+            Ok(text) => text,
+            Err(error) => return (File::default(), vec![error]),
+        };
+        let (raw, mut mistakes) = config_file::load_all::<RawFile>(path, &text);
+        let raw = raw.unwrap_or_default();
+        let has_overlay = raw.overlay.is_some();
+        let written = raw.sensor.clone().unwrap_or_default();
+        let mut note = |section: &str, way: &[&str], error: &dyn std::fmt::Display| {
+            let keys = [&[section], way].concat();
             let hint = match keys.last() {
                 Some(&"path") => {
                     "write the whole path of a file, a folder or a glob; of a [ or { that is no wildcard, \\[ or \\{"
                 }
                 _ => "change the value, or leave the key out for the default",
             };
-            ConfigError::at_key(path, &text, keys, &error.to_string(), hint)
+            mistakes.push(ConfigError::at_key(path, &text, &keys, &error.to_string(), hint));
         };
-        let sensor = match raw.sensor {
-            None => None,
-            Some(raw) => {
-                let config = sensor::config::Config::new(raw, &host_name(), TimeZone::system());
-                Some(config.map_err(|error| {
-                    let below = error.keys.iter().map(String::as_str);
-                    let keys: Vec<&str> = std::iter::once("sensor").chain(below).collect();
-                    at(&keys, &error)
-                })?)
-            }
-        };
-        let directory = match raw.directory {
-            None => None,
-            Some(raw) => Some(
-                directory::config::Config::try_from(raw)
-                    .map_err(|error| at(&["directory", error.key()], &error))?,
-            ),
-        };
-        let has_overlay = raw.overlay.is_some();
-        let overlay = overlay::config::Config::try_from(raw.overlay.unwrap_or_default())
-            .map_err(|error| at(&["overlay", error.key], &error))?;
-        Ok(File { sensor, directory, overlay, has_overlay })
+        let sensor = raw.sensor.and_then(|raw| {
+            let config = sensor::config::Config::new(raw, &host_name(), TimeZone::system());
+            config
+                .map_err(|errors| errors.iter().for_each(|error| note("sensor", &words(&error.keys), error)))
+                .ok()
+        });
+        let directory = raw.directory.and_then(|raw| {
+            let config = directory::config::Config::new(raw);
+            config
+                .map_err(|errors| errors.iter().for_each(|error| note("directory", &error.way(), error)))
+                .ok()
+        });
+        let overlay = overlay::config::Config::new(raw.overlay.unwrap_or_default());
+        let overlay = overlay.unwrap_or_else(|errors| {
+            errors.iter().for_each(|error| note("overlay", &words(&error.way()), error));
+            overlay::config::Config::default()
+        });
+        let (raw_tails, raw_filters) = (written.tail, written.filters);
+        (File { sensor, directory, overlay, has_overlay, raw_tails, raw_filters }, mistakes)
     }
 }
 
+fn words(keys: &[String]) -> Vec<&str> {
+    keys.iter().map(String::as_str).collect()
+}
+
 /// Read a configuration file for a daemon; none is an empty one.
+///
+/// # Errors
+/// All that is wrong with it.
 pub(crate) fn read_file(path: Option<&Path>) -> Result<File, Failure> {
-    match path {
-        None => Ok(File::default()),
-        Some(path) => {
-            File::read(path).map_err(|error| Failure::Refused(refusal::show(&error, colors_on_stderr())))
-        }
+    let Some(path) = path else { return Ok(File::default()) };
+    let (file, mistakes) = File::read(path);
+    match mistakes.is_empty() {
+        true => Ok(file),
+        false => Err(refused(mistakes)),
     }
+}
+
+/// All that is wrong with a file, in its order.
+pub(crate) fn refused(mut mistakes: Vec<ConfigError>) -> Failure {
+    mistakes.sort_by_key(ConfigError::offset);
+    let colors = colors_on_stderr();
+    let shown: Vec<String> = mistakes.iter().map(|mistake| refusal::show(mistake, colors)).collect();
+    let many = match shown.len() {
+        1 => String::new(),
+        many => format!("\n{many} mistakes"),
+    };
+    Failure::Refused(shown.join("\n") + &many)
 }
 
 /// What the system calls this host.

@@ -7,8 +7,10 @@ use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
-use crate::output::{Color, Output, clean};
+use crate::output::{Color, Output, clean, times};
+use jiff::tz::TimeZone;
 use serde_json::Value;
+use wire::time::Time;
 
 /// Print the logs that the sensor reads: filter, size, how far behind, lines that no rule takes
 #[derive(Debug, clap::Args)]
@@ -49,7 +51,16 @@ fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
     table.print(output)?;
     // Sentences, which would leave a table no room for anything else.
     for file in files.iter().filter(|file| !text_of(file, "health").is_empty()) {
-        let told = format!("{}: {}", clean(text_of(file, "path")), clean(text_of(file, "health")));
+        let since = match file.get("gone_since").and_then(Value::as_f64) {
+            Some(since) => {
+                format!(
+                    "since {}: ",
+                    times::in_table(Time::from_secs_f64(since), &TimeZone::system(), output)
+                )
+            }
+            None => String::new(),
+        };
+        let told = format!("{}: {since}{}", clean(text_of(file, "path")), clean(text_of(file, "health")));
         output.line(&output.paint(Color::Caution, &told))?;
     }
     Ok(())

@@ -38,6 +38,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.places.start_telemetry()?;
     let file = daemons::read_file(args.config.as_deref())?;
+    let raw_tails = file.raw_tails;
     let mut config = match file.sensor {
         Some(mut config) => {
             config.filters.extend(args.filters.folders.iter().cloned());
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let sources = start_check::filters(&start_check::present(&config.filters), RefusedFilter::IsLeftOut)?;
     if let Some(file) = &args.config {
-        start_check::known_filters(file, &config.tails, &sources)?;
+        start_check::known_filters(file, &raw_tails, &sources)?;
     }
     let named = tails(&args.tail)?;
     start_check::named_logs(&named, &sources)?;
@@ -68,8 +69,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// A sensor without a configuration file.
 pub(crate) fn plain() -> Result<Config, Failure> {
-    Config::new(RawConfig::default(), &daemons::host_name(), TimeZone::system()).map_err(|error| {
-        Failure::Failed(format!("{error}; set [sensor] {} in a configuration file", error.keys.join(".")))
+    Config::new(RawConfig::default(), &daemons::host_name(), TimeZone::system()).map_err(|errors| {
+        let told = errors
+            .iter()
+            .map(|error| format!("{error}; set [sensor] {} in a configuration file", error.keys.join(".")));
+        Failure::Failed(told.collect::<Vec<_>>().join("\n"))
     })
 }
 
@@ -104,7 +108,8 @@ pub(crate) fn tails(given: &[String]) -> Result<Vec<sensor::config::Tail>, Failu
         }
     });
     let raw = RawConfig { tail: raw.collect(), ..RawConfig::default() };
-    Config::new(raw, "unused", TimeZone::UTC)
-        .map(|config| config.tails)
-        .map_err(|error| Failure::Usage(format!("--tail: {error}")))
+    Config::new(raw, "unused", TimeZone::UTC).map(|config| config.tails).map_err(|errors| {
+        let told: Vec<String> = errors.iter().map(|error| format!("--tail: {error}")).collect();
+        Failure::Usage(told.join("\n"))
+    })
 }

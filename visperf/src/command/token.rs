@@ -142,6 +142,9 @@ fn directories(args: &Create) -> Result<Vec<Directory>, Failure> {
         return args.state.directories();
     }
     let raw = RawConfig { directories: args.directory.clone(), ..RawConfig::default() };
-    let config = config::Config::try_from(raw);
-    Ok(config.map_err(|error| Failure::Usage(format!("--directory: {error}")))?.directories)
+    let config = config::Config::new(raw).map_err(|errors| {
+        let told: Vec<String> = errors.iter().map(|error| format!("--directory: {error}")).collect();
+        Failure::Usage(told.join("\n"))
+    })?;
+    Ok(config.directories)
 }

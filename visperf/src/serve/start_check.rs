@@ -3,12 +3,12 @@
 //! Rule: what cannot work is refused before anything is opened; what may still come, such as a log that is
 //! not there yet, is told and let through. Not here: reading logs (`sensor::tail`).
 
+use crate::command::daemons;
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::FilterSources;
-use crate::output::{colors_on_stderr, note};
-use crate::refusal;
+use crate::output::note;
 use daemon::config_file::{self, ConfigError};
-use sensor::config::Tail;
+use sensor::config::{RawTail, Tail};
 use sensor::tail::path_set::PathSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -28,10 +28,22 @@ pub(crate) enum RefusedFilter {
 /// If one is refused, which was told, and that matters; or a folder cannot be read.
 pub(crate) fn filters(folders: &[PathBuf], refused: RefusedFilter) -> Result<FilterSources, Failure> {
     let sources = FilterSources::of(folders)?;
-    if sources.refused > 0 && refused == RefusedFilter::Refuses {
-        return Err(Failure::Told(Kind::Refused));
+    match refused {
+        RefusedFilter::Refuses => sound(&sources)?,
+        RefusedFilter::IsLeftOut => {}
     }
     Ok(sources)
+}
+
+/// Whether none of the filters was refused.
+///
+/// # Errors
+/// If one was, which was told.
+pub(crate) fn sound(sources: &FilterSources) -> Result<(), Failure> {
+    match sources.refused {
+        0 => Ok(()),
+        _ => Err(Failure::Told(Kind::Refused)),
+    }
 }
 
 /// Those of a configuration's folders of filters that are there; a folder may come with its first filter.
@@ -46,26 +58,41 @@ pub(crate) fn present(folders: &[PathBuf]) -> Vec<PathBuf> {
 /// The filters that the tails of a configuration file name must be there. `tails` are those of the file.
 ///
 /// # Errors
-/// The first that is not, with its place.
-pub(crate) fn known_filters(file: &Path, tails: &[Tail], sources: &FilterSources) -> Result<(), Failure> {
-    let Some((entry, unknown)) = unknown_filter(tails, sources) else { return Ok(()) };
-    let refused = match config_file::read(file) {
-        Ok(text) => {
-            let keys = ["sensor", "tail", &entry.to_string(), "filter"];
-            let hint = "a filter of your own is found in a folder that `filters` of [sensor] names";
-            ConfigError::at_key(file, &text, &keys, &unknown, hint)
-        }
-        Err(error) => error,
-    };
-    Err(Failure::Refused(refusal::show(&refused, colors_on_stderr())))
+/// Those that are not, with their places.
+pub(crate) fn known_filters(file: &Path, tails: &[RawTail], sources: &FilterSources) -> Result<(), Failure> {
+    let mistakes = unknown_filters(file, tails, sources);
+    if mistakes.is_empty() { Ok(()) } else { Err(daemons::refused(mistakes)) }
 }
 
-/// Whether the filters that these tails name are there; the first tail whose filter is not, and why in a sentence.
-fn unknown_filter(tails: &[Tail], sources: &FilterSources) -> Option<(usize, String)> {
-    tails.iter().enumerate().find_map(|(entry, tail)| {
-        let name = tail.spec.filter.as_deref()?;
-        let unknown = sources.unknown(name)?;
-        Some((entry, format!("expected the name of a filter for {}: {unknown}", tail.spec.glob)))
+/// The filters that the tails of a configuration file name and nobody has.
+pub(crate) fn unknown_filters(file: &Path, tails: &[RawTail], sources: &FilterSources) -> Vec<ConfigError> {
+    let named = tails.iter().map(|tail| (tail.path.as_str(), tail.filter.as_deref()));
+    let unknown: Vec<_> = unknown(named, sources).collect();
+    let text = match unknown.is_empty() {
+        true => return Vec::new(),
+        false => config_file::read(file),
+    };
+    match text {
+        Ok(text) => unknown
+            .iter()
+            .map(|(entry, why)| {
+                let keys = ["sensor", "tail", &entry.to_string(), "filter"];
+                let hint = "a filter of your own is found in a folder that `filters` of [sensor] names";
+                ConfigError::at_key(file, &text, &keys, why, hint)
+            })
+            .collect(),
+        Err(error) => vec![error],
+    }
+}
+
+/// The tails whose filter nobody has, by their numbers, and why in a sentence.
+fn unknown<'a>(
+    tails: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+    sources: &FilterSources,
+) -> impl Iterator<Item = (usize, String)> {
+    tails.enumerate().filter_map(|(entry, (path, filter))| {
+        let unknown = sources.unknown(filter?)?;
+        Some((entry, format!("expected the name of a filter for {path}: {unknown}")))
     })
 }
 
@@ -74,7 +101,8 @@ fn unknown_filter(tails: &[Tail], sources: &FilterSources) -> Option<(usize, Str
 /// # Errors
 /// If one names a filter that nobody has, or is a glob that cannot be read.
 pub(crate) fn named_logs(tails: &[Tail], sources: &FilterSources) -> Result<(), Failure> {
-    if let Some((_, unknown)) = unknown_filter(tails, sources) {
+    let named = tails.iter().map(|tail| (tail.spec.glob.as_str(), tail.spec.filter.as_deref()));
+    if let Some((_, unknown)) = unknown(named, sources).next() {
         return Err(Failure::Usage(format!(
             "--tail FILE=FILTER: {unknown}; a filter of your own is found in a folder that --filters DIR names"
         )));
@@ -96,12 +124,14 @@ fn absent(given: &str, found: &[(PathBuf, usize)]) -> Option<String> {
         [] if given.contains(['*', '?', '[', '{']) => {
             Some(format!("--tail {given}: nothing fits yet; what comes is read from its beginning"))
         }
-        _ => match std::fs::File::open(found.first().map_or(path, |(path, _)| path)) {
-            Ok(_) => None,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Some(format!("--tail {given}: there is no such file yet; it is read as soon as it comes"))
-            }
-            Err(error) => Some(format!("--tail {given}: cannot be read now: {error}")),
-        },
+        _ => found.iter().map(|(path, _)| path.as_path()).chain(found.is_empty().then_some(path)).find_map(
+            |path| match std::fs::File::open(path) {
+                Ok(_) => None,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    Some(format!("--tail {given}: there is no such file yet; it is read as soon as it comes"))
+                }
+                Err(error) => Some(format!("--tail {}: cannot be read now: {error}", path.display())),
+            },
+        ),
     }
 }

@@ -13,36 +13,27 @@ const EMPTY_WORDS: &[&str] = &["at", "for", "in", "is", "of", "on", "the", "was"
 /// A regex for lines of this shape, and the names of its captures.
 pub(crate) fn of(example: &str) -> (String, Vec<String>) {
     let mut draft = Draft { regex: "^".to_owned(), captures: Vec::new() };
-    let (mut literal, mut at) = (0, 0);
+    let (mut at, mut before) = (0, "");
     for piece in pieces(example) {
-        let begin = at.max(literal);
         at += piece.text().len();
-        // A piece that the word of an earlier one took in.
-        if at <= literal && !piece.text().is_empty() {
-            continue;
-        }
-        let (mut start, mut end) = (begin, at);
+        let next = example[at..].chars().next();
         let (kind, inner) = match piece {
-            Piece::Literal(_) => continue,
-            Piece::Number(text) | Piece::Hex(text)
-                if text.bytes().all(word_byte) && in_word(example, literal, begin, at) =>
-            {
-                start = begin - word_before(&example[literal..begin]);
-                end += word_after(&example[at..]);
-                ("n", r"[\w.@-]+".to_owned())
+            Piece::Literal(text) => {
+                draft.literal(text);
+                before = text;
+                continue;
             }
             Piece::Number(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => ("n", r"\d+".to_owned()),
             Piece::Number(_) => ("n", r"\d[\d.,:-]*".to_owned()),
-            Piece::Hex(_) => ("hex", "[0-9A-Za-z]+".to_owned()),
+            Piece::Id(text) if text.contains(':') => ("id", r"[\w.@:-]+".to_owned()),
+            Piece::Id(_) => ("id", r"[\w.@-]+".to_owned()),
             Piece::Uuid(_) => ("uuid", "[0-9A-Fa-f-]{36}".to_owned()),
             Piece::Quoted(text) => ("text", in_quotes(text)),
-            Piece::Value(text) => ("v", value(text, example[at..].chars().next())),
+            Piece::Path(text) => ("path", value(text, next)),
+            Piece::Value(text) => ("v", value(text, next)),
         };
-        draft.literal(&example[literal..start]);
-        draft.capture(&example[literal..start], kind, &inner);
-        literal = end;
+        draft.capture(std::mem::take(&mut before), kind, &inner);
     }
-    draft.literal(&example[literal..]);
     draft.regex.push('$');
     (draft.regex, draft.captures)
 }
@@ -91,25 +82,6 @@ impl Draft {
     }
 }
 
-/// Whether letters stand right before or after the piece, so that the whole word is what varies.
-fn in_word(example: &str, literal: usize, begin: usize, end: usize) -> bool {
-    let before = &example[begin - word_before(&example[literal..begin])..begin];
-    let after = &example[end..end + word_after(&example[end..])];
-    [before, after].iter().any(|part| part.contains(|c: char| c.is_ascii_alphabetic()))
-}
-
-fn word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte)
-}
-
-fn word_before(text: &str) -> usize {
-    text.bytes().rev().take_while(|&byte| word_byte(byte)).count()
-}
-
-fn word_after(text: &str) -> usize {
-    text.bytes().take_while(|&byte| word_byte(byte)).count()
-}
-
 fn in_quotes(text: &str) -> String {
     if text.starts_with('"') { "\"[^\"]*\"".to_owned() } else { "'[^']*'".to_owned() }
 }
@@ -142,14 +114,15 @@ mod tests {
     fn captures_are_whole_words_named_by_the_word_before() {
         check(
             "place job 5121 on tern-w07 slot 3",
-            r"^place job (?P<job>\d+) on (?P<n2>[\w.@-]+) slot (?P<slot>\d+)$",
+            r"^place job (?P<job>\d+) on (?P<id2>[\w.@-]+) slot (?P<slot>\d+)$",
         );
         check("worker wn07.site.org up", r"^worker (?P<worker>[\w.@-]+) up$");
         check("job 1 after job 2", r"^job (?P<job>\d+) after job (?P<n2>\d+)$");
         check("took 3.5s (code 7)", r"^took (?P<took>[\w.@-]+) \(code (?P<code>\d+)\)$");
         check("a=x,b=\"y z\" c=1", r#"^a=(?P<v1>[^\s,]+),b=(?P<v2>"[^"]*"|\S+) c=(?P<v3>\S+)$"#);
-        check("rc=0] 4x5y6", r"^rc=(?P<rc>[^\s\]]+)\] (?P<n2>[\w.@-]+)$");
+        check("rc=0] 4x5y6", r"^rc=(?P<rc>[^\s\]]+)\] (?P<id2>[\w.@-]+)$");
         check("a\tb", r"^a\tb$");
+        check("open /srv/x, 5", r"^open (?P<open>[^\s,]+), (?P<n2>\d+)$");
         check("slot w07/3 at 10.0.0.1:80", r"^slot (?P<slot>[\w.@-]+)/(?P<n2>\d+) at (?P<n3>\d[\d.,:-]*)$");
     }
 

@@ -198,7 +198,7 @@ mod tests {
         assert_eq!((filter.rules(), filter.tests()), (1, 1));
         assert!(text.contains("prefix = [\"%b %e %H:%M:%S \"]"), "{text}");
         assert!(
-            text.contains(r"^job (?P<job>\d+) started on (?P<n2>[\w.@-]+) for (?P<text3>'[^']*')$"),
+            text.contains(r"^job (?P<job>\d+) started on (?P<id2>[\w.@-]+) for (?P<text3>'[^']*')$"),
             "{text}"
         );
     }
