@@ -3,6 +3,7 @@
 //! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
 //! Not here: where it listens and where its state is (flags and the composing program say so).
 
+use crate::process::source::Kind;
 use crate::sample::schedule::Rate;
 use crate::tail::path_set::PathSet;
 use crate::tail::{self, FirstStart, Spec, Start};
@@ -14,6 +15,8 @@ use wire::id::{DomainName, HostName};
 
 /// How often the host is sampled unless told otherwise, in sweeps a second.
 pub const SAMPLE_HZ_DEFAULT: f64 = 1.0;
+/// How often its processes are sampled unless told otherwise, in sweeps a second.
+pub const PROCESS_HZ_DEFAULT: f64 = 1.0;
 /// The domain of a sensor that was given none.
 pub const DOMAIN_DEFAULT: &str = "local";
 /// Sizes of the journal that are allowed, in MiB: two segments at least.
@@ -34,6 +37,10 @@ pub struct RawConfig {
     pub zone: Option<String>,
     /// Sweeps of host sampling a second.
     pub sample_hz: Option<f64>,
+    /// Sweeps of the host's processes a second.
+    pub process_hz: Option<f64>,
+    /// What reads the processes: `procfs`, `bpf-sweep` or `bpf-changed`; the best that works by default.
+    pub process_source: Option<Kind>,
     /// Where to begin with logs found at the very first start: `beginning` or `end`.
     pub first_start: Option<FirstStartWord>,
     /// Disk space for events, in MiB.
@@ -119,6 +126,10 @@ pub struct Config {
     pub zone: TimeZone,
     /// How often the host is sampled.
     pub sample_rate: Rate,
+    /// How often its processes are.
+    pub process_rate: Rate,
+    /// What must read the processes; the best that works if none is named.
+    pub process_source: Option<Kind>,
     /// Where to begin with logs found at the very first start.
     pub first_start: FirstStart,
     /// Disk space for events, in bytes.
@@ -167,6 +178,8 @@ impl Config {
         let own_zone = wrong.unless(own_zone, |message| Error::new("zone", message));
         let rate = Rate::from_hz(raw.sample_hz.unwrap_or(SAMPLE_HZ_DEFAULT));
         let sample_rate = wrong.unless(rate, |message| Error::new("sample_hz", message));
+        let rate = Rate::of_processes(raw.process_hz.unwrap_or(PROCESS_HZ_DEFAULT));
+        let process_rate = wrong.unless(rate, |message| Error::new("process_hz", message));
         let mib = raw.journal_mib.unwrap_or(256);
         if !JOURNAL_MIB_ALLOWED.contains(&mib) {
             wrong.0.push(Error::new("journal_mib", format!("{mib} MiB for events; expected 64 to 1048576")));
@@ -175,13 +188,16 @@ impl Config {
             wrong.unless(whole(folder), |message| Error::of_entry("filters", entry, None, message));
         }
         let tails = raw.tail.iter().enumerate().filter_map(|tail| tail_of(tail, &mut wrong)).collect();
-        match (domain, host, own_zone, sample_rate) {
-            (Some(domain), Some(host), Some(zone), Some(sample_rate)) if wrong.0.is_empty() => Ok(Config {
+        let rates = sample_rate.zip(process_rate);
+        match (domain, host, own_zone, rates) {
+            (Some(domain), Some(host), Some(zone), Some(rates)) if wrong.0.is_empty() => Ok(Config {
                 domain,
                 host,
                 filters: raw.filters,
                 zone,
-                sample_rate,
+                sample_rate: rates.0,
+                process_rate: rates.1,
+                process_source: raw.process_source,
                 first_start: match raw.first_start {
                     Some(FirstStartWord::End) => FirstStart::End,
                     Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
@@ -300,6 +316,7 @@ mod tests {
             ("host = ''", "host"),
             ("sample_hz = 1000", "sample_hz"),
             ("sample_hz = nan", "sample_hz"),
+            ("process_hz = 1001", "process_hz"),
             ("journal_mib = 1", "journal_mib"),
             ("zone = 'Nowhere/Land'", "zone"),
             ("[[tail]]\npath = ''", "tail.0.path"),

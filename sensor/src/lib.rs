@@ -1,13 +1,14 @@
 //! The sensor of visperf: follows the middleware's logs, samples the host, answers queries.
 //!
 //! [`run`] puts it together from [`config`]; [`tail`] turns logs into events in the [`journal`], with the
-//! filters that [`filters`] gives each file; [`sample`] reads the host; [`report`] brings both to the
+//! filters that [`filters`] gives each file; [`sample`] reads the host, [`process`] every process on it; [`report`] brings both to the
 //! [`representative`], which sums a domain up; [`query`] answers from all of them.
 //! Not here: the listener and the program (`visperf`).
 
 pub mod config;
 pub mod filters;
 pub mod journal;
+pub mod process;
 pub mod query;
 pub mod report;
 pub mod representative;

@@ -5,6 +5,7 @@
 use crate::config::Config;
 use crate::filters::{Choice, Filtering};
 use crate::journal::reader::Reader;
+use crate::process;
 use crate::query;
 use crate::report::link::{self, Link};
 use crate::report::own::own;
@@ -32,6 +33,9 @@ pub enum Error {
     /// The host cannot be sampled.
     #[error(transparent)]
     Sample(#[from] sampler::Error),
+    /// Its processes cannot be read as the configuration says.
+    #[error("process_source: {0}")]
+    Process(#[from] process::source::Error),
     /// Two methods have one name.
     #[error(transparent)]
     Method(#[from] rpc::method::Error),
@@ -55,6 +59,7 @@ pub struct Sensor {
     joiner: Arc<Mutex<Joiner>>,
     tail: Arc<tail::handle::Handle>,
     sampler: Sampler,
+    processes: process::sampler::Sampler,
     office: Office,
     representative: office::Handle,
     /// None once it is taken: somebody else knows the way to the representative.
@@ -71,6 +76,7 @@ pub struct Status {
     filtering: Arc<Filtering>,
     tail: Arc<tail::handle::Handle>,
     sampler: sampler::Handle,
+    processes: process::sampler::Handle,
     /// None while the sensor is put together.
     report: Option<(link::Board, office::Handle)>,
 }
@@ -87,12 +93,16 @@ impl Sensor {
         let join = Box::new(Arc::clone(&joiner));
         let tail = tail::handle::Handle::start(config.tail(), state, Box::new(choice), join)?;
         let sampler = Sampler::new(Collectors::new(collectors(Path::new(PROC))), config.sample_rate);
+        let chosen = process::source::choose(Path::new(PROC), config.process_source)?;
+        tracing::info!(source = %chosen.source.kind(), reasons = ?chosen.reasons, "processes are read");
+        let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate);
         let tail = Arc::new(tail);
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
         let status = Status {
             filtering: Arc::clone(&filtering),
             tail: Arc::clone(&tail),
             sampler: sampler.handle(),
+            processes: processes.handle(),
             report: None,
         };
         let own = own(&config, state, &tail, &sampler.handle(), status).map_err(Error::Report)?;
@@ -103,6 +113,7 @@ impl Sensor {
             joiner,
             tail,
             sampler,
+            processes,
             office,
             representative,
             reporting: link.board(),
@@ -143,6 +154,7 @@ impl Sensor {
             filtering: Arc::clone(&self.filtering),
             tail: Arc::clone(&self.tail),
             sampler: self.sampler.handle(),
+            processes: self.processes.handle(),
             report: Some((self.reporting.clone(), self.representative.clone())),
         }
     }
@@ -200,6 +212,7 @@ impl Sensor {
             events.method(),
             query::calls::method(&self.joiner),
             query::metrics::method(&self.sampler.handle()),
+            query::processes::method(&self.processes.handle(), Path::new(PROC)),
             query::files::files_method(&self.config, move || tail.files()),
             query::files::filters_method(&self.filtering),
             of_domain,
@@ -217,14 +230,16 @@ impl Sensor {
     /// # Errors
     /// If a part ended that should not have.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
-        let Sensor { config, tail, sampler, office, representative, link, ending, .. } = self;
+        let Sensor { config, tail, sampler, processes, office, representative, link, ending, .. } = self;
         let watched = Arc::clone(&tail);
         let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
         let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
+        let sweeping = processes.run(shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let working = async {
             tokio::try_join!(
                 async { sampling.await.map_err(Error::from) },
+                async { sweeping.await.map_err(Error::from) },
                 async { representing.await.map_err(Error::from) },
                 async {
                     reporting.await;
@@ -289,6 +304,18 @@ impl Status {
     #[must_use]
     pub fn events_next(&self) -> u64 {
         *self.tail.subscribe().borrow()
+    }
+
+    /// Figures of process sampling: name and value.
+    #[must_use]
+    pub fn processes(&self) -> Vec<(&'static str, u64)> {
+        let status = self.processes.status();
+        vec![
+            ("sweeps_total", status.sweeps_total),
+            ("slipped_total", status.slipped_total),
+            ("lost_total", status.lost_total),
+            ("live", self.processes.look(|view| view.table.len() as u64)),
+        ]
     }
 
     /// Figures of the report and of the representative's part: name and value.

@@ -14,6 +14,7 @@ pub mod event;
 pub mod id;
 pub mod join;
 pub mod membership;
+pub mod process;
 pub mod query;
 pub mod registration;
 pub mod replication;

@@ -3,7 +3,7 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::{calls, events, metrics};
+use super::{calls, events, metrics, processes};
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
 
@@ -16,6 +16,7 @@ pub fn all() -> Vec<Declaration> {
         sensor_files(),
         sensor_filters(),
         sensor_metrics(),
+        sensor_processes(),
         domain_hosts(),
         domain_summary(),
         domain_events(),
@@ -53,6 +54,12 @@ pub(super) fn sensor_metrics() -> Declaration {
     metrics::declaration("sensor.metrics", "the figures of this sensor's host")
         .of_host()
         .returns("struct", "metrics, time, interval, slipped")
+}
+
+pub(super) fn sensor_processes() -> Declaration {
+    processes::declaration()
+        .of_host()
+        .returns("struct", "processes, total, time, source, reasons, interval, slipped, lost")
 }
 
 pub(super) fn domain_hosts() -> Declaration {

@@ -14,4 +14,5 @@ pub mod events;
 pub mod files;
 mod likeness;
 pub mod metrics;
+pub mod processes;
 pub mod shape;

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 /// Slowest rate, in sweeps a second.
 pub const RATE_MIN_HZ: f64 = 0.1;
-/// Fastest rate, in sweeps a second: beyond it host figures say no more, they only cost.
+/// Fastest rate of host figures, in sweeps a second: beyond it they say no more, they only cost.
 pub const RATE_MAX_HZ: f64 = 10.0;
+/// Fastest rate at which processes are swept, in sweeps a second.
+pub const PROCESS_RATE_MAX_HZ: f64 = 1000.0;
 
 /// How often to sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,19 +21,33 @@ pub struct Rate {
 
 /// A rate that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("rate of {hz} sweeps a second; expected {RATE_MIN_HZ} to {RATE_MAX_HZ}")]
+#[error("rate of {hz} sweeps a second; expected {RATE_MIN_HZ} to {max_hz}")]
 pub struct RateError {
     /// As given.
     pub hz: f64,
+    /// The fastest that is allowed.
+    pub max_hz: f64,
 }
 
 impl Rate {
-    /// So many sweeps a second.
+    /// So many sweeps of the host's figures a second.
     ///
     /// # Errors
     /// If it is not within [`RATE_MIN_HZ`] and [`RATE_MAX_HZ`].
     pub fn from_hz(hz: f64) -> Result<Rate, RateError> {
-        if (RATE_MIN_HZ..=RATE_MAX_HZ).contains(&hz) { Ok(Rate { hz }) } else { Err(RateError { hz }) }
+        Rate::within(hz, RATE_MAX_HZ)
+    }
+
+    /// So many sweeps of the processes a second.
+    ///
+    /// # Errors
+    /// If it is not within [`RATE_MIN_HZ`] and [`PROCESS_RATE_MAX_HZ`].
+    pub fn of_processes(hz: f64) -> Result<Rate, RateError> {
+        Rate::within(hz, PROCESS_RATE_MAX_HZ)
+    }
+
+    fn within(hz: f64, max_hz: f64) -> Result<Rate, RateError> {
+        if (RATE_MIN_HZ..=max_hz).contains(&hz) { Ok(Rate { hz }) } else { Err(RateError { hz, max_hz }) }
     }
 
     /// Sweeps a second.
@@ -114,7 +130,7 @@ mod tests {
             assert_eq!(Rate::from_hz(hz).map(Rate::hz), Ok(hz));
         }
         for hz in [0.0, 0.09, 10.1, -1.0, f64::INFINITY] {
-            assert_eq!(Rate::from_hz(hz), Err(RateError { hz }));
+            assert_eq!(Rate::from_hz(hz), Err(RateError { hz, max_hz: RATE_MAX_HZ }));
         }
         assert!(Rate::from_hz(f64::NAN).is_err());
     }

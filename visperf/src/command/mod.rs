@@ -20,6 +20,7 @@ mod key;
 mod membership;
 mod metrics;
 mod own_addresses;
+mod processes;
 mod query;
 mod resolve;
 mod sensor;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Events(events::Args),
     Calls(calls::Args),
     Metrics(metrics::Args),
+    Processes(processes::Args),
     Hosts(hosts::Args),
     Summary(summary::Args),
     Domains(domains::Args),
@@ -75,6 +77,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Events(args) => events::run(&args),
         Command::Calls(args) => calls::run(&args),
         Command::Metrics(args) => metrics::run(&args),
+        Command::Processes(args) => processes::run(&args),
         Command::Hosts(args) => hosts::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Domains(args) => domains::run(&args),

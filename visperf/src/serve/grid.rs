@@ -120,9 +120,11 @@ impl Grid {
         if let Some(sensor) = &self.sensor {
             sensor.set_address(format!("http://{}", self.address));
             self.registry.merge(sensor.methods()?)?;
-            let (health, status, report) = (sensor.status(), sensor.status(), sensor.status());
+            let (health, status, processes, report) =
+                (sensor.status(), sensor.status(), sensor.status(), sensor.status());
             sources.health.push(Box::new(move || health.health()));
             sources.statistics.push(("sensor", Box::new(move || status.statistics())));
+            sources.statistics.push(("processes", Box::new(move || processes.processes())));
             sources.statistics.push(("reporting", Box::new(move || report.reporting())));
         }
         if let Some(place) = &self.directory {

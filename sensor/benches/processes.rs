@@ -1,0 +1,258 @@
+//! What sampling every process costs: each way of reading at several rates and numbers of processes, beside reading
+//! every file of every process anew, and what a sweep takes on the wire.
+//!
+//! `cargo bench -p sensor --bench processes [-- SECONDS]` starts processes of its own (300 idle ones, 270 idle and 30 busy
+//! ones, 1,000, 3,000), sweeps for SECONDS (5 by default) and prints the CPU time of the sweeping thread, the median of a
+//! sweep, sweeps that slipped, bytes of a process in a sweep, and what listening to the scheduler costs the machine.
+//! Processes that run on the machine anyway are sampled too and counted.
+#![allow(clippy::disallowed_methods, clippy::print_stdout)] // A bench: it has a clock, starts processes and prints.
+
+use sensor::process::source::{Chosen, Kind, Source, View, choose};
+use sensor::sample::schedule::{Rate, Schedule};
+use std::fs;
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use wire::process::delta::Encoder;
+
+/// Sweeps of the others between two whole ones on the wire.
+const CHANGES_BETWEEN_WHOLES: u64 = 640;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let [word, busy_us] = arguments.as_slice()
+        && word == "load"
+    {
+        return be_load(Duration::from_micros(busy_us.parse().expect("microseconds")));
+    }
+    let secs = arguments.first().map_or(5, |secs| secs.parse().expect("a number of seconds"));
+    println!(
+        "{:<34} {:>5} {:>6} {:>7} {:>10} {:>9} {:>8} {:>8}",
+        "processes", "Hz", "seen", "% core", "µs a sweep", "slipped", "bytes", "B/sample"
+    );
+    for (idle, busy, rates) in
+        [(300, 0, &[64.0, 1000.0][..]), (270, 30, &[64.0, 1000.0]), (1000, 0, &[64.0]), (3000, 0, &[64.0])]
+    {
+        let load = Load::start(idle, busy);
+        println!("{idle} idle and {busy} busy");
+        for hz in rates {
+            print_row("every file anew", *hz, &measure(&mut Anew::default(), *hz, secs));
+            for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
+                match choose(Path::new("/proc"), Some(kind)) {
+                    Ok(Chosen { mut source, .. }) => {
+                        print_row(kind.as_str(), *hz, &measure(&mut Kept::new(&mut *source), *hz, secs));
+                    }
+                    Err(error) => println!("  {kind}: {error}"),
+                }
+            }
+        }
+        drop(load);
+    }
+    switches();
+}
+
+/// Something that sweeps, and tells how many processes it saw and how many bytes they took.
+trait Sweeps {
+    fn sweep(&mut self, number: u64) -> (usize, usize);
+}
+
+/// The way of a monitor that opens, reads, takes apart and closes every file of every process at every sweep.
+#[derive(Default)]
+struct Anew {
+    figures: Vec<[u64; 8]>,
+}
+
+impl Sweeps for Anew {
+    fn sweep(&mut self, _: u64) -> (usize, usize) {
+        self.figures.clear();
+        let entries = fs::read_dir("/proc").expect("proc");
+        for pid in entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()) {
+            self.figures.extend(figures(pid));
+        }
+        black_box(&self.figures);
+        (self.figures.len(), 0)
+    }
+}
+
+fn figures(pid: u32) -> Option<[u64; 8]> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+    let (stat, statm) = (read("stat")?, read("statm")?);
+    let (io, status) = (read("io").unwrap_or_default(), read("status")?);
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 2..].split(' ').collect();
+    let number = |field: usize| fields.get(field)?.parse().ok();
+    let line = |text: &str, name: &str| -> Option<u64> {
+        text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+    };
+    Some([
+        number(11)?,
+        number(12)?,
+        number(17)?,
+        number(7)?,
+        statm.split(' ').nth(1)?.parse().ok()?,
+        line(&io, "read_bytes:").unwrap_or(0),
+        line(&io, "write_bytes:").unwrap_or(0),
+        line(&status, "voluntary_ctxt_switches:")?,
+    ])
+}
+
+/// A way of the sensor's, with its table, and each sweep written as it travels.
+struct Kept<'a> {
+    source: &'a mut dyn Source,
+    view: View,
+    encoder: Encoder,
+    frame: Vec<u8>,
+}
+
+impl<'a> Kept<'a> {
+    fn new(source: &'a mut dyn Source) -> Kept<'a> {
+        Kept { source, view: View::default(), encoder: Encoder::default(), frame: Vec::new() }
+    }
+}
+
+impl Sweeps for Kept<'_> {
+    fn sweep(&mut self, number: u64) -> (usize, usize) {
+        self.source.sweep(number, &mut self.view).expect("a sweep");
+        let table = &self.view.table;
+        self.frame.clear();
+        if number % CHANGES_BETWEEN_WHOLES == 1 {
+            self.encoder.whole(table.sweep(), table.rows(), &mut self.frame);
+        } else {
+            let changed = table.changed().iter().map(|place| *place as usize);
+            self.encoder.changes(table.sweep(), table.rows(), changed, &mut self.frame);
+        }
+        (table.len(), self.frame.len())
+    }
+}
+
+struct Measured {
+    seen: usize,
+    core: f64,
+    median: Duration,
+    slipped: u64,
+    bytes: usize,
+    samples: usize,
+}
+
+fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
+    let rate = Rate::of_processes(hz).expect("allowed");
+    // The first ones open files and fill caches.
+    for number in 1..4 {
+        sweeps.sweep(number);
+    }
+    let begun = Instant::now();
+    let mut schedule = Schedule::new(rate, Duration::ZERO);
+    let (mut times, mut bytes, mut samples, mut seen) = (Vec::new(), 0, 0, 0);
+    let used = thread_time();
+    while begun.elapsed() < Duration::from_secs(secs) {
+        std::thread::sleep(schedule.wait(begun.elapsed()));
+        schedule.begin(begun.elapsed());
+        let sweep = Instant::now();
+        let (processes, len) = sweeps.sweep(4 + times.len() as u64);
+        times.push(sweep.elapsed());
+        (seen, bytes, samples) = (processes, bytes + len, samples + processes);
+    }
+    let core = (thread_time() - used).as_secs_f64() / begun.elapsed().as_secs_f64();
+    times.sort_unstable();
+    Measured { seen, core, median: times[times.len() / 2], slipped: schedule.slipped_total(), bytes, samples }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn print_row(name: &str, hz: f64, measured: &Measured) {
+    let Measured { seen, core, median, slipped, bytes, samples } = measured;
+    println!(
+        "  {name:<32} {hz:>5} {seen:>6} {:>7.2} {:>10.1} {slipped:>9} {bytes:>8} {:>8.3}",
+        core * 100.0,
+        median.as_secs_f64() * 1e6,
+        *bytes as f64 / *samples as f64
+    );
+}
+
+/// CPU time of this thread, in the program and in the kernel.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Processes that are there to be sampled; they end when their standard input does.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn start(idle: usize, busy: usize) -> Load {
+        let program = std::env::current_exe().expect("this program");
+        let one = |busy_us: &str| {
+            let mut command = Command::new(&program);
+            command.args(["load", busy_us]).stdin(Stdio::piped()).stdout(Stdio::null());
+            command.spawn().expect("a process")
+        };
+        let children = (0..idle).map(|_| one("0")).chain((0..busy).map(|_| one("200"))).collect();
+        std::thread::sleep(Duration::from_secs(1));
+        Load(children)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Wait for the end of the input; meanwhile, if so told, work a little fifty times a second.
+fn be_load(busy: Duration) {
+    if busy.is_zero() {
+        let _ = std::io::stdin().read(&mut [0]);
+        return;
+    }
+    loop {
+        let begun = Instant::now();
+        while begun.elapsed() < busy {
+            black_box(begun);
+        }
+        std::thread::sleep(Duration::from_millis(20).saturating_sub(busy));
+    }
+}
+
+/// Two threads that wake each other, with nobody listening and with the sensor listening: medians of rounds by turns.
+fn switches() {
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..5 {
+        rates[0].push(switches_a_second());
+        let listening = choose(Path::new("/proc"), Some(Kind::BpfChanged));
+        if let Err(error) = &listening {
+            return println!("switches: {error}");
+        }
+        rates[1].push(switches_a_second());
+    }
+    let [alone, heard] = rates.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    });
+    let more_ns = (1e9 / heard - 1e9 / alone).max(0.0);
+    println!(
+        "context switches a second: {alone:.0} alone, {heard:.0} listened to: {more_ns:.0} ns more each"
+    );
+}
+
+fn switches_a_second() -> f64 {
+    const TURNS: u32 = 100_000;
+    let (mut here, mut there) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
+    let other = std::thread::spawn(move || {
+        let mut byte = [0];
+        while there.read_exact(&mut byte).is_ok() && there.write_all(&byte).is_ok() {}
+    });
+    let begun = Instant::now();
+    let mut byte = [0];
+    for _ in 0..TURNS {
+        here.write_all(&byte).expect("the other lives");
+        here.read_exact(&mut byte).expect("the other lives");
+    }
+    let rate = f64::from(2 * TURNS) / begun.elapsed().as_secs_f64();
+    drop(here);
+    other.join().expect("it ends with the socket");
+    rate
+}

@@ -1,0 +1,164 @@
+//! Only what ran is told, and every life; a walk over all tasks now and then is the check.
+//!
+//! Shell. A process that did not run since the last sweep is as it was, but for what others do to it (a page taken away,
+//! a parent that ended, its being woken): that shows at the next walk, every [`WALK_AFTER_NS`]. After a loss, the next
+//! sweep walks at once.
+
+use super::super::source::{Error, Kind, Source, View};
+use super::super::table::Coverage;
+use super::all_tasks::Tasks;
+use super::loaded::{Loaded, Types};
+use super::record::{self, Record, Sweep};
+use aya::maps::{MapData, RingBuf};
+use wire::process::Process;
+
+/// How long a sweep may rely on the one before, in nanoseconds.
+pub const WALK_AFTER_NS: u64 = 2_000_000_000;
+
+/// Looks for the end of a sweep in the ring while another processor writes an earlier record.
+const LOOKS_MAX: u32 = 10_000;
+
+/// The programs and what they have told.
+pub struct Changed {
+    loaded: Loaded,
+    ring: RingBuf<MapData>,
+    tasks: Tasks,
+    page_kib: u64,
+    last: Sweep,
+    walked_ns: u64,
+    /// What running threads of a process have run that is not booked, of this sweep.
+    running: Vec<(u32, u64)>,
+    lost_ends: u64,
+}
+
+impl Changed {
+    /// Load the programs and begin to listen.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn open() -> Result<Changed, Error> {
+        let types = Types::read()?;
+        let mut loaded = Loaded::new(&types)?;
+        loaded.load_walk(&types)?;
+        let ring = loaded.listen(&types)?;
+        drop(types);
+        loaded.tell_changed()?;
+        Ok(Changed {
+            loaded,
+            ring,
+            tasks: Tasks::new(),
+            page_kib: rustix::param::page_size() as u64 / 1024,
+            last: Sweep::default(),
+            walked_ns: 0,
+            running: Vec::new(),
+            lost_ends: 0,
+        })
+    }
+
+    /// How often a processor of the machine took up another thread, since loading.
+    #[must_use]
+    pub fn switches_total(&self) -> u64 {
+        self.last.switches
+    }
+
+    /// Take up what is in the ring; the end of the sweep, if it is there.
+    fn take(&mut self, view: &mut View) -> Option<Sweep> {
+        let mut end = None;
+        while let Some(bytes) = self.ring.next() {
+            match record::read(&bytes, self.page_kib) {
+                Some((Record::Process(process, open_ns), _)) => {
+                    set(view, process, open_ns, &mut self.running)
+                }
+                Some((Record::Fork(key, parent), _)) => view.lives.fork(key, parent),
+                Some((Record::Exec(key, command), _)) => view.lives.exec(key, command),
+                Some((Record::Exit(life), _)) => view.lives.exit(life),
+                Some((Record::Freed(key), _)) => {
+                    view.lives.gone(key);
+                    view.table.gone(key);
+                }
+                Some((Record::Sweep(sweep), _)) => end = Some(sweep),
+                Some((Record::Thread(..), _)) | None => {}
+            }
+        }
+        end
+    }
+
+    fn take_sweep(&mut self, view: &mut View) -> Option<Sweep> {
+        for _ in 0..LOOKS_MAX {
+            if let Some(sweep) = self.take(view) {
+                return Some(sweep);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+}
+
+/// A process that runs is told once for each of its threads that does; what they have run is added up.
+fn set(view: &mut View, mut process: Process, open_ns: u64, running: &mut Vec<(u32, u64)>) {
+    if record::is_removed(&process) {
+        return;
+    }
+    if open_ns > 0 {
+        let pid = process.key.pid;
+        let mut of_process = running.iter_mut().filter(|(other, _)| *other == pid);
+        let open_ns = match of_process.next() {
+            Some((_, sum)) => {
+                *sum += open_ns;
+                *sum
+            }
+            None => {
+                running.push((pid, open_ns));
+                open_ns
+            }
+        };
+        process.usage.cpu_ns += open_ns;
+    }
+    view.table.set(process);
+}
+
+impl Source for Changed {
+    fn kind(&self) -> Kind {
+        Kind::BpfChanged
+    }
+
+    fn sweep(&mut self, number: u64, view: &mut View) -> Result<(), Error> {
+        let begin_ns = super::super::procfs::boot_ns();
+        let must_walk = self.walked_ns == 0 || begin_ns.saturating_sub(self.walked_ns) >= WALK_AFTER_NS;
+        self.running.clear();
+        view.table.begin(number, begin_ns, if must_walk { Coverage::All } else { Coverage::Changes });
+        self.loaded.tell_changed()?;
+        let end = self.take_sweep(view);
+        if must_walk {
+            self.tasks.walk(&mut self.loaded)?;
+            self.tasks.tell(&mut view.table);
+            self.walked_ns = begin_ns;
+        }
+        view.table.end(super::super::procfs::boot_ns().saturating_sub(begin_ns));
+        let is_whole = match end {
+            Some(end) => {
+                let lost = |sweep: &Sweep| sweep.lost_marks + sweep.lost_records;
+                let is_whole = lost(&end) == lost(&self.last);
+                self.last = end;
+                is_whole
+            }
+            None => {
+                self.lost_ends += 1;
+                false
+            }
+        };
+        if !is_whole {
+            self.walked_ns = 0;
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, view: &mut View) {
+        // The end of a sweep cannot be there: each is taken by the sweep itself, or was lost.
+        self.take(view);
+    }
+
+    fn lost_total(&self) -> u64 {
+        self.last.lost_marks + self.last.lost_records + self.lost_ends
+    }
+}

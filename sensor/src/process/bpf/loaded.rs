@@ -1,0 +1,173 @@
+//! The programs in the kernel: loading, attaching, running.
+//!
+//! Shell over the loader. Rule: what the kernel refuses is told with what would help, and nothing stays in the kernel
+//! when this is dropped.
+//! Left out: what the records mean (`record`).
+
+use super::super::source::Error;
+use aya::maps::{MapData, RingBuf};
+use aya::programs::{BtfTracePoint, Iter, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun};
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::fs::File;
+use std::io::{self, Read};
+
+/// The programs as the compiler left them: `sensor/bpf/processes.bpf.c`.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/processes.bpf.o"));
+
+/// What is read of an iterator at once: the kernel gives at most eight pages.
+const READ_LEN_BYTES: usize = 64 << 10;
+
+/// The kernel's events that are listened to, with the program of each.
+const LISTENERS: [(&str, &str); 5] = [
+    ("on_switch", "sched_switch"),
+    ("on_fork", "sched_process_fork"),
+    ("on_exec", "sched_process_exec"),
+    ("on_exit", "sched_process_exit"),
+    ("on_free", "sched_process_free"),
+];
+
+/// The programs, loaded.
+pub struct Loaded {
+    ebpf: Ebpf,
+}
+
+/// The kernel's description of its types: several megabytes, wanted only while programs are loaded.
+pub struct Types(Btf);
+
+impl Types {
+    /// Read it.
+    ///
+    /// # Errors
+    /// If this kernel has none.
+    pub fn read() -> Result<Types, Error> {
+        Btf::from_sys_fs().map(Types).map_err(|error| {
+            Error::Bpf(format!(
+                "the kernel's type description cannot be read ({}); it needs CONFIG_DEBUG_INFO_BTF",
+                chain(&error)
+            ))
+        })
+    }
+}
+
+impl Loaded {
+    /// Load the object and make its maps; no program runs yet.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn new(types: &Types) -> Result<Loaded, Error> {
+        let processors = processors();
+        let ebpf = EbpfLoader::new()
+            .btf(Some(&types.0))
+            // Of task storage, which only the programs use, the loader has no type of its own.
+            .allow_unsupported_maps()
+            .override_global("processors_count", &processors, true)
+            .load(OBJECT)
+            .map_err(|error| refused("the programs cannot be loaded", &error))?;
+        Ok(Loaded { ebpf })
+    }
+
+    /// Load the walk over all tasks.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn load_walk(&mut self, types: &Types) -> Result<(), Error> {
+        let walk: &mut Iter = program(&mut self.ebpf, "all_tasks")?;
+        walk.load("task", &types.0).map_err(|error| refused("the walk over all tasks is refused", &error))
+    }
+
+    /// Walk over all tasks; `records` is emptied and filled.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn walk(&mut self, records: &mut Vec<u8>) -> Result<(), Error> {
+        let walk: &mut Iter = program(&mut self.ebpf, "all_tasks")?;
+        let wrong = |error: &dyn std::error::Error| refused("the tasks cannot be walked", error);
+        let link = walk.attach().map_err(|error| wrong(&error))?;
+        let link = walk.take_link(link).map_err(|error| wrong(&error))?;
+        let file = link.into_file().map_err(|error| wrong(&error))?;
+        read_all(file, records).map_err(|error| wrong(&error))
+    }
+
+    /// Listen to what runs, begins and ends, and give what is told of it.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn listen(&mut self, types: &Types) -> Result<RingBuf<MapData>, Error> {
+        let ebpf = &mut self.ebpf;
+        let sweep: &mut RawTracePoint = program(ebpf, "changed")?;
+        sweep.load().map_err(|error| refused("the sweep of what changed is refused", &error))?;
+        for (name, event) in LISTENERS {
+            let listener: &mut BtfTracePoint = program(ebpf, name)?;
+            listener
+                .load(event, &types.0)
+                .and_then(|()| listener.attach().map(|_| ()))
+                .map_err(|error| refused(&format!("listening to {event} is refused"), &error))?;
+        }
+        let ring = ebpf.take_map("ring").ok_or_else(|| missing("ring"))?;
+        RingBuf::try_from(ring).map_err(|error| refused("the ring cannot be mapped", &error))
+    }
+
+    /// Have what changed told into the ring.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn tell_changed(&mut self) -> Result<(), Error> {
+        let sweep: &mut RawTracePoint = program(&mut self.ebpf, "changed")?;
+        let told = sweep.test_run(RawTracePointRunOptions::new());
+        told.map(|_| ()).map_err(|error| refused("the sweep of what changed cannot be run", &error))
+    }
+}
+
+fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
+where
+    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
+{
+    let program = ebpf.program_mut(name).ok_or_else(|| missing(name))?;
+    program.try_into().map_err(|error| refused(name, &error))
+}
+
+fn missing(name: &str) -> Error {
+    Error::Bpf(format!("{name} is missing from the programs this sensor was built with"))
+}
+
+/// The reason in one line, and what helps.
+fn refused(what: &str, error: &dyn std::error::Error) -> Error {
+    let reason = chain(error);
+    let denied = ["Operation not permitted", "Permission denied"].iter().any(|word| reason.contains(word));
+    let help = if denied { "; run as root, or with CAP_BPF and CAP_PERFMON" } else { "" };
+    Error::Bpf(format!("{what} ({reason}){help}"))
+}
+
+/// An error with its causes; of a verifier's report only the first line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut reason = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let text = next.to_string();
+        if !reason.contains(&text) {
+            reason = format!("{reason}: {text}");
+        }
+        cause = next.source();
+    }
+    reason.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
+}
+
+/// Processors that can ever be there, as the kernel numbers them.
+fn processors() -> u32 {
+    aya::util::nr_cpus().ok().and_then(|count| u32::try_from(count).ok()).unwrap_or(1)
+}
+
+fn read_all(mut file: File, records: &mut Vec<u8>) -> io::Result<()> {
+    let mut len = 0;
+    loop {
+        records.resize(len + READ_LEN_BYTES, 0);
+        match file.read(&mut records[len..]) {
+            Ok(0) => break,
+            Ok(more) => len += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    records.truncate(len);
+    Ok(())
+}

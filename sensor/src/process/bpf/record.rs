@@ -1,0 +1,261 @@
+//! What the programs in the kernel tell, read from bytes: `sensor/bpf/record.h` says what stands where.
+//!
+//! Pure. Rule: bytes that are no record are nothing, never a wrong process.
+
+use compact_str::CompactString;
+use wire::process::{Io, Life, Process, ProcessKey, State, Switches, Usage};
+
+/// A record, as far as the sensor uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A process as it is, but for its live threads where [`Record::Thread`] follow; and what a thread of it has run that
+    /// is not in its CPU time yet, in nanoseconds.
+    Process(Process, u64),
+    /// What a thread adds to the process of this number.
+    Thread(u32, Usage),
+    /// A process began, with this parent.
+    Fork(ProcessKey, u32),
+    /// A process became another program, with these arguments.
+    Exec(ProcessKey, CompactString),
+    /// A process ended.
+    Exit(Life),
+    /// A process is gone.
+    Freed(ProcessKey),
+    /// A sweep of what changed has ended.
+    Sweep(Sweep),
+}
+
+/// The end of a sweep of what changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// Processes that had run since the last one.
+    pub marked: u32,
+    /// When it began, in nanoseconds since boot.
+    pub begin_ns: u64,
+    /// When it ended, likewise.
+    pub end_ns: u64,
+    /// Processes that ran and found no place to be noted, since loading.
+    pub lost_marks: u64,
+    /// Records that found no place in the ring, since loading.
+    pub lost_records: u64,
+    /// How often a processor of the machine took up another thread, since loading.
+    pub switches: u64,
+}
+
+const PROCESS_LEN: usize = 160;
+const THREAD_LEN: usize = 96;
+const LIFE_LEN: usize = 152;
+const EXEC_LEN: usize = LIFE_LEN + 8 + ARGUMENTS_LEN;
+const ARGUMENTS_LEN: usize = 256;
+const SWEEP_LEN: usize = 48;
+const NAME_LEN: usize = 16;
+
+/// The record that `bytes` begin with, and its length.
+#[must_use]
+pub fn read(bytes: &[u8], page_kib: u64) -> Option<(Record, usize)> {
+    let kind = u32::from_ne_bytes(*bytes.first_chunk()?);
+    let of = |len: usize| bytes.get(..len).map(Bytes);
+    Some(match kind {
+        1 => (process(&of(PROCESS_LEN)?, page_kib)?, PROCESS_LEN),
+        2 => {
+            let bytes = of(THREAD_LEN)?;
+            (Record::Thread(bytes.u32(4), bytes.usage(8)), THREAD_LEN)
+        }
+        3 => {
+            let bytes = of(LIFE_LEN)?;
+            (Record::Fork(bytes.key(), bytes.u32(24)), LIFE_LEN)
+        }
+        4 => {
+            let bytes = of(EXEC_LEN)?;
+            (Record::Exec(bytes.key(), command(&bytes)), EXEC_LEN)
+        }
+        5 => (Record::Exit(life(&of(LIFE_LEN)?)), LIFE_LEN),
+        6 => (Record::Freed(of(LIFE_LEN)?.key()), LIFE_LEN),
+        7 => (Record::Sweep(sweep(&of(SWEEP_LEN)?)), SWEEP_LEN),
+        _ => return None,
+    })
+}
+
+/// Whether the kernel is about to remove it: it has been waited for.
+#[must_use]
+pub fn is_removed(process: &Process) -> bool {
+    process.state == State::Dead
+}
+
+fn process(bytes: &Bytes<'_>, page_kib: u64) -> Option<Record> {
+    let process = Process {
+        key: bytes.key(),
+        parent: bytes.u32(16),
+        uid: bytes.u32(28),
+        threads: bytes.u32(20),
+        state: state(bytes.u32(24))?,
+        cgroup: Some(bytes.u64(32)),
+        rss_kib: bytes.u64(40).wrapping_mul(page_kib),
+        usage: bytes.usage(72),
+        name: bytes.name(56),
+    };
+    Some(Record::Process(process, bytes.u64(48)))
+}
+
+fn life(bytes: &Bytes<'_>) -> Life {
+    Life {
+        key: bytes.key(),
+        parent: bytes.u32(24),
+        uid: bytes.u32(32),
+        cgroup: Some(bytes.u64(40)),
+        name: bytes.name(48),
+        command: CompactString::default(),
+        end_ns: bytes.u64(16),
+        code: bytes.u32(28),
+        usage: Some(bytes.usage(64)),
+    }
+}
+
+/// The arguments, joined by spaces; where they were cut, an ellipsis says so.
+fn command(bytes: &Bytes<'_>) -> CompactString {
+    let len = usize::try_from(bytes.u32(LIFE_LEN)).unwrap_or(usize::MAX);
+    let kept = &bytes.0[LIFE_LEN + 8..][..len.min(ARGUMENTS_LEN)];
+    let end = kept.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let joined: Vec<u8> = kept[..end].iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
+    let mut command = CompactString::from_utf8_lossy(&joined);
+    if len > ARGUMENTS_LEN {
+        command.push('…');
+    }
+    command
+}
+
+fn sweep(bytes: &Bytes<'_>) -> Sweep {
+    Sweep {
+        marked: bytes.u32(4),
+        begin_ns: bytes.u64(8),
+        end_ns: bytes.u64(16),
+        lost_marks: bytes.u64(24),
+        lost_records: bytes.u64(32),
+        switches: bytes.u64(40),
+    }
+}
+
+/// The state of the kernel's bits, as its get_task_state tells it (fs/proc/array.c, include/linux/sched.h).
+fn state(bits: u32) -> Option<State> {
+    const REPORTED: u32 = 0x7f;
+    const NO_LOAD: u32 = 0x400;
+    const UNINTERRUPTIBLE: u32 = 0x2;
+    const LOCK_WAIT: u32 = 0x1000;
+    const FROZEN: u32 = 0x8000;
+    if bits == UNINTERRUPTIBLE | NO_LOAD {
+        return Some(State::Idle);
+    }
+    if bits & (LOCK_WAIT | FROZEN) != 0 && bits & REPORTED == 0 {
+        return Some(State::Disk);
+    }
+    Some(match (bits & REPORTED).checked_ilog2() {
+        None => State::Running,
+        Some(0) => State::Sleeping,
+        Some(1) => State::Disk,
+        Some(2) => State::Stopped,
+        Some(3) => State::Traced,
+        Some(4) => State::Dead,
+        Some(5) => State::Zombie,
+        Some(6) => State::Parked,
+        Some(_) => return None,
+    })
+}
+
+/// Bytes of a record, long enough for where they are asked.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(*self.0[at..].first_chunk().expect("a record has its length"))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_ne_bytes(*self.0[at..].first_chunk().expect("a record has its length"))
+    }
+
+    fn key(&self) -> ProcessKey {
+        ProcessKey { pid: self.u32(4), start_ns: self.u64(8) }
+    }
+
+    fn name(&self, at: usize) -> CompactString {
+        let name = &self.0[at..at + NAME_LEN];
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_LEN);
+        CompactString::from_utf8_lossy(&name[..end])
+    }
+
+    fn usage(&self, at: usize) -> Usage {
+        let number = |place: usize| self.u64(at + 8 * place);
+        Usage {
+            cpu_ns: number(0),
+            user_ns: number(1),
+            system_ns: number(2),
+            minor_faults: number(3),
+            major_faults: number(4),
+            switches: Some(Switches { voluntary: number(5), involuntary: number(6) }),
+            io: Some(Io {
+                read_bytes: number(7),
+                written_bytes: number(8),
+                read_chars: number(9),
+                written_chars: number(10),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_those_that_proc_shows() {
+        for (bits, expected) in [
+            (0, State::Running),
+            (1, State::Sleeping),
+            (2, State::Disk),
+            (0x402, State::Idle),
+            (4, State::Stopped),
+            (8, State::Traced),
+            (0x10, State::Dead),
+            (0x20, State::Zombie),
+            (0x40, State::Parked),
+            (0x8001, State::Sleeping),
+            (0x8000, State::Disk),
+            // A sleeper that a fatal signal wakes, and one that is new and not yet runnable.
+            (0x102, State::Disk),
+            (0x800, State::Running),
+        ] {
+            assert_eq!(state(bits), Some(expected), "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_unknown_is_no_record() {
+        for kind in 0..9_u32 {
+            let mut bytes = vec![0; EXEC_LEN];
+            bytes[..4].copy_from_slice(&kind.to_ne_bytes());
+            let read_whole = read(&bytes, 4);
+            assert_eq!(read_whole.is_some(), (1..=7).contains(&kind), "kind {kind}");
+            if let Some((_, len)) = read_whole {
+                assert_eq!(read(&bytes[..len - 1], 4), None, "kind {kind}");
+            }
+        }
+        assert_eq!(read(&[1, 0], 4), None);
+    }
+
+    #[test]
+    fn arguments_are_joined_and_a_cut_is_shown() {
+        let mut bytes = vec![0; EXEC_LEN];
+        bytes[0] = 4;
+        let arguments = b"sh\0-c\0echo \xff\0";
+        bytes[LIFE_LEN + 8..][..arguments.len()].copy_from_slice(arguments);
+        let command_of = |bytes: &[u8]| match read(bytes, 4) {
+            Some((Record::Exec(_, command), _)) => command,
+            other => panic!("{other:?}"),
+        };
+        bytes[LIFE_LEN..][..4].copy_from_slice(&(arguments.len() as u32).to_ne_bytes());
+        assert_eq!(command_of(&bytes), "sh -c echo \u{fffd}");
+        bytes[LIFE_LEN..][..4].copy_from_slice(&1000_u32.to_ne_bytes());
+        bytes[LIFE_LEN + 8..].fill(b'x');
+        assert_eq!(command_of(&bytes).chars().count(), ARGUMENTS_LEN + 1);
+    }
+}

@@ -1,0 +1,70 @@
+//! What is read of a process only when somebody asks: its arguments, and the name of its user.
+//!
+//! Shell. Rule: a number may have been taken by another process since the sweep; what is read is believed only if the
+//! process still began when the asked one did.
+
+use super::stat;
+use compact_str::CompactString;
+use nix::unistd::{Uid, User};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use wire::process::ProcessKey;
+
+/// Longest command told, in bytes.
+pub const COMMAND_LEN_MAX_BYTES: usize = 4096;
+
+/// The arguments of a process, joined by spaces; `None` if it is gone, has none, or they cannot be read.
+#[must_use]
+pub fn command(proc: &Path, key: ProcessKey) -> Option<CompactString> {
+    let folder = proc.join(key.pid.to_string());
+    let mut text = Vec::new();
+    let file = File::open(folder.join("cmdline")).ok()?;
+    file.take(COMMAND_LEN_MAX_BYTES as u64).read_to_end(&mut text).ok()?;
+    let told = stat::stat(&std::fs::read(folder.join("stat")).ok()?)?;
+    if told.start_ns / stat::TICK_NS != key.start_ns / stat::TICK_NS {
+        return None;
+    }
+    let end = text.iter().rposition(|byte| *byte != 0)? + 1;
+    text.truncate(end);
+    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    Some(CompactString::from_utf8_lossy(&text))
+}
+
+/// The number of a user of this host, given by name or as digits.
+#[must_use]
+pub fn uid(user: &str) -> Option<u32> {
+    let by_name = || User::from_name(user).ok().flatten().map(|user| user.uid.as_raw());
+    user.parse().ok().or_else(by_name)
+}
+
+/// Names of users, each looked up once for an answer.
+#[derive(Debug, Default)]
+pub struct Users(BTreeMap<u32, Option<String>>);
+
+impl Users {
+    /// The name of this user of the host, if it has one.
+    pub fn name(&mut self, uid: u32) -> Option<&str> {
+        let look_up = || User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
+        self.0.entry(uid).or_insert_with(look_up).as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{procfs::Procfs, source::Source, source::View};
+    use super::*;
+
+    #[test]
+    fn a_process_is_asked_and_not_who_has_its_number() {
+        let mut view = View::default();
+        Procfs::new(Path::new("/proc")).sweep(1, &mut view).expect("a sweep");
+        let own = view.table.get(std::process::id()).expect("this one").key;
+        let told = command(Path::new("/proc"), own).expect("its arguments");
+        let program = std::env::args().next().expect("a program");
+        assert!(told.starts_with(&program), "{told}");
+        let other = ProcessKey { start_ns: own.start_ns + stat::TICK_NS, ..own };
+        assert_eq!(command(Path::new("/proc"), other), None);
+    }
+}

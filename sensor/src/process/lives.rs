@@ -1,0 +1,126 @@
+//! Processes that ended, with the command they ran, and the commands of those that live: from what the kernel tells of
+//! forks, execs and exits.
+//!
+//! Pure. Invariants: the lives kept are the newest, numbered without a gap, so that a reader knows how many it missed; a
+//! command is kept as long as its process lives.
+//! Not here: where it comes from (`bpf`), the processes that live (`table`).
+
+use compact_str::CompactString;
+use std::collections::{HashMap, VecDeque};
+use wire::process::delta::PROCESSES_MAX;
+use wire::process::{Life, ProcessKey};
+
+/// Lives kept: at a thousand a second, a quarter of a minute.
+pub const LIVES_MAX: usize = 16_384;
+
+/// What ended, and the commands of what lives.
+#[derive(Debug, Default)]
+pub struct Lives {
+    ended: VecDeque<Life>,
+    /// The number of the first of `ended`.
+    first: u64,
+    commands: HashMap<u32, (ProcessKey, CompactString)>,
+}
+
+impl Lives {
+    /// A process became another program, with these arguments.
+    pub fn exec(&mut self, key: ProcessKey, command: CompactString) {
+        if self.commands.len() < PROCESSES_MAX || self.commands.contains_key(&key.pid) {
+            self.commands.insert(key.pid, (key, command));
+        }
+    }
+
+    /// A process began; it runs the command of its parent until it becomes another program.
+    pub fn fork(&mut self, key: ProcessKey, parent: u32) {
+        if let Some((_, command)) = self.commands.get(&parent) {
+            let command = command.clone();
+            self.exec(key, command);
+        }
+    }
+
+    /// A process ended; its command is added to what is told of it.
+    pub fn exit(&mut self, life: Life) {
+        let command = self.command(life.key).cloned().unwrap_or_default();
+        if self.ended.len() >= LIVES_MAX {
+            self.ended.pop_front();
+            self.first += 1;
+        }
+        self.ended.push_back(Life { command, ..life });
+    }
+
+    /// A process is gone, its number free.
+    pub fn gone(&mut self, key: ProcessKey) {
+        if self.command(key).is_some() {
+            self.commands.remove(&key.pid);
+        }
+    }
+
+    /// The arguments with which a process became what it is, if that was seen.
+    #[must_use]
+    pub fn command(&self, key: ProcessKey) -> Option<&CompactString> {
+        let (known, command) = self.commands.get(&key.pid)?;
+        (*known == key).then_some(command)
+    }
+
+    /// The number the next one gets.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.first + self.ended.len() as u64
+    }
+
+    /// Those from number `from` on, and how many of them are no longer kept.
+    pub fn since(&self, from: u64) -> (impl Iterator<Item = &Life>, u64) {
+        let missed = self.first.saturating_sub(from);
+        let skipped = usize::try_from(from.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        (self.ended.iter().skip(skipped), missed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(pid: u32, start_ns: u64) -> Life {
+        Life {
+            key: ProcessKey { pid, start_ns },
+            parent: 1,
+            uid: 0,
+            cgroup: None,
+            name: "work".into(),
+            command: CompactString::default(),
+            end_ns: start_ns + 1,
+            code: 0,
+            usage: None,
+        }
+    }
+
+    #[test]
+    fn a_life_is_told_with_its_own_command() {
+        let mut lives = Lives::default();
+        let (shell, child) = (ProcessKey { pid: 5, start_ns: 1 }, ProcessKey { pid: 6, start_ns: 2 });
+        lives.exec(shell, "sh -c x".into());
+        lives.fork(child, 5);
+        lives.exit(life(6, 2));
+        lives.gone(child);
+        lives.fork(ProcessKey { pid: 6, start_ns: 3 }, 5);
+        lives.exec(ProcessKey { pid: 6, start_ns: 3 }, "true".into());
+        lives.exit(life(6, 3));
+        // A number that was taken again while nobody looked.
+        lives.exit(life(5, 9));
+        let commands: Vec<_> = lives.since(0).0.map(|life| life.command.as_str()).collect();
+        assert_eq!(commands, ["sh -c x", "true", ""]);
+    }
+
+    #[test]
+    fn a_late_reader_knows_how_many_it_missed() {
+        let mut lives = Lives::default();
+        for pid in 0..u32::try_from(LIVES_MAX).expect("small") + 10 {
+            lives.exit(life(pid, 0));
+        }
+        let (kept, missed) = lives.since(4);
+        assert_eq!((kept.count(), missed), (LIVES_MAX, 6));
+        let next = lives.next();
+        let (kept, missed) = lives.since(next - 2);
+        assert_eq!((kept.count(), missed, lives.since(next + 5).0.count()), (2, 0, 0));
+    }
+}

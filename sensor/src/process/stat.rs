@@ -1,0 +1,162 @@
+//! The files of `/proc/PID`, read by hand: `stat`, `io` and what matters of `status`.
+//!
+//! Pure: bytes in, figures out. By the kernel's fs/proc/array.c and proc(5). A name may hold spaces, parentheses and line
+//! ends, so the fields of `stat` are counted from the last closing parenthesis.
+//! Not here: opening and reading.
+
+use compact_str::CompactString;
+use wire::process::{Io, State};
+
+/// A hundredth of a second, in nanoseconds: what `/proc` counts times in, on every architecture that Linux has left.
+pub const TICK_NS: u64 = 10_000_000;
+
+/// What `/proc/PID/stat` tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// As the kernel calls it.
+    pub name: CompactString,
+    /// What it does.
+    pub state: State,
+    /// Its parent's number.
+    pub parent: u32,
+    /// Pages given without a device.
+    pub minor_faults: u64,
+    /// Pages that were read.
+    pub major_faults: u64,
+    /// In nanoseconds, by ticks.
+    pub user_ns: u64,
+    /// In nanoseconds, by ticks.
+    pub system_ns: u64,
+    /// Live threads.
+    pub threads: u32,
+    /// In nanoseconds since boot, to a hundredth of a second.
+    pub start_ns: u64,
+    /// Pages in memory.
+    pub rss_pages: u64,
+}
+
+/// Read the text of `stat`; `None` if it is not one.
+#[must_use]
+pub fn stat(text: &[u8]) -> Option<Stat> {
+    let open = memchr::memchr(b'(', text)?;
+    let close = memchr::memrchr(b')', text)?;
+    let name = CompactString::from_utf8_lossy(text.get(open + 1..close)?);
+    let mut fields = Fields(text.get(close + 1..)?);
+    let state = State::from_letter(*fields.word()?.first()?)?;
+    let parent = u32::try_from(fields.number()?).ok()?;
+    fields.skip(5)?;
+    let minor_faults = fields.number()?;
+    fields.skip(1)?;
+    let major_faults = fields.number()?;
+    fields.skip(1)?;
+    let (user, system) = (fields.number()?, fields.number()?);
+    fields.skip(4)?;
+    let threads = u32::try_from(fields.number()?).ok()?;
+    fields.skip(1)?;
+    let start = fields.number()?;
+    fields.skip(1)?;
+    let rss_pages = fields.number()?;
+    Some(Stat {
+        name,
+        state,
+        parent,
+        minor_faults,
+        major_faults,
+        user_ns: user.saturating_mul(TICK_NS),
+        system_ns: system.saturating_mul(TICK_NS),
+        threads,
+        start_ns: start.saturating_mul(TICK_NS),
+        rss_pages,
+    })
+}
+
+/// Read the text of `io`.
+#[must_use]
+pub fn io(text: &[u8]) -> Option<Io> {
+    Some(Io {
+        read_chars: named(text, b"rchar:")?,
+        written_chars: named(text, b"wchar:")?,
+        read_bytes: named(text, b"read_bytes:")?,
+        written_bytes: named(text, b"write_bytes:")?,
+    })
+}
+
+/// The user's number, of `status`: the real one.
+#[must_use]
+pub fn uid(text: &[u8]) -> Option<u32> {
+    u32::try_from(named(text, b"Uid:")?).ok()
+}
+
+/// The first number of the line that begins with `name`.
+fn named(text: &[u8], name: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').find(|line| line.starts_with(name))?;
+    Fields(&line[name.len()..]).number()
+}
+
+/// Words between spaces and tabs.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn word(&mut self) -> Option<&'a [u8]> {
+        let begin = self.0.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n'))?;
+        let rest = &self.0[begin..];
+        let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\n')).unwrap_or(rest.len());
+        self.0 = &rest[end..];
+        Some(&rest[..end])
+    }
+
+    fn skip(&mut self, words: usize) -> Option<()> {
+        (0..words).try_for_each(|_| self.word().map(|_| ()))
+    }
+
+    /// A whole number; one below zero counts as zero.
+    fn number(&mut self) -> Option<u64> {
+        let word = self.word()?;
+        if let Some(b'-') = word.first() {
+            return Some(0);
+        }
+        word.iter().try_fold(0_u64, |number, byte| {
+            let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+            number.checked_mul(10)?.checked_add(digit.into())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: &str =
+        " S 1 42 42 0 -1 4194304 6201 99 12 3 77 33 5 6 20 0 4 0 913 123456789 2048 18446744073709551615";
+
+    #[test]
+    fn names_of_any_kind_are_read() {
+        for name in
+            ["sh", "", "a b", "tmux: server", "x) S 9 (y", ")", "((", "line\nend", "kworker/u8:1-events"]
+        {
+            let stat = stat(format!("42 ({name}){REST}\n").as_bytes()).expect("a stat");
+            assert_eq!(stat.name, name);
+            assert_eq!((stat.state, stat.parent, stat.threads), (State::Sleeping, 1, 4));
+            assert_eq!((stat.minor_faults, stat.major_faults), (6201, 12));
+            assert_eq!((stat.user_ns, stat.system_ns), (770_000_000, 330_000_000));
+            assert_eq!((stat.start_ns, stat.rss_pages), (9_130_000_000, 2048));
+        }
+        assert_eq!(stat(b"42 (\xff\xfe) Z 0").map(|stat| stat.name), None, "cut short");
+    }
+
+    #[test]
+    fn what_is_no_stat_is_refused() {
+        for text in ["", "42", "42 (a", "42 (a) ?", "42 (a) S x", &format!("42 (a){}", &REST[..40])] {
+            assert_eq!(stat(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn counts_are_found_by_their_names() {
+        let text = b"rchar: 10\nwchar: 20\nsyscr: 1\nsyscw: 2\nread_bytes: 30\nwrite_bytes: 40\n";
+        let expected = Io { read_bytes: 30, written_bytes: 40, read_chars: 10, written_chars: 20 };
+        assert_eq!(io(text), Some(expected));
+        assert_eq!(io(b"rchar: 10\n"), None);
+        assert_eq!(uid(b"Name:\tx\nUid:\t1000\t1001\t0\t0\nGid:\t5\t5\t5\t5\n"), Some(1000));
+    }
+}

@@ -1,0 +1,228 @@
+//! Every way of reading processes against `/proc` and against processes whose story is known.
+//!
+//! The ways that need rights are tried where there are rights; where there are none, that they say so is what is tried.
+#![allow(clippy::disallowed_methods)] // Processes are what is tested, so it starts some, and waits for them.
+
+use sensor::process::source::{Kind, Source, View, choose};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use wire::process::{Process, State};
+
+const PROC: &str = "/proc";
+
+/// Whether programs may be loaded into the kernel: root may have been left without (capabilities(7)).
+fn is_privileged() -> bool {
+    const ADMIN: u64 = 1 << 21;
+    const PERFMON_AND_BPF: u64 = 3 << 38;
+    let status = fs::read_to_string("/proc/self/status").expect("its own status");
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("capabilities");
+    let held = u64::from_str_radix(line.trim(), 16).expect("a hexadecimal number");
+    held & ADMIN != 0 || held & PERFMON_AND_BPF == PERFMON_AND_BPF
+}
+
+/// Each way that these rights allow.
+fn ways() -> Vec<Box<dyn Source>> {
+    let mut ways = Vec::new();
+    for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
+        match choose(Path::new(PROC), Some(kind)) {
+            Ok(chosen) => {
+                assert_eq!(chosen.source.kind(), kind);
+                ways.push(chosen.source);
+            }
+            Err(error) => {
+                assert!(!is_privileged(), "{kind}: {error}");
+                assert!(error.to_string().contains("CAP_BPF"), "what would help is told: {error}");
+            }
+        }
+    }
+    ways
+}
+
+/// A child that is killed and waited for, however the test ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Running {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    Running(command.spawn().expect("the program starts"))
+}
+
+/// Sweep until `is_seen` says so.
+fn sweep_until(way: &mut dyn Source, view: &mut View, is_seen: impl Fn(&View) -> bool) {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(30) {
+        way.sweep(view.table.sweep().number + 1, view).expect("a sweep");
+        if is_seen(view) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{} did not see it", way.kind());
+}
+
+#[test]
+fn every_process_is_as_proc_tells_it() {
+    for mut way in ways() {
+        let mut view = View::default();
+        way.sweep(1, &mut view).expect("a sweep");
+        // Those that are the same process before and after the sweep; others come and go.
+        way.sweep(2, &mut view).expect("a sweep");
+        let before: HashMap<u32, String> = stats();
+        way.sweep(3, &mut view).expect("a sweep");
+        let after = stats();
+        let mut compared = 0;
+        for (pid, stat) in &before {
+            if after.get(pid) != Some(stat) {
+                continue;
+            }
+            let seen = view.table.get(*pid).unwrap_or_else(|| panic!("{}: {stat} is missing", way.kind()));
+            compare(way.kind(), stat, seen);
+            compared += 1;
+        }
+        assert!(compared >= 3, "{}: only {compared} processes stood still", way.kind());
+        // Without the numbers that are left out above.
+        let hidden = |pid: u32| is_privileged() && fs::read_link(format!("{PROC}/{pid}/ns/pid")).is_err();
+        let known = before.keys().chain(after.keys()).collect::<std::collections::BTreeSet<_>>();
+        for process in view.table.rows().iter().flatten() {
+            assert!(
+                known.contains(&process.key.pid) || hidden(process.key.pid),
+                "{}: {process:?} is not in /proc",
+                way.kind()
+            );
+        }
+    }
+}
+
+/// The text of `stat`, and of `schedstat`, which tells whether it ran at all.
+///
+/// Without those that even these rights may not look into: some hosts hide a process of theirs from the walk.
+fn stats() -> HashMap<u32, String> {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let pids = fs::read_dir(PROC).expect("proc").filter_map(|entry| number(entry.ok()?));
+    let may_look = |pid: &u32| !is_privileged() || fs::read_link(format!("{PROC}/{pid}/ns/pid")).is_ok();
+    let text = |pid: u32| {
+        let read = |name: &str| fs::read_to_string(format!("{PROC}/{pid}/{name}")).ok();
+        Some((pid, format!("{}\n{}", read("stat")?.trim_end(), read("schedstat")?)))
+    };
+    pids.filter(may_look).filter_map(text).collect()
+}
+
+fn compare(kind: Kind, stat: &str, seen: &Process) {
+    let name = &stat[stat.find('(').expect("a name") + 1..stat.rfind(')').expect("its end")];
+    let rest = &stat[stat.rfind(')').expect("its end") + 1..];
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let number = |field: usize| fields[field].parse::<u64>().expect("a number");
+    // Kernel threads have longer names in /proc than in the kernel's task.
+    assert!(name == seen.name || name.starts_with(seen.name.as_str()), "{kind}: {name} {seen:?}");
+    // One that was woken and has not run yet has not been told.
+    let is_woken = kind == Kind::BpfChanged && fields[0] == "R";
+    assert!(is_woken || seen.state.letter().to_string() == fields[0], "{kind}: {stat}: {seen:?}");
+    assert_eq!(u64::from(seen.parent), number(1), "{kind}: {seen:?}");
+    assert_eq!(seen.usage.minor_faults, number(7), "{kind}: {seen:?}");
+    assert_eq!(seen.usage.major_faults, number(9), "{kind}: {seen:?}");
+    assert_eq!(u64::from(seen.threads), number(17), "{kind}: {seen:?}");
+    assert_eq!(seen.key.start_ns / 10_000_000, number(19), "{kind}: {seen:?}");
+    let ticks = seen.usage.cpu_ns as f64 / 1e7;
+    let told = (number(11) + number(12)) as f64;
+    assert!((ticks - told).abs() <= 2.0, "{kind}: {ticks} ticks of CPU time, /proc has {told}: {seen:?}");
+    let rss_kib = number(21) * rustix::param::page_size() as u64 / 1024;
+    assert!(seen.rss_kib.abs_diff(rss_kib) <= rss_bound_kib(), "{kind}: {rss_kib} KiB by /proc: {seen:?}");
+}
+
+/// What the processors may hold back of a process's pages: 32 or twice their number each, for three counters
+/// (lib/percpu_counter.c).
+fn rss_bound_kib() -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
+    3 * processors * (2 * processors).max(32) * rustix::param::page_size() as u64 / 1024
+}
+
+#[test]
+fn names_of_any_kind_and_ends_of_any_kind_are_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sleep = which("sleep");
+    for mut way in ways() {
+        let mut view = View::default();
+        for name in ["a b", "x) S 9 (y", "line\nend", "ünïcode"] {
+            let program = folder.path().join(name);
+            fs::copy(&sleep, &program).expect("a copy");
+            let mut child = start(&program, &["1000"]);
+            let pid = child.0.id();
+            sweep_until(&mut *way, &mut view, |view| {
+                view.table.get(pid).is_some_and(|seen| seen.name == name)
+            });
+            child.0.kill().expect("it lives");
+            // It is not waited for: a zombie.
+            sweep_until(&mut *way, &mut view, |view| {
+                view.table.get(pid).is_some_and(|seen| seen.state == State::Zombie && seen.rss_kib == 0)
+            });
+            child.0.wait().expect("it has ended");
+            sweep_until(&mut *way, &mut view, |view| view.table.get(pid).is_none());
+        }
+    }
+}
+
+fn which(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").expect("a path");
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.exists())
+        .expect("it is there")
+}
+
+#[test]
+fn threads_that_ended_count() {
+    // Four threads work and end one after the other; the first only waits.
+    let work = "import threading,time,sys\ndef work():\n e=time.thread_time()+.05\n while time.thread_time()<e: pass\n\
+                for _ in range(4):\n t=threading.Thread(target=work); t.start(); t.join()\nsys.stdin.read()";
+    let child = start("python3", &["-c", work]);
+    let pid = child.0.id();
+    for mut way in ways() {
+        let mut view = View::default();
+        sweep_until(&mut *way, &mut view, |view| {
+            let Some(seen) = view.table.get(pid) else { return false };
+            seen.usage.cpu_ns > 200_000_000 && seen.threads == 1
+        });
+    }
+}
+
+#[test]
+fn short_lives_are_all_told() {
+    const BURST: u32 = 1000;
+    for mut way in ways().into_iter().filter(|way| way.kind() == Kind::BpfChanged) {
+        let mut view = View::default();
+        way.sweep(1, &mut view).expect("a sweep");
+        let from = view.lives.next();
+        let script = format!("i=0; while [ $i -lt {BURST} ]; do /bin/true $i; i=$((i+1)); done; exit 7");
+        let mut shell = start("/bin/sh", &["-c", &script]);
+        let pid = shell.0.id();
+        assert_eq!(shell.0.wait().expect("it ends").code(), Some(7));
+        way.drain(&mut view);
+        let (lives, missed) = view.lives.since(from);
+        let lives: Vec<_> = lives.collect();
+        assert_eq!(missed, 0);
+        let of_burst: Vec<_> = lives.iter().filter(|life| life.parent == pid).collect();
+        assert_eq!(of_burst.len(), BURST as usize);
+        for (number, life) in of_burst.iter().enumerate() {
+            assert_eq!(life.command, format!("/bin/true {number}"));
+            assert_eq!((life.exit_status(), life.name.as_str()), (Some(0), "true"));
+            let cpu_ns = life.usage.expect("the kernel tells it").cpu_ns;
+            let lived_ns = life.end_ns.saturating_sub(life.key.start_ns);
+            // The scheduler's clock and the one of lives are not the same to the last percent.
+            assert!(0 < cpu_ns && cpu_ns <= 2 * lived_ns, "{cpu_ns} of {lived_ns} ns: {life:?}");
+        }
+        let shell = lives.iter().find(|life| life.key.pid == pid).expect("the shell itself");
+        assert_eq!(shell.exit_status(), Some(7));
+        assert_eq!(way.lost_total(), 0);
+    }
+}

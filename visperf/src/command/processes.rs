@@ -1,0 +1,127 @@
+//! `visperf processes`: what runs on a host, and what it uses.
+//!
+//! Not here: sampling (`sensor::process`).
+
+use crate::cli::Query;
+use crate::command::query::{self, Params};
+use crate::exit::Failure;
+use crate::output::figures::{bytes, number_of, share, text_of};
+use crate::output::note;
+use crate::output::table::{Cell, Table};
+use crate::output::times::in_table;
+use crate::output::{Color, Output};
+use jiff::tz::TimeZone;
+use serde_json::Value;
+use wire::time::Time;
+
+/// Print the processes of a host, those that use most first
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf processes
+  visperf processes --host wn01 --user mrossi
+  visperf processes --name 'python*' --order memory --limit 10
+  visperf processes --domain UT-ICL --host wn01 --json | jq '.name, .cpu'
+
+CPU is the share of one core used over about the last second: a process of four busy threads has 400 %.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+    /// Of this domain
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Option<String>,
+    /// Of this host; of the host of the daemon that is asked, unless given
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Only processes of this name; * stands for any characters
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Only processes of this user: a name or a number, as that host knows them
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Only the process of this number
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u64).range(1..=1 << 22))]
+    pid: Option<u64>,
+    /// By what they are ordered, the most (or the newest) first
+    #[arg(long, value_name = "ORDER", value_parser = ["cpu", "memory", "io", "start", "pid"], default_value = "cpu")]
+    order: String,
+    /// At most so many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), default_value_t = 30)]
+    limit: u64,
+}
+
+/// Print the processes.
+///
+/// # Errors
+/// If no daemon is reached, or it answers with a fault.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let params = Params::default()
+        .with("domain", args.domain.clone())
+        .with("host", args.host.clone())
+        .with("name", args.name.clone())
+        .with("user", args.user.clone())
+        .with("pid", args.pid)
+        .with("order", Some(args.order.clone()))
+        .with("limit", Some(args.limit));
+    let answer = query::ask(&args.query, "sensor.processes", params)?;
+    let processes = query::items(&answer, "processes");
+    let shown = processes.len() as u64;
+    query::print(&args.query, processes, "no process fits", table)?;
+    match answer.get("total").and_then(Value::as_u64) {
+        Some(total) if total > shown => {
+            note(&format!("{shown} of {total} processes; --limit {total} shows more"))
+        }
+        Some(_) | None => {}
+    }
+    Ok(())
+}
+
+fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
+    let heads =
+        ["PID", "USER", "STATE", "CPU", "CPU TIME", "MEMORY", "THREADS", "STARTED", "NAME", "COMMAND"];
+    let mut table = Table::new(&heads).spares(&["THREADS", "STARTED", "CPU TIME", "USER", "COMMAND"]);
+    let zone = TimeZone::system();
+    for process in processes {
+        let figure = |name: &str| number_of(process, name);
+        let user = match text_of(process, "user") {
+            "" => figure("uid").map(|uid| format!("uid {uid}")).unwrap_or_default(),
+            user => user.to_owned(),
+        };
+        let start = figure("start").map(Time::from_secs_f64);
+        table.row(vec![
+            Cell::figure(figure("pid").map(|pid| pid.to_string()).unwrap_or_default()),
+            Cell::text(user),
+            Cell::whole(text_of(process, "state")).color(Color::Dim),
+            Cell::figure(figure("cpu").map(share).unwrap_or_default()),
+            Cell::figure(figure("cpu_seconds").map(cpu_time).unwrap_or_default()),
+            Cell::figure(figure("rss_bytes").map(bytes).unwrap_or_default()),
+            Cell::figure(figure("threads").map(|threads| threads.to_string()).unwrap_or_default()),
+            Cell::whole(start.map(|start| in_table(start, &zone, output)).unwrap_or_default()),
+            Cell::text(text_of(process, "name")).color(Color::Name),
+            Cell::text(text_of(process, "command")),
+        ]);
+    }
+    table.print(output)
+}
+
+/// Minutes and seconds, with hours where there are some.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Seconds that a process ran are few and not negative.
+fn cpu_time(secs: f64) -> String {
+    let hundredths = (secs * 100.0).round().max(0.0) as u64;
+    let (whole, part) = (hundredths / 100, hundredths % 100);
+    match whole / 3600 {
+        0 => format!("{}:{:02}.{part:02}", whole / 60, whole % 60),
+        hours => format!("{hours}:{:02}:{:02}", whole / 60 % 60, whole % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_told_as_clocks_do() {
+        for (secs, told) in [(0.0, "0:00.00"), (59.996, "1:00.00"), (61.25, "1:01.25"), (3661.9, "1:01:01")] {
+            assert_eq!(cpu_time(secs), told);
+        }
+    }
+}
