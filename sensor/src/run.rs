@@ -66,6 +66,7 @@ pub struct Sensor {
     link: Option<Link>,
     reporting: link::Board,
     address: Arc<OnceLock<String>>,
+    beside: Arc<Beside>,
     /// Ends queries that wait.
     ending: CancellationToken,
 }
@@ -79,7 +80,11 @@ pub struct Status {
     processes: process::sampler::Handle,
     /// None while the sensor is put together.
     report: Option<(link::Board, office::Handle)>,
+    beside: Arc<Beside>,
 }
+
+/// What is wrong with the daemon beside its sensor, once that can be asked.
+type Beside = OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>;
 
 impl Sensor {
     /// Open the state directory and begin to follow the logs.
@@ -98,12 +103,14 @@ impl Sensor {
         let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate);
         let tail = Arc::new(tail);
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
+        let beside = Arc::new(Beside::new());
         let status = Status {
             filtering: Arc::clone(&filtering),
             tail: Arc::clone(&tail),
             sampler: sampler.handle(),
             processes: processes.handle(),
             report: None,
+            beside: Arc::clone(&beside),
         };
         let own = own(&config, state, &tail, &sampler.handle(), status).map_err(Error::Report)?;
         let link = Link::new(own);
@@ -119,6 +126,7 @@ impl Sensor {
             reporting: link.board(),
             link: Some(link),
             address: Arc::new(OnceLock::new()),
+            beside,
             ending: CancellationToken::new(),
         })
     }
@@ -156,6 +164,7 @@ impl Sensor {
             sampler: self.sampler.handle(),
             processes: self.processes.handle(),
             report: Some((self.reporting.clone(), self.representative.clone())),
+            beside: Arc::clone(&self.beside),
         }
     }
 
@@ -169,6 +178,12 @@ impl Sensor {
     /// which it is not taken represents itself.
     pub fn take_report(&mut self) -> Option<Link> {
         self.link.take()
+    }
+
+    /// What is wrong with the daemon beside its sensor: told of this host wherever its health is.
+    pub fn set_health_beside(&self, ask: impl Fn() -> Vec<String> + Send + Sync + 'static) {
+        // A second one changes nothing: a daemon is put together once.
+        let _ = self.beside.set(Box::new(ask));
     }
 
     /// Tell where it answers, once that is known.
@@ -282,7 +297,9 @@ impl Status {
     /// What is wrong now, in sentences.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
-        let mut health = self.filtering.refused().to_vec();
+        // That nobody lets it in comes before a log that cannot be read.
+        let mut health = self.beside.get().map(|ask| ask()).unwrap_or_default();
+        health.extend(self.filtering.refused().iter().cloned());
         health.extend(self.tail.state().health);
         let files = self.tail.files();
         let troubled = files.iter().filter(|file| file.is_ill());

@@ -14,12 +14,18 @@ mod refusal;
 mod serve;
 mod state_folder;
 mod trial;
+mod wrong_word;
 
 use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => wrong_word::explained(error, &arguments).exit(),
+    };
     match command::run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

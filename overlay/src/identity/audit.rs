@@ -1,17 +1,19 @@
 //! Who was let in and who was not: one value each, at a rate that fills no disk.
 //!
 //! Rule: admissions and refusals are limited apart, so that a flood of refusals hides no admission; what is left
-//! out is counted and told with the next one written.
+//! out is counted and told with the next one written. One peer's refusal for one reason is told once and then
+//! counted ([`super::repeats`]).
 //! Not here: where the log goes (the daemons' telemetry); values are written under the target `audit`.
 
 use super::refused::Refused;
+use super::repeats::Repeats;
 use super::throttle::{Rate, Throttle};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::time::{Moment, Time};
 
-/// Refusals of one peer: the first few say what is wrong, the rest that it goes on.
+/// Refusals of one peer for ever new reasons: the first few say what is wrong, the rest that it goes on.
 const REFUSED_EACH: Rate = Rate { burst: 5, interval: Duration::from_secs(60) };
 /// Refusals in all: some 10 MB a day of lines of 600 bytes.
 const REFUSED_ALL: Rate = Rate { burst: 200, interval: Duration::from_secs(5) };
@@ -113,6 +115,8 @@ struct Lane {
 pub struct Trail {
     admitted: Lane,
     refused: Lane,
+    /// Refusals that come again and again for the same reason, told once.
+    repeats: Repeats,
     waiting: VecDeque<Audit>,
 }
 
@@ -122,6 +126,7 @@ impl Default for Trail {
         Trail {
             admitted: lane(ADMITTED_EACH, ADMITTED_ALL),
             refused: lane(REFUSED_EACH, REFUSED_ALL),
+            repeats: Repeats::default(),
             waiting: VecDeque::new(),
         }
     }
@@ -164,12 +169,21 @@ impl Trail {
         now: Time,
         at: Moment,
     ) {
-        let lane = match outcome {
-            Outcome::Admitted => &mut self.admitted,
-            Outcome::Refused => &mut self.refused,
+        let reason = reason.to_string();
+        let (lane, is_new) = match outcome {
+            Outcome::Admitted => (&mut self.admitted, true),
+            Outcome::Refused => {
+                let asked = format!("{}: {reason}", subject.what.as_str());
+                (&mut self.refused, self.repeats.take(subject.peer, &asked, at).is_some())
+            }
         };
+        if !is_new {
+            lane.left_out += 1;
+            return;
+        }
         if self.waiting.len() >= WAITING_MAX || lane.throttle.take(subject.peer, at).is_err() {
             lane.left_out += 1;
+            self.repeats.forget(subject.peer);
             return;
         }
         self.waiting.push_back(Audit {
@@ -179,7 +193,7 @@ impl Trail {
             host: subject.host.cloned(),
             what: subject.what,
             outcome,
-            reason: reason.to_string(),
+            reason,
             left_out: std::mem::take(&mut lane.left_out),
         });
     }

@@ -24,6 +24,7 @@ pub mod line;
 pub mod member_files;
 pub mod record;
 pub mod refused;
+pub mod repeats;
 mod safe_file;
 pub mod throttle;
 pub mod token;

@@ -12,8 +12,10 @@ use super::handle::{Answer, VERDICT_LEN_MAX_BYTES};
 use super::hello::{Admission, Hello, VERSION, Verdict};
 use super::protocol::{Protocol, Shape};
 use super::stream::Stream;
+use crate::clock;
 use crate::identity::admission::Principal;
-use std::sync::Arc;
+use crate::identity::repeats::Repeats;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use wire::id::PeerKey;
@@ -31,6 +33,8 @@ pub(super) struct Door {
     pub(super) figures: Arc<Figures>,
     /// To the daemon; when it is full the peer is told to come later.
     pub(super) events: mpsc::Sender<Event>,
+    /// Whom it refused by itself, without asking who it is.
+    pub(super) refused: Mutex<Repeats>,
     /// To the event loop.
     pub(super) greeted: mpsc::Sender<(PeerKey, Change)>,
 }
@@ -68,7 +72,8 @@ impl Door {
             }
             Err(reason) => {
                 self.figures.hellos_refused_total.add();
-                tracing::warn!(target: "audit", %peer, program = hello.program, reason, "refused a daemon");
+                // Who decides on certificates tells of them.
+                tracing::debug!(target: "audit", %peer, program = hello.program, reason, "refused a daemon");
                 Verdict::Refused(reason)
             }
         };
@@ -78,9 +83,16 @@ impl Door {
     fn admit(&self, peer: PeerKey, hello: &Hello) -> Result<Arc<Principal>, String> {
         if hello.version != VERSION {
             let found = hello.version;
-            return Err(format!(
+            let reason = format!(
                 "it speaks version {found} of the overlay, this daemon {VERSION}; update the older one"
-            ));
+            );
+            // Rows are put in whole.
+            let told =
+                self.refused.lock().unwrap_or_else(PoisonError::into_inner).take(peer, &reason, clock::now());
+            if let Some(left_out) = told {
+                tracing::warn!(target: "audit", %peer, program = hello.program, reason, left_out, "refused a daemon");
+            }
+            return Err(reason);
         }
         self.admission.admit(peer, &hello.proof)
     }

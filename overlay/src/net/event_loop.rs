@@ -17,13 +17,14 @@ use super::{Error, transport};
 use crate::clock;
 use crate::identity::admission::Principal;
 use crate::identity::key::Key;
+use crate::identity::repeats::Repeats;
 use futures::StreamExt as _;
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::swarm::{ConnectionId, NetworkBehaviour, SwarmEvent};
 use libp2p::{PeerId, Swarm, ping};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -149,8 +150,8 @@ pub struct EventLoop {
     /// Which seed led to which peer.
     pub(super) seeds: BTreeMap<PeerKey, Target>,
     pub(super) missed_pings: BTreeMap<ConnectionId, u32>,
-    /// Who refused this daemon, when that was logged last, and why.
-    pub(super) refusals: BTreeMap<PeerKey, (Moment, String)>,
+    /// Who refused this daemon, and what was logged of that.
+    pub(super) refusals: Repeats,
     /// Peers that came and went, not yet told.
     pub(super) untold: VecDeque<Event>,
     pub(super) tasks: JoinSet<()>,
@@ -209,13 +210,13 @@ impl EventLoop {
             swarm,
             config,
             start,
-            door: Arc::new(Door { admission, guests, figures, events, greeted }),
+            door: Arc::new(Door { admission, guests, figures, events, greeted, refused: Mutex::default() }),
             redial: Redial::new(start),
             connected: BTreeMap::new(),
             dials: BTreeMap::new(),
             seeds: BTreeMap::new(),
             missed_pings: BTreeMap::new(),
-            refusals: BTreeMap::new(),
+            refusals: Repeats::default(),
             untold: VecDeque::new(),
             tasks: JoinSet::new(),
             welcomes,

@@ -38,12 +38,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// After so long without an answer a hello is said again.
 const GREET_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// How often the same refusal of a peer is logged.
-const REFUSAL_TOLD_EACH: Duration = Duration::from_secs(60);
-
-/// Peers whose refusals are remembered for that: more than are dialled.
-const REFUSALS_MAX: usize = 256;
-
 /// How long a look-up of a name may take.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -149,19 +143,11 @@ impl EventLoop {
         }
     }
 
-    /// Tried for ever, refused as often: told once a minute, or when the reason changes.
+    /// Tried for ever, refused as often.
     fn tell_refusal(&mut self, peer: PeerKey, reason: &str) {
-        let now = clock::now();
-        let is_known =
-            |(told, before): &(Moment, String)| before == reason && now.since(*told) < REFUSAL_TOLD_EACH;
-        if self.refusals.get(&peer).is_some_and(is_known) {
-            return;
+        if let Some(left_out) = self.refusals.take(peer, reason, clock::now()) {
+            tracing::warn!(target: "audit", %peer, reason, left_out, "this daemon was refused");
         }
-        if self.refusals.len() >= REFUSALS_MAX {
-            self.refusals.clear();
-        }
-        self.refusals.insert(peer, (now, reason.to_owned()));
-        tracing::warn!(target: "audit", %peer, reason, "this daemon was refused");
     }
 
     pub(super) fn handle_change(&mut self, peer: PeerKey, change: &Change) {

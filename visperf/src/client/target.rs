@@ -5,6 +5,7 @@ use crate::client::Error;
 use crate::client::connection::Connection;
 use crate::serve::grid::LISTEN_DEFAULT;
 use crate::state_folder;
+use crate::wrong_word;
 use rpc::config::PORT_DEFAULT as PORT;
 use std::net::ToSocketAddrs as _;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,11 @@ impl Target {
                     let file = folder.join(state_folder::LISTEN_FILE);
                     format!("\n  {}: no daemon told its address there", file.display())
                 }
-                false => format!("\n  the state folder {}: there is no such folder", folder.display()),
+                false => {
+                    let meant = folder.to_str().and_then(wrong_word::meant_state);
+                    let meant = meant.map_or_else(String::new, |meant| format!("; was {meant} meant?"));
+                    format!("\n  the state folder {}: there is no such folder{meant}", folder.display())
+                }
             });
         }
         Err(Error::Unreachable(format!(

@@ -8,6 +8,7 @@ use crate::command::query::{Params, ask, items, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::note;
+use crate::wrong_word;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use wire::call::State;
@@ -64,10 +65,12 @@ pub(crate) struct Args {
 /// `--state running` means a folder, and was meant for `--in running`.
 fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
     let Some(folder) = target.named_state().filter(|folder| !folder.is_dir()) else { return Ok(()) };
-    let words = STATES.map(State::as_str).join(", ");
+    let meant = match folder.to_str().and_then(wrong_word::meant_state) {
+        Some(meant) => format!("was {meant} meant?"),
+        None => format!("for calls in a state use --in with one of {}", STATES.map(State::as_str).join(", ")),
+    };
     Err(Failure::Usage(format!(
-        "--state is the folder where a daemon keeps its state, and there is no folder {}; for calls in a state \
-         use --in with one of {words}",
+        "--state is the folder where a daemon keeps its state, and there is no folder {}; {meant}",
         folder.display()
     )))
 }

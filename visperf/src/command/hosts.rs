@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, plain, share, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::times::age;
-use crate::output::{Color, Output};
+use crate::output::{Color, Output, clean};
 use serde_json::Value;
 
 /// Print the hosts of the domain: alive or not, load, CPU, memory, calls at work
@@ -30,7 +30,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn table(hosts: &[Value], output: &mut Output) -> Result<(), Failure> {
     let table = Table::new(&[
         "HOST", "STATE", "ROLE", "LOAD", "CPUS", "CPU", "MEMORY", "OF", "UP", "SEEN", "EVENTS", "RUNNING",
-        "HEALTH",
     ]);
     let mut table = table.spares(&["ROLE", "EVENTS", "UP", "CPUS", "OF", "SEEN"]);
     for host in hosts {
@@ -52,8 +51,16 @@ fn table(hosts: &[Value], output: &mut Output) -> Result<(), Failure> {
             figure("age", |secs| format!("{} ago", age(secs))),
             Cell::figure(plain(host.get("events"))),
             Cell::figure(plain(host.get("calls_running"))),
-            Cell::text(plain(host.get("health"))).color(Color::Caution),
         ]);
     }
-    table.print(output)
+    table.print(output)?;
+    // Sentences, which would leave a table no room for anything else.
+    for host in hosts {
+        for told in host.get("health").and_then(Value::as_array).into_iter().flatten() {
+            let told =
+                format!("{}: {}", clean(text_of(host, "host")), clean(told.as_str().unwrap_or_default()));
+            output.line(&output.paint(Color::Caution, &told))?;
+        }
+    }
+    Ok(())
 }

@@ -165,7 +165,10 @@ impl Grid {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
             let welcome = member.welcome();
-            sources.health.push(Box::new(move || welcome.health()));
+            match &self.sensor {
+                Some(sensor) => sensor.set_health_beside(move || welcome.health()),
+                None => sources.health.push(Box::new(move || welcome.health())),
+            }
             let view = member.view.view();
             sources.statistics.push(("election", Box::new(move || view.borrow().told())));
             let net = member.net.clone();

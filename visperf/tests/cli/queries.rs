@@ -51,6 +51,7 @@ fn a_limit_means_the_newest_events_oldest_first() {
 fn answers_are_tables_or_json() {
     let daemon = daemon(0);
     ask(&daemon, &["hosts"]).ok().prints(&["HOST", "wn01", "0.50", "2.0 GiB"]);
+    ask(&daemon, &["hosts"]).ok().prints(&["\nwn01: no daemon lets this one in: revoked\n"]);
     assert_eq!(ask(&daemon, &["hosts", "--json"]).ok().json()[0]["host"], "wn01");
     ask(&daemon, &["calls", "--in", "ended"])
         .ok()
@@ -101,12 +102,12 @@ fn faults_have_their_exit_code() {
 fn a_state_of_calls_is_no_state_folder() {
     let home = Home::new();
     home.run(&["calls", "--in", "runing"]).with_code(2).notes(&["waiting, running, ended", "'running'"]);
-    for mistaken in ["running", "runing"] {
-        home.run(&["calls", "--state", mistaken]).with_code(2).notes(&[
-            "no folder",
-            "--in",
-            "waiting, running, ended",
-        ]);
+    for (mistaken, meant) in [
+        ("running", "was visperf calls --in running meant?"),
+        ("failed", "--outcome failed"),
+        ("runing", "waiting, running, ended"),
+    ] {
+        home.run(&["calls", "--state", mistaken]).with_code(2).notes(&["no folder", meant]);
     }
     home.run(&["calls", "--outcome", "okay"]).with_code(2).notes(&["node_fail"]);
     home.run(&["hosts", "--state", "nowhere"]).with_code(3).notes(&["nowhere: there is no such folder"]);

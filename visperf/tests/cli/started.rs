@@ -212,7 +212,12 @@ fn a_demo_that_was_killed_is_cleaned_up_by_the_next_and_names_recorded_hosts() {
     loop {
         let line: serde_json::Value = serde_json::from_str(&second.line("\"type\":")).unwrap();
         match line["type"].as_str() {
-            Some("recording_over") => break,
+            Some("recording_over") => {
+                let outcomes =
+                    line["outcomes"].as_object().unwrap().values().map(|calls| calls.as_u64().unwrap());
+                assert_eq!(Some(outcomes.sum()), line["ended"].as_u64(), "{line}");
+                break;
+            }
             Some("event") => {
                 assert_ne!(line["to"], me, "{line}");
                 hosts.insert(line["source"]["host"].as_str().unwrap().to_owned());

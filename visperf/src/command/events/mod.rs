@@ -36,6 +36,9 @@ const AGAIN_MOST: Duration = Duration::from_secs(5);
 const PASSING_FAULTS: [i64; 3] = [-32004, -32005, -32011];
 
 /// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
+///
+/// Each is what one line of one log told. Where several logs tell of one job, it has as many events of a kind, such as
+/// a job_end of each of HTCondor's EventLog, SchedLog and ShadowLog, all of one call: `visperf calls` has each job once.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf events --since 10m

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::call::{Call, State};
+use wire::event::Outcome;
 
 /// Events read in one go.
 const PAGE: usize = 500;
@@ -32,6 +33,8 @@ struct Recorded {
     written: CancellationToken,
     /// The lines that the sensor will have read then.
     lines: u64,
+    /// Whose logs it has.
+    clusters: String,
 }
 
 /// What is shown, and from where.
@@ -70,6 +73,7 @@ impl Live {
             recording: player.map(|player| Recorded {
                 written: player.over(),
                 lines: lines_read(&sensor.status()) + player.lines(),
+                clusters: player.clusters().join(", "),
             }),
             connect: text::connect(address),
             json,
@@ -108,11 +112,14 @@ impl Live {
                 changed = next.changed() => if changed.is_err() { return Ok(()) },
                 _ = redraw.tick() => {
                     ticks += 1;
-                    self.draw_status(&mut screen, ticks)?;
+                    // The end of a recording stays the last that is told where nothing more comes.
+                    if screen.is_redrawn() || recording.is_some() || self.recording.is_none() || quiet == 0 {
+                        self.draw_status(&mut screen, ticks)?;
+                    }
                     quiet = if cursor == shown_at_last_tick { quiet + 1 } else { 0 };
                     shown_at_last_tick = cursor;
-                    if recording.take_if(|recorded| self.is_over(recorded, quiet)).is_some() {
-                        self.tell_recording_over(&mut screen)?;
+                    if let Some(recorded) = recording.take_if(|recorded| self.is_over(recorded, quiet)) {
+                        self.tell_recording_over(&mut screen, &recorded)?;
                     }
                 }
             }
@@ -174,15 +181,28 @@ impl Live {
         recorded.written.is_cancelled() && (is_read || quiet >= QUIET_TICKS)
     }
 
-    fn tell_recording_over(&self, screen: &mut Screen) -> Result<(), Failure> {
+    fn tell_recording_over(&self, screen: &mut Screen, recorded: &Recorded) -> Result<(), Failure> {
         let (waiting, running, ended) = self.calls();
+        let outcomes = self.outcomes();
         if self.json {
+            let outcomes: serde_json::Map<_, _> =
+                outcomes.into_iter().map(|(outcome, calls)| (outcome.to_owned(), calls.into())).collect();
             return screen.output.json(&serde_json::json!({
                 "type": "recording_over", "waiting": waiting, "running": running, "ended": ended,
+                "outcomes": outcomes,
             }));
         }
-        let told = text::recording_over(waiting + running + ended, ended, &self.connect);
-        told.iter().try_for_each(|line| screen.line(line))
+        let over = text::Over { clusters: &recorded.clusters, waiting, running, ended, outcomes };
+        text::recording_over(&over, &self.connect).iter().try_for_each(|line| screen.line(line))
+    }
+
+    /// How many calls ended in each way, those in which some did.
+    fn outcomes(&self) -> Vec<(&'static str, u64)> {
+        let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended: Vec<_> = joiner.calls().filter_map(|call| call.outcome).collect();
+        let count = |outcome: &Outcome| ended.iter().filter(|one| *one == outcome).count() as u64;
+        let all = Outcome::ALL.iter().map(|outcome| (outcome.as_str(), count(outcome)));
+        all.filter(|(_, calls)| *calls > 0).collect()
     }
 
     /// How many calls wait, run and have ended.

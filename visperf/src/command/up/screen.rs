@@ -61,6 +61,11 @@ impl Screen {
         Screen { lines: EventLines::new(TimeZone::system(), &output), output, bar, ended: Ended::default() }
     }
 
+    /// Whether the status is drawn anew in its place, not as one more line.
+    pub(super) fn is_redrawn(&self) -> bool {
+        self.bar.is_some()
+    }
+
     /// A line that scrolls.
     ///
     /// # Errors

@@ -10,6 +10,9 @@ use crate::serve::grid::Grid;
 use std::fmt::Write as _;
 use wire::call::Call;
 
+/// How wide the last block is.
+const BLOCK_CHARS: usize = 72;
+
 /// What stands above the picture: what is played, and where to ask.
 pub(super) fn header(grid: &Grid, player: Option<&Player>) -> Vec<String> {
     let address = grid.address();
@@ -71,17 +74,69 @@ pub(super) fn call_line(call: &Call, output: &Output) -> String {
     format!("{}  {}{}", output.paint(Color::Dim, &text), output.paint(outcome_color(outcome), outcome), code)
 }
 
-/// That a recording is over, what goes on, and what to try now.
-pub(super) fn recording_over(calls: u64, ended: u64, connect: &str) -> Vec<String> {
+/// What a recording was, and what came of it.
+pub(super) struct Over<'a> {
+    pub(super) clusters: &'a str,
+    pub(super) waiting: u64,
+    pub(super) running: u64,
+    pub(super) ended: u64,
+    /// How many calls ended in each way.
+    pub(super) outcomes: Vec<(&'static str, u64)>,
+}
+
+/// That a recording is over, what came of it, what goes on, and what to try now: a block that fits 80 columns.
+pub(super) fn recording_over(over: &Over<'_>, connect: &str) -> Vec<String> {
+    let outcomes: Vec<String> =
+        over.outcomes.iter().map(|(outcome, calls)| format!("{calls} {outcome}")).collect();
+    let calls = over.waiting + over.running + over.ended;
     vec![
         String::new(),
-        format!("The recording is over: {}, {ended} of them ended.", count(calls, "call")),
-        "This machine is still watched and every question still answered; in another terminal try:".to_owned(),
+        "-".repeat(BLOCK_CHARS),
+        format!("The recording is over: {} of", count(calls, "call")),
+        format!("  {}", over.clusters),
+        format!("{} ended: {}", over.ended, outcomes.join(", ")),
+        format!("{} still waiting, {} still running", over.waiting, over.running),
+        String::new(),
+        "This machine is still watched and every question answered; in another".to_owned(),
+        "terminal try:".to_owned(),
         format!("  visperf summary{connect}"),
         format!("  visperf calls{connect} --outcome failed --limit 10"),
         format!("  visperf events{connect} --kind node_down --kind node_drain"),
         format!("  visperf metrics{connect} 'node_memory_Mem*'"),
-        "Ctrl-C ends it. `visperf up` watches your own logs; `visperf up --demo --speed 1` plays this as it was."
-            .to_owned(),
+        "Ctrl-C ends it. Then visperf up watches your own logs, and".to_owned(),
+        "visperf up --demo --speed 1 plays this as it was.".to_owned(),
+        "-".repeat(BLOCK_CHARS),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_recording_is_a_block_that_fits_a_small_terminal() {
+        let outcomes = vec![("ok", 592), ("failed", 77), ("cancelled", 40), ("timeout", 1), ("node_fail", 2)];
+        let over = Over {
+            clusters: "slurm, htcondor, gridengine, gridftp",
+            waiting: 3,
+            running: 1,
+            ended: 712,
+            outcomes,
+        };
+        let block = recording_over(&over, " --connect 127.0.0.1:65535");
+        let edge = "-".repeat(BLOCK_CHARS);
+        assert_eq!(
+            (block[1].as_str(), block.last().map(String::as_str)),
+            (edge.as_str(), Some(edge.as_str()))
+        );
+        assert!(block.iter().all(|line| line.chars().count() <= 80), "{block:#?}");
+        let told = block.join("\n");
+        for part in [
+            "over: 716 calls of\n  slurm, htcondor",
+            "712 ended: 592 ok, 77 failed, 40",
+            "3 still waiting, 1 still",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
 }

@@ -1,0 +1,88 @@
+//! What is told again and again by those who try for ever: told once, then counted.
+//!
+//! Pure: callers pass `now`. Rule: a reason is told when it is new for its peer, and then once per
+//! [`TOLD_EACH`] with how often it was not told meanwhile.
+//! Not here: the log.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::id::PeerKey;
+use wire::time::Moment;
+
+/// A reason that stays the same is told again after so long.
+pub const TOLD_EACH: Duration = Duration::from_secs(600);
+
+/// Peers remembered: more than a domain has, some 500 KiB with long reasons. Beyond them all is forgotten and told
+/// anew; how much is written in all is limited elsewhere.
+pub const PEERS_MAX: usize = 2048;
+
+#[derive(Clone, Debug)]
+struct Told {
+    at: Moment,
+    reason: String,
+    untold: u64,
+}
+
+/// The last reason of each peer.
+#[derive(Clone, Debug, Default)]
+pub struct Repeats(BTreeMap<PeerKey, Told>);
+
+impl Repeats {
+    /// Whether this is to be told now, and how often it was not since it was told last.
+    pub fn take(&mut self, peer: PeerKey, reason: &str, now: Moment) -> Option<u64> {
+        match self.0.get_mut(&peer) {
+            Some(told) if told.reason == reason && now.since(told.at) < TOLD_EACH => {
+                told.untold += 1;
+                return None;
+            }
+            Some(told) if told.reason == reason => {
+                told.at = now;
+                return Some(std::mem::take(&mut told.untold));
+            }
+            Some(_) | None => {}
+        }
+        if self.0.len() >= PEERS_MAX {
+            self.0.clear();
+        }
+        self.0.insert(peer, Told { at: now, reason: reason.to_owned(), untold: 0 });
+        Some(0)
+    }
+
+    /// It was not told after all: the next one is new.
+    pub fn forget(&mut self, peer: PeerKey) {
+        self.0.remove(&peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_told_once_and_then_counted() {
+        let (mut repeats, peer) = (Repeats::default(), PeerKey([1; 32]));
+        let mut at = |secs: u64, reason: &str| repeats.take(peer, reason, Moment(Duration::from_secs(secs)));
+        assert_eq!(at(0, "revoked"), Some(0));
+        for secs in 1..600 {
+            assert_eq!(at(secs, "revoked"), None, "{secs}");
+        }
+        assert_eq!(at(600, "revoked"), Some(599));
+        assert_eq!(at(601, "revoked"), None);
+        assert_eq!(at(602, "of another version"), Some(0), "news is told at once");
+        assert_eq!(at(603, "revoked"), Some(0));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_what_was_not_told_is_new() {
+        let mut repeats = Repeats::default();
+        for number in 0..PEERS_MAX * 2 + 7 {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            assert_eq!(repeats.take(PeerKey(key), "x", Moment::default()), Some(0));
+            assert!(repeats.0.len() <= PEERS_MAX);
+        }
+        repeats.take(PeerKey([9; 32]), "x", Moment::default());
+        repeats.forget(PeerKey([9; 32]));
+        assert_eq!(repeats.take(PeerKey([9; 32]), "x", Moment::default()), Some(0));
+    }
+}

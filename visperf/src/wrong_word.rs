@@ -1,0 +1,242 @@
+//! What a word was meant for that the command line does not know: who types `visperf jobs` learns of `visperf calls`.
+//!
+//! Pure. Rule: a hint is a command that works as it stands, or nothing.
+//! Not here: how mistakes are printed (clap does it).
+
+use clap::Error;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use wire::call::State;
+use wire::event::{Kind, Outcome};
+
+/// Commands that other programs have, and what does it here.
+const COMMANDS: &[(&[&str], &str)] = &[
+    (
+        &["job", "jobs", "qstat", "squeue", "queue", "ps", "transfers", "requests", "bjobs", "condor_q"],
+        "visperf calls lists jobs, transfers and requests",
+    ),
+    (&["node", "nodes", "machines", "members"], "visperf hosts lists the hosts of the domain"),
+    (
+        &["status", "health", "stat"],
+        "visperf info tells how a daemon is, visperf summary how the domain is, visperf hosts how each host is",
+    ),
+    (&["top", "load", "stats"], "visperf hosts shows the load of each host, visperf metrics every figure"),
+    (
+        &["tail", "follow", "watch", "read"],
+        "visperf up --tail FILE reads a log as it is written, visperf filter try FILE a log as it is; visperf \
+         events --follow shows events as they come",
+    ),
+    (
+        &["log", "logs"],
+        "visperf files lists the logs that are read, visperf filter try FILE shows what is in one",
+    ),
+    (&["parse", "test", "try", "new"], "visperf filter --help tells how filters are written and tried"),
+    (
+        &["start", "run", "serve", "daemon", "agent"],
+        "visperf up watches this machine, visperf sensor as a service",
+    ),
+    (
+        &["stop", "quit", "kill", "down", "restart"],
+        "Ctrl-C ends a daemon where it runs; visperf info prints its pid",
+    ),
+    (&["demo"], "visperf up --demo"),
+    (&["version"], "visperf --version"),
+    (&["check", "validate"], "visperf config check FILE"),
+    (
+        &["list", "ls", "show", "get", "query"],
+        "visperf calls, events, hosts, files or metrics; visperf help tells more",
+    ),
+    (
+        &["init", "create", "setup"],
+        "visperf up needs nothing; visperf domain create NAME begins a domain of several hosts",
+    ),
+    (&["user", "users"], "visperf summary shows who has most calls, visperf calls --user NAME those of one"),
+];
+
+/// Options that other programs have, by the words of the command, and what does it here.
+const OPTIONS: &[(&[&str], &[&str], &str)] = &[
+    (
+        &["calls"],
+        &["--status"],
+        "--in waiting, running or ended; --outcome ok, failed, cancelled, timeout, node_fail or finished",
+    ),
+    (&["events"], &["--tail"], "--follow shows events as they come, --limit N the newest N"),
+    (&["events", "calls"], &["-n", "--last", "--count", "--head"], "--limit N"),
+    (&["events", "calls"], &["--node", "--on-host", "--machine"], "--host HOST"),
+    (&["events", "calls"], &["--from", "--after"], "--since TIME"),
+    (&["events", "calls"], &["--to", "--before"], "--until TIME"),
+    (&["events"], &["--type", "--event"], "--kind KIND"),
+    (&["up", "sensor", "directory"], &["--port", "-p"], "--listen 127.0.0.1:PORT"),
+    (&["up", "sensor", "directory"], &["-v", "--verbose", "--debug"], "--log info, or --log debug"),
+    (&["up", "sensor"], &["--file", "--log-file", "-f"], "--tail FILE"),
+];
+
+/// Queries whose answers are printed as JSON.
+const FORMATS: &[&str] = &["--format", "--output", "-o", "--jsonl"];
+
+/// Add to a mistake of the command line what was meant, if that can be told. `arguments` are those after the program.
+pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(_) | None => None,
+    };
+    let command = arguments.iter().find(|argument| !argument.starts_with('-')).map_or("", String::as_str);
+    let hint = if error.kind() == ErrorKind::InvalidSubcommand {
+        text(ContextKind::InvalidSubcommand).and_then(|word| meant_command(&word))
+    } else if error.kind() == ErrorKind::UnknownArgument {
+        text(ContextKind::InvalidArg).and_then(|word| match word.starts_with('-') {
+            true => meant_option(command, &word),
+            false => meant_value(command, &word),
+        })
+    } else {
+        None
+    };
+    if let Some(hint) = hint {
+        // Ours knows what is meant; the likeness of letters does not.
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+    }
+    error
+}
+
+/// The outcome or state of calls that a folder's name was meant for (`--state failed`).
+pub(crate) fn meant_state(word: &str) -> Option<String> {
+    let states = [State::Waiting, State::Running, State::Ended];
+    if states.iter().any(|state| state.as_str() == word) {
+        return Some(format!("visperf calls --in {word}"));
+    }
+    let is_outcome = Outcome::ALL.iter().any(|outcome| outcome.as_str() == word);
+    is_outcome.then(|| format!("visperf calls --outcome {word}"))
+}
+
+fn meant_command(word: &str) -> Option<String> {
+    let of_word = COMMANDS.iter().find(|(words, _)| words.contains(&word));
+    of_word.map(|(_, hint)| (*hint).to_owned()).or_else(|| meant_state(word))
+}
+
+fn meant_option(command: &str, option: &str) -> Option<String> {
+    let option = option.split(['=', ' ']).next().unwrap_or(option);
+    let known =
+        OPTIONS.iter().find(|(commands, words, _)| commands.contains(&command) && words.contains(&option));
+    let json = FORMATS.contains(&option).then_some("--json prints one object a line");
+    known.map(|(_, _, hint)| *hint).or(json).map(str::to_owned)
+}
+
+/// What a word without an option was meant to choose.
+fn meant_value(command: &str, word: &str) -> Option<String> {
+    let digits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_kind = Kind::ALL.iter().any(|kind| kind.as_str() == word);
+    // It becomes part of a command to type.
+    let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-*".contains(&byte));
+    match command {
+        _ if !is_plain => None,
+        "calls" => meant_state(word).or_else(|| Some(chosen(command, word, digits))),
+        "events" if is_kind => Some(format!("visperf events --kind {word}")),
+        "events" => Some(meant_state(word).unwrap_or_else(|| chosen(command, word, digits))),
+        "hosts" | "summary" => Some(format!(
+            "visperf calls --host {word}, visperf events --host {word}: what happened on one host"
+        )),
+        "files" => {
+            Some(format!("visperf up --tail {word} reads it, visperf filter try {word} shows what is in it"))
+        }
+        "up" if word == "demo" => Some("visperf up --demo".to_owned()),
+        "up" | "sensor" => Some(format!("visperf {command} --tail {word}")),
+        "config" => Some(format!("visperf config check {word}")),
+        _ => None,
+    }
+}
+
+fn chosen(command: &str, word: &str, digits: bool) -> String {
+    if digits {
+        return format!("visperf {command} --job {word}");
+    }
+    if word.contains(':') {
+        return format!("visperf {command} --call {word}");
+    }
+    format!(
+        "visperf {command} --user {word}, --host {word}, or --call '{word}:*' for those of a product such as slurm"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::{CommandFactory as _, Parser as _};
+
+    fn told(line: &str) -> String {
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let all = std::iter::once("visperf".to_owned()).chain(arguments.iter().cloned());
+        let error = Cli::try_parse_from(all).expect_err(line);
+        explained(error, &arguments).to_string()
+    }
+
+    #[test]
+    fn a_word_of_other_programs_leads_to_the_command_that_does_it() {
+        for (line, hint) in [
+            ("jobs", "tip: visperf calls lists jobs"),
+            ("job", "visperf calls"),
+            ("nodes", "visperf hosts"),
+            ("status", "visperf info"),
+            ("top", "visperf metrics"),
+            ("tail x.log", "visperf up --tail FILE"),
+            ("running", "visperf calls --in running"),
+            ("calls failed", "tip: visperf calls --outcome failed"),
+            ("calls waiting", "visperf calls --in waiting"),
+            ("calls slurm:17", "visperf calls --call slurm:17"),
+            ("calls 17", "visperf calls --job 17"),
+            ("calls mrossi", "--user mrossi"),
+            ("calls --status failed", "--outcome ok, failed"),
+            ("events slurm", "--call 'slurm:*'"),
+            ("events job_end", "visperf events --kind job_end"),
+            ("events --tail", "--follow"),
+            ("events --format json", "--json"),
+            ("hosts wn01", "visperf calls --host wn01"),
+            ("files /x.log", "visperf filter try /x.log"),
+            ("up demo", "visperf up --demo"),
+            ("up /x.log", "visperf up --tail /x.log"),
+            ("up --port 80", "--listen 127.0.0.1:PORT"),
+        ] {
+            let told = told(line);
+            assert!(told.contains(hint) && told.matches("tip: ").count() == 1, "{line}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_knows_gets_no_hint_and_no_control_characters() {
+        for line in ["frobnicate", "calls \x1b[2J", "metrics x y", "key x"] {
+            assert!(!told(line).contains("tip: "), "{line}: {}", told(line));
+        }
+        assert!(told("host").contains("'hosts'"), "likeness of letters is left to clap");
+    }
+
+    #[test]
+    fn every_hint_names_commands_and_options_that_are_there() {
+        let cli = Cli::command();
+        let hints = COMMANDS.iter().map(|(_, hint)| *hint);
+        for hint in hints {
+            for after in hint.split("visperf ").skip(1) {
+                let word = after.split([' ', ',', ';']).next().expect("a part of a split");
+                let known = word.starts_with("--") || word == "help" || cli.find_subcommand(word).is_some();
+                assert!(known, "{word} in {hint}");
+            }
+        }
+        for (words, _) in COMMANDS {
+            assert!(words.iter().all(|word| cli.find_subcommand(word).is_none()), "{words:?}");
+        }
+        for (commands, options, hint) in OPTIONS {
+            for command in *commands {
+                let command = cli.find_subcommand(command).expect("a command");
+                let has = |option: &str| {
+                    command.get_arguments().any(|argument| argument.get_long() == Some(option))
+                };
+                assert!(
+                    hint.split("--").skip(1).all(|after| has(after.split(' ').next().expect("a word"))),
+                    "{hint}"
+                );
+                assert!(!options.iter().any(|option| has(option.trim_start_matches('-'))), "{options:?}");
+            }
+        }
+    }
+}
