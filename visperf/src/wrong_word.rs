@@ -12,7 +12,7 @@ use wire::event::{Kind, Outcome};
 /// Commands that other programs have, and what does it here.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
-        &["job", "jobs", "qstat", "squeue", "queue", "ps", "transfers", "requests", "bjobs", "condor_q"],
+        &["job", "jobs", "qstat", "squeue", "queue", "transfers", "requests", "bjobs", "condor_q"],
         "visperf calls lists jobs, transfers and requests",
     ),
     (&["node", "nodes", "machines", "members"], "visperf hosts lists the hosts of the domain"),
@@ -20,7 +20,10 @@ const COMMANDS: &[(&[&str], &str)] = &[
         &["status", "health", "stat"],
         "visperf info tells how a daemon is, visperf summary how the domain is, visperf hosts how each host is",
     ),
-    (&["top", "load", "stats"], "visperf hosts shows the load of each host, visperf metrics every figure"),
+    (
+        &["top", "ps", "load"],
+        "visperf processes shows what runs, visperf hosts the load, visperf metrics every figure",
+    ),
     (
         &["tail", "follow", "watch", "read"],
         "visperf up --tail FILE reads a log as it is written, visperf filter try FILE a log as it is; visperf \
