@@ -272,7 +272,9 @@ impl Handle {
         self.table().registry().revision()
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    /// Everything held, as a file keeps it for the next start.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
         let now = self.now();
         Snapshot::of(self.table().registry(), now, self.0.clock.calendar())
     }

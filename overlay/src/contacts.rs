@@ -1,7 +1,8 @@
 //! Daemons that are asked now and then: dialled when there is something to ask, given up when there was not for long.
 //!
-//! Rule: to ask is to connect; a connection that nobody needed for [`IDLE`] is given up, so that a daemon has those of
-//! whoever asked lately, not of a whole grid. The table is bounded; the one longest not asked makes place.
+//! Rule: to ask is to connect; a connection that nobody needed for [`IDLE`], or after a visit for [`VISIT`], is given
+//! up, so that a daemon has those of whoever asked lately, not of a whole grid. The table is bounded; the one that is
+//! not needed soonest makes place.
 //! Not here: which daemon it is (`directories`, `resolve`), connections inside the domain (`domain`).
 
 use crate::clock;
@@ -21,11 +22,18 @@ use wire::time::Moment;
 /// A connection that was not asked over for so long is given up, unless it is held.
 pub const IDLE: Duration = Duration::from_secs(60);
 
+/// A connection made for a visit is given up after so long: hundreds of thousands of sensors visit a few directories, and
+/// a directory has places for those whose visits overlap.
+pub const VISIT: Duration = Duration::from_secs(3);
+
 /// Most daemons in the table: half of the connections that a daemon may have.
 pub const CONTACTS_MAX: usize = 512;
 
 /// Most questions at a time to one daemon: below what one peer may have open there.
 const ASKED_MAX: usize = 32;
+
+/// Time between two looks which connections nobody needs any more.
+const TEND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time between two looks whether a dialled daemon is there.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -34,7 +42,10 @@ struct Row {
     asking: Arc<Semaphore>,
     /// Connections that others made are theirs to give up.
     dialled: bool,
-    asked: Moment,
+    /// It is needed until then.
+    until: Moment,
+    /// It was said last that it is to be held.
+    held: Option<Moment>,
 }
 
 /// All of them; shared by whoever asks.
@@ -69,12 +80,52 @@ impl Contacts {
         question: &[u8],
         deadline: Duration,
     ) -> Result<Vec<u8>, AskError> {
+        self.ask_for(IDLE, (peer, addresses), protocol, question, deadline).await
+    }
+
+    /// Likewise, for a visit: the connection is given up soon after, unless it is needed for more.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn visit(
+        &self,
+        whom: (PeerKey, &[Address]),
+        protocol: Protocol,
+        question: &[u8],
+        deadline: Duration,
+    ) -> Result<Vec<u8>, AskError> {
+        self.ask_for(VISIT, whom, protocol, question, deadline).await
+    }
+
+    /// Ask `peer` over the connection there is, which is not kept any longer for that; at most `deadline`.
+    ///
+    /// # Errors
+    /// If it is not connected, or does not answer.
+    pub async fn ask_in_passing(
+        &self,
+        peer: PeerKey,
+        protocol: Protocol,
+        question: &[u8],
+        deadline: Duration,
+    ) -> Result<Vec<u8>, AskError> {
+        self.net.ask(peer, protocol, question, deadline).await
+    }
+
+    async fn ask_for(
+        &self,
+        span: Duration,
+        (peer, addresses): (PeerKey, &[Address]),
+        protocol: Protocol,
+        question: &[u8],
+        deadline: Duration,
+    ) -> Result<Vec<u8>, AskError> {
         let started = clock::now();
         let asking = async {
-            let seats = self.use_row(peer);
+            let seats = self.use_row(peer, span);
             // Never closed.
             let _seat = seats.acquire().await;
-            self.reach(peer, addresses).await;
+            self.dial(peer, addresses).await;
+            self.wait_for(peer).await;
             let left = deadline.saturating_sub(clock::now().since(started));
             self.net.ask(peer, protocol, question, left).await
         };
@@ -86,7 +137,12 @@ impl Contacts {
 
     /// Wait until questions to `peer` can be asked, dialling it if need be.
     pub async fn reach(&self, peer: PeerKey, addresses: &[Address]) {
-        self.hold(peer, addresses).await;
+        self.use_row(peer, IDLE);
+        self.dial(peer, addresses).await;
+        self.wait_for(peer).await;
+    }
+
+    async fn wait_for(&self, peer: PeerKey) {
         while !self.net.is_ready(peer) {
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
@@ -94,7 +150,19 @@ impl Contacts {
 
     /// Dial `peer` unless it is there. It is held for as long as this is said again within [`IDLE`].
     pub async fn hold(&self, peer: PeerKey, addresses: &[Address]) {
-        self.use_row(peer);
+        self.use_row(peer, IDLE);
+        self.lock().entry(peer).and_modify(|row| row.held = Some(clock::now()));
+        self.dial(peer, addresses).await;
+    }
+
+    /// Whether the connection to `peer` is held, as a representative holds it: not one of a question or a visit.
+    #[must_use]
+    pub fn is_held(&self, peer: PeerKey) -> bool {
+        let now = clock::now();
+        self.lock().get(&peer).and_then(|row| row.held).is_some_and(|held| now.since(held) < IDLE)
+    }
+
+    async fn dial(&self, peer: PeerKey, addresses: &[Address]) {
         // Said again while it is not there: a member may have been forgotten as such meanwhile.
         if !self.net.is_ready(peer) {
             self.lock().entry(peer).and_modify(|row| row.dialled = true);
@@ -110,7 +178,7 @@ impl Contacts {
 
     /// Give up, until `shutdown`, those that were not asked for long.
     pub async fn tend(&self, shutdown: CancellationToken) {
-        let mut look = tokio::time::interval(IDLE / 10);
+        let mut look = tokio::time::interval(TEND_INTERVAL);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -123,7 +191,7 @@ impl Contacts {
         let now = clock::now();
         let idle: Vec<PeerKey> = {
             let mut rows = self.lock();
-            let idle = rows.iter_mut().filter(|(_, row)| row.dialled && now.since(row.asked) >= IDLE);
+            let idle = rows.iter_mut().filter(|(_, row)| row.dialled && row.until <= now);
             idle.map(|(peer, row)| {
                 row.dialled = false;
                 *peer
@@ -144,20 +212,21 @@ impl Contacts {
         }
     }
 
-    /// The row of `peer` is used now; its seats.
-    fn use_row(&self, peer: PeerKey) -> Arc<Semaphore> {
+    /// The row of `peer` is needed for `span` from now on; its seats.
+    fn use_row(&self, peer: PeerKey, span: Duration) -> Arc<Semaphore> {
         let now = clock::now();
         let mut rows = self.lock();
         if rows.len() >= CONTACTS_MAX && !rows.contains_key(&peer) {
             // One that is dialled is left to the next look at who is idle: it keeps its place.
-            let oldest = rows.iter().filter(|(_, row)| !row.dialled).min_by_key(|(_, row)| row.asked);
+            let oldest = rows.iter().filter(|(_, row)| !row.dialled).min_by_key(|(_, row)| row.until);
             if let Some(oldest) = oldest.map(|(peer, _)| *peer) {
                 rows.remove(&oldest);
             }
         }
-        let fresh = || Row { asking: Arc::new(Semaphore::new(ASKED_MAX)), dialled: false, asked: now };
+        let fresh =
+            || Row { asking: Arc::new(Semaphore::new(ASKED_MAX)), dialled: false, until: now, held: None };
         let row = rows.entry(peer).or_insert_with(fresh);
-        row.asked = now;
+        row.until = row.until.max(now.plus(span));
         Arc::clone(&row.asking)
     }
 

@@ -1,9 +1,11 @@
 //! Lists of denied, exchanged with the directories: what they have newer is taken, what they lack is pushed.
 //!
-//! Rule: whoever of the domain learns of a newer list tells the directories at once, and everybody asks them now
-//! and then, so a list reaches every sensor without anybody's help; what is taken is on disk.
+//! Rule: whoever of the domain has a newer list tells the directories at once, and everybody asks now and then, so a
+//! list reaches every sensor without anybody's help; what is taken is on disk. The representative and its standbys ask
+//! every directory; the others visit one, chosen anew each time, and hang up: directories tell each other.
 //! Not here: what is believed (`identity::deny_list`), replication (`directory`).
 
+use crate::dice::Dice;
 use crate::directories::Directories;
 use crate::domain::DomainHandle;
 use crate::election::Role;
@@ -53,6 +55,7 @@ pub struct DenySync {
 impl DenySync {
     /// Exchange until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
+        let mut dice = Dice::new(seed(self.net.me()));
         let mut told = None;
         let mut waited = SELDOM;
         loop {
@@ -60,9 +63,14 @@ impl DenySync {
             let role = self.members.view().borrow().state.role;
             let often = matches!(role, Role::Representative | Role::Standby);
             if told != Some(numbers) || waited >= if often { OFTEN } else { SELDOM } {
+                let mut directories = self.directories.keys();
+                // One that starts may have missed a list, but has none to tell; a list that came since has to be told.
+                let has_news = told.is_some_and(|told| told != numbers);
+                let wanted = if often || has_news { Wanted::All } else { Wanted::One };
+                dice.shuffle(&mut directories);
                 tokio::select! {
                     () = shutdown.cancelled() => return,
-                    all = self.exchange() => if all { told = Some(numbers) },
+                    exchanged = self.exchange(&directories, wanted) => told = exchanged.or(told),
                 }
                 waited = Duration::ZERO;
             }
@@ -75,32 +83,45 @@ impl DenySync {
         }
     }
 
-    /// Exchange with all of them; whether all answered.
-    async fn exchange(&self) -> bool {
+    /// Exchange with `directories`; the numbers of the own lists that all who were `wanted` have now, if they answered.
+    async fn exchange(&self, directories: &[PeerKey], wanted: Wanted) -> Option<Numbers> {
         let mut domains = BTreeSet::from([self.domain.clone()]);
         domains.extend(self.net.ready().iter().filter_map(|peer| peer.domain.clone()).take(OTHERS_MAX));
-        let mut all = true;
-        let mut new = false;
-        for directory in self.directories.keys() {
-            for domain in &domains {
-                match self.exchange_with(directory, domain).await {
-                    Some(taken) => new |= taken,
-                    None => {
-                        all = false;
-                        break;
-                    }
-                }
+        let mut told: Option<Numbers> = None;
+        let (mut has_new, mut have_all) = (false, true);
+        for &directory in directories {
+            let exchanged = self.exchange_all(directory, &domains, &mut has_new).await;
+            have_all &= exchanged.is_some();
+            told = told.or(exchanged);
+            if wanted == Wanted::One && told.is_some() {
+                break;
             }
         }
-        if new && let Err(error) = self.denials.save(&self.gate).await {
+        if has_new && let Err(error) = self.denials.save(&self.gate).await {
             tracing::error!(%error, "a newer list of denied is in force but could not be kept");
         }
-        all
+        told.filter(|_| have_all || wanted == Wanted::One)
     }
 
-    /// Whether something newer was taken; none if there was no answer.
-    async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<bool> {
-        let asked = self.directories.ask(directory, Question::DenyLists(domain.clone()), DEADLINE).await;
+    /// Exchange all domains' lists with one; the numbers of the own ones that it has now.
+    async fn exchange_all(
+        &self,
+        directory: PeerKey,
+        domains: &BTreeSet<DomainName>,
+        has_new: &mut bool,
+    ) -> Option<Numbers> {
+        let mut told = None;
+        for domain in domains {
+            let exchanged = self.exchange_with(directory, domain).await?;
+            *has_new |= exchanged.has_new;
+            told = told.or(exchanged.told);
+        }
+        told
+    }
+
+    /// None if there was no answer.
+    async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<Exchanged> {
+        let asked = self.directories.visit(directory, Question::DenyLists(domain.clone()), DEADLINE).await;
         let lists = match asked {
             Ok(Answer::DenyLists(lists)) => lists,
             Ok(_) => return None,
@@ -111,17 +132,44 @@ impl DenySync {
         };
         // At most one by the root and one by the issuer are told.
         let taken = lists.iter().take(2).map(|list| self.gate.take_denial(directory, list));
-        let new = taken.fold(false, |new, taken| new | matches!(taken, Ok(Taken::New)));
-        if *domain == self.domain {
-            let held = self.gate.decide(|gate| gate.denials().of(domain));
-            for denial in held.into_iter().filter(|denial| !lists.contains(denial)) {
-                let question = Question::Deny(Box::new(denial));
-                if let Err(error) = self.directories.ask(directory, question, DEADLINE).await {
-                    tracing::debug!(%error, "a list of denied could not be pushed");
-                    return None;
-                }
+        let has_new = taken.fold(false, |new, taken| new | matches!(taken, Ok(Taken::New)));
+        if *domain != self.domain {
+            return Some(Exchanged { has_new, told: None });
+        }
+        let (told, held) =
+            self.gate.decide(|gate| (gate.denials().numbers(domain), gate.denials().of(domain)));
+        for denial in held.into_iter().filter(|denial| !lists.contains(denial)) {
+            let question = Question::Deny(Box::new(denial));
+            if let Err(error) = self.directories.visit(directory, question, DEADLINE).await {
+                tracing::debug!(%error, "a list of denied could not be pushed");
+                return None;
             }
         }
-        Some(new)
+        Some(Exchanged { has_new, told: Some(told) })
     }
+}
+
+/// Of which directories an exchange needs an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    All,
+    /// The first that answers.
+    One,
+}
+
+/// Numbers of a domain's lists: the root's and the issuer's.
+type Numbers = (u64, u64);
+
+/// What came of one exchange.
+struct Exchanged {
+    /// Something newer was taken.
+    has_new: bool,
+    /// What of the own domain the directory has now.
+    told: Option<Numbers>,
+}
+
+/// Sets the choices of one sensor apart from others'.
+fn seed(me: PeerKey) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = me.0;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }

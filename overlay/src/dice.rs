@@ -41,6 +41,14 @@ impl Dice {
         low + Duration::from_micros(self.below(width.saturating_add(1)))
     }
 
+    /// `all` in another order, each order as likely.
+    pub fn shuffle<T>(&mut self, all: &mut [T]) {
+        for last in (1..all.len()).rev() {
+            let other = usize::try_from(self.below(last as u64 + 1)).unwrap_or(last);
+            all.swap(last, other);
+        }
+    }
+
     /// `span` give or take `percent` of it, so that many timers do not fall together.
     pub fn jittered(&mut self, span: Duration, percent: u32) -> Duration {
         let give = span * percent.min(100) / 100;

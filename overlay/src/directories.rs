@@ -93,15 +93,37 @@ impl Directories {
         question: Question,
         deadline: Duration,
     ) -> Result<Answer, Error> {
-        let addresses = self.rows.get(&directory).ok_or(Error::NotConfigured { directory })?;
-        let bytes = postcard::to_stdvec(&question).expect("a question has no part that cannot be written");
-        if bytes.len() > QUESTION_LEN_MAX_BYTES {
-            return Err(Error::TooLong { len_bytes: bytes.len() });
-        }
-        let whom = (directory, addresses.as_slice());
-        let answer = self.contacts.ask(whom, Protocol::Directory, &bytes, deadline).await?;
-        let unreadable = Error::Answer { directory, what: "what cannot be read" };
-        told(directory, postcard::from_bytes(&answer).map_err(|_| unreadable)?)
+        let (whom, bytes) = (self.whom(directory)?, written(&question)?);
+        told(directory, &self.contacts.ask(whom, Protocol::Directory, &bytes, deadline).await?)
+    }
+
+    /// Likewise, and hang up soon: what every sensor asks now and then.
+    ///
+    /// # Errors
+    /// As [`Directories::ask`].
+    pub async fn visit(
+        &self,
+        directory: PeerKey,
+        question: Question,
+        deadline: Duration,
+    ) -> Result<Answer, Error> {
+        let (whom, bytes) = (self.whom(directory)?, written(&question)?);
+        told(directory, &self.contacts.visit(whom, Protocol::Directory, &bytes, deadline).await?)
+    }
+
+    /// Likewise over the connection there is, which is kept no longer for that.
+    ///
+    /// # Errors
+    /// As [`Directories::ask`]; if there is no connection.
+    pub async fn ask_in_passing(
+        &self,
+        directory: PeerKey,
+        question: Question,
+        deadline: Duration,
+    ) -> Result<Answer, Error> {
+        let bytes = written(&question)?;
+        let asked = self.contacts.ask_in_passing(directory, Protocol::Directory, &bytes, deadline);
+        told(directory, &asked.await?)
     }
 
     /// Ask `directory` as a client would, by the query interface; at most `deadline`.
@@ -114,14 +136,18 @@ impl Directories {
         question: &[u8],
         deadline: Duration,
     ) -> Result<Vec<u8>, Error> {
-        let addresses = self.rows.get(&directory).ok_or(Error::NotConfigured { directory })?;
-        let whom = (directory, addresses.as_slice());
-        Ok(self.contacts.ask(whom, Protocol::Query, question, deadline).await?)
+        Ok(self.contacts.ask(self.whom(directory)?, Protocol::Query, question, deadline).await?)
     }
 
     /// Those that can be asked now, without dialling them.
     pub fn connected(&self) -> impl Iterator<Item = PeerKey> {
         self.rows.keys().copied().filter(|&directory| self.contacts.is_ready(directory))
+    }
+
+    /// Whether the connection to `directory` is held; see [`Directories::hold`].
+    #[must_use]
+    pub fn is_held(&self, directory: PeerKey) -> bool {
+        self.contacts.is_held(directory)
     }
 
     /// Wait until questions to `directory` can be asked, dialling it if need be; for ever if it is not configured.
@@ -138,8 +164,23 @@ impl Directories {
             self.contacts.hold(directory, addresses).await;
         }
     }
+
+    fn whom(&self, directory: PeerKey) -> Result<(PeerKey, &[Address]), Error> {
+        let addresses = self.rows.get(&directory).ok_or(Error::NotConfigured { directory })?;
+        Ok((directory, addresses.as_slice()))
+    }
 }
 
-fn told(directory: PeerKey, answer: Answer) -> Result<Answer, Error> {
+fn written(question: &Question) -> Result<Vec<u8>, Error> {
+    let bytes = postcard::to_stdvec(question).expect("a question has no part that cannot be written");
+    if bytes.len() > QUESTION_LEN_MAX_BYTES {
+        return Err(Error::TooLong { len_bytes: bytes.len() });
+    }
+    Ok(bytes)
+}
+
+fn told(directory: PeerKey, answer: &[u8]) -> Result<Answer, Error> {
+    let unreadable = Error::Answer { directory, what: "what cannot be read" };
+    let answer = postcard::from_bytes(answer).map_err(|_| unreadable)?;
     if let Answer::Refused(reason) = answer { Err(Error::Refused { directory, reason }) } else { Ok(answer) }
 }

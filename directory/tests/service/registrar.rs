@@ -5,6 +5,8 @@ use crate::sensors::Sensor;
 use directory::opened::Opened;
 use directory::registry::State;
 use overlay::election::Role;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use wire::registration::{Coverage, Record};
 
 fn held(directory: &Running) -> Option<Record> {
@@ -91,4 +93,42 @@ async fn a_list_of_denied_goes_from_one_sensor_through_a_directory_to_another() 
     let other = Sensor::start(&second, &[&one], None);
     let numbers = || other.gate.decide(|gate| gate.denials().numbers(&domain("A")));
     until("the list at the other sensor", || numbers() == (1, 0) && other.path("denials").exists()).await;
+}
+
+#[tokio::test]
+async fn a_sensor_that_neither_represents_nor_stands_by_visits_one_directory_and_hangs_up() {
+    let root = Root::new("A");
+    let [one, two] = directories(&[&root]);
+    let running = [one.start(&[&one, &two]), two.start(&[&one, &two])];
+    let bad = root.representative();
+    let members: Vec<_> = (0..3).map(|_| root.representative()).collect();
+    let leading = Sensor::start(&members[0], &[&one, &two], None);
+    until("a record", || running.iter().all(|one| held(one).is_some())).await;
+    let _standing_by: Vec<_> =
+        members[1..].iter().map(|member| Sensor::start(member, &[&one, &two], Some(&leading))).collect();
+    let covers = |hosts: u32| {
+        let reach = held(&running[0]).and_then(|held| held.reach);
+        reach.is_some_and(|reach| reach.coverage == Coverage::Whole { hosts })
+    };
+    until("the standbys", || covers(3)).await;
+    leading.gate.take_denial(members[0].key.peer(), &root.denial(bad.key.peer())).expect("new");
+    until("the list at both", || running.iter().all(|one| one.table.denials(&domain("A")).len() == 1)).await;
+    let plain = Sensor::start(&root.representative(), &[&one, &two], Some(&leading));
+    let numbers = || plain.gate.decide(|gate| gate.denials().numbers(&domain("A")));
+    let visited = RefCell::new(BTreeSet::new());
+    let visits = || {
+        let now: Vec<_> = plain.directories.connected().collect();
+        visited.borrow_mut().extend(now.iter().copied());
+        now.len()
+    };
+    until("the list at the plain sensor", || visits() > 0 && numbers() == (1, 0)).await;
+    until("all four", || {
+        visits();
+        covers(4)
+    })
+    .await;
+    assert_eq!(plain.members.view().borrow().state.role, Role::Member);
+    until("its visit to end", || visits() == 0).await;
+    assert_eq!(visited.borrow().len(), 1, "one directory is enough");
+    assert!(leading.is_connected(), "a representative stays connected");
 }

@@ -65,11 +65,8 @@ impl Sensor {
         let config = domain::Config { election, me, seeds, folder: folder.path().to_owned(), seed: start };
         let opened = Domain::open(config, net.clone(), gate.clone(), peers, visits);
         let (domain, members) = opened.expect("no term yet");
-        let directories = Directories::new(
-            net.me(),
-            Arc::new(Contacts::new(net.clone(), Some(member.domain.clone()))),
-            told,
-        );
+        let contacts = Arc::new(Contacts::new(net.clone(), Some(member.domain.clone())));
+        let directories = Directories::new(net.me(), Arc::clone(&contacts), told);
         let never = CancellationToken::new();
         let asking = Asking::open(folder.path(), Arc::clone(&gate), Arc::clone(&directories), 7);
         let (_, asker) = asking.expect("nothing is remembered yet");
@@ -98,6 +95,8 @@ impl Sensor {
         tasks.spawn(hub.run());
         tasks.spawn(registrar.run(never.clone()));
         tasks.spawn(denying.run(never.clone()));
+        let quiet = never.clone();
+        tasks.spawn(async move { contacts.tend(quiet).await });
         let running = domain.run(never);
         tasks.spawn(async move { running.await.expect("the disk is well") });
         Sensor { gate, members, directories, address, net, folder, tasks }

@@ -37,6 +37,8 @@ pub(super) struct Door {
     pub(super) refused: Mutex<Repeats>,
     /// To the event loop.
     pub(super) greeted: mpsc::Sender<(PeerKey, Change)>,
+    /// Most connections: who comes beyond them is told so.
+    pub(super) connections_max: u32,
 }
 
 impl Door {
@@ -64,6 +66,15 @@ impl Door {
     async fn hello(&self, peer: PeerKey, stream: &mut Stream) -> Result<(), frames::Error> {
         let Some(hello) = self.read::<Hello>(Protocol::Hello, stream).await? else { return Ok(()) };
         let verdict = match self.admit(peer, &hello) {
+            // Counted and not logged: it comes again, and others with it.
+            Ok(_) if self.is_full_for(peer) => {
+                self.figures.connections_refused_total.add();
+                Verdict::Refused(format!(
+                    "full: this daemon has {} connections, the most that it may; try again later, or ask its operator \
+                     for another one",
+                    self.connections_max
+                ))
+            }
             Ok(principal) => {
                 let change = self.guests.admit(peer, principal, hello.start);
                 // The event loop reads until it ends.
@@ -95,6 +106,12 @@ impl Door {
             return Err(reason);
         }
         self.admission.admit(peer, &hello.proof)
+    }
+
+    /// Whether there is no place for `peer`. Who has one keeps it.
+    fn is_full_for(&self, peer: PeerKey) -> bool {
+        let is_full = self.figures.connections.get() > u64::from(self.connections_max);
+        is_full && self.guests.principal(peer).is_none()
     }
 
     /// The peer's principal, if it may still open streams.

@@ -48,13 +48,29 @@ const CLOSING_MAX: Duration = Duration::from_millis(500);
 /// How often what has become too old is looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Most connections of a daemon at a time: a domain of 500 members, seven directories, other domains' questions.
+pub const CONNECTIONS_MAX: u32 = 1024;
+
+/// Most connections of a directory at a time: 2,000 domains of which the representative and two standbys hold one each,
+/// and a quarter more for sensors that visit. Half of the descriptors that its service file gives it.
+pub const DIRECTORY_CONNECTIONS_MAX: u32 = 8192;
+
+/// How long a connection that nobody wants held is kept while most places are taken: longer than a representative and
+/// its standbys are silent, so that those who hold their connection keep it and others make place.
+const CROWDED_IDLE: Duration = Duration::from_secs(20);
+
+/// Connections beyond the most, so that whoever comes then can be told why it has to go.
+const SPARE: u32 = 64;
+
 /// How the overlay of a daemon behaves.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where to listen; nothing is listened on if empty.
     pub listen: Vec<SocketAddr>,
-    /// Most connections at a time: a domain of 500 members, seven directories, other domains' questions.
+    /// Most connections at a time.
     pub connections_max: u32,
+    /// How long a connection that nobody wants held is kept while most places are taken.
+    pub crowded_idle: Duration,
     /// Program and version, told to peers.
     pub program: String,
 }
@@ -64,7 +80,7 @@ impl Config {
     #[must_use]
     pub fn new(listen: Vec<SocketAddr>) -> Config {
         let program = concat!("visperf ", env!("CARGO_PKG_VERSION")).to_owned();
-        Config { listen, connections_max: 1024, program }
+        Config { listen, connections_max: CONNECTIONS_MAX, crowded_idle: CROWDED_IDLE, program }
     }
 }
 
@@ -150,6 +166,8 @@ pub struct EventLoop {
     /// Which seed led to which peer.
     pub(super) seeds: BTreeMap<PeerKey, Target>,
     pub(super) missed_pings: BTreeMap<ConnectionId, u32>,
+    /// Most places are taken, so that nobody keeps one idly.
+    pub(super) is_crowded: bool,
     /// Who refused this daemon, and what was logged of that.
     pub(super) refusals: Repeats,
     /// Peers that came and went, not yet told.
@@ -180,6 +198,7 @@ impl EventLoop {
         start: u64,
     ) -> Result<(EventLoop, Handle, mpsc::Receiver<Event>), Error> {
         let me = key.peer();
+        let connections_max = config.connections_max;
         let mut swarm = swarm(&config, key)?;
         for address in &config.listen {
             let listened = swarm.listen_on(super::swarm_events::multiaddr(*address));
@@ -210,7 +229,16 @@ impl EventLoop {
             swarm,
             config,
             start,
-            door: Arc::new(Door { admission, guests, figures, events, greeted, refused: Mutex::default() }),
+            door: Arc::new(Door {
+                admission,
+                guests,
+                figures,
+                events,
+                greeted,
+                refused: Mutex::default(),
+                connections_max,
+            }),
+            is_crowded: false,
             redial: Redial::new(start),
             connected: BTreeMap::new(),
             dials: BTreeMap::new(),
@@ -316,7 +344,7 @@ fn swarm(config: &Config, key: &Key) -> Result<Swarm<Behaviour>, Error> {
     let limits = ConnectionLimits::default()
         .with_max_pending_incoming(Some(128))
         .with_max_pending_outgoing(Some(64))
-        .with_max_established(Some(config.connections_max));
+        .with_max_established(Some(config.connections_max.saturating_add(SPARE)));
     let behaviour = Behaviour {
         limits: connection_limits::Behaviour::new(limits),
         ping: ping::Behaviour::new(

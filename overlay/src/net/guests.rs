@@ -108,6 +108,12 @@ impl Guests {
         all.values().filter(|guest| guest.is_ready()).filter_map(|guest| guest.principal.clone()).collect()
     }
 
+    /// How many are ready.
+    #[must_use]
+    pub fn ready_len(&self) -> usize {
+        self.lock().values().filter(|guest| guest.is_ready()).count()
+    }
+
     /// One more stream that `peer` opened, until what is returned is dropped.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ impl Protocol {
     pub const fn question_len_max_bytes(self) -> usize {
         match self {
             Protocol::Hello | Protocol::Join => 16 << 10,
-            Protocol::Control => 1 << 20,
+            Protocol::Control => wire::membership::MESSAGE_LEN_MAX_BYTES,
             Protocol::Query => 1 << 20,
             Protocol::Directory | Protocol::Report => 4 << 20,
         }

@@ -35,6 +35,9 @@ const STRANGER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection that nobody wants held is kept for the next question.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Where so many of a hundred places are taken, who is idle makes place sooner.
+const CROWDED_PERCENT: u64 = 75;
+
 /// After so long without an answer a hello is said again.
 const GREET_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
@@ -164,7 +167,7 @@ impl EventLoop {
             let address = self.connected.get(&peer).and_then(|connected| connected.address);
             self.untold.push_back(Event::Ready { principal, address });
         }
-        self.door.figures.guests.set(self.door.guests.ready().len() as u64);
+        self.door.figures.guests.set(self.door.guests.ready_len() as u64);
     }
 
     /// The process behind `peer` is another one: what the old one had open is dead.
@@ -192,7 +195,7 @@ impl EventLoop {
         if self.door.guests.leave(peer) {
             self.untold.push_back(Event::Gone(peer));
         }
-        self.door.figures.guests.set(self.door.guests.ready().len() as u64);
+        self.door.figures.guests.set(self.door.guests.ready_len() as u64);
     }
 
     fn count_connections(&self) {
@@ -257,6 +260,7 @@ impl EventLoop {
     pub(super) fn sweep(&mut self) {
         let now = clock::now();
         self.greet_again(now);
+        self.look_at_places();
         let mut unwanted = Vec::new();
         for (peer, connected) in &self.connected {
             match self.door.guests.principal(*peer) {
@@ -291,9 +295,25 @@ impl EventLoop {
     }
 
     fn is_idle(&self, peer: PeerKey) -> bool {
+        let idle = if self.is_crowded { self.config.crowded_idle } else { IDLE_TIMEOUT };
         !self.redial.wants(&Target::Peer(peer))
             && !self.seeds.contains_key(&peer)
-            && self.door.guests.is_idle(peer, IDLE_TIMEOUT)
+            && self.door.guests.is_idle(peer, idle)
+    }
+
+    fn look_at_places(&mut self) {
+        let (places, most) = (self.connected.len() as u64, u64::from(self.config.connections_max));
+        let is_crowded = places * 100 >= most * CROWDED_PERCENT;
+        if is_crowded && !self.is_crowded {
+            tracing::warn!(
+                connections = places,
+                most,
+                "most places for connections are taken; who is idle is closed sooner"
+            );
+        } else if self.is_crowded && !is_crowded {
+            tracing::info!(connections = places, most, "there are places for connections again");
+        }
+        self.is_crowded = is_crowded;
     }
 
     fn close_all(&mut self, unwanted: Vec<(PeerKey, Option<String>)>) {

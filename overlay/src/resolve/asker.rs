@@ -4,12 +4,16 @@
 //! resolve(domain, deadline) ─▶ Resolver ─▶ Ask ─▶ Directories ─▶ statements through the gate ─▶ Resolver ─▶ all who wait
 //! ```
 //! Rules: a statement counts only if the gate believes it; which roots there are is heard from each directory before
-//! it is asked for a domain, and again each minute while it is connected, and what was never asked for is learned then; what is remembered is on disk, and a file that cannot be read is moved aside.
+//! it is asked for a domain, and again when what it tells cannot be checked by them, or they are old. Who holds the
+//! connection to a directory, as a representative and its standbys do, hears it each minute and learns every domain
+//! there is; a sensor that only visits asks for no more than it needs, for there are hundreds of thousands of them.
+//! What is remembered is on disk, and a file that cannot be read is moved aside.
 //! Not here: which answer counts (`resolve`), connections (`directories`).
 
 use super::stored::{FILE_NAME, LEN_MAX_BYTES};
 use super::{Heard, Outcome, Output, Reply, Resolver, Resolving};
 use crate::clock;
+use crate::dice::Dice;
 use crate::directories::Directories;
 use crate::gatekeeper::Gatekeeper;
 use crate::identity::refused::Refused;
@@ -37,15 +41,28 @@ pub const WAITING_MAX: usize = 10_000;
 /// How often what is remembered is stored, if it changed.
 pub const STORE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// For so long it is believed which domains a directory admits.
+/// For so long, give or take [`ADMITTED_JITTER_PERCENT`], it is believed which domains a directory admits, where the
+/// connection to it is held.
 pub const ADMITTED_FOR: Duration = Duration::from_secs(60);
+
+/// By so much a sensor's interval differs from others': those that a directory's restart brought together ask for tens
+/// of kilobytes each, and within minutes no longer in the same second.
+pub const ADMITTED_JITTER_PERCENT: u32 = 20;
+
+/// The same elsewhere. The list of a large grid is tens of kilobytes: were it heard each minute by every sensor that is
+/// asked a question each minute, the directories would tell little else.
+pub const ASKED_FOR: Duration = Duration::from_secs(3600);
 
 /// How often it is looked whether a connected directory has to be heard again: soon after it was connected, so that
 /// those whom it admits are welcome here.
 const HEAR_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Domains never asked for that are looked up between two looks, so that they are known when every directory is dead.
-const LEARNED_EACH_LOOK: usize = 16;
+/// Domains never asked for that are looked up between two looks, so that they are known when every directory is dead:
+/// when a thousand domains start at once, three thousand sensors learn, each asking two directories for each name.
+pub const LEARNED_EACH_LOOK: usize = 2;
+
+/// A grid of so few domains is learnt by every sensor, not only by those that hold connections.
+pub const LEARNED_BY_ALL_MAX: usize = 32;
 
 /// How long a directory may take to answer.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -167,6 +184,8 @@ struct Parts {
     directories: Arc<Directories>,
     /// When each directory last told whom it admits; the lock is held while it is asked, so that it is asked once.
     heard: BTreeMap<PeerKey, tokio::sync::Mutex<Option<Moment>>>,
+    /// This sensor's interval between two times that a directory is heard to which it holds a connection.
+    hears_each: Duration,
 }
 
 impl Asking {
@@ -196,7 +215,8 @@ impl Asking {
         let state = State { resolver, waiting: BTreeMap::new(), waiting_total: 0 };
         let asker = Asker(Arc::new(Shared { state: Mutex::new(state), woken: Notify::new() }));
         let heard = directories.keys().into_iter().map(|key| (key, tokio::sync::Mutex::new(None))).collect();
-        let parts = Arc::new(Parts { gate, directories, heard });
+        let hears_each = hears_each(seed);
+        let parts = Arc::new(Parts { gate, directories, heard, hears_each });
         Ok((Asking { asker: asker.clone(), parts, path, stored }, asker))
     }
 
@@ -236,7 +256,7 @@ impl Asking {
                 _ = hearing.tick(), if heard.is_empty() => {
                     for directory in self.parts.directories.connected() {
                         let parts = Arc::clone(&self.parts);
-                        heard.spawn(async move { parts.hear(directory, ADMITTED_FOR).await });
+                        heard.spawn(async move { parts.hear_in_passing(directory).await });
                     }
                     let mut state = self.asker.lock();
                     for domain in unlearned.drain(..LEARNED_EACH_LOOK.min(unlearned.len())) {
@@ -278,7 +298,7 @@ impl Asking {
 impl Parts {
     /// What `directory` says of `domain`, checked.
     async fn ask(&self, directory: PeerKey, domain: &DomainName) -> Reply {
-        if self.hear(directory, ADMITTED_FOR).await.is_err() {
+        if self.hear(directory, ASKED_FOR, Asks::Dialling).await.is_err() {
             return Reply::Nothing;
         }
         let asked = self.directories.ask(directory, Question::Resolve(domain.clone()), DEADLINE).await;
@@ -298,9 +318,15 @@ impl Parts {
 
     async fn known(&self, directory: PeerKey, primary: Told, partial: Vec<Told>) -> Reply {
         let mut opened = self.open(directory, &primary);
-        // Admitted since the last page was heard.
-        if matches!(opened, Err(Refused::UnknownDomain { .. }))
-            && self.hear(directory, Duration::from_secs(2)).await.is_ok()
+        // Admitted, or under another root, since the list was heard.
+        let is_old = |refused: &Refused| {
+            matches!(
+                refused,
+                Refused::UnknownDomain { .. } | Refused::Root { .. } | Refused::RootDisputed { .. }
+            )
+        };
+        if opened.as_ref().is_err_and(is_old)
+            && self.hear(directory, Duration::from_secs(2), Asks::Dialling).await.is_ok()
         {
             opened = self.open(directory, &primary);
         }
@@ -321,8 +347,16 @@ impl Parts {
         Ok(Heard { record, statement: told.statement.clone(), age: told.age, remaining: told.remaining })
     }
 
+    /// Hear a directory that is connected, if it is time; what is to be learned then.
+    async fn hear_in_passing(&self, directory: PeerKey) -> Result<Vec<DomainName>, ()> {
+        let is_held = self.directories.is_held(directory);
+        let fresh = if is_held { self.hears_each } else { ASKED_FOR };
+        let told = self.hear(directory, fresh, Asks::InPassing).await?;
+        Ok(if is_held || told.len() <= LEARNED_BY_ALL_MAX { told } else { Vec::new() })
+    }
+
     /// Hear whom `directory` admits, unless that is known for less than `fresh`; whom, if it was asked.
-    async fn hear(&self, directory: PeerKey, fresh: Duration) -> Result<Vec<DomainName>, ()> {
+    async fn hear(&self, directory: PeerKey, fresh: Duration, asks: Asks) -> Result<Vec<DomainName>, ()> {
         let Some(heard) = self.heard.get(&directory) else { return Err(()) };
         let mut heard = heard.lock().await;
         if heard.is_some_and(|at| clock::now().since(at) < fresh) {
@@ -332,9 +366,11 @@ impl Parts {
         let mut after = None;
         loop {
             let question = Question::Admitted { after: after.clone() };
-            let Ok(Answer::Admitted { domains, more }) =
-                self.directories.ask(directory, question, DEADLINE).await
-            else {
+            let asked = match asks {
+                Asks::Dialling => self.directories.ask(directory, question, DEADLINE).await,
+                Asks::InPassing => self.directories.ask_in_passing(directory, question, DEADLINE).await,
+            };
+            let Ok(Answer::Admitted { domains, more }) = asked else {
                 // What it said before counts while it is out of reach.
                 return if heard.is_some() { Ok(Vec::new()) } else { Err(()) };
             };
@@ -354,6 +390,21 @@ impl Parts {
         *heard = Some(clock::now());
         Ok(told)
     }
+}
+
+/// How often the sensor of this seed hears directories to which it holds a connection.
+#[must_use]
+pub fn hears_each(seed: u64) -> Duration {
+    Dice::new(seed).jittered(ADMITTED_FOR, ADMITTED_JITTER_PERCENT)
+}
+
+/// How a directory is asked whom it admits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    /// It is dialled if need be, for a question follows.
+    Dialling,
+    /// Only while it is connected, and it stays so no longer for that.
+    InPassing,
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {

@@ -93,11 +93,25 @@ impl Daemon {
     }
 
     pub(crate) async fn start_at(number: u8, listen: SocketAddr, rules: Rules) -> Daemon {
+        Daemon::start_with(number, Config::new(vec![listen]), rules).await
+    }
+
+    /// One that has so many places for connections, and is soon tired of idle ones when most are taken.
+    pub(crate) async fn start_small(number: u8, connections_max: u32, rules: Rules) -> Daemon {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        Daemon::start_with(
+            number,
+            Config { connections_max, crowded_idle: Duration::from_secs(3), ..Config::new(vec![listen]) },
+            rules,
+        )
+        .await
+    }
+
+    async fn start_with(number: u8, config: Config, rules: Rules) -> Daemon {
         use std::hash::{BuildHasher, Hasher};
         let start = std::hash::RandomState::new().build_hasher().finish();
         let (event_loop, handle, events) =
-            EventLoop::open(Config::new(vec![listen]), &Key::from_seed([number; 32]), Arc::new(rules), start)
-                .expect("listens");
+            EventLoop::open(config, &Key::from_seed([number; 32]), Arc::new(rules), start).expect("listens");
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(event_loop.run(shutdown.clone()));
         let mut listening = handle.listening();

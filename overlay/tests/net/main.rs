@@ -158,3 +158,47 @@ async fn whose_certificate_no_longer_holds_is_cut_off() {
     );
     other.next_event(|event| matches!(event, Event::Gone(_)).then_some(())).await;
 }
+
+#[tokio::test]
+async fn whoever_finds_no_place_is_told_so_and_those_who_are_there_stay() {
+    let mut full = Daemon::start_small(17, 1, Rules::welcoming(&[18, 19])).await;
+    let mut first = Daemon::start(18, Rules::welcoming(&[17])).await;
+    first.dial(&full).await;
+    first.ready(&full).await;
+    full.ready(&first).await;
+    let mut second = Daemon::start(19, Rules::welcoming(&[17])).await;
+    second.dial(&full).await;
+    let reason = second.unwelcome(&full).await;
+    assert!(reason.starts_with("full: this daemon has 1 connections, the most"), "{reason}");
+    assert!(full.handle.figures().connections_refused_total.get() >= 1);
+    full.answer_queries(|question| Answer::Done(question.to_vec()));
+    let answer = first.handle.ask(full.key(), Protocol::Query, b"still here", DEADLINE).await;
+    assert_eq!(answer, Ok(b"still here".to_vec()));
+    assert!(!full.handle.is_ready(second.key()));
+}
+
+#[tokio::test]
+async fn where_most_places_are_taken_who_is_idle_goes_and_who_asks_stays() {
+    let mut crowded = Daemon::start_small(20, 2, Rules::welcoming(&[21, 22])).await;
+    crowded.answer_queries(|question| Answer::Done(question.to_vec()));
+    let mut idle = Daemon::start(21, Rules::welcoming(&[20])).await;
+    let mut busy = Daemon::start(22, Rules::welcoming(&[20])).await;
+    for one in [&mut idle, &mut busy] {
+        one.dial(&crowded).await;
+        one.ready(&crowded).await;
+    }
+    let asking = async {
+        let mut asking = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            asking.tick().await;
+            let answer = busy.handle.ask(crowded.key(), Protocol::Query, b"?", DEADLINE).await;
+            assert!(answer.is_ok(), "who asks each second keeps its place: {answer:?}");
+        }
+    };
+    tokio::select! {
+        () = asking => unreachable!("it asks for ever"),
+        gone = idle.next_event(|event| if let Event::Gone(peer) = event { Some(peer) } else { None }) => {
+            assert_eq!(gone, crowded.key());
+        }
+    }
+}

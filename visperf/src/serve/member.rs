@@ -24,7 +24,7 @@ use overlay::identity::{key_file, member_files};
 use overlay::joining::denials::DenialFile;
 use overlay::joining::renewal::{Pace, Renewal};
 use overlay::membership::Standing;
-use overlay::net::event_loop::Question;
+use overlay::net::event_loop::{CONNECTIONS_MAX, Question};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
@@ -104,7 +104,8 @@ impl Member {
             membership.directories.iter().chain(&config.directories).cloned().collect();
         let gate = Gate::new(trust, denials, directories.iter().map(|directory| directory.key).collect());
         let chain = Some(membership.chain.clone());
-        let mut overlay = Overlay::open(key, gate, chain, config, certificate.host.as_str())?;
+        let mut overlay =
+            Overlay::open(key, gate, chain, config, (certificate.host.as_str(), CONNECTIONS_MAX))?;
         let is_usual = config.listen.is_none() && config.advertise.is_empty();
         state_dir::write_reached(state, if is_usual { &[] } else { &overlay.advertised })?;
         let questions = overlay.hub.questions(Protocol::Query);

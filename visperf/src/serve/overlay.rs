@@ -38,7 +38,8 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Listen as `config` says; `host` is the name by which others may find this host. Call it within a runtime.
+    /// Listen as `config` says, for at most `connections_max` connections; `host` is the name by which others may find
+    /// this host. Call it within a runtime.
     ///
     /// # Errors
     /// If the address cannot be listened on.
@@ -47,14 +48,14 @@ impl Overlay {
         gate: Gate,
         chain: Option<Chain>,
         config: &Config,
-        host: &str,
+        (host, connections_max): (&str, u32),
     ) -> anyhow::Result<Overlay> {
         let gate = Arc::new(Gatekeeper::new(gate, chain));
         let listen = config.listen.map_or_else(everywhere, |listen| vec![listen]);
         let advertised = advertised(config, &listen, host);
         let seed = getrandom::u64().context("the system gives no random numbers")?;
-        let (event_loop, net, events) =
-            EventLoop::open(event_loop::Config::new(listen), &key, gate.clone(), seed)?;
+        let config = event_loop::Config { connections_max, ..event_loop::Config::new(listen) };
+        let (event_loop, net, events) = EventLoop::open(config, &key, gate.clone(), seed)?;
         let hub = Hub::new(events);
         let (heard, welcome) = (hub.peers(), Welcome::default());
         Ok(Overlay { key, gate, net, hub, advertised, welcome, seed, event_loop, heard })

@@ -23,7 +23,7 @@ use overlay::identity::admission::Gate;
 use overlay::identity::deny_list::Denials;
 use overlay::identity::key_file;
 use overlay::identity::trust::Trust;
-use overlay::net::event_loop::Question;
+use overlay::net::event_loop::{DIRECTORY_CONNECTIONS_MAX, Question};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
@@ -82,7 +82,7 @@ impl Replica {
         let gate =
             Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), keys.clone().collect());
         let host = crate::command::daemons::host_name();
-        let mut overlay = Overlay::open(key, gate, None, overlay_config, &host)?;
+        let mut overlay = Overlay::open(key, gate, None, overlay_config, (&host, DIRECTORY_CONNECTIONS_MAX))?;
         let beside = Beside { peers: keys.collect(), seed: overlay.seed };
         let directory = Directory::open_among(config, part, SystemClock, &beside)?;
         let (asks, asked) = mpsc::channel(ASKS_MAX);

@@ -1,0 +1,85 @@
+//! What happens inside one domain: the real election and membership, each host by itself, under the simulator.
+//!
+//! Not here: reports (`reports`), the domain's directories (`grid`), which are told the story that comes out here.
+
+use crate::grid::Change;
+use overlay::election::Role;
+use overlay::registrar::stating::coverage;
+use overlay::simulator::{Domain, Traffic};
+use std::time::Duration;
+
+/// How often it is looked who represents the domain.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A domain from its cold start on.
+pub(crate) struct Inside {
+    pub(crate) domain: Domain,
+    /// Who represented it when, as its directories would hear it.
+    pub(crate) story: Vec<Change>,
+}
+
+impl Inside {
+    /// All hosts at once, knowing two seeds and nobody else.
+    pub(crate) fn start(hosts: usize, seed: u64) -> Inside {
+        let mut domain = Domain::new(hosts, seed, |_| {});
+        domain.world.measures = true;
+        domain.start_all();
+        Inside { domain, story: Vec::new() }
+    }
+
+    /// Let `span` pass, noting who represents the domain.
+    pub(crate) fn run(&mut self, span: Duration) {
+        let until = self.domain.world.now() + span;
+        while self.domain.world.now() < until {
+            self.domain.run(LOOK);
+            self.look();
+        }
+    }
+
+    /// Let time pass until everybody hears one representative that misses nobody; how long it took.
+    pub(crate) fn run_until_one(&mut self, most: Duration) -> Option<Duration> {
+        let begun = self.domain.world.now();
+        while self.domain.world.now() - begun < most {
+            self.run(LOOK);
+            if self.domain.agreed_by_all().is_some() {
+                return Some(self.domain.world.now() - begun);
+            }
+        }
+        None
+    }
+
+    fn look(&mut self) {
+        for at in self.domain.serving() {
+            let (Some(state), Some(node)) = (self.domain.state(at), self.domain.node(at)) else { continue };
+            let coverage = coverage(&state, node.table().rows().map(|row| &row.member));
+            let host = u32::try_from(at).expect("few");
+            let last = self.story.iter().rev().find(|change| change.host == host);
+            if last.is_none_or(|last| (last.term, &last.coverage) != (state.term, &coverage)) {
+                let now = self.domain.world.now();
+                self.story.push(Change { at: now, host, term: state.term, coverage });
+            }
+        }
+    }
+
+    /// The representative, its standbys and the others, now.
+    pub(crate) fn hosts_of(&self, role: Role) -> Vec<usize> {
+        let is_it = |at: &usize| self.domain.state(*at).is_some_and(|state| state.role == role);
+        (0..self.domain.world.len()).filter(is_it).collect()
+    }
+
+    /// What `hosts` sent and got so far, all together.
+    pub(crate) fn traffic(&self, hosts: &[usize]) -> Traffic {
+        hosts.iter().map(|at| self.domain.world.traffic(*at)).fold(Traffic::default(), plus)
+    }
+}
+
+/// Both together.
+pub(crate) fn plus(one: Traffic, other: Traffic) -> Traffic {
+    Traffic {
+        sent: one.sent + other.sent,
+        sent_bytes: one.sent_bytes + other.sent_bytes,
+        longest_bytes: one.longest_bytes.max(other.longest_bytes),
+        got: one.got + other.got,
+        got_bytes: one.got_bytes + other.got_bytes,
+    }
+}

@@ -1,0 +1,121 @@
+//! Names, keys and records of a large grid: signed by nobody, and as long as if they were.
+//!
+//! Not here: checking signatures, whose cost is `overlay`'s and not counted.
+
+use directory::answers::Open;
+use directory::opened::{Opened, OpenedDenial, OpenedLeave};
+use overlay::resolve::Heard;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::credential::{Certificate, Chain, Delegation, Denial, Roles, Serial, Statement};
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::registration::{Coverage, Reach, Record, SensorType};
+use wire::replication::{Farewell, Told};
+use wire::sealed::Sealed;
+use wire::time::Time;
+
+/// The root of every domain.
+pub(crate) const ROOT: PeerKey = PeerKey([200; 32]);
+
+pub(crate) fn name(domain: u32) -> DomainName {
+    DomainName::try_from(format!("SITE-{domain:05}").as_str()).expect("a name")
+}
+
+pub(crate) fn host(at: u32) -> HostName {
+    HostName::try_from(format!("wn{at:04}.site.example").as_str()).expect("a name")
+}
+
+/// The key of a host of a domain.
+pub(crate) fn peer(domain: u32, at: u32) -> PeerKey {
+    let mut key = [3; 32];
+    key[..4].copy_from_slice(&domain.to_be_bytes());
+    key[4..8].copy_from_slice(&at.to_be_bytes());
+    PeerKey(key)
+}
+
+pub(crate) fn chain(domain: u32, at: u32) -> Chain {
+    let (issued, expires) = (time(Duration::ZERO), time(Duration::from_secs(30 * 24 * 3600)));
+    let issuer = PeerKey([2; 32]);
+    let certificate = Certificate {
+        domain: name(domain),
+        root: ROOT,
+        peer: peer(domain, at),
+        host: host(at),
+        roles: Roles::SENSOR,
+        priority: 0,
+        serial: Serial(u64::from(at) + 1),
+        issued,
+        expires,
+    };
+    let delegation = Delegation { domain: name(domain), root: ROOT, issuer, number: 1, issued, expires };
+    Chain {
+        certificate: Sealed::new(&certificate, issuer, |_| [7; 64]).expect("short"),
+        delegation: Some(Sealed::new(&delegation, ROOT, |_| [7; 64]).expect("short")),
+    }
+}
+
+/// Numbers of a statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbered {
+    pub(crate) term: u64,
+    pub(crate) sequence: u64,
+}
+
+/// What host `at` of a domain says when it represents it, from an IPv4 and an IPv6 address and by name.
+pub(crate) fn statement(
+    (domain, at): (u32, u32),
+    numbered: Numbered,
+    coverage: Coverage,
+    chain: Chain,
+    now: Duration,
+) -> Statement {
+    let (low, high) = (at % 250 + 1, at / 250);
+    let named = format!("{}:7316", host(at));
+    let addresses = [format!("10.0.{high}.{low}:7316"), format!("[2001:db8::{high}:{low}]:7316"), named];
+    let addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+    let record = Record {
+        domain: name(domain),
+        host: host(at),
+        port: 7317,
+        sensor_type: SensorType::Representative,
+        addresses: vec![format!("http://127.0.0.1:7317")],
+        term: numbered.term,
+        sequence: numbered.sequence,
+        stated: time(now),
+        reach: Some(Reach { root: ROOT, peer: peer(domain, at), addresses, coverage }),
+    };
+    let record = Sealed::new(&record, peer(domain, at), |_| [7; 64]).expect("short enough");
+    Statement { record, chain }
+}
+
+/// The calendar at a moment of virtual time.
+pub(crate) fn time(now: Duration) -> Time {
+    Time::from_micros(1_795_178_489_000_000).plus(now)
+}
+
+/// What a directory told, as if its signatures had been checked.
+pub(crate) fn heard(told: &Told) -> Heard {
+    let record = told.statement.record.unverified().expect("a record");
+    Heard { record, statement: told.statement.clone(), age: told.age, remaining: told.remaining }
+}
+
+/// Believes everything.
+pub(crate) struct Believing;
+
+impl Open for Believing {
+    type Refused = String;
+
+    fn statement(&self, statement: Statement) -> Result<Opened, String> {
+        let record = statement.record.unverified().map_err(|error| error.to_string())?;
+        Opened::signed(record, statement).map_err(|error| error.to_string())
+    }
+
+    fn farewell(&self, farewell: Farewell) -> Result<OpenedLeave, String> {
+        let leave = farewell.leave.unverified().map_err(|error| error.to_string())?;
+        Ok(OpenedLeave { leave, farewell: Arc::new(farewell) })
+    }
+
+    fn denial(&self, _: Denial) -> Result<OpenedDenial, String> {
+        Err("nobody is denied in this grid".to_owned())
+    }
+}

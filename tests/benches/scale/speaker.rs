@@ -1,0 +1,137 @@
+//! A representative or a standby of the simulated grid: when it states what, by the real `Stating`, and with which
+//! directories it is connected, by the real `Redial`.
+
+use crate::machine;
+use crate::records::{self, Numbered};
+use overlay::net::redial::{Redial, Target};
+use overlay::registrar::stating::{Content, Due, Stating};
+use std::time::Duration;
+use wire::credential::{Chain, Statement};
+use wire::id::PeerKey;
+use wire::membership::Term;
+use wire::registration::Coverage;
+use wire::time::Moment;
+
+/// What a sensor is in its domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    Representative,
+    Standby,
+    Plain,
+}
+
+/// Its way to one directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Way {
+    pub(crate) is_open: bool,
+    /// A statement is under way.
+    is_telling: bool,
+    /// What is current was not told here yet.
+    is_behind: bool,
+    /// Whether it asked who is admitted since it started.
+    pub(crate) has_heard: bool,
+}
+
+/// One that holds connections to every directory.
+pub(crate) struct Speaker {
+    pub(crate) domain: u32,
+    pub(crate) host: u32,
+    pub(crate) role: Role,
+    pub(crate) is_dead: bool,
+    pub(crate) ways: Vec<Way>,
+    pub(crate) redial: Redial,
+    /// Counts its plans to state: an older one is void.
+    pub(crate) plans: u32,
+    stating: Stating,
+    reign: Option<(Term, Coverage)>,
+    chain: Chain,
+    current: Option<Statement>,
+}
+
+impl Speaker {
+    pub(crate) fn new((domain, host): (u32, u32), role: Role, directories: usize, now: Duration) -> Speaker {
+        let seed = u64::from(domain) << 32 | u64::from(host);
+        let mut redial = Redial::new(seed);
+        for at in 0..directories {
+            let target = Target::Peer(machine::key(at));
+            redial.keep(target, Vec::new(), false, Moment(now)).expect("at most seven");
+        }
+        Speaker {
+            domain,
+            host,
+            role,
+            is_dead: false,
+            ways: vec![Way::default(); directories],
+            redial,
+            plans: 0,
+            stating: Stating::default(),
+            reign: None,
+            chain: records::chain(domain, host),
+            current: None,
+        }
+    }
+
+    pub(crate) fn key(&self) -> PeerKey {
+        records::peer(self.domain, self.host)
+    }
+
+    /// It represents its domain, for these hosts.
+    pub(crate) fn reign(&mut self, term: Term, coverage: Coverage) {
+        self.role = Role::Representative;
+        self.reign = Some((term, coverage));
+    }
+
+    /// What it says now is stated if it is due; how long until the next look.
+    pub(crate) fn state(&mut self, now: Duration) -> Option<Duration> {
+        let (elected, coverage) = self.reign.clone().filter(|_| !self.is_dead)?;
+        let content = Content { elected, coverage: coverage.clone(), chain: self.chain.clone() };
+        match self.stating.due(&content, Moment(now)) {
+            Due::In(span) => Some(span),
+            Due::Now { term, sequence } => {
+                let numbered = Numbered { term, sequence };
+                let whose = (self.domain, self.host);
+                self.current = Some(records::statement(whose, numbered, coverage, self.chain.clone(), now));
+                self.ways.iter_mut().for_each(|way| way.is_behind = true);
+                Some(overlay::registrar::stating::RENEWAL_INTERVAL)
+            }
+        }
+    }
+
+    /// What is to be told to directory `to` now: one statement at a time, and always the current one.
+    pub(crate) fn tell(&mut self, to: usize) -> Option<Statement> {
+        let way = &mut self.ways[to];
+        if self.is_dead || !way.is_open || way.is_telling || !way.is_behind {
+            return None;
+        }
+        let current = self.current.clone()?;
+        (way.is_telling, way.is_behind) = (true, false);
+        Some(current)
+    }
+
+    /// The statement was answered, or was not.
+    pub(crate) fn told(&mut self, to: usize) {
+        self.ways[to].is_telling = false;
+    }
+
+    /// A directory knows a higher number.
+    pub(crate) fn exceed(&mut self, highest: wire::replication::Number) {
+        let me = self.key();
+        self.stating.exceed(me, highest);
+    }
+
+    pub(crate) fn opened(&mut self, to: usize, now: Duration) {
+        self.ways[to].is_open = true;
+        self.redial.handle_connected(&Target::Peer(machine::key(to)), Moment(now));
+    }
+
+    /// The connection ended, or could not be made.
+    pub(crate) fn closed(&mut self, to: usize, now: Duration) {
+        if self.ways[to].is_open {
+            // A directory that was away is told what is current as soon as it is back.
+            self.ways[to].is_behind = true;
+        }
+        self.ways[to].is_open = false;
+        self.ways[to].is_telling = false;
+        self.redial.handle_failed(&Target::Peer(machine::key(to)), Moment(now));
+    }
+}
