@@ -56,10 +56,6 @@ start_exporter() {
     SCRAPER=$!
 }
 
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # start_gmond NAME INTERVALS: INTERVALS is "own" or "second".
 start_gmond() {
     peer_program ganglia-monitor gmond || { echo "gmond is not there" >&2; return; }

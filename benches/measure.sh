@@ -115,6 +115,17 @@ start_sensor() {
     await 30 curl -sf -o /dev/null "http://$ADDRESS/api/v1/daemon.info" || die "the sensor does not answer at $ADDRESS"
 }
 
+# A port of loopback that is free now.
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# bench_program NAME: where the built program of this benchmark of visperf's is.
+bench_program() {
+    (cd "$ROOT" && cargo bench -q --no-run --message-format=json -p visperf --bench "$1") |
+        python3 -c 'import json, sys; print(next(built["executable"] for built in map(json.loads, sys.stdin) if built.get("executable") and built["target"]["name"] == sys.argv[1]))' "$1"
+}
+
 machine() {
     echo "machine: $CORES cores ($(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo)), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), load $(cut -d' ' -f1-3 /proc/loadavg)"
 }

@@ -3,7 +3,7 @@
 #
 # run-all.sh   (VISPERF_LOGS says where the recorded logs are)
 #
-# Needs Debian or a system like it, root for apt-get where a program is missing, and some ten minutes.
+# Needs Debian or a system like it, root for apt-get where a program is missing, and half an hour.
 set -euo pipefail
 source "$(dirname "$0")/measure.sh"
 source "$(dirname "$0")/peers.sh"
@@ -14,11 +14,14 @@ for program in wrk curl python3 prometheus-node-exporter; do
 done
 [ -x /usr/bin/time ] || missing+=(time)
 command -v taskset >/dev/null || missing+=(util-linux)
+command -v ss >/dev/null || missing+=(iproute2)
 wanted=()
 command -v rsyslogd >/dev/null || wanted+=(rsyslog)
 command -v syslog-ng >/dev/null || wanted+=(syslog-ng-core)
 command -v gmond >/dev/null || wanted+=(ganglia-monitor)
-if [ ${#missing[@]} -gt 0 ] || [ ! -e "$PEERS/ganglia-monitor/complete" ]; then
+command -v gmetad >/dev/null || wanted+=(gmetad)
+command -v prometheus >/dev/null || wanted+=(prometheus)
+if [ ${#missing[@]} -gt 0 ] || [ ! -e "$PEERS/prometheus/complete" ]; then
     apt-get update -qq || echo "apt-get update failed; going on with the lists that are there" >&2
 fi
 if [ ${#missing[@]} -gt 0 ]; then
@@ -33,6 +36,7 @@ cd "$ROOT"
 taskset -cp "0-$((CORES - 1))" $$ >/dev/null
 cargo build --release -p visperf
 cargo bench --no-run -p log-filters --bench lines
+cargo bench --no-run -p visperf --bench members --bench domains
 require_visperf
 export VISPERF
 
@@ -47,3 +51,18 @@ echo "== c. idle"
 echo
 echo "== d. queries"
 "$BENCHES/queries.sh"
+echo
+echo "== e. from a line to a subscriber"
+"$BENCHES/event-latency.sh"
+echo
+echo "== f. a representative that takes all it can"
+"$BENCHES/domain.sh" ingest
+echo
+echo "== g. five hundred members"
+"$BENCHES/domain.sh" members
+echo
+echo "== h. the same number of samples elsewhere"
+"$BENCHES/domain.sh" peers
+echo
+echo "== i. a directory of five thousand domains"
+"$BENCHES/directory.sh"

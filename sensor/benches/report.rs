@@ -9,11 +9,14 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
 #![allow(clippy::cast_precision_loss)]
 
+mod made_up;
+
+use made_up::{Host, Names};
 use sensor::report::sender::{Held, Identity, Sender};
 use sensor::representative::domain::{Config, Domain, Link, Now, Output};
 use sensor::sample::collector::{Collectors, Now as SampleNow};
 use sensor::sample::host::{PROC, collectors};
-use sensor::sample::table::{Rows, Table, metric};
+use sensor::sample::table::Table;
 use sensor::segments::disk::Directory;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +26,6 @@ use wire::call::{Authority, Keys, Naming};
 use wire::event::{Content, Kind, Source, Value};
 use wire::id::{Generation, HostName, PeerKey, SensorKey};
 use wire::report::{Events, Record, Run, StoreKey};
-use wire::sample::Semantics;
 use wire::time::{Moment, Time};
 
 fn main() {
@@ -216,27 +218,14 @@ fn twenty_members(tables: &[Table]) {
 
 fn five_hundred_members() {
     const SECONDS: u64 = 900;
-    let metrics: Vec<_> = (0..200u64)
-        .map(|at| {
-            metric(&format!("node_metric_{at}_total"), "bytes", Semantics::Counter, &[("device", "d0")])
-        })
-        .collect();
+    let names = Names::default();
     let before = resident_kib("VmRSS");
     let mut bench = Bench::new(500);
-    let mut rows: Vec<Rows> = (0..500).map(|_| Rows::default()).collect();
+    let mut hosts: Vec<Host> = (0..500).map(|nth| Host::new(&names, nth)).collect();
     let (mut taking, mut largest) = (0.0, 0);
     for second in 0..SECONDS {
-        for (nth, ((sender, _), rows)) in (0u64..).zip(bench.members.iter_mut().zip(&mut rows)) {
-            for (at, metric) in (0u64..).zip(&metrics) {
-                // A third idle, a third steady, a third noisy.
-                let value = match at % 3 {
-                    0 => at * 1000,
-                    1 => second * at,
-                    _ => second * 100_000 + (second * 7919 + at * 104_729 + nth * 1_299_709) % 65_536,
-                };
-                rows.whole(metric, value);
-            }
-            sender.handle_sweep(&rows.finish(Time::from_micros(second as i64 * 1_000_000)));
+        for ((sender, _), host) in bench.members.iter_mut().zip(&mut hosts) {
+            sender.handle_sweep(&host.sweep(second, Time::from_micros(second as i64 * 1_000_000)));
         }
         let begin = work();
         bench.exchange(second);

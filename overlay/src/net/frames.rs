@@ -43,7 +43,7 @@ pub struct Reader<R> {
 }
 
 /// How much is asked of the stream at a time.
-const CHUNK_BYTES: usize = 64 << 10;
+const CHUNK_BYTES: usize = 4 << 10;
 
 impl<R: AsyncRead + Unpin> Reader<R> {
     /// Frames of at most `max_bytes` from `stream`.

@@ -24,9 +24,9 @@ use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
 
 /// Stretches of bytes that may wait, of all members together: 4 MiB.
-const BYTES_MAX: usize = 256;
+const BYTES_MAX: usize = 1024;
 /// Stretches taken before answers are handed out and a commit begins: what comes together is stored together.
-const BYTES_AT_ONCE: usize = 64;
+const BYTES_AT_ONCE: usize = 256;
 /// Words of streams that may wait; a stream waits with its word beyond them.
 const TOLD_MAX: usize = 1024;
 /// Frames on the way to one member: the core gives one at a time, and a last one.

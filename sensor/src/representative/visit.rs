@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use wire::id::{HostName, PeerKey};
 
-/// Bytes read at a time.
-const STRETCH_LEN_BYTES: usize = 16 << 10;
+/// Bytes read at a time: what a stream gives at once, held by each member for as long as it says nothing.
+const STRETCH_LEN_BYTES: usize = 4 << 10;
 /// How long a member may take to read an answer: answers are short.
 const WRITE_WITHIN: Duration = Duration::from_secs(30);
 
