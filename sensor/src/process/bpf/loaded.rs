@@ -5,6 +5,7 @@
 //! Left out: what the records mean (`record`).
 
 use super::super::source::Error;
+use super::types;
 use aya::maps::{MapData, RingBuf};
 use aya::programs::{BtfTracePoint, Iter, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun};
 use aya::{Btf, Ebpf, EbpfLoader};
@@ -13,6 +14,29 @@ use std::io::{self, Read};
 
 /// The programs as the compiler left them: `sensor/bpf/processes.bpf.c`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/processes.bpf.o"));
+
+/// Where the kernel describes its types.
+const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
+
+/// The types by whose fields the programs go (`sensor/bpf/kernel.h`), and the function of the walk.
+const NAMED: [&str; 16] = [
+    "bpf_iter_task",
+    "bpf_iter__task",
+    "bpf_iter_meta",
+    "seq_file",
+    "task_struct",
+    "signal_struct",
+    "sched_entity",
+    "task_io_accounting",
+    "mm_struct",
+    "mm_rss_stat",
+    "percpu_counter",
+    "list_head",
+    "cred",
+    "css_set",
+    "cgroup",
+    "kernfs_node",
+];
 
 /// What is read of an iterator at once: the kernel gives at most eight pages.
 const READ_LEN_BYTES: usize = 64 << 10;
@@ -31,21 +55,25 @@ pub struct Loaded {
     ebpf: Ebpf,
 }
 
-/// The kernel's description of its types: several megabytes, wanted only while programs are loaded.
+/// What the programs need of the kernel's description of its types.
 pub struct Types(Btf);
 
 impl Types {
     /// Read it.
     ///
     /// # Errors
-    /// If this kernel has none.
+    /// If this kernel has none, or one that is not understood.
     pub fn read() -> Result<Types, Error> {
-        Btf::from_sys_fs().map(Types).map_err(|error| {
-            Error::Bpf(format!(
-                "the kernel's type description cannot be read ({}); it needs CONFIG_DEBUG_INFO_BTF",
-                chain(&error)
-            ))
-        })
+        let wrong = |reason: &dyn std::fmt::Display| {
+            Error::Bpf(format!("the kernel's types cannot be read from {DESCRIPTION} ({reason})"))
+        };
+        let whole = std::fs::read(DESCRIPTION)
+            .map_err(|error| wrong(&format!("{error}; it needs CONFIG_DEBUG_INFO_BTF")))?;
+        let events = LISTENERS.map(|(_, event)| format!("btf_trace_{event}"));
+        let names: Vec<_> = NAMED.into_iter().chain(events.iter().map(String::as_str)).collect();
+        let cut =
+            types::cut_down(&whole, &names).ok_or_else(|| wrong(&"it is not of a form that is known"))?;
+        Btf::parse(&cut, Default::default()).map(Types).map_err(|error| wrong(&chain(&error)))
     }
 }
 
