@@ -206,7 +206,14 @@ fn short_lives_are_all_told() {
         let script = format!("i=0; while [ $i -lt {BURST} ]; do /bin/true $i; i=$((i+1)); done; exit 7");
         let mut shell = start("/bin/sh", &["-c", &script]);
         let pid = shell.0.id();
-        assert_eq!(shell.0.wait().expect("it ends").code(), Some(7));
+        let code = loop {
+            way.drain(&mut view);
+            if let Some(status) = shell.0.try_wait().expect("it is our child") {
+                break status.code();
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(code, Some(7));
         way.drain(&mut view);
         let (lives, missed) = view.lives.since(from);
         let lives: Vec<_> = lives.collect();

@@ -6,7 +6,7 @@
 use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::{Coverage, Table};
-use super::loaded::{Loaded, Types};
+use super::loaded::{self, Loaded, Types};
 use super::record::{self, Record};
 use wire::process::{Process, Usage};
 
@@ -34,6 +34,7 @@ impl AllTasks {
         let mut loaded = Loaded::new(&types)?;
         loaded.load_walk(&types)?;
         drop(types);
+        loaded::give_memory_back();
         let mut tasks = Tasks::new();
         // What loads may still fail when it is used.
         tasks.walk(&mut loaded)?;

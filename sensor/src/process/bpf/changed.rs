@@ -7,7 +7,7 @@
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::Coverage;
 use super::all_tasks::Tasks;
-use super::loaded::{Loaded, Types};
+use super::loaded::{self, Loaded, Types};
 use super::record::{self, Record, Sweep};
 use aya::maps::{MapData, RingBuf};
 use wire::process::Process;
@@ -42,6 +42,7 @@ impl Changed {
         loaded.load_walk(&types)?;
         let ring = loaded.listen(&types)?;
         drop(types);
+        loaded::give_memory_back();
         loaded.tell_changed()?;
         Ok(Changed {
             loaded,
