@@ -50,7 +50,7 @@ impl Running {
         let is_read = || figures().contains(&("lag_bytes", 0)) && !figures().contains(&("lines_total", 0));
         let read = async {
             let mut look = tokio::time::interval(Duration::from_millis(20));
-            while !is_read() || running.stored().await != status.events_next() {
+            while !is_read() || running.stored().await != Some(status.events_next()) {
                 look.tick().await;
             }
         };
@@ -58,10 +58,12 @@ impl Running {
         running
     }
 
-    /// Events in the store of the domain.
-    async fn stored(&self) -> u64 {
-        match call(&self.dispatcher, "domain.summary", &[]).await.get("events") {
-            Some(Value::UInt(events)) => *events,
+    /// Events in the store of the domain; `None` until the sensor has begun to represent it.
+    async fn stored(&self) -> Option<u64> {
+        let answer = ask(&self.dispatcher, "domain.summary", &[]).await;
+        match answer.map(|answer| answer.get("events").cloned()) {
+            Ok(Some(Value::UInt(events))) => Some(events),
+            Err(fault) if fault.code == rpc::fault::UNAVAILABLE => None,
             other => panic!("{other:?}"),
         }
     }
@@ -94,8 +96,16 @@ impl Running {
 }
 
 async fn call(dispatcher: &Dispatcher, method: &str, params: &[(&'static str, Value)]) -> Value {
+    ask(dispatcher, method, params).await.unwrap()
+}
+
+async fn ask(
+    dispatcher: &Dispatcher,
+    method: &str,
+    params: &[(&'static str, Value)],
+) -> Result<Value, rpc::fault::Fault> {
     let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
-    dispatcher.call_for(&Caller::client(Duration::from_secs(60)), method, params).await.unwrap()
+    dispatcher.call_for(&Caller::client(Duration::from_secs(60)), method, params).await
 }
 
 fn text<'a>(event: &'a Value, name: &str) -> &'a str {
