@@ -22,7 +22,8 @@ use wire::time::Time;
   visperf processes --name 'python*' --order memory --limit 10
   visperf processes --domain UT-ICL --host wn01 --json | jq '.name, .cpu'
 
-CPU is the share of one core used over about the last second: a process of four busy threads has 400 %.")]
+CPU is the share of one core over about the last second: four busy threads
+have 400 %.")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
