@@ -161,6 +161,22 @@ pub struct Usage {
     pub io: Option<Io>,
 }
 
+impl Usage {
+    /// The CPU time in the program and in the kernel, in nanoseconds: the scheduler's time, shared out as the ticks say.
+    /// Ticks alone miss what runs for less than one; `/proc` shares out likewise (cputime_adjust in
+    /// kernel/sched/cputime.c).
+    #[must_use]
+    pub fn shared_out(&self) -> (u64, u64) {
+        let ticks = u128::from(self.user_ns) + u128::from(self.system_ns);
+        if self.system_ns == 0 || ticks == 0 {
+            return (self.cpu_ns, 0);
+        }
+        let system_ns = u128::from(self.cpu_ns) * u128::from(self.system_ns) / ticks;
+        let system_ns = u64::try_from(system_ns).unwrap_or(self.cpu_ns);
+        (self.cpu_ns - system_ns, system_ns)
+    }
+}
+
 /// A process at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
@@ -236,6 +252,15 @@ mod tests {
             assert_eq!(State::from_letter(letter), Some(state));
         }
         assert_eq!(State::from_letter(b'?'), None);
+    }
+
+    #[test]
+    fn time_is_shared_out_as_the_ticks_say() {
+        let usage = |cpu_ns, user_ns, system_ns| Usage { cpu_ns, user_ns, system_ns, ..Usage::default() };
+        assert_eq!(usage(900, 20, 10).shared_out(), (600, 300));
+        assert_eq!(usage(900, 0, 0).shared_out(), (900, 0));
+        assert_eq!(usage(900, 0, 10).shared_out(), (0, 900));
+        assert_eq!(usage(u64::MAX, u64::MAX, u64::MAX).shared_out(), (1 + u64::MAX / 2, u64::MAX / 2));
     }
 
     #[test]

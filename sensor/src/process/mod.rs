@@ -10,6 +10,8 @@
 #[cfg(feature = "bpf")]
 pub mod bpf;
 pub mod details;
+#[cfg(feature = "bpf")]
+mod hidden;
 pub mod lives;
 pub mod procfs;
 pub mod recent;

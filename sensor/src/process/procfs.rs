@@ -32,7 +32,6 @@ pub struct Procfs {
     proc: PathBuf,
     kept: BTreeMap<u32, Kept>,
     kept_max: usize,
-    pids: Vec<u32>,
     buffer: Box<[u8]>,
     page_kib: u64,
 }
@@ -61,27 +60,28 @@ impl Procfs {
             proc: proc.to_owned(),
             kept: BTreeMap::new(),
             kept_max: usize::try_from(files.saturating_sub(FILES_LEFT)).unwrap_or(usize::MAX),
-            pids: Vec::new(),
             buffer: vec![0; LEN_MAX_BYTES].into_boxed_slice(),
             page_kib: rustix::param::page_size() as u64 / 1024,
         }
     }
 
-    fn list(&mut self) -> Result<(), Error> {
+    /// The numbers of all processes.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed.
+    pub(super) fn list(&self) -> Result<Vec<u32>, Error> {
         let wrong = |error| Error::List { path: self.proc.clone(), error };
-        self.pids.clear();
+        let mut pids = Vec::with_capacity(self.kept.len());
         for entry in std::fs::read_dir(&self.proc).map_err(wrong)? {
             let name = entry.map_err(wrong)?.file_name();
             let pid = name.to_str().and_then(|name| name.parse::<u32>().ok());
-            if let Some(pid) = pid.filter(|_| self.pids.len() < PROCESSES_MAX) {
-                self.pids.push(pid);
-            }
+            pids.extend(pid.filter(|_| pids.len() < PROCESSES_MAX));
         }
-        Ok(())
+        Ok(pids)
     }
 
     /// The process with this number; `None` if it is gone or cannot be read.
-    fn process(&mut self, pid: u32, now_ns: u64) -> Option<Process> {
+    pub(super) fn process(&mut self, pid: u32, now_ns: u64) -> Option<Process> {
         let mut kept = self.kept.remove(&pid);
         let read = kept.as_ref().and_then(|kept| read_stat(&kept.stat, &mut self.buffer));
         let stat = match read {
@@ -172,16 +172,14 @@ impl Source for Procfs {
 
     fn sweep(&mut self, number: u64, view: &mut View) -> Result<(), Error> {
         let begin_ns = boot_ns();
-        self.list()?;
+        let pids = self.list()?;
         let table: &mut Table = &mut view.table;
         table.begin(number, begin_ns, Coverage::All);
-        let pids = std::mem::take(&mut self.pids);
-        for pid in &pids {
-            if let Some(process) = self.process(*pid, begin_ns) {
+        for pid in pids {
+            if let Some(process) = self.process(pid, begin_ns) {
                 table.set(process);
             }
         }
-        self.pids = pids;
         table.end(boot_ns().saturating_sub(begin_ns));
         self.kept.retain(|pid, _| table.get(*pid).is_some());
         Ok(())

@@ -106,7 +106,7 @@ pub fn choose(proc: &Path, wanted: Option<Kind>) -> Result<Chosen, Error> {
         if wanted.is_some_and(|wanted| wanted != kind) {
             continue;
         }
-        match open_bpf(kind) {
+        match open_bpf(kind, proc) {
             Ok(source) => return Ok(Chosen { source, reasons }),
             Err(error) if wanted.is_some() => return Err(error),
             Err(error) => reasons.push(format!("{kind}: {error}")),
@@ -116,14 +116,14 @@ pub fn choose(proc: &Path, wanted: Option<Kind>) -> Result<Chosen, Error> {
 }
 
 #[cfg(feature = "bpf")]
-fn open_bpf(kind: Kind) -> Result<Box<dyn Source>, Error> {
+fn open_bpf(kind: Kind, proc: &Path) -> Result<Box<dyn Source>, Error> {
     match kind {
-        Kind::BpfChanged => Ok(Box::new(super::bpf::changed::Changed::open()?)),
-        Kind::BpfSweep | Kind::Procfs => Ok(Box::new(super::bpf::all_tasks::AllTasks::open()?)),
+        Kind::BpfChanged => Ok(Box::new(super::bpf::changed::Changed::open(proc)?)),
+        Kind::BpfSweep | Kind::Procfs => Ok(Box::new(super::bpf::all_tasks::AllTasks::open(proc)?)),
     }
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_bpf(_: Kind) -> Result<Box<dyn Source>, Error> {
+fn open_bpf(_: Kind, _: &Path) -> Result<Box<dyn Source>, Error> {
     Err(Error::Bpf("this program was built without the feature bpf".to_owned()))
 }

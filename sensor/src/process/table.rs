@@ -134,6 +134,13 @@ impl Table {
         self.rows[*place as usize].as_ref()
     }
 
+    /// Whether the sweep under way has told of a process with this number.
+    #[must_use]
+    pub fn has_seen(&self, pid: u32) -> bool {
+        let place = self.places.get(&pid);
+        place.is_some_and(|place| self.marks[*place as usize].seen == self.sweep.number)
+    }
+
     /// Places at which the last sweep changed something, in rising order. One may lie behind the end of [`Table::rows`].
     #[must_use]
     pub fn changed(&self) -> &[u32] {

@@ -8,6 +8,7 @@ use super::declared;
 use super::likeness;
 use super::shape;
 use crate::process::details::{self, Users};
+use crate::process::procfs::boot_ns;
 use crate::process::sampler::Handle;
 use crate::process::source::View;
 use compact_str::CompactString;
@@ -28,7 +29,9 @@ const ORDERS: [&str; 5] = ["cpu", "memory", "io", "start", "pid"];
 #[must_use]
 pub fn method(sampler: &Handle, proc: &Path) -> Method {
     let (sampler, proc) = (sampler.clone(), proc.to_owned());
-    declared::sensor_processes().handler_now(move |params| answer(&sampler, &proc, params))
+    // Looked at once, so that a process has one start as long as the sensor runs, whatever happens to the calendar.
+    let booted = calendar().minus(Duration::from_nanos(boot_ns()));
+    declared::sensor_processes().handler_now(move |params| answer(&sampler, &proc, booted, params))
 }
 
 pub(super) fn declaration() -> Declaration {
@@ -36,7 +39,7 @@ pub(super) fn declaration() -> Declaration {
         .reading()
         .details(
             "cpu is the share of one core used over about the last second; cpu_seconds are the scheduler's, exact to the \
-             nanosecond; user_seconds and system_seconds are counted by ticks.",
+             nanosecond; user_seconds and system_seconds share them out as the kernel's ticks say.",
         )
         .parameter(Parameter::new("name", Type::Text, "only processes of this name; * stands for any characters"))
         .parameter(Parameter::new("user", Type::Text, "only processes of this user: a name or a number"))
@@ -52,7 +55,7 @@ struct Picked {
     command: Option<CompactString>,
 }
 
-fn answer(sampler: &Handle, proc: &Path, params: &Params) -> Result<Value, Fault> {
+fn answer(sampler: &Handle, proc: &Path, booted: Time, params: &Params) -> Result<Value, Fault> {
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
     let wanted = Wanted::new(params)?;
     let order = params.need_text("order")?;
@@ -70,13 +73,12 @@ fn answer(sampler: &Handle, proc: &Path, params: &Params) -> Result<Value, Fault
         let key = shown.process.key;
         shown.command = details::command(proc, key).or(shown.command.take());
     }
-    let now = Now { calendar: calendar(), boot_ns: crate::process::procfs::boot_ns() };
     let mut users = Users::default();
     let status = sampler.status();
     Ok(Value::object([
-        ("processes", Value::array(picked.iter().map(|shown| value(shown, &now, &mut users)))),
+        ("processes", Value::array(picked.iter().map(|shown| value(shown, booted, &mut users)))),
         ("total", Value::UInt(total as u64)),
-        ("time", shape::time(now.time(sweep.begin_ns))),
+        ("time", shape::time(booted.plus(Duration::from_nanos(sweep.begin_ns)))),
         ("source", Value::Text(status.kind.to_string())),
         ("reasons", Value::array(status.reasons.into_iter().map(Value::Text))),
         ("interval", Value::Double(sampler.rate().period().as_secs_f64())),
@@ -133,37 +135,22 @@ fn sort(picked: &mut [Picked], order: &str) {
     }
 }
 
-/// One moment on two clocks.
-struct Now {
-    calendar: Time,
-    boot_ns: u64,
-}
-
-impl Now {
-    /// A moment since boot by the calendar.
-    fn time(&self, at_ns: u64) -> Time {
-        match at_ns.checked_sub(self.boot_ns) {
-            Some(later_ns) => self.calendar.plus(Duration::from_nanos(later_ns)),
-            None => self.calendar.minus(Duration::from_nanos(self.boot_ns - at_ns)),
-        }
-    }
-}
-
-fn value(shown: &Picked, now: &Now, users: &mut Users) -> Value {
+fn value(shown: &Picked, booted: Time, users: &mut Users) -> Value {
     let Picked { process, share, command } = shown;
     let usage = &process.usage;
+    let (user_ns, system_ns) = usage.shared_out();
     let secs = |ns: u64| Value::Double(Duration::from_nanos(ns).as_secs_f64());
     let mut members: Vec<(Name, Value)> = vec![
         ("pid".into(), Value::UInt(process.key.pid.into())),
-        ("start".into(), shape::time(now.time(process.key.start_ns))),
+        ("start".into(), shape::time(booted.plus(Duration::from_nanos(process.key.start_ns)))),
         ("parent".into(), Value::UInt(process.parent.into())),
         ("uid".into(), Value::UInt(process.uid.into())),
         ("name".into(), Value::Text(process.name.to_string())),
         ("state".into(), Value::Text(process.state.as_str().to_owned())),
         ("threads".into(), Value::UInt(process.threads.into())),
         ("cpu_seconds".into(), secs(usage.cpu_ns)),
-        ("user_seconds".into(), secs(usage.user_ns)),
-        ("system_seconds".into(), secs(usage.system_ns)),
+        ("user_seconds".into(), secs(user_ns)),
+        ("system_seconds".into(), secs(system_ns)),
         ("rss_bytes".into(), Value::UInt(process.rss_kib << 10)),
         ("minor_faults".into(), Value::UInt(usage.minor_faults)),
         ("major_faults".into(), Value::UInt(usage.major_faults)),

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })?;
     match answer.get("total").and_then(Value::as_u64) {
         Some(total) if total > shown => {
-            note(&format!("{shown} of {total} calls; --limit {total} shows more"))
+            note(&format!("{shown} of {total} calls; --limit {total} shows all"))
         }
         Some(_) | None => {}
     }

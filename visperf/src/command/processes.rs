@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Only the process of this number
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u64).range(1..=1 << 22))]
     pid: Option<u64>,
-    /// By what they are ordered, the most (or the newest) first
+    /// By CPU of late, memory, bytes of storage read and written, start (newest first) or number
     #[arg(long, value_name = "ORDER", value_parser = ["cpu", "memory", "io", "start", "pid"], default_value = "cpu")]
     order: String,
     /// At most so many
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     query::print(&args.query, processes, "no process fits", table)?;
     match answer.get("total").and_then(Value::as_u64) {
         Some(total) if total > shown => {
-            note(&format!("{shown} of {total} processes; --limit {total} shows more"))
+            note(&format!("{shown} of {total} processes; --limit {total} shows all"))
         }
         Some(_) | None => {}
     }
@@ -78,8 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
     let heads =
-        ["PID", "USER", "STATE", "CPU", "CPU TIME", "MEMORY", "THREADS", "STARTED", "NAME", "COMMAND"];
-    let mut table = Table::new(&heads).spares(&["THREADS", "STARTED", "CPU TIME", "USER", "COMMAND"]);
+        ["PID", "USER", "STATE", "CPU", "CPU TIME", "MEMORY", "IO", "THREADS", "STARTED", "NAME", "COMMAND"];
+    let mut table = Table::new(&heads).spares(&["THREADS", "STARTED", "IO", "CPU TIME", "USER", "COMMAND"]);
     let zone = TimeZone::system();
     for process in processes {
         let figure = |name: &str| number_of(process, name);
@@ -87,6 +87,7 @@ fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
             "" => figure("uid").map(|uid| format!("uid {uid}")).unwrap_or_default(),
             user => user.to_owned(),
         };
+        let io = figure("read_bytes").zip(figure("written_bytes")).map(|(read, written)| read + written);
         let start = figure("start").map(Time::from_secs_f64);
         table.row(vec![
             Cell::figure(figure("pid").map(|pid| pid.to_string()).unwrap_or_default()),
@@ -95,6 +96,7 @@ fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
             Cell::figure(figure("cpu").map(share).unwrap_or_default()),
             Cell::figure(figure("cpu_seconds").map(cpu_time).unwrap_or_default()),
             Cell::figure(figure("rss_bytes").map(bytes).unwrap_or_default()),
+            Cell::figure(io.map(bytes).unwrap_or_default()),
             Cell::figure(figure("threads").map(|threads| threads.to_string()).unwrap_or_default()),
             Cell::whole(start.map(|start| in_table(start, &zone, output)).unwrap_or_default()),
             Cell::text(text_of(process, "name")).color(Color::Name),

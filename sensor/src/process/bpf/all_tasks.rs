@@ -3,17 +3,20 @@
 //! Shell. Rule: threads add to their process whether they are told before it or after it. What a running thread has not
 //! had booked is not in its CPU time: at most a tick of the kernel's.
 
+use super::super::hidden::Hidden;
 use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::{Coverage, Table};
 use super::loaded::{self, Loaded, Types};
 use super::record::{self, Record};
+use std::path::Path;
 use wire::process::{Process, Usage};
 
 /// The walk and what it needs from sweep to sweep.
 pub struct AllTasks {
     loaded: Loaded,
     tasks: Tasks,
+    hidden: Hidden,
 }
 
 /// The tasks of one walk.
@@ -25,11 +28,11 @@ pub(super) struct Tasks {
 }
 
 impl AllTasks {
-    /// Load the walk.
+    /// Load the walk; what it does not show is read from `proc`.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn open() -> Result<AllTasks, Error> {
+    pub fn open(proc: &Path) -> Result<AllTasks, Error> {
         let types = Types::read()?;
         let mut loaded = Loaded::new(&types)?;
         loaded.load_walk(&types)?;
@@ -38,7 +41,7 @@ impl AllTasks {
         let mut tasks = Tasks::new();
         // What loads may still fail when it is used.
         tasks.walk(&mut loaded)?;
-        Ok(AllTasks { loaded, tasks })
+        Ok(AllTasks { loaded, tasks, hidden: Hidden::new(proc) })
     }
 }
 
@@ -53,6 +56,7 @@ impl Source for AllTasks {
         let took_ns = boot_ns().saturating_sub(begin_ns);
         view.table.begin(number, begin_ns, Coverage::All);
         self.tasks.tell(&mut view.table);
+        self.hidden.tell(&mut view.table);
         view.table.end(took_ns);
         Ok(())
     }

@@ -4,12 +4,15 @@
 //! a parent that ended, its being woken): that shows at the next walk, every [`WALK_AFTER_NS`]. After a loss, the next
 //! sweep walks at once.
 
+use super::super::hidden::Hidden;
+use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::Coverage;
 use super::all_tasks::Tasks;
 use super::loaded::{self, Loaded, Types};
 use super::record::{self, Record, Sweep};
 use aya::maps::{MapData, RingBuf};
+use std::path::Path;
 use wire::process::Process;
 
 /// How long a sweep may rely on the one before, in nanoseconds.
@@ -23,6 +26,7 @@ pub struct Changed {
     loaded: Loaded,
     ring: RingBuf<MapData>,
     tasks: Tasks,
+    hidden: Hidden,
     page_kib: u64,
     last: Sweep,
     walked_ns: u64,
@@ -32,11 +36,11 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// Load the programs and begin to listen.
+    /// Load the programs and begin to listen; what a walk does not show is read from `proc`.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn open() -> Result<Changed, Error> {
+    pub fn open(proc: &Path) -> Result<Changed, Error> {
         let types = Types::read()?;
         let mut loaded = Loaded::new(&types)?;
         loaded.load_walk(&types)?;
@@ -48,6 +52,7 @@ impl Changed {
             loaded,
             ring,
             tasks: Tasks::new(),
+            hidden: Hidden::new(proc),
             page_kib: rustix::param::page_size() as u64 / 1024,
             last: Sweep::default(),
             walked_ns: 0,
@@ -124,7 +129,7 @@ impl Source for Changed {
     }
 
     fn sweep(&mut self, number: u64, view: &mut View) -> Result<(), Error> {
-        let begin_ns = super::super::procfs::boot_ns();
+        let begin_ns = boot_ns();
         let must_walk = self.walked_ns == 0 || begin_ns.saturating_sub(self.walked_ns) >= WALK_AFTER_NS;
         self.running.clear();
         view.table.begin(number, begin_ns, if must_walk { Coverage::All } else { Coverage::Changes });
@@ -133,9 +138,10 @@ impl Source for Changed {
         if must_walk {
             self.tasks.walk(&mut self.loaded)?;
             self.tasks.tell(&mut view.table);
+            self.hidden.tell(&mut view.table);
             self.walked_ns = begin_ns;
         }
-        view.table.end(super::super::procfs::boot_ns().saturating_sub(begin_ns));
+        view.table.end(boot_ns().saturating_sub(begin_ns));
         let is_whole = match end {
             Some(end) => {
                 let lost = |sweep: &Sweep| sweep.lost_marks + sweep.lost_records;
