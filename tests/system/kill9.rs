@@ -128,6 +128,8 @@ fn story(plan: &Plan) -> Result<Told> {
     let (mut random, mut reader) = (Random::new(plan.seed), Reader::new());
     for number in 0..plan.kills {
         if plan.forget_before == Some(number) {
+            // What was told last must not stand at the same place in a journal that begins anew with the present file.
+            read_beyond_rotation(Daemon::spawn(&state, &arguments)?, &mut reader, &writer)?;
             std::fs::remove_dir_all(&state)?;
         }
         let daemon = Daemon::spawn(&state, &arguments)?;
@@ -151,6 +153,21 @@ fn story(plan: &Plan) -> Result<Told> {
         cursors_refused: reader.cursors_refused,
         again: (again.missed == 0).then(|| again.ledger.verdict(written)),
     })
+}
+
+/// Reads from a sensor until it has told more than the first file of the log holds, and kills it.
+fn read_beyond_rotation(mut daemon: Daemon, reader: &mut Reader, writer: &Writer) -> Result<()> {
+    let address = daemon.ready(system_tests::grid::READY)?;
+    let first_file = GROWTH.lines_per_sec * usize::try_from(GROWTH.rotate_every.as_secs())?;
+    let begun = wait::now();
+    while reader.ledger.count() < first_file * 3 / 2 {
+        anyhow::ensure!(wait::now() - begun < CATCH_UP, "{} lines came out", reader.ledger.count());
+        if reader.read(address)? == 0 {
+            std::thread::sleep(wait::PAUSE);
+        }
+        writer.tell_read(reader.ledger.count());
+    }
+    daemon.kill()
 }
 
 /// Reads from a sensor until its time has come. One in three dies at a time counted from its birth, so that

@@ -102,9 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print_rows(call_table(), calls.iter().cloned(), &TimeZone::system(), output)
     })?;
     match answer.get("total").and_then(Value::as_u64) {
-        Some(total) if total > shown => {
-            note(&format!("{shown} of {total} calls; --limit {total} shows all"))
-        }
+        Some(total) if total > shown => note(&format!("{shown} of {total} calls; --limit {total} shows all")),
         Some(_) | None => {}
     }
     Ok(())
