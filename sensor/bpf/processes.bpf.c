@@ -35,7 +35,7 @@ enum {
 	MARKS_MAX = 16384, /* processes that can run between two sweeps; beyond it a full sweep is asked for */
 	PROCESSORS_MAX = 1024,
 	THREADS_MAX = 8192, /* of one process that are added up in a sweep of what changed */
-	RING_LEN = 1 << 20, /* bytes: 6,000 processes of one sweep, or a thousand short lives between two looks */
+	RING_LEN = 1 << 20, /* bytes, unless the loader says otherwise */
 	RAN_MAX_NS = 1000000000, /* a thread that runs is booked at every tick: more is a clock that was misread */
 };
 
@@ -61,7 +61,6 @@ struct counts {
 	u32 padding;
 	u64 lost_marks;
 	u64 lost_records;
-	u64 switches;
 };
 
 struct {
@@ -171,11 +170,18 @@ int on_switch(u64 *ctx)
 		/* The pick has just set the time from which it is booked to now, by the clock of bookings. */
 		running->clock_offset_ns = bpf_ktime_get_ns() - next->se.exec_start;
 		running->task = next->pid ? next : 0;
-		running->padding[0]++;
 	}
 	if (previous->pid)
 		note(previous);
 	return 0;
+}
+
+/* What has been run on a processor since it was booked at that time of the clock of bookings. */
+INLINE u64 open_of(struct running *running, u64 booked_ns)
+{
+	u64 ran = bpf_ktime_get_ns() - running->clock_offset_ns - booked_ns;
+
+	return ran > RAN_MAX_NS ? 0 : ran;
 }
 
 struct walk {
@@ -262,22 +268,20 @@ INLINE u32 tell_list(u32 list)
 	return marked - told;
 }
 
-static long tell_running(u32 processor, struct sweep *sweep)
+static long tell_running(u32 processor, void *unused)
 {
 	struct running *running = bpf_map_lookup_elem(&processors, &processor);
 	struct task_struct *task, *leader;
-	u64 ran, now;
+	u64 ran;
 
 	if (!running)
 		return 1;
-	sweep->switches += running->padding[0];
 	task = running->task;
 	if (!task || !PEEK(task, on_cpu))
 		return 0;
 	leader = PEEK(task, group_leader);
-	now = bpf_ktime_get_ns();
-	ran = now - running->clock_offset_ns - PEEK(task, se.exec_start);
-	if (running->task != task || ran > RAN_MAX_NS)
+	ran = open_of(running, PEEK(task, se.exec_start));
+	if (running->task != task)
 		ran = 0;
 	tell(leader, PEEK(leader, tgid), PEEK(leader, start_boottime), ran);
 	return 0;
@@ -299,7 +303,7 @@ int changed(void *ctx)
 	counts.told[other] = 0;
 	counts.epoch++;
 	sweep.marked += tell_list(list);
-	bpf_loop(processors_count, tell_running, &sweep, 0);
+	bpf_loop(processors_count, tell_running, 0, 0);
 	sweep.lost_marks = counts.lost_marks;
 	sweep.lost_records = counts.lost_records;
 	sweep.end_ns = bpf_ktime_get_boot_ns();
@@ -333,12 +337,8 @@ INLINE u64 open_here(struct task_struct *task)
 {
 	u32 processor = bpf_get_smp_processor_id();
 	struct running *running = bpf_map_lookup_elem(&processors, &processor);
-	u64 ran;
 
-	if (!running)
-		return 0;
-	ran = bpf_ktime_get_ns() - running->clock_offset_ns - task->se.exec_start;
-	return ran > RAN_MAX_NS ? 0 : ran;
+	return running ? open_of(running, task->se.exec_start) : 0;
 }
 
 SEC("tp_btf/sched_process_fork")

@@ -87,7 +87,6 @@ struct sweep {
 	u64 end_ns;
 	u64 lost_marks; /* since loading: no place to note a process; a full sweep finds it */
 	u64 lost_records; /* since loading: no place in the ring */
-	u64 switches; /* since loading: of the whole machine */
 };
 
 #endif

@@ -12,6 +12,7 @@ use crate::report::own::own;
 use crate::report::own_way::OwnWay;
 use crate::representative::domain;
 use crate::representative::office::{self, Duty, Office};
+use crate::sample::beat;
 use crate::sample::collector::Collectors;
 use crate::sample::figures::Figures;
 use crate::sample::host::{PROC, collectors};
@@ -32,7 +33,7 @@ pub enum Error {
     Tail(#[from] tail::Error),
     /// The host cannot be sampled.
     #[error(transparent)]
-    Sample(#[from] sampler::Error),
+    Sample(#[from] beat::Error),
     /// Its processes cannot be read as the configuration says.
     #[error("process_source: {0}")]
     Process(#[from] process::source::Error),
@@ -92,15 +93,16 @@ impl Sensor {
     /// # Errors
     /// If another process has the state directory, or it cannot be used.
     pub fn open(config: Config, state: &Path) -> Result<Sensor, Error> {
+        // Before anything else takes memory: reading the kernel's types takes some for a moment.
+        let chosen = process::source::choose(Path::new(PROC), config.process_source)?;
+        tracing::info!(source = %chosen.source.kind(), reasons = ?chosen.reasons, "processes are read");
+        let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate);
         let filtering = Arc::new(Filtering::load(&config.filters));
         let joiner = Arc::new(Mutex::new(Joiner::default()));
         let choice = Choice::new(Arc::clone(&filtering), &config);
         let join = Box::new(Arc::clone(&joiner));
         let tail = tail::handle::Handle::start(config.tail(), state, Box::new(choice), join)?;
         let sampler = Sampler::new(Collectors::new(collectors(Path::new(PROC))), config.sample_rate);
-        let chosen = process::source::choose(Path::new(PROC), config.process_source)?;
-        tracing::info!(source = %chosen.source.kind(), reasons = ?chosen.reasons, "processes are read");
-        let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate);
         let tail = Arc::new(tail);
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
         let beside = Arc::new(Beside::new());

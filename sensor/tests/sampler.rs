@@ -29,7 +29,7 @@ impl Collector for Counting {
     }
 }
 
-fn start(hz: f64) -> (Handle, CancellationToken, JoinHandle<Result<(), sensor::sample::sampler::Error>>) {
+fn start(hz: f64) -> (Handle, CancellationToken, JoinHandle<Result<(), sensor::sample::beat::Error>>) {
     let counting = Counting(0, metric("sweeps", "", Semantics::Counter, &[]));
     let sampler = Sampler::new(Collectors::new(vec![Box::new(counting)]), Rate::from_hz(hz).unwrap());
     let (handle, shutdown) = (sampler.handle(), CancellationToken::new());

@@ -30,6 +30,11 @@ impl Hidden {
         }
     }
 
+    /// How many processes `/proc` lists.
+    pub(super) fn listed(&self) -> usize {
+        self.procfs.list().map_or(0, |listed| listed.len())
+    }
+
     /// Add to a sweep over all processes, before its end, those that the walk did not show.
     pub(super) fn tell(&mut self, table: &mut Table) {
         let now_ns = table.sweep().begin_ns;

@@ -1,19 +1,18 @@
 //! The shell of process sampling: a thread that sweeps on time and keeps the newest table.
 //!
-//! Rule: the thread waits for its deadline and for nothing else; who reads the table holds it up for as long as a copy
-//! takes. The rate can be changed while it runs. A deadline that passed while a sweep was at work is slipped: counted,
-//! and the next sweep's number shows it. A way of reading that fails is left for `/proc`, and the reason is told.
-//! Not here: when a sweep is due (`sample::schedule`), what is read (`source`).
+//! Rule: who reads the table holds the thread up for as long as a copy takes. A deadline that passed while a sweep was at
+//! work is slipped: counted, and the next sweep's number shows it. A way of reading that fails is left for `/proc`, and the
+//! reason is told.
+//! Not here: when it sweeps (`sample::beat`), what is read (`source`).
 
 use super::procfs::Procfs;
 use super::source::{Chosen, Error, Kind, Source, View};
-use crate::sample::schedule::{Rate, Schedule};
+use crate::sample::beat::{self, Beat, Next, locked};
+use crate::sample::schedule::Rate;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use wire::process::delta::Sweep;
 
 /// How often what the kernel tells between two sweeps is taken up, so that its ring does not fill.
 const DRAIN_AFTER: Duration = Duration::from_millis(100);
@@ -45,16 +44,9 @@ pub struct Sampler {
 pub struct Handle(Arc<Shared>);
 
 struct Shared {
-    orders: Mutex<Orders>,
-    ordered: Condvar,
+    beat: Arc<Beat>,
     view: Mutex<View>,
     status: Mutex<Status>,
-    newest: watch::Sender<Sweep>,
-}
-
-struct Orders {
-    rate: Rate,
-    stop: bool,
 }
 
 impl Sampler {
@@ -64,13 +56,8 @@ impl Sampler {
         let Chosen { source, reasons } = chosen;
         let status =
             Status { kind: source.kind(), reasons, sweeps_total: 0, slipped_total: 0, lost_total: 0 };
-        let shared = Shared {
-            orders: Mutex::new(Orders { rate, stop: false }),
-            ordered: Condvar::new(),
-            view: Mutex::default(),
-            status: Mutex::new(status),
-            newest: watch::Sender::new(Sweep::default()),
-        };
+        let shared =
+            Shared { beat: Arc::new(Beat::new(rate)), view: Mutex::default(), status: Mutex::new(status) };
         Sampler { source, proc: proc.to_owned(), shared: Arc::new(shared) }
     }
 
@@ -84,28 +71,10 @@ impl Sampler {
     ///
     /// # Errors
     /// If the thread panicked.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), crate::sample::sampler::Error> {
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), beat::Error> {
         let Sampler { source, proc, shared } = self;
-        let _stop = StopOnDrop(Arc::clone(&shared));
-        let thread = Arc::clone(&shared);
-        let mut work = tokio::task::spawn_blocking(move || thread.sweep_until_stopped(source, &proc));
-        let outcome = tokio::select! {
-            outcome = &mut work => outcome,
-            () = shutdown.cancelled() => {
-                shared.order(|orders| orders.stop = true);
-                work.await
-            }
-        };
-        outcome.map_err(|error| crate::sample::sampler::Error::Panicked(error.to_string()))
-    }
-}
-
-/// Ends the thread when the task that owns it is dropped.
-struct StopOnDrop(Arc<Shared>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.order(|orders| orders.stop = true);
+        let beat = Arc::clone(&shared.beat);
+        beat.drive(shutdown, move || shared.sweep_until_stopped(source, &proc)).await
     }
 }
 
@@ -113,12 +82,6 @@ impl Handle {
     /// Look at the newest table and the lives; sampling waits meanwhile, so copy and go.
     pub fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         look(&locked(&self.0.view))
-    }
-
-    /// Every sweep from now on; one that comes late skips to the newest.
-    #[must_use]
-    pub fn subscribe(&self) -> watch::Receiver<Sweep> {
-        self.0.newest.subscribe()
     }
 
     /// How it goes.
@@ -130,38 +93,25 @@ impl Handle {
     /// How often it sweeps.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        locked(&self.0.orders).rate
-    }
-
-    /// From the last sweep on, another rate.
-    pub fn set_rate(&self, rate: Rate) {
-        self.0.order(|orders| orders.rate = rate);
+        self.0.beat.rate()
     }
 }
 
 impl Shared {
-    fn order(&self, change: impl FnOnce(&mut Orders)) {
-        change(&mut locked(&self.orders));
-        self.ordered.notify_all();
-    }
-
     fn sweep_until_stopped(&self, mut source: Box<dyn Source>, proc: &Path) {
-        let mut rate = locked(&self.orders).rate;
-        let mut schedule = Schedule::new(rate, running());
+        let mut beat = self.beat.follow();
         let mut sweeps_total = 0;
         loop {
-            match self.wait(&mut schedule, &mut rate) {
+            match beat.next(Some(DRAIN_AFTER)) {
                 Next::Stop => return,
-                Next::Drain => source.drain(&mut locked(&self.view)),
-                Next::Sweep => {
-                    schedule.begin(running());
+                Next::Paused => source.drain(&mut locked(&self.view)),
+                Next::Sweep(_) => {
                     sweeps_total += 1;
-                    let slipped_total = schedule.slipped_total();
+                    let slipped_total = beat.slipped_total();
                     let mut view = locked(&self.view);
                     let swept = source.sweep(sweeps_total + slipped_total, &mut view);
                     let View { table, recent, .. } = &mut *view;
                     recent.update(table);
-                    let newest = table.sweep();
                     drop(view);
                     if let Err(error) = swept {
                         self.replace(&mut source, proc, &error);
@@ -170,8 +120,6 @@ impl Shared {
                     status.sweeps_total = sweeps_total;
                     status.slipped_total = slipped_total;
                     status.lost_total = source.lost_total();
-                    drop(status);
-                    self.newest.send_replace(newest);
                 }
             }
         }
@@ -190,46 +138,4 @@ impl Shared {
             status.kind = Kind::Procfs;
         }
     }
-
-    fn wait(&self, schedule: &mut Schedule, rate: &mut Rate) -> Next {
-        let mut orders = locked(&self.orders);
-        loop {
-            if orders.stop {
-                return Next::Stop;
-            }
-            if orders.rate != *rate {
-                *rate = orders.rate;
-                schedule.set_rate(*rate, running());
-            }
-            let left = schedule.wait(running());
-            if left.is_zero() {
-                return Next::Sweep;
-            }
-            let (held, timeout) = self
-                .ordered
-                .wait_timeout(orders, left.min(DRAIN_AFTER))
-                .unwrap_or_else(PoisonError::into_inner);
-            orders = held;
-            if timeout.timed_out() && left > DRAIN_AFTER {
-                return Next::Drain;
-            }
-        }
-    }
-}
-
-enum Next {
-    Sweep,
-    Drain,
-    Stop,
-}
-
-/// A table that a panic left behind is as far as its sweep came; the next one mends it.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Time since boot without suspension, the clock that waiting uses too.
-fn running() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }

@@ -1,10 +1,11 @@
 //! What the host is doing: sampled at a set rate, kept as the newest table and a short history.
 //!
 //! [`collector`] is what each source of figures implements and how they are run together, [`host`] are
-//! the sources, one subsystem a file; [`table`], [`history`] and [`schedule`] are the pure parts and
-//! [`sampler`] is the shell with the clock and the thread.
-//! Not here: processes, and how tables reach other programs (`channel`, `query`).
+//! the sources, one subsystem a file; [`table`], [`history`] and [`schedule`] are the pure parts;
+//! [`beat`] is the clock by which a thread sweeps, [`sampler`] the shell around them.
+//! Not here: processes (`process`), and how tables reach other programs (`channel`, `query`).
 
+pub mod beat;
 pub mod collector;
 pub mod figures;
 pub mod history;

@@ -1,17 +1,16 @@
 //! The shell of sampling: a thread that sweeps on time, publishes the newest table and keeps the history.
 //!
-//! Rule: the thread waits for its deadline and for nothing else; readers take the newest table by pointer
-//! and copies of the history, so none of them holds it up. The rate can be changed while it runs.
-//! Not here: when a sweep is due (`schedule`), what is read (`host`).
+//! Rule: readers take the newest table by pointer and copies of the history, so none of them holds the thread up.
+//! Not here: when it sweeps (`beat`), what is read (`host`).
 
+use super::beat::{Beat, Error, Next, locked, running};
 use super::collector::{Collectors, Now};
 use super::figures::{CPU_METRIC, Figures, figures};
 use super::history::{Completeness, History, Series};
-use super::schedule::{Rate, Schedule};
+use super::schedule::Rate;
 use super::table::Table;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::sample::Metric;
@@ -19,15 +18,6 @@ use wire::time::Time;
 
 /// Sweeps looked back for what is a difference between two: one more than needed, as sweeps may be late.
 const SWEEPS_FOR_DIFFERENCES: u32 = 3;
-
-/// Why sampling ended other than as asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The thread panicked outside a collector.
-    #[error("the sampling thread panicked: {0}")]
-    Panicked(String),
-}
 
 /// What happened since the start; all only grow, but for the last two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +45,7 @@ pub struct Sampler {
 pub struct Handle(Arc<Shared>);
 
 struct Shared {
-    orders: Mutex<Orders>,
-    ordered: Condvar,
+    beat: Arc<Beat>,
     newest: watch::Sender<Option<Arc<Table>>>,
     history: Mutex<History>,
     sweeps: AtomicU64,
@@ -64,18 +53,12 @@ struct Shared {
     refused: AtomicU64,
 }
 
-struct Orders {
-    rate: Rate,
-    stop: bool,
-}
-
 impl Sampler {
     /// Sweep over `collectors` at this rate, once run.
     #[must_use]
     pub fn new(collectors: Collectors, rate: Rate) -> Sampler {
         let shared = Shared {
-            orders: Mutex::new(Orders { rate, stop: false }),
-            ordered: Condvar::new(),
+            beat: Arc::new(Beat::new(rate)),
             newest: watch::Sender::new(None),
             history: Mutex::new(History::default()),
             sweeps: AtomicU64::new(0),
@@ -97,27 +80,8 @@ impl Sampler {
     /// If the thread panicked.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let Sampler { collectors, shared } = self;
-        let _stop = StopOnDrop(Arc::clone(&shared));
-        let thread = Arc::clone(&shared);
-        // A thread of its own: reading `/proc` can take milliseconds on a host in trouble.
-        let mut work = tokio::task::spawn_blocking(move || thread.sweep_until_stopped(collectors));
-        let outcome = tokio::select! {
-            outcome = &mut work => outcome,
-            () = shutdown.cancelled() => {
-                shared.order(|orders| orders.stop = true);
-                work.await
-            }
-        };
-        outcome.map_err(|error| Error::Panicked(error.to_string()))
-    }
-}
-
-/// Ends the thread when the task that owns it is dropped.
-struct StopOnDrop(Arc<Shared>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.order(|orders| orders.stop = true);
+        let beat = Arc::clone(&shared.beat);
+        beat.drive(shutdown, move || shared.sweep_until_stopped(collectors)).await
     }
 }
 
@@ -158,12 +122,12 @@ impl Handle {
     /// How often it sweeps.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        locked(&self.0.orders).rate
+        self.0.beat.rate()
     }
 
     /// From the last sweep on, another rate.
     pub fn set_rate(&self, rate: Rate) {
-        self.0.order(|orders| orders.rate = rate);
+        self.0.beat.set_rate(rate);
     }
 
     /// What happened since the start.
@@ -181,60 +145,18 @@ impl Handle {
 }
 
 impl Shared {
-    fn order(&self, change: impl FnOnce(&mut Orders)) {
-        change(&mut locked(&self.orders));
-        self.ordered.notify_all();
-    }
-
     fn sweep_until_stopped(&self, mut collectors: Collectors) {
-        let mut rate = locked(&self.orders).rate;
-        let mut schedule = Schedule::new(rate, running());
-        while self.wait(&mut schedule, &mut rate) == Next::Sweep {
-            let now = Now { calendar: calendar(), running: running() };
-            schedule.begin(now.running);
+        let mut beat = self.beat.follow();
+        while let Next::Sweep(now) = beat.next(None) {
+            let now = Now { calendar: calendar(), running: now };
             let table = Arc::new(collectors.sweep(now, running));
             locked(&self.history).push(&table);
             self.sweeps.fetch_add(1, Ordering::Relaxed);
-            self.slipped.store(schedule.slipped_total(), Ordering::Relaxed);
+            self.slipped.store(beat.slipped_total(), Ordering::Relaxed);
             self.refused.store(collectors.refused_total(), Ordering::Relaxed);
             self.newest.send_replace(Some(table));
         }
     }
-
-    fn wait(&self, schedule: &mut Schedule, rate: &mut Rate) -> Next {
-        let mut orders = locked(&self.orders);
-        loop {
-            if orders.stop {
-                return Next::Stop;
-            }
-            if orders.rate != *rate {
-                *rate = orders.rate;
-                schedule.set_rate(*rate, running());
-            }
-            let left = schedule.wait(running());
-            if left.is_zero() {
-                return Next::Sweep;
-            }
-            orders = self.ordered.wait_timeout(orders, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-}
-
-#[derive(PartialEq, Eq)]
-enum Next {
-    Sweep,
-    Stop,
-}
-
-/// Nothing behind these locks is left half done by a panic.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Time since boot without suspension, the clock that waiting uses too.
-fn running() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 #[allow(clippy::disallowed_methods)] // The shell that reads the calendar for the collectors.

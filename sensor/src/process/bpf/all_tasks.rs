@@ -7,7 +7,7 @@ use super::super::hidden::Hidden;
 use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::{Coverage, Table};
-use super::loaded::{self, Loaded, Types};
+use super::loaded::{self, Loaded};
 use super::record::{self, Record};
 use std::path::Path;
 use wire::process::{Process, Usage};
@@ -33,8 +33,7 @@ impl AllTasks {
     /// # Errors
     /// If the kernel refuses.
     pub fn open(proc: &Path) -> Result<AllTasks, Error> {
-        let types = Types::read()?;
-        let mut loaded = Loaded::new(&types)?;
+        let (mut loaded, types) = Loaded::new(0)?;
         loaded.load_walk(&types)?;
         drop(types);
         loaded::give_memory_back();

@@ -9,7 +9,7 @@ use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::Coverage;
 use super::all_tasks::Tasks;
-use super::loaded::{self, Loaded, Types};
+use super::loaded::{self, Loaded};
 use super::record::{self, Record, Sweep};
 use aya::maps::{MapData, RingBuf};
 use std::path::Path;
@@ -41,8 +41,8 @@ impl Changed {
     /// # Errors
     /// If the kernel refuses.
     pub fn open(proc: &Path) -> Result<Changed, Error> {
-        let types = Types::read()?;
-        let mut loaded = Loaded::new(&types)?;
+        let hidden = Hidden::new(proc);
+        let (mut loaded, types) = Loaded::new(hidden.listed())?;
         loaded.load_walk(&types)?;
         let ring = loaded.listen(&types)?;
         drop(types);
@@ -52,19 +52,13 @@ impl Changed {
             loaded,
             ring,
             tasks: Tasks::new(),
-            hidden: Hidden::new(proc),
+            hidden,
             page_kib: rustix::param::page_size() as u64 / 1024,
             last: Sweep::default(),
             walked_ns: 0,
             running: Vec::new(),
             lost_ends: 0,
         })
-    }
-
-    /// How often a processor of the machine took up another thread, since loading.
-    #[must_use]
-    pub fn switches_total(&self) -> u64 {
-        self.last.switches
     }
 
     /// Take up what is in the ring; the end of the sweep, if it is there.

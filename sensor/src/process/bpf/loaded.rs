@@ -15,6 +15,12 @@ use std::io::{self, Read};
 /// The programs as the compiler left them: `sensor/bpf/processes.bpf.c`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/processes.bpf.o"));
 
+/// Sizes of the ring, in bytes: the least holds some hundred short lives, the most a sweep of every process of a large host.
+/// It counts twice as memory of the sensor, as it is mapped twice.
+const RING_LEN_BYTES: std::ops::RangeInclusive<u32> = (256 << 10)..=(8 << 20);
+/// Of the ring for each process there is: two records of it.
+const RING_SHARE_BYTES: usize = 2 * 168;
+
 /// Where the kernel describes its types.
 const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
 
@@ -78,20 +84,27 @@ impl Types {
 }
 
 impl Loaded {
-    /// Load the object and make its maps; no program runs yet.
+    /// Load the object and make its maps, with a ring for a host of so many processes; no program runs yet. Gives the
+    /// types too, by which its programs are loaded.
     ///
     /// # Errors
-    /// If the kernel refuses.
-    pub fn new(types: &Types) -> Result<Loaded, Error> {
+    /// If this kernel has no type description, or refuses.
+    pub fn new(processes: usize) -> Result<(Loaded, Types), Error> {
+        let mut loader = EbpfLoader::new();
+        // Whatever it is told later, the loader begins by reading the whole description: it is let go before ours is read.
+        loader.btf(None);
+        let types = Types::read()?;
         let processors = processors();
-        let ebpf = EbpfLoader::new()
+        let ebpf = loader
             .btf(Some(&types.0))
             // Of task storage, which only the programs use, the loader has no type of its own.
             .allow_unsupported_maps()
             .override_global("processors_count", &processors, true)
+            .map_max_entries("ring", ring_len_bytes(processes))
             .load(OBJECT)
             .map_err(|error| refused("the programs cannot be loaded", &error))?;
-        Ok(Loaded { ebpf })
+        drop(loader);
+        Ok((Loaded { ebpf }, types))
     }
 
     /// Load the walk over all tasks.
@@ -165,6 +178,12 @@ where
     program.try_into().map_err(|error| refused(name, &error))
 }
 
+/// A power of two, as the kernel wants it.
+fn ring_len_bytes(processes: usize) -> u32 {
+    let wanted = u32::try_from(processes * RING_SHARE_BYTES).unwrap_or(u32::MAX);
+    wanted.clamp(*RING_LEN_BYTES.start(), *RING_LEN_BYTES.end()).next_power_of_two()
+}
+
 fn missing(name: &str) -> Error {
     Error::Bpf(format!("{name} is missing from the programs this sensor was built with"))
 }
@@ -209,4 +228,16 @@ fn read_all(mut file: File, records: &mut Vec<u8>) -> io::Result<()> {
     }
     records.truncate(len);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_as_large_as_the_host_needs() {
+        for (processes, kib) in [(0, 256), (700, 256), (1000, 512), (3000, 1024), (1 << 20, 8192)] {
+            assert_eq!(ring_len_bytes(processes), kib << 10, "{processes} processes");
+        }
+    }
 }

@@ -38,8 +38,6 @@ pub struct Sweep {
     pub lost_marks: u64,
     /// Records that found no place in the ring, since loading.
     pub lost_records: u64,
-    /// How often a processor of the machine took up another thread, since loading.
-    pub switches: u64,
 }
 
 const PROCESS_LEN: usize = 160;
@@ -47,7 +45,7 @@ const THREAD_LEN: usize = 96;
 const LIFE_LEN: usize = 152;
 const EXEC_LEN: usize = LIFE_LEN + 8 + ARGUMENTS_LEN;
 const ARGUMENTS_LEN: usize = 256;
-const SWEEP_LEN: usize = 48;
+const SWEEP_LEN: usize = 40;
 const NAME_LEN: usize = 16;
 
 /// The record that `bytes` begin with, and its length.
@@ -131,7 +129,6 @@ fn sweep(bytes: &Bytes<'_>) -> Sweep {
         end_ns: bytes.u64(16),
         lost_marks: bytes.u64(24),
         lost_records: bytes.u64(32),
-        switches: bytes.u64(40),
     }
 }
 

@@ -1,0 +1,179 @@
+//! When a thread that sweeps does so: on time, at a rate that can be changed while it runs, until it is told to stop.
+//!
+//! Shell: the clock and the waiting of both samplers, of the host and of its processes. Rule: the thread waits for its
+//! deadline and for orders, and for nothing else.
+//! Not here: when a sweep is due (`schedule`), what a sweep does.
+
+use super::schedule::{Rate, Schedule};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Why sampling ended other than as asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The thread panicked.
+    #[error("the sampling thread panicked: {0}")]
+    Panicked(String),
+}
+
+/// The orders of a thread that sweeps.
+#[derive(Debug)]
+pub struct Beat {
+    orders: Mutex<Orders>,
+    ordered: Condvar,
+}
+
+#[derive(Debug)]
+struct Orders {
+    rate: Rate,
+    stop: bool,
+}
+
+/// What the thread is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Sweep; it is so long since the clock's start.
+    Sweep(Duration),
+    /// A pause was asked for and is over; no sweep is due.
+    Paused,
+    /// End.
+    Stop,
+}
+
+impl Beat {
+    /// Sweeps at this rate.
+    #[must_use]
+    pub fn new(rate: Rate) -> Beat {
+        Beat { orders: Mutex::new(Orders { rate, stop: false }), ordered: Condvar::new() }
+    }
+
+    /// How often.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        locked(&self.orders).rate
+    }
+
+    /// From the last sweep on, another rate.
+    pub fn set_rate(&self, rate: Rate) {
+        self.order(|orders| orders.rate = rate);
+    }
+
+    /// Run `work` on a thread of its own until `shutdown` fires and it has seen [`Next::Stop`]. Dropping the future stops
+    /// it too.
+    ///
+    /// # Errors
+    /// If the thread panicked.
+    pub async fn drive(
+        self: Arc<Beat>,
+        shutdown: CancellationToken,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Error> {
+        let _stop = StopOnDrop(Arc::clone(&self));
+        // A thread of its own: reading the kernel can take milliseconds on a host in trouble.
+        let mut work = tokio::task::spawn_blocking(work);
+        let outcome = tokio::select! {
+            outcome = &mut work => outcome,
+            () = shutdown.cancelled() => {
+                self.order(|orders| orders.stop = true);
+                work.await
+            }
+        };
+        outcome.map_err(|error| Error::Panicked(error.to_string()))
+    }
+
+    /// Begin to follow it.
+    #[must_use]
+    pub fn follow(&self) -> Follower<'_> {
+        let rate = self.rate();
+        Follower { beat: self, rate, schedule: Schedule::new(rate, running()) }
+    }
+
+    fn order(&self, change: impl FnOnce(&mut Orders)) {
+        change(&mut locked(&self.orders));
+        self.ordered.notify_all();
+    }
+}
+
+/// Ends the thread when the task that owns it is dropped.
+struct StopOnDrop(Arc<Beat>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.order(|orders| orders.stop = true);
+    }
+}
+
+/// The thread's own side of a beat.
+#[derive(Debug)]
+pub struct Follower<'a> {
+    beat: &'a Beat,
+    rate: Rate,
+    schedule: Schedule,
+}
+
+impl Follower<'_> {
+    /// Wait for what is next, at most `pause` long if one is given.
+    pub fn next(&mut self, pause: Option<Duration>) -> Next {
+        let mut orders = locked(&self.beat.orders);
+        let mut may_pause = true;
+        loop {
+            if orders.stop {
+                return Next::Stop;
+            }
+            if orders.rate != self.rate {
+                self.rate = orders.rate;
+                self.schedule.set_rate(self.rate, running());
+            }
+            let now = running();
+            let left = self.schedule.wait(now);
+            if left.is_zero() {
+                self.schedule.begin(now);
+                return Next::Sweep(now);
+            }
+            if !may_pause {
+                return Next::Paused;
+            }
+            let wait = pause.map_or(left, |pause| pause.min(left));
+            let waited = self.beat.ordered.wait_timeout(orders, wait);
+            let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            orders = held;
+            may_pause = !(timeout.timed_out() && wait < left);
+        }
+    }
+
+    /// Moments at which a sweep was due and none was made, because one before took too long.
+    #[must_use]
+    pub fn slipped_total(&self) -> u64 {
+        self.schedule.slipped_total()
+    }
+}
+
+/// Nothing behind the locks of sampling is left half done by a panic, or the next sweep mends it.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Time since boot without suspension, the clock that waiting uses too.
+pub(crate) fn running() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_wait_is_cut_by_pauses_and_by_orders() {
+        let beat = Beat::new(Rate::from_hz(0.1).expect("allowed"));
+        let mut follower = beat.follow();
+        assert!(matches!(follower.next(None), Next::Sweep(_)), "the first is at once");
+        assert_eq!(follower.next(Some(Duration::from_millis(1))), Next::Paused);
+        beat.set_rate(Rate::of_processes(1000.0).expect("allowed"));
+        assert!(matches!(follower.next(None), Next::Sweep(_)), "by the new rate");
+        beat.order(|orders| orders.stop = true);
+        assert_eq!(follower.next(None), Next::Stop);
+    }
+}
