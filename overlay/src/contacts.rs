@@ -26,6 +26,17 @@ pub const IDLE: Duration = Duration::from_secs(60);
 /// a directory has places for those whose visits overlap.
 pub const VISIT: Duration = Duration::from_secs(3);
 
+/// How long the connection is kept over which a question is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// For further questions: [`IDLE`].
+    ForMore,
+    /// For this visit, unless it is needed for more: [`VISIT`].
+    Briefly,
+    /// As long as without the question, which is asked only while there is a connection: nobody is dialled.
+    AsItIs,
+}
+
 /// Most daemons in the table: half of the connections that a daemon may have.
 pub const CONTACTS_MAX: usize = 512;
 
@@ -72,53 +83,20 @@ impl Contacts {
     /// Ask `peer`, dialling it at `addresses` if need be; at most `deadline`.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If it does not answer; if it is not connected and not to be dialled.
     pub async fn ask(
         &self,
         (peer, addresses): (PeerKey, &[Address]),
         protocol: Protocol,
         question: &[u8],
+        keep: Keep,
         deadline: Duration,
     ) -> Result<Vec<u8>, AskError> {
-        self.ask_for(IDLE, (peer, addresses), protocol, question, deadline).await
-    }
-
-    /// Likewise, for a visit: the connection is given up soon after, unless it is needed for more.
-    ///
-    /// # Errors
-    /// If it does not answer.
-    pub async fn visit(
-        &self,
-        whom: (PeerKey, &[Address]),
-        protocol: Protocol,
-        question: &[u8],
-        deadline: Duration,
-    ) -> Result<Vec<u8>, AskError> {
-        self.ask_for(VISIT, whom, protocol, question, deadline).await
-    }
-
-    /// Ask `peer` over the connection there is, which is not kept any longer for that; at most `deadline`.
-    ///
-    /// # Errors
-    /// If it is not connected, or does not answer.
-    pub async fn ask_in_passing(
-        &self,
-        peer: PeerKey,
-        protocol: Protocol,
-        question: &[u8],
-        deadline: Duration,
-    ) -> Result<Vec<u8>, AskError> {
-        self.net.ask(peer, protocol, question, deadline).await
-    }
-
-    async fn ask_for(
-        &self,
-        span: Duration,
-        (peer, addresses): (PeerKey, &[Address]),
-        protocol: Protocol,
-        question: &[u8],
-        deadline: Duration,
-    ) -> Result<Vec<u8>, AskError> {
+        let span = match keep {
+            Keep::ForMore => IDLE,
+            Keep::Briefly => VISIT,
+            Keep::AsItIs => return self.net.ask(peer, protocol, question, deadline).await,
+        };
         let started = clock::now();
         let asking = async {
             let seats = self.use_row(peer, span);

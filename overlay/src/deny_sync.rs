@@ -5,6 +5,7 @@
 //! every directory; the others visit one, chosen anew each time, and hang up: directories tell each other.
 //! Not here: what is believed (`identity::deny_list`), replication (`directory`).
 
+use crate::contacts::Keep;
 use crate::dice::Dice;
 use crate::directories::Directories;
 use crate::domain::DomainHandle;
@@ -55,7 +56,7 @@ pub struct DenySync {
 impl DenySync {
     /// Exchange until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
-        let mut dice = Dice::new(seed(self.net.me()));
+        let mut dice = Dice::of(self.net.me());
         let mut told = None;
         let mut waited = SELDOM;
         loop {
@@ -121,7 +122,7 @@ impl DenySync {
 
     /// None if there was no answer.
     async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<Exchanged> {
-        let asked = self.directories.visit(directory, Question::DenyLists(domain.clone()), DEADLINE).await;
+        let asked = self.directories.ask(directory, Question::DenyLists(domain.clone()), Keep::Briefly, DEADLINE).await;
         let lists = match asked {
             Ok(Answer::DenyLists(lists)) => lists,
             Ok(_) => return None,
@@ -140,7 +141,7 @@ impl DenySync {
             self.gate.decide(|gate| (gate.denials().numbers(domain), gate.denials().of(domain)));
         for denial in held.into_iter().filter(|denial| !lists.contains(denial)) {
             let question = Question::Deny(Box::new(denial));
-            if let Err(error) = self.directories.visit(directory, question, DEADLINE).await {
+            if let Err(error) = self.directories.ask(directory, question, Keep::Briefly, DEADLINE).await {
                 tracing::debug!(%error, "a list of denied could not be pushed");
                 return None;
             }
@@ -166,10 +167,4 @@ struct Exchanged {
     has_new: bool,
     /// What of the own domain the directory has now.
     told: Option<Numbers>,
-}
-
-/// Sets the choices of one sensor apart from others'.
-fn seed(me: PeerKey) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = me.0;
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }

@@ -4,6 +4,7 @@
 //! Not here: anything secret (`getrandom` at the shells).
 
 use std::time::Duration;
+use wire::id::PeerKey;
 
 /// A stream of numbers (splitmix64).
 #[derive(Clone, Debug)]
@@ -14,6 +15,13 @@ impl Dice {
     #[must_use]
     pub const fn new(seed: u64) -> Dice {
         Dice(seed)
+    }
+
+    /// The stream of a daemon's key, which sets its choices apart from other daemons'.
+    #[must_use]
+    pub const fn of(key: PeerKey) -> Dice {
+        let [a, b, c, d, e, f, g, h, ..] = key.0;
+        Dice::new(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
     }
 
     /// The next number.

@@ -4,7 +4,7 @@
 //! Not here: connections and when they are given up (`contacts`), what is stated (`registrar`), what is done with
 //! answers (`resolve::asker`).
 
-use crate::contacts::Contacts;
+use crate::contacts::{Contacts, Keep};
 use crate::net::handle::AskError;
 use crate::net::protocol::Protocol;
 use std::collections::BTreeMap;
@@ -86,44 +86,16 @@ impl Directories {
     /// Ask `directory`, dialling it if need be; at most `deadline`.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// As [`Contacts::ask`]; if it is not configured.
     pub async fn ask(
         &self,
         directory: PeerKey,
         question: Question,
+        keep: Keep,
         deadline: Duration,
     ) -> Result<Answer, Error> {
         let (whom, bytes) = (self.whom(directory)?, written(&question)?);
-        told(directory, &self.contacts.ask(whom, Protocol::Directory, &bytes, deadline).await?)
-    }
-
-    /// Likewise, and hang up soon: what every sensor asks now and then.
-    ///
-    /// # Errors
-    /// As [`Directories::ask`].
-    pub async fn visit(
-        &self,
-        directory: PeerKey,
-        question: Question,
-        deadline: Duration,
-    ) -> Result<Answer, Error> {
-        let (whom, bytes) = (self.whom(directory)?, written(&question)?);
-        told(directory, &self.contacts.visit(whom, Protocol::Directory, &bytes, deadline).await?)
-    }
-
-    /// Likewise over the connection there is, which is kept no longer for that.
-    ///
-    /// # Errors
-    /// As [`Directories::ask`]; if there is no connection.
-    pub async fn ask_in_passing(
-        &self,
-        directory: PeerKey,
-        question: Question,
-        deadline: Duration,
-    ) -> Result<Answer, Error> {
-        let bytes = written(&question)?;
-        let asked = self.contacts.ask_in_passing(directory, Protocol::Directory, &bytes, deadline);
-        told(directory, &asked.await?)
+        told(directory, &self.contacts.ask(whom, Protocol::Directory, &bytes, keep, deadline).await?)
     }
 
     /// Ask `directory` as a client would, by the query interface; at most `deadline`.
@@ -136,7 +108,7 @@ impl Directories {
         question: &[u8],
         deadline: Duration,
     ) -> Result<Vec<u8>, Error> {
-        Ok(self.contacts.ask(self.whom(directory)?, Protocol::Query, question, deadline).await?)
+        Ok(self.contacts.ask(self.whom(directory)?, Protocol::Query, question, Keep::ForMore, deadline).await?)
     }
 
     /// Those that can be asked now, without dialling them.

@@ -8,7 +8,6 @@ use crate::clock;
 use crate::identity::admission::{Action, Gate, Principal};
 use crate::identity::deny_list::Taken;
 use crate::identity::refused::Refused;
-use crate::identity::repeats::Repeats;
 use crate::net::hello::Admission;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use wire::credential::{Chain, Delegation, Denial, DenyList, Statement};
@@ -30,25 +29,19 @@ enum Shown {
 pub struct Gatekeeper {
     gate: Mutex<Gate>,
     shown: RwLock<Shown>,
-    /// Who showed what nobody can read, and what was logged of that.
-    unreadable: Mutex<Repeats>,
 }
 
 impl Gatekeeper {
     /// Of a daemon that shows `chain`; a directory shows none and is known by its key.
     #[must_use]
     pub fn new(gate: Gate, chain: Option<Chain>) -> Gatekeeper {
-        Gatekeeper::showing(gate, Shown::Chain(chain.map(Box::new)))
+        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Chain(chain.map(Box::new))) }
     }
 
     /// Of a daemon that is about to join and has nothing to show.
     #[must_use]
     pub fn joining(gate: Gate) -> Gatekeeper {
-        Gatekeeper::showing(gate, Shown::Nothing)
-    }
-
-    fn showing(gate: Gate, shown: Shown) -> Gatekeeper {
-        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(shown), unreadable: Mutex::default() }
+        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Nothing) }
     }
 
     /// Show this certificate from now on.
@@ -149,12 +142,9 @@ impl Admission for Gatekeeper {
 
     fn admit(&self, peer: PeerKey, proof: &[u8]) -> Result<Arc<Principal>, String> {
         let Ok(chain) = postcard::from_bytes::<Option<Chain>>(proof) else {
-            let reason = "what it shows is no certificate chain; is it of another version?";
-            let mut unreadable = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(left_out) = unreadable.take(peer, reason, clock::now()) {
-                tracing::warn!(target: "audit", %peer, reason, left_out, "refused");
-            }
-            return Err(reason.to_owned());
+            let refused = Refused::Unreadable;
+            self.decide(|gate| gate.refuse_hello(peer, &refused, clock::calendar(), clock::now()));
+            return Err(refused.to_string());
         };
         self.decide(|gate| gate.handle_hello(peer, chain.as_ref(), clock::calendar(), clock::now()))
             .map(Arc::new)

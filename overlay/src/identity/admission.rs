@@ -250,12 +250,14 @@ impl Gate {
                 };
                 self.trail.admit(principal.subject(What::Hello), what, now, at);
             }
-            Err(refused) => {
-                let subject = Subject { peer, domain: None, host: None, what: What::Hello };
-                self.trail.refuse(subject, refused, now, at);
-            }
+            Err(refused) => self.trail.refuse(Subject::stranger(peer), refused, now, at),
         }
         known
+    }
+
+    /// `peer` is refused before what it shows can be looked at.
+    pub fn refuse_hello(&mut self, peer: PeerKey, refused: &Refused, now: Time, at: Moment) {
+        self.trail.refuse(Subject::stranger(peer), refused, now, at);
     }
 
     /// Whether what was admitted earlier still is.

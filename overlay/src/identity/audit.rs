@@ -145,6 +145,14 @@ pub struct Subject<'a> {
     pub what: What,
 }
 
+impl Subject<'_> {
+    /// A hello of somebody of whom nothing is proved but the key.
+    #[must_use]
+    pub fn stranger(peer: PeerKey) -> Subject<'static> {
+        Subject { peer, domain: None, host: None, what: What::Hello }
+    }
+}
+
 impl Trail {
     /// It was let in.
     pub fn admit(&mut self, subject: Subject<'_>, reason: impl ToString, now: Time, at: Moment) {

@@ -35,6 +35,17 @@ pub enum Refused {
         /// Who.
         peer: PeerKey,
     },
+    /// A hello of another version of the overlay.
+    #[error("it speaks version {found} of the overlay, this daemon {expected}; update the older one")]
+    Version {
+        /// Its version.
+        found: u16,
+        /// This daemon's.
+        expected: u16,
+    },
+    /// What was shown cannot be read at all.
+    #[error("what it shows is no certificate chain; is it of another version?")]
+    Unreadable,
     /// Bytes that are no such thing.
     #[error(transparent)]
     Bytes(#[from] wire::sealed::Error),

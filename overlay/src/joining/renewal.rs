@@ -243,11 +243,6 @@ fn tell_of_root(certificate: &Certificate, now: Time, waiting: &mut Waiting) {
 /// that hosts that were installed together do not ask together.
 fn due(certificate: &Certificate) -> Time {
     let life = certificate.expires.since(certificate.issued);
-    let late = Dice::new(spread_of(certificate.peer)).span(Duration::ZERO, life / 20);
+    let late = Dice::of(certificate.peer).span(Duration::ZERO, life / 20);
     certificate::renewed_from(certificate).plus(late)
-}
-
-fn spread_of(peer: PeerKey) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = peer.0;
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }

@@ -14,7 +14,8 @@ use super::protocol::{Protocol, Shape};
 use super::stream::Stream;
 use crate::clock;
 use crate::identity::admission::Principal;
-use crate::identity::repeats::Repeats;
+use crate::identity::audit::{Subject, Trail};
+use crate::identity::refused::Refused;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -34,7 +35,7 @@ pub(super) struct Door {
     /// To the daemon; when it is full the peer is told to come later.
     pub(super) events: mpsc::Sender<Event>,
     /// Whom it refused by itself, without asking who it is.
-    pub(super) refused: Mutex<Repeats>,
+    pub(super) refused: Mutex<Trail>,
     /// To the event loop.
     pub(super) greeted: mpsc::Sender<(PeerKey, Change)>,
     /// Most connections: who comes beyond them is told so.
@@ -83,7 +84,7 @@ impl Door {
             }
             Err(reason) => {
                 self.figures.hellos_refused_total.add();
-                // Who decides on certificates tells of them.
+                // Told where it was decided, at a rate that fills no disk.
                 tracing::debug!(target: "audit", %peer, program = hello.program, reason, "refused a daemon");
                 Verdict::Refused(reason)
             }
@@ -93,17 +94,14 @@ impl Door {
 
     fn admit(&self, peer: PeerKey, hello: &Hello) -> Result<Arc<Principal>, String> {
         if hello.version != VERSION {
-            let found = hello.version;
-            let reason = format!(
-                "it speaks version {found} of the overlay, this daemon {VERSION}; update the older one"
-            );
-            // Rows are put in whole.
-            let told =
-                self.refused.lock().unwrap_or_else(PoisonError::into_inner).take(peer, &reason, clock::now());
-            if let Some(left_out) = told {
-                tracing::warn!(target: "audit", %peer, program = hello.program, reason, left_out, "refused a daemon");
+            let refused = Refused::Version { found: hello.version, expected: VERSION };
+            // Changed by single steps, each whole.
+            let mut trail = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            trail.refuse(Subject::stranger(peer), &refused, clock::calendar(), clock::now());
+            while let Some(audit) = trail.poll_output() {
+                audit.log();
             }
-            return Err(reason);
+            return Err(refused.to_string());
         }
         self.admission.admit(peer, &hello.proof)
     }

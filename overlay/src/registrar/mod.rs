@@ -12,6 +12,7 @@ mod numbers;
 pub mod stating;
 
 use crate::clock;
+use crate::contacts::Keep;
 use crate::directories::Directories;
 use crate::domain::{DomainHandle, View};
 use crate::election::Role;
@@ -176,7 +177,7 @@ async fn tell(
         let statement = current.borrow_and_update().clone();
         let Some(statement) = statement.filter(|_| members.may_serve()) else { continue };
         let question = Question::State(Box::new(Statement::clone(&statement)));
-        match directories.ask(directory, question, DEADLINE).await {
+        match directories.ask(directory, question, Keep::ForMore, DEADLINE).await {
             Ok(Answer::Stated(stated)) => {
                 if outcomes.send((directory, stated)).await.is_err() {
                     return;

@@ -13,6 +13,7 @@
 use super::stored::{FILE_NAME, LEN_MAX_BYTES};
 use super::{Heard, Outcome, Output, Reply, Resolver, Resolving};
 use crate::clock;
+use crate::contacts::Keep;
 use crate::dice::Dice;
 use crate::directories::Directories;
 use crate::gatekeeper::Gatekeeper;
@@ -298,10 +299,11 @@ impl Asking {
 impl Parts {
     /// What `directory` says of `domain`, checked.
     async fn ask(&self, directory: PeerKey, domain: &DomainName) -> Reply {
-        if self.hear(directory, ASKED_FOR, Asks::Dialling).await.is_err() {
+        if self.hear(directory, ASKED_FOR, Keep::ForMore).await.is_err() {
             return Reply::Nothing;
         }
-        let asked = self.directories.ask(directory, Question::Resolve(domain.clone()), DEADLINE).await;
+        let question = Question::Resolve(domain.clone());
+        let asked = self.directories.ask(directory, question, Keep::ForMore, DEADLINE).await;
         match asked {
             Ok(Answer::Resolved(Resolved::Known { primary, partial })) => {
                 self.known(directory, *primary, partial).await
@@ -326,7 +328,7 @@ impl Parts {
             )
         };
         if opened.as_ref().is_err_and(is_old)
-            && self.hear(directory, Duration::from_secs(2), Asks::Dialling).await.is_ok()
+            && self.hear(directory, Duration::from_secs(2), Keep::ForMore).await.is_ok()
         {
             opened = self.open(directory, &primary);
         }
@@ -351,12 +353,12 @@ impl Parts {
     async fn hear_in_passing(&self, directory: PeerKey) -> Result<Vec<DomainName>, ()> {
         let is_held = self.directories.is_held(directory);
         let fresh = if is_held { self.hears_each } else { ASKED_FOR };
-        let told = self.hear(directory, fresh, Asks::InPassing).await?;
+        let told = self.hear(directory, fresh, Keep::AsItIs).await?;
         Ok(if is_held || told.len() <= LEARNED_BY_ALL_MAX { told } else { Vec::new() })
     }
 
     /// Hear whom `directory` admits, unless that is known for less than `fresh`; whom, if it was asked.
-    async fn hear(&self, directory: PeerKey, fresh: Duration, asks: Asks) -> Result<Vec<DomainName>, ()> {
+    async fn hear(&self, directory: PeerKey, fresh: Duration, keep: Keep) -> Result<Vec<DomainName>, ()> {
         let Some(heard) = self.heard.get(&directory) else { return Err(()) };
         let mut heard = heard.lock().await;
         if heard.is_some_and(|at| clock::now().since(at) < fresh) {
@@ -366,10 +368,7 @@ impl Parts {
         let mut after = None;
         loop {
             let question = Question::Admitted { after: after.clone() };
-            let asked = match asks {
-                Asks::Dialling => self.directories.ask(directory, question, DEADLINE).await,
-                Asks::InPassing => self.directories.ask_in_passing(directory, question, DEADLINE).await,
-            };
+            let asked = self.directories.ask(directory, question, keep, DEADLINE).await;
             let Ok(Answer::Admitted { domains, more }) = asked else {
                 // What it said before counts while it is out of reach.
                 return if heard.is_some() { Ok(Vec::new()) } else { Err(()) };
@@ -396,15 +395,6 @@ impl Parts {
 #[must_use]
 pub fn hears_each(seed: u64) -> Duration {
     Dice::new(seed).jittered(ADMITTED_FOR, ADMITTED_JITTER_PERCENT)
-}
-
-/// How a directory is asked whom it admits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asks {
-    /// It is dialled if need be, for a question follows.
-    Dialling,
-    /// Only while it is connected, and it stays so no longer for that.
-    InPassing,
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {

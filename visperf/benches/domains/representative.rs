@@ -6,7 +6,7 @@
 use crate::grid::{self, Daemon};
 use directory::registry::RENEWAL_INTERVAL;
 use overlay::clock;
-use overlay::contacts::Contacts;
+use overlay::contacts::{Contacts, Keep};
 use overlay::directories::Directories;
 use overlay::identity::key::Key;
 use overlay::identity::record;
@@ -120,9 +120,8 @@ impl Representative {
         };
         let statement = record::state(&record, &self.key, &self.chain).expect("it is short");
         let began = clock::now();
-        let answer =
-            self.directories.ask(self.directory, Question::State(Box::new(statement)), deadline).await;
-        match answer {
+        let question = Question::State(Box::new(statement));
+        match self.directories.ask(self.directory, question, Keep::ForMore, deadline).await {
             Ok(Answer::Stated(Stated::Primary)) => outcomes.stated(clock::now().since(began)),
             Ok(other) => outcomes.failed(format!("{other:?}")),
             Err(error) => outcomes.failed(error.to_string()),
@@ -132,7 +131,8 @@ impl Representative {
     /// Ask where `domain` is.
     pub(crate) async fn resolve(&self, domain: DomainName, outcomes: &Outcomes) {
         let began = clock::now();
-        match self.directories.ask(self.directory, Question::Resolve(domain), DEADLINE).await {
+        let question = Question::Resolve(domain);
+        match self.directories.ask(self.directory, question, Keep::ForMore, DEADLINE).await {
             Ok(Answer::Resolved(_)) => outcomes.resolved(clock::now().since(began)),
             Ok(other) => outcomes.failed(format!("{other:?}")),
             Err(error) => outcomes.failed(error.to_string()),

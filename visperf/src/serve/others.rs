@@ -8,7 +8,7 @@ use super::elsewhere::{self, Hop};
 use super::welcome::Welcome;
 use directory::handle::{Handle as Table, Known as InTable};
 use overlay::clock;
-use overlay::contacts::Contacts;
+use overlay::contacts::{Contacts, Keep};
 use overlay::net::handle::AskError;
 use overlay::net::protocol::Protocol;
 use overlay::resolve::Outcome;
@@ -95,7 +95,7 @@ impl Others {
                     let time = left();
                     question.time_left_ms = elsewhere::millis(time);
                     let bytes = elsewhere::bytes_of(&question);
-                    self.contacts.ask(whom, Protocol::Query, &bytes, time).await.map_err(Some)
+                    self.contacts.ask(whom, Protocol::Query, &bytes, Keep::ForMore, time).await.map_err(Some)
                 }
             };
             let hop = place.hop(domain);
