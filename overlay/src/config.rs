@@ -6,7 +6,6 @@
 
 use crate::identity::trust::Readers;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use wire::address::Address;
 use wire::id::{DomainName, PeerKey};
@@ -71,6 +70,10 @@ pub struct Error {
 }
 
 impl Error {
+    fn new(key: &'static str, message: impl ToString) -> Error {
+        Error { key, entry: None, message: message.to_string() }
+    }
+
     fn of_entry(key: &'static str, entry: usize, message: impl ToString) -> Error {
         Error { key, entry: Some(entry), message: message.to_string() }
     }
@@ -83,28 +86,21 @@ impl Error {
     }
 }
 
-fn refuse<T>(key: &'static str, message: impl ToString) -> Result<T, Error> {
-    Err(Error { key, entry: None, message: message.to_string() })
-}
-
 impl Config {
     /// The checked form of a section.
     ///
     /// # Errors
-    /// Every value that cannot be meant, one of a key.
+    /// Every value that cannot be meant.
     pub fn new(raw: RawConfig) -> Result<Config, Vec<Error>> {
-        let listen = raw.listen.as_deref().map(listen_of).transpose();
-        let advertise = addresses("advertise", &raw.advertise, ADDRESSES_MAX);
-        let seeds = addresses("seeds", &raw.seeds, SEEDS_MAX);
-        match (listen, advertise, seeds, directories(&raw.directories), readers(raw.readers)) {
-            (Ok(listen), Ok(advertise), Ok(seeds), Ok(directories), Ok(readers)) => {
-                Ok(Config { listen, advertise, seeds, directories, readers })
-            }
-            (listen, advertise, seeds, directories, readers) => {
-                let errors = [listen.err(), advertise.err(), seeds.err(), directories.err(), readers.err()];
-                Err(errors.into_iter().flatten().collect())
-            }
-        }
+        let mut errors = Vec::new();
+        let config = Config {
+            listen: raw.listen.and_then(|text| listen_of(&text).map_err(|error| errors.push(error)).ok()),
+            advertise: addresses("advertise", &raw.advertise, ADDRESSES_MAX, &mut errors),
+            seeds: addresses("seeds", &raw.seeds, SEEDS_MAX, &mut errors),
+            directories: directories(&raw.directories, &mut errors),
+            readers: readers(raw.readers, &mut errors),
+        };
+        if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
 }
 
@@ -115,40 +111,52 @@ impl Default for Config {
 }
 
 fn listen_of(text: &str) -> Result<SocketAddr, Error> {
-    text.parse().or_else(|_| {
-        refuse("listen", format!("{text:?} is no address to listen on; expected ADDRESS:PORT, such as 0.0.0.0:{PORT} or 127.0.0.1:{PORT}"))
+    text.parse().map_err(|_| {
+        Error::new("listen", format!("{text:?} is no address to listen on; expected ADDRESS:PORT, such as 0.0.0.0:{PORT} or 127.0.0.1:{PORT}"))
     })
 }
 
-fn addresses(key: &'static str, texts: &[String], most: usize) -> Result<Vec<Address>, Error> {
+/// What can be meant of the texts of a list; of each of the others why it cannot.
+fn parsed<'a, T, E: ToString>(
+    key: &'static str,
+    texts: &'a [String],
+    parse: impl Fn(&'a str) -> Result<T, E>,
+    errors: &mut Vec<Error>,
+) -> Vec<T> {
+    let entries = texts.iter().enumerate().filter_map(|(entry, text)| {
+        parse(text).map_err(|error| errors.push(Error::of_entry(key, entry, error))).ok()
+    });
+    entries.collect()
+}
+
+fn addresses(key: &'static str, texts: &[String], most: usize, errors: &mut Vec<Error>) -> Vec<Address> {
     if texts.len() > most {
-        return refuse(key, format!("{} addresses; at most {most} are used", texts.len()));
+        errors.push(Error::new(key, format!("{} addresses; at most {most} are used", texts.len())));
+        return Vec::new();
     }
-    let parse = |(entry, text): (usize, &String)| {
-        Address::try_from(text.as_str()).map_err(|error| Error::of_entry(key, entry, error))
-    };
-    texts.iter().enumerate().map(parse).collect()
+    parsed(key, texts, |text| Address::try_from(text), errors)
 }
 
 /// `KEY@HOST:PORT` each; several addresses of one key belong to one directory.
-fn directories(texts: &[String]) -> Result<Vec<Directory>, Error> {
+fn directories(texts: &[String], errors: &mut Vec<Error>) -> Vec<Directory> {
     let key = "directories";
     let mut all: Vec<Directory> = Vec::new();
-    for (entry, text) in texts.iter().enumerate() {
-        let contact = parse_contact(text).map_err(|message| Error::of_entry(key, entry, message))?;
+    for contact in parsed(key, texts, parse_contact, errors) {
         match all.iter_mut().find(|directory| directory.key == contact.0) {
             Some(known) => known.addresses.push(contact.1),
             None => all.push(Directory { key: contact.0, addresses: vec![contact.1] }),
         }
     }
     if all.len() > DIRECTORIES_MAX {
-        return refuse(key, format!("{} directories; at most {DIRECTORIES_MAX} make a grid", all.len()));
+        let message = format!("{} directories; at most {DIRECTORIES_MAX} make a grid", all.len());
+        errors.push(Error::new(key, message));
     }
-    if let Some(many) = all.iter().find(|directory| directory.addresses.len() > ADDRESSES_MAX) {
+    for many in all.iter().filter(|directory| directory.addresses.len() > ADDRESSES_MAX) {
         let found = many.addresses.len();
-        return refuse(key, format!("{found} addresses of {}; at most {ADDRESSES_MAX} are used", many.key));
+        let message = format!("{found} addresses of {}; at most {ADDRESSES_MAX} are used", many.key);
+        errors.push(Error::new(key, message));
     }
-    Ok(all)
+    all
 }
 
 /// The key and the address in `KEY@HOST:PORT`.
@@ -164,21 +172,22 @@ pub fn parse_contact(text: &str) -> Result<(PeerKey, Address), String> {
     Ok((key, address))
 }
 
-fn readers(raw: Option<RawReaders>) -> Result<Readers, Error> {
+fn readers(raw: Option<RawReaders>, errors: &mut Vec<Error>) -> Readers {
     let key = "readers";
     match raw {
-        None => Ok(Readers::Admitted),
-        Some(RawReaders::Word(word)) if word == "admitted" => Ok(Readers::Admitted),
-        Some(RawReaders::Word(word)) if word == "nobody" => Ok(Readers::Nobody),
-        Some(RawReaders::Word(word)) => refuse(
-            key,
-            format!("{word:?}; expected \"admitted\", \"nobody\" or a list of domains, such as [\"UT-ICL\"]"),
-        ),
+        None => Readers::Admitted,
+        Some(RawReaders::Word(word)) if word == "admitted" => Readers::Admitted,
+        Some(RawReaders::Word(word)) if word == "nobody" => Readers::Nobody,
+        Some(RawReaders::Word(word)) => {
+            errors.push(Error::new(
+                key,
+                format!("{word:?}; expected \"admitted\", \"nobody\" or a list of domains, such as [\"UT-ICL\"]"),
+            ));
+            Readers::Nobody
+        }
         Some(RawReaders::Names(names)) => {
-            let parse = |(entry, name): (usize, &String)| {
-                DomainName::try_from(name.as_str()).map_err(|error| Error::of_entry(key, entry, error))
-            };
-            Ok(Readers::Listed(names.iter().enumerate().map(parse).collect::<Result<BTreeSet<_>, _>>()?))
+            let names = parsed(key, &names, |name| DomainName::try_from(name), errors);
+            Readers::Listed(names.into_iter().collect())
         }
     }
 }
@@ -228,8 +237,15 @@ mod tests {
             "readers",
             "domain name",
         );
-        let both = RawConfig { listen: Some("here".into()), seeds: vec!["a:1".into(), "b".into()], ..raw() };
-        let ways: Vec<_> = Config::new(both).expect_err("two").iter().map(Error::way).collect();
-        assert_eq!(ways, [vec!["listen"], vec!["seeds", "1"]], "each is told");
+        let several = RawConfig {
+            listen: Some("here".into()),
+            seeds: vec!["a:1".into(), "b".into(), "c".into()],
+            directories: vec!["a.example:7318".into()],
+            readers: Some(RawReaders::Names(vec!["a domain".into(), "UT-ICL".into(), "".into()])),
+            ..raw()
+        };
+        let ways: Vec<_> =
+            Config::new(several).expect_err("six").iter().map(|error| error.way().join(".")).collect();
+        assert_eq!(ways, ["listen", "seeds.1", "seeds.2", "directories.0", "readers.0", "readers.2"]);
     }
 }

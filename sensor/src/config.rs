@@ -188,23 +188,27 @@ impl Config {
             wrong.unless(whole(folder), |message| Error::of_entry("filters", entry, None, message));
         }
         let tails = raw.tail.iter().enumerate().filter_map(|tail| tail_of(tail, &mut wrong)).collect();
-        let rates = sample_rate.zip(process_rate);
-        match (domain, host, own_zone, rates) {
-            (Some(domain), Some(host), Some(zone), Some(rates)) if wrong.0.is_empty() => Ok(Config {
-                domain,
-                host,
-                filters: raw.filters,
-                zone,
-                sample_rate: rates.0,
-                process_rate: rates.1,
-                process_source: raw.process_source,
-                first_start: match raw.first_start {
-                    Some(FirstStartWord::End) => FirstStart::End,
-                    Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
-                },
-                journal_bytes: mib << 20,
-                tails,
-            }),
+        let first_start = match raw.first_start {
+            Some(FirstStartWord::End) => FirstStart::End,
+            Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
+        };
+        match (domain, host, own_zone, sample_rate, process_rate) {
+            (Some(domain), Some(host), Some(zone), Some(sample_rate), Some(process_rate))
+                if wrong.0.is_empty() =>
+            {
+                Ok(Config {
+                    domain,
+                    host,
+                    filters: raw.filters,
+                    zone,
+                    sample_rate,
+                    process_rate,
+                    process_source: raw.process_source,
+                    first_start,
+                    journal_bytes: mib << 20,
+                    tails,
+                })
+            }
             _ => Err(wrong.0),
         }
     }

@@ -84,6 +84,12 @@ impl Failure {
         Failure::Failed(format!("{what}: {error}"))
     }
 
+    /// An option whose values cannot be meant, each with why.
+    pub(crate) fn of_option(option: &str, errors: &[impl Display]) -> Failure {
+        let told: Vec<String> = errors.iter().map(|error| format!("{option}: {error}")).collect();
+        Failure::Usage(told.join("\n"))
+    }
+
     /// The program's exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {

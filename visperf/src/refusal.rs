@@ -2,6 +2,7 @@
 //!
 //! Pure. Not here: what is wrong (`log_filters`, `daemon::config_file` say so).
 
+use daemon::config_file::ConfigError;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, NamedSource, SourceSpan};
 use std::fmt::Write as _;
 
@@ -38,8 +39,19 @@ pub(crate) fn filter(error: &log_filters::error::Error, text: &str, colors: bool
     )
 }
 
-/// Any report that knows its place, as text for standard error.
-pub(crate) fn show(report: &dyn Diagnostic, colors: bool) -> String {
+/// All that is wrong with a configuration file, in its order, as text for standard error.
+pub(crate) fn configuration(mut mistakes: Vec<ConfigError>, colors: bool) -> String {
+    mistakes.sort_by_key(ConfigError::offset);
+    let shown: Vec<String> = mistakes.iter().map(|mistake| show(mistake, colors)).collect();
+    let many = match shown.len() {
+        1 => String::new(),
+        many => format!("\n{many} mistakes"),
+    };
+    shown.join("\n") + &many
+}
+
+/// A report that knows its place, as text for standard error.
+fn show(report: &dyn Diagnostic, colors: bool) -> String {
     let theme = if colors { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let mut shown = String::new();
     match GraphicalReportHandler::new_themed(theme).with_width(100).render_report(&mut shown, report) {

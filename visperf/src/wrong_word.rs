@@ -74,7 +74,7 @@ const OPTIONS: &[(&[&str], &[&str], &str)] = &[
     (&["up", "sensor"], &["--file", "--log-file", "-f"], "--tail FILE"),
 ];
 
-/// Queries whose answers are printed as JSON.
+/// Options that choose a form of the output elsewhere; here it is text or JSON.
 const FORMATS: &[&str] = &["--format", "--output", "-o", "--jsonl"];
 
 /// Add to a mistake of the command line what was meant, if that can be told. `arguments` are those after the program.
@@ -105,8 +105,7 @@ pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
 
 /// The outcome or state of calls that a folder's name was meant for (`--state failed`).
 pub(crate) fn meant_state(word: &str) -> Option<String> {
-    let states = [State::Waiting, State::Running, State::Ended];
-    if states.iter().any(|state| state.as_str() == word) {
+    if State::ALL.iter().any(|state| state.as_str() == word) {
         return Some(format!("visperf calls --in {word}"));
     }
     let is_outcome = Outcome::ALL.iter().any(|outcome| outcome.as_str() == word);

@@ -20,6 +20,9 @@ pub enum State {
 }
 
 impl State {
+    /// Every value, in the order in which a call has them.
+    pub const ALL: [State; 3] = [State::Waiting, State::Running, State::Ended];
+
     /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

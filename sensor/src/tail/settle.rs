@@ -180,7 +180,7 @@ impl Track {
         match self.sources[index].attach(file, stat) {
             Ok(()) => Search::Found,
             Err(error) => {
-                self.standing = Standing::Unreadable(format!("cannot read it: {error}"));
+                self.standing = Standing::unreadable(&error);
                 Search::Undecided
             }
         }
@@ -265,9 +265,12 @@ impl Track {
         status: Status,
         index: usize,
     ) {
-        let Ok(last) = probe::read_before(&file, offset, follow::BEFORE_LEN_MAX_BYTES) else {
-            self.standing = Standing::Unreadable("cannot read it".into());
-            return;
+        let last = match probe::read_before(&file, offset, follow::BEFORE_LEN_MAX_BYTES) {
+            Ok(last) => last,
+            Err(error) => {
+                self.standing = Standing::unreadable(&error);
+                return;
+            }
         };
         let parent = probe::stat(self.path.parent().unwrap_or(Path::new("/")));
         let birth = Birth {
@@ -286,7 +289,7 @@ impl Track {
         let mut source = Source::new(checkpoint, core.config.means, now.monotonic);
         source.status = status;
         if let Err(error) = source.attach(file, stat) {
-            self.standing = Standing::Unreadable(format!("cannot read it: {error}"));
+            self.standing = Standing::unreadable(&error);
         }
         tracing::info!(path = %self.path.display(), generation = %birth.generation, offset, "a log is followed");
         self.sources.insert(index, source);
@@ -304,8 +307,8 @@ impl Track {
 
     /// Refuse what is no text; choose the filter by what the file is, if that is not settled yet.
     fn choose(&mut self, core: &mut Core, file: &File) -> Result<(), Standing> {
-        let first = probe::read(file, 0, FIRST_LEN_MAX_BYTES)
-            .map_err(|error| Standing::Unreadable(format!("cannot read it: {error}")))?;
+        let first =
+            probe::read(file, 0, FIRST_LEN_MAX_BYTES).map_err(|error| Standing::unreadable(&error))?;
         if let Some(why) = compression::refusal(&first) {
             return Err(Standing::Trouble(why));
         }

@@ -4,6 +4,7 @@
 //! the sensor is said here, in one place.
 //! Not here: the looking (`settle`, `probe`), what is told of a sensor as a whole ([`super::board`]).
 
+use std::fmt::Display;
 use wire::time::Time;
 
 /// How a path stands now.
@@ -41,6 +42,11 @@ pub enum Departure {
 }
 
 impl Standing {
+    /// It is there, and reading it fails.
+    pub(super) fn unreadable(error: &impl Display) -> Standing {
+        Standing::Unreadable(format!("cannot read it: {error}"))
+    }
+
     /// The word for it.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

@@ -154,7 +154,7 @@ impl Track {
                 Content::Regrown => self.lost(core, at, now, Reason::Regrown),
             },
             Err(error) => {
-                self.standing = Standing::Unreadable(format!("cannot read it: {error}"));
+                self.standing = Standing::unreadable(&error);
                 Chunk::End
             }
         };

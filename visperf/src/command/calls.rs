@@ -4,19 +4,14 @@
 
 use crate::cli::{Between, Query, user, words};
 use crate::client::target::Target;
-use crate::command::query::{Params, ask, items, print};
+use crate::command::query::{Params, ask, items, note_left_out, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
-use crate::output::note;
 use crate::wrong_word;
 use jiff::tz::TimeZone;
-use serde_json::Value;
 use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
-
-/// The states of a call.
-const STATES: [State; 3] = [State::Waiting, State::Running, State::Ended];
 
 /// Print the calls (jobs, transfers, requests) of the domain, newest first
 #[derive(Debug, clap::Args)]
@@ -29,7 +24,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
     /// Only calls in this state
-    #[arg(long = "in", value_name = "STATE", value_parser = words(STATES.map(State::as_str)))]
+    #[arg(long = "in", value_name = "STATE", value_parser = words(State::ALL.map(State::as_str)))]
     within: Option<String>,
     /// Only the call of this id, whole or as a table shortened it; * stands for any characters
     #[arg(long, value_name = "CALL")]
@@ -52,7 +47,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     between: Between,
     /// At most so many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), default_value_t = 1000)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=LIMIT_MAX), default_value_t = 1000)]
     limit: u64,
     /// Oldest first
     #[arg(long)]
@@ -67,7 +62,7 @@ fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
     let Some(folder) = target.named_state().filter(|folder| !folder.is_dir()) else { return Ok(()) };
     let meant = match folder.to_str().and_then(wrong_word::meant_state) {
         Some(meant) => format!("was {meant} meant?"),
-        None => format!("for calls in a state use --in with one of {}", STATES.map(State::as_str).join(", ")),
+        None => format!("for calls in a state use --in with one of {}", State::ALL.map(State::as_str).join(", ")),
     };
     Err(Failure::Usage(format!(
         "--state is the folder where a daemon keeps its state, and there is no folder {}; {meant}",
@@ -96,14 +91,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .with("order", Some(if args.oldest { "oldest" } else { "newest" }));
     let method = if args.local { "sensor.calls" } else { "domain.calls" };
     let answer = ask(&args.query, method, params)?;
-    let calls = items(&answer, "calls");
-    let shown = calls.len() as u64;
-    print(&args.query, calls, "no call fits", |calls, output| {
+    print(&args.query, items(&answer, "calls"), "no call fits", |calls, output| {
         print_rows(call_table(), calls.iter().cloned(), &TimeZone::system(), output)
     })?;
-    match answer.get("total").and_then(Value::as_u64) {
-        Some(total) if total > shown => note(&format!("{shown} of {total} calls; --limit {total} shows all")),
-        Some(_) | None => {}
-    }
+    note_left_out(&answer, "calls");
     Ok(())
 }

@@ -3,10 +3,11 @@
 //! One file has a section for each daemon; each section is read by its daemon's own types, so what this
 //! accepts is what the daemon accepts.
 
-use crate::command::daemons::{self, File};
+use crate::command::daemons::File;
 use crate::exit::Failure;
 use crate::filter_sources::FilterSources;
-use crate::output::Output;
+use crate::output::{Output, colors_on_stderr};
+use crate::refusal;
 use crate::serve::start_check;
 use clap::Subcommand;
 use daemon::config_file::ConfigError;
@@ -64,7 +65,7 @@ fn check(path: &Path) -> Result<Vec<&'static str>, Failure> {
     let (file, mut mistakes) = File::read(path);
     let filters = filters(path, &file, &mut mistakes);
     if !mistakes.is_empty() {
-        return Err(daemons::refused(mistakes));
+        return Err(Failure::Refused(refusal::configuration(mistakes, colors_on_stderr())));
     }
     filters?;
     let sections = [
@@ -77,8 +78,8 @@ fn check(path: &Path) -> Result<Vec<&'static str>, Failure> {
 
 /// Whether the filters that the sensor's section names are there, which is noted, and sound, which is told.
 fn filters(path: &Path, file: &File, mistakes: &mut Vec<ConfigError>) -> Result<(), Failure> {
-    let sources = FilterSources::of(&start_check::present(&file.raw_filters))?;
-    mistakes.extend(start_check::unknown_filters(path, &file.raw_tails, &sources));
+    let sources = FilterSources::of(&start_check::present(&file.written.filters))?;
+    mistakes.extend(start_check::unknown_filters(path, &file.written.tail, &sources));
     start_check::sound(&sources)
 }
 

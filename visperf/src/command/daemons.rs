@@ -72,10 +72,8 @@ pub(crate) struct File {
     pub(crate) overlay: overlay::config::Config,
     /// Whether the file has a section for it.
     pub(crate) has_overlay: bool,
-    /// The logs of the sensor's section as written, also where the section cannot be used.
-    pub(crate) raw_tails: Vec<sensor::config::RawTail>,
-    /// Its folders of filters, likewise.
-    pub(crate) raw_filters: Vec<PathBuf>,
+    /// The sensor's section as written, also where it cannot be used.
+    pub(crate) written: sensor::config::RawConfig,
 }
 
 impl File {
@@ -116,8 +114,7 @@ impl File {
             errors.iter().for_each(|error| note("overlay", &words(&error.way()), error));
             overlay::config::Config::default()
         });
-        let (raw_tails, raw_filters) = (written.tail, written.filters);
-        (File { sensor, directory, overlay, has_overlay, raw_tails, raw_filters }, mistakes)
+        (File { sensor, directory, overlay, has_overlay, written }, mistakes)
     }
 }
 
@@ -134,20 +131,8 @@ pub(crate) fn read_file(path: Option<&Path>) -> Result<File, Failure> {
     let (file, mistakes) = File::read(path);
     match mistakes.is_empty() {
         true => Ok(file),
-        false => Err(refused(mistakes)),
+        false => Err(Failure::Refused(refusal::configuration(mistakes, colors_on_stderr()))),
     }
-}
-
-/// All that is wrong with a file, in its order.
-pub(crate) fn refused(mut mistakes: Vec<ConfigError>) -> Failure {
-    mistakes.sort_by_key(ConfigError::offset);
-    let colors = colors_on_stderr();
-    let shown: Vec<String> = mistakes.iter().map(|mistake| refusal::show(mistake, colors)).collect();
-    let many = match shown.len() {
-        1 => String::new(),
-        many => format!("\n{many} mistakes"),
-    };
-    Failure::Refused(shown.join("\n") + &many)
 }
 
 /// What the system calls this host.

@@ -6,7 +6,6 @@ use crate::cli::Query;
 use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, share, text_of};
-use crate::output::note;
 use crate::output::table::{Cell, Table};
 use crate::output::times::in_table;
 use crate::output::{Color, Output};
@@ -46,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ORDER", value_parser = ["cpu", "memory", "io", "start", "pid"], default_value = "cpu")]
     order: String,
     /// At most so many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), default_value_t = 30)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=LIMIT_MAX), default_value_t = 30)]
     limit: u64,
 }
 
@@ -64,15 +63,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .with("order", Some(args.order.clone()))
         .with("limit", Some(args.limit));
     let answer = query::ask(&args.query, "sensor.processes", params)?;
-    let processes = query::items(&answer, "processes");
-    let shown = processes.len() as u64;
-    query::print(&args.query, processes, "no process fits", table)?;
-    match answer.get("total").and_then(Value::as_u64) {
-        Some(total) if total > shown => {
-            note(&format!("{shown} of {total} processes; --limit {total} shows all"))
-        }
-        Some(_) | None => {}
-    }
+    query::print(&args.query, query::items(&answer, "processes"), "no process fits", table)?;
+    query::note_left_out(&answer, "processes");
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 use crate::cli::Query;
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 use serde_json::{Map, Value};
 
 /// Named parameters, of those that were given.
@@ -41,6 +41,26 @@ pub(crate) fn items(answer: &Value, name: &str) -> Vec<Value> {
     answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
+/// Most calls or processes that one answer has.
+pub(crate) const LIMIT_MAX: u64 = 10_000;
+
+/// Note how many items of a list an answer left out, and how to have them.
+pub(crate) fn note_left_out(answer: &Value, name: &str) {
+    let shown = answer.get(name).and_then(Value::as_array).map_or(0, Vec::len) as u64;
+    if let Some(total) = answer.get("total").and_then(Value::as_u64).filter(|total| *total > shown) {
+        note(&left_out(shown, total, name));
+    }
+}
+
+fn left_out(shown: u64, total: u64, name: &str) -> String {
+    let more = match total <= LIMIT_MAX {
+        true => format!("--limit {total} shows all"),
+        false if shown < LIMIT_MAX => format!("--limit {LIMIT_MAX} shows most"),
+        false => "choose fewer to see all of them".to_owned(),
+    };
+    format!("{shown} of {total} {name}; {more}")
+}
+
 /// Print the items as JSON lines, or hand them to `table`.
 ///
 /// # Errors
@@ -55,9 +75,21 @@ pub(crate) fn print(
     if query.json {
         items.iter().try_for_each(|item| output.json(item))?;
     } else if items.is_empty() {
-        crate::output::note(nothing);
+        note(nothing);
     } else {
         table(&items, &mut output)?;
     }
     output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_is_told_with_a_limit_that_is_taken() {
+        assert_eq!(left_out(30, 10_000, "processes"), "30 of 10000 processes; --limit 10000 shows all");
+        assert_eq!(left_out(1_000, 10_001, "calls"), "1000 of 10001 calls; --limit 10000 shows most");
+        assert_eq!(left_out(10_000, 10_001, "calls"), "10000 of 10001 calls; choose fewer to see all of them");
+    }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.places.start_telemetry()?;
     let file = daemons::read_file(args.config.as_deref())?;
-    let raw_tails = file.raw_tails;
+    let written = file.written.tail;
     let mut config = match file.sensor {
         Some(mut config) => {
             config.filters.extend(args.filters.folders.iter().cloned());
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let sources = start_check::filters(&start_check::present(&config.filters), RefusedFilter::IsLeftOut)?;
     if let Some(file) = &args.config {
-        start_check::known_filters(file, &raw_tails, &sources)?;
+        start_check::known_filters(file, &written, &sources)?;
     }
     let named = tails(&args.tail)?;
     start_check::named_logs(&named, &sources)?;
@@ -108,8 +108,7 @@ pub(crate) fn tails(given: &[String]) -> Result<Vec<sensor::config::Tail>, Failu
         }
     });
     let raw = RawConfig { tail: raw.collect(), ..RawConfig::default() };
-    Config::new(raw, "unused", TimeZone::UTC).map(|config| config.tails).map_err(|errors| {
-        let told: Vec<String> = errors.iter().map(|error| format!("--tail: {error}")).collect();
-        Failure::Usage(told.join("\n"))
-    })
+    Config::new(raw, "unused", TimeZone::UTC)
+        .map(|config| config.tails)
+        .map_err(|errors| Failure::of_option("--tail", &errors))
 }

@@ -142,9 +142,6 @@ fn directories(args: &Create) -> Result<Vec<Directory>, Failure> {
         return args.state.directories();
     }
     let raw = RawConfig { directories: args.directory.clone(), ..RawConfig::default() };
-    let config = config::Config::new(raw).map_err(|errors| {
-        let told: Vec<String> = errors.iter().map(|error| format!("--directory: {error}")).collect();
-        Failure::Usage(told.join("\n"))
-    })?;
+    let config = config::Config::new(raw).map_err(|errors| Failure::of_option("--directory", &errors))?;
     Ok(config.directories)
 }

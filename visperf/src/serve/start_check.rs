@@ -3,10 +3,10 @@
 //! Rule: what cannot work is refused before anything is opened; what may still come, such as a log that is
 //! not there yet, is told and let through. Not here: reading logs (`sensor::tail`).
 
-use crate::command::daemons;
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::FilterSources;
-use crate::output::note;
+use crate::output::{colors_on_stderr, note};
+use crate::refusal;
 use daemon::config_file::{self, ConfigError};
 use sensor::config::{RawTail, Tail};
 use sensor::tail::path_set::PathSet;
@@ -61,18 +61,20 @@ pub(crate) fn present(folders: &[PathBuf]) -> Vec<PathBuf> {
 /// Those that are not, with their places.
 pub(crate) fn known_filters(file: &Path, tails: &[RawTail], sources: &FilterSources) -> Result<(), Failure> {
     let mistakes = unknown_filters(file, tails, sources);
-    if mistakes.is_empty() { Ok(()) } else { Err(daemons::refused(mistakes)) }
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Refused(refusal::configuration(mistakes, colors_on_stderr()))),
+    }
 }
 
 /// The filters that the tails of a configuration file name and nobody has.
 pub(crate) fn unknown_filters(file: &Path, tails: &[RawTail], sources: &FilterSources) -> Vec<ConfigError> {
     let named = tails.iter().map(|tail| (tail.path.as_str(), tail.filter.as_deref()));
     let unknown: Vec<_> = unknown(named, sources).collect();
-    let text = match unknown.is_empty() {
-        true => return Vec::new(),
-        false => config_file::read(file),
-    };
-    match text {
+    if unknown.is_empty() {
+        return Vec::new();
+    }
+    match config_file::read(file) {
         Ok(text) => unknown
             .iter()
             .map(|(entry, why)| {
