@@ -134,7 +134,7 @@ fn addresses(key: &'static str, texts: &[String], most: usize, errors: &mut Vec<
         errors.push(Error::new(key, format!("{} addresses; at most {most} are used", texts.len())));
         return Vec::new();
     }
-    parsed(key, texts, |text| Address::try_from(text), errors)
+    parsed(key, texts, Address::try_from, errors)
 }
 
 /// `KEY@HOST:PORT` each; several addresses of one key belong to one directory.
@@ -186,7 +186,7 @@ fn readers(raw: Option<RawReaders>, errors: &mut Vec<Error>) -> Readers {
             Readers::Nobody
         }
         Some(RawReaders::Names(names)) => {
-            let names = parsed(key, &names, |name| DomainName::try_from(name), errors);
+            let names = parsed(key, &names, DomainName::try_from, errors);
             Readers::Listed(names.into_iter().collect())
         }
     }

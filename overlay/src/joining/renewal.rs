@@ -96,7 +96,7 @@ struct Waiting {
 impl Renewal {
     /// Renew until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
-        let mut dice = Dice::new(spread_of(self.key.peer()));
+        let mut dice = Dice::of(self.key.peer());
         let mut waiting = Waiting::default();
         loop {
             self.look(&mut waiting, &mut dice).await;

@@ -4,7 +4,7 @@
 
 use crate::cli::{Between, Query, user, words};
 use crate::client::target::Target;
-use crate::command::query::{Params, ask, items, note_left_out, print};
+use crate::command::query::{LIMIT_MAX, Params, ask, items, note_left_out, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
 use crate::wrong_word;

@@ -3,7 +3,7 @@
 //! Not here: sampling (`sensor::process`).
 
 use crate::cli::Query;
-use crate::command::query::{self, Params};
+use crate::command::query::{self, LIMIT_MAX, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, share, text_of};
 use crate::output::table::{Cell, Table};
