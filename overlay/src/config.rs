@@ -181,7 +181,9 @@ fn readers(raw: Option<RawReaders>, errors: &mut Vec<Error>) -> Readers {
         Some(RawReaders::Word(word)) => {
             errors.push(Error::new(
                 key,
-                format!("{word:?}; expected \"admitted\", \"nobody\" or a list of domains, such as [\"UT-ICL\"]"),
+                format!(
+                    "{word:?}; expected \"admitted\", \"nobody\" or a list of domains, such as [\"UT-ICL\"]"
+                ),
             ));
             Readers::Nobody
         }

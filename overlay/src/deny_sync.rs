@@ -122,7 +122,10 @@ impl DenySync {
 
     /// None if there was no answer.
     async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<Exchanged> {
-        let asked = self.directories.ask(directory, Question::DenyLists(domain.clone()), Keep::Briefly, DEADLINE).await;
+        let asked = self
+            .directories
+            .ask(directory, Question::DenyLists(domain.clone()), Keep::Briefly, DEADLINE)
+            .await;
         let lists = match asked {
             Ok(Answer::DenyLists(lists)) => lists,
             Ok(_) => return None,

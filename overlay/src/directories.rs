@@ -108,7 +108,10 @@ impl Directories {
         question: &[u8],
         deadline: Duration,
     ) -> Result<Vec<u8>, Error> {
-        Ok(self.contacts.ask(self.whom(directory)?, Protocol::Query, question, Keep::ForMore, deadline).await?)
+        Ok(self
+            .contacts
+            .ask(self.whom(directory)?, Protocol::Query, question, Keep::ForMore, deadline)
+            .await?)
     }
 
     /// Those that can be asked now, without dialling them.

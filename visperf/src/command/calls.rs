@@ -62,7 +62,9 @@ fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
     let Some(folder) = target.named_state().filter(|folder| !folder.is_dir()) else { return Ok(()) };
     let meant = match folder.to_str().and_then(wrong_word::meant_state) {
         Some(meant) => format!("was {meant} meant?"),
-        None => format!("for calls in a state use --in with one of {}", State::ALL.map(State::as_str).join(", ")),
+        None => {
+            format!("for calls in a state use --in with one of {}", State::ALL.map(State::as_str).join(", "))
+        }
     };
     Err(Failure::Usage(format!(
         "--state is the folder where a daemon keeps its state, and there is no folder {}; {meant}",
