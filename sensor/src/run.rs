@@ -96,7 +96,8 @@ impl Sensor {
         // Before anything else takes memory: reading the kernel's types takes some for a moment.
         let chosen = process::source::choose(Path::new(PROC), config.process_source)?;
         tracing::info!(source = %chosen.source.kind(), reasons = ?chosen.reasons, "processes are read");
-        let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate);
+        let processes =
+            process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, Vec::new());
         let filtering = Arc::new(Filtering::load(&config.filters));
         let joiner = Arc::new(Mutex::new(Joiner::default()));
         let choice = Choice::new(Arc::clone(&filtering), &config);
@@ -333,6 +334,7 @@ impl Status {
             ("sweeps_total", status.sweeps_total),
             ("slipped_total", status.slipped_total),
             ("lost_total", status.lost_total),
+            ("taps_ns_total", status.taps_ns_total),
             ("live", self.processes.look(|view| view.table.len() as u64)),
         ]
     }

@@ -4,7 +4,7 @@
 //! only of what ran, or of all in one pass; [`procfs`] works everywhere. [`table`] and [`lives`] are the pure parts: the
 //! processes there are, and those that ended, however short they lived; [`recent`] is what they used of late, [`details`]
 //! what is read only when somebody asks. [`sampler`] is the shell with the clock and the
-//! thread.
+//! thread, [`tap`] what sees every sweep on it.
 //! Not here: how sweeps travel (`wire::process`), what a user asks (`query`).
 
 #[cfg(feature = "bpf")]
@@ -19,3 +19,4 @@ pub mod sampler;
 pub mod source;
 pub mod stat;
 pub mod table;
+pub mod tap;

@@ -2,12 +2,13 @@
 //!
 //! Rule: who reads the table holds the thread up for as long as a copy takes. A deadline that passed while a sweep was at
 //! work is slipped: counted, and the next sweep's number shows it. A way of reading that fails is left for `/proc`, and the
-//! reason is told.
+//! reason is told. After each sweep that succeeded the taps see it, in the order in which they were given.
 //! Not here: when it sweeps (`sample::beat`), what is read (`source`).
 
 use super::procfs::Procfs;
 use super::source::{Chosen, Error, Kind, Source, View};
-use crate::sample::beat::{self, Beat, Next, locked};
+use super::tap::Tap;
+use crate::sample::beat::{self, Beat, Next, Wish, locked, running};
 use crate::sample::schedule::Rate;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -30,12 +31,15 @@ pub struct Status {
     pub slipped_total: u64,
     /// What the kernel had no room to tell; a walk over all tasks made up for it.
     pub lost_total: u64,
+    /// How long all taps took, in nanoseconds.
+    pub taps_ns_total: u64,
 }
 
 /// Process sampling, ready to run.
 pub struct Sampler {
     source: Box<dyn Source>,
     proc: PathBuf,
+    taps: Vec<Box<dyn Tap>>,
     shared: Arc<Shared>,
 }
 
@@ -50,15 +54,22 @@ struct Shared {
 }
 
 impl Sampler {
-    /// Sweep by this way at this rate, once run; `proc` is where `/proc` is, should the way fail.
+    /// Sweep by this way at least at this rate, once run; `proc` is where `/proc` is, should the way fail. After each
+    /// sweep it is shown to `taps`, one after the other.
     #[must_use]
-    pub fn new(chosen: Chosen, proc: &Path, rate: Rate) -> Sampler {
+    pub fn new(chosen: Chosen, proc: &Path, rate: Rate, taps: Vec<Box<dyn Tap>>) -> Sampler {
         let Chosen { source, reasons } = chosen;
-        let status =
-            Status { kind: source.kind(), reasons, sweeps_total: 0, slipped_total: 0, lost_total: 0 };
+        let status = Status {
+            kind: source.kind(),
+            reasons,
+            sweeps_total: 0,
+            slipped_total: 0,
+            lost_total: 0,
+            taps_ns_total: 0,
+        };
         let shared =
             Shared { beat: Arc::new(Beat::new(rate)), view: Mutex::default(), status: Mutex::new(status) };
-        Sampler { source, proc: proc.to_owned(), shared: Arc::new(shared) }
+        Sampler { source, proc: proc.to_owned(), taps, shared: Arc::new(shared) }
     }
 
     /// For readers, before and while it runs.
@@ -72,9 +83,9 @@ impl Sampler {
     /// # Errors
     /// If the thread panicked.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), beat::Error> {
-        let Sampler { source, proc, shared } = self;
+        let Sampler { source, proc, taps, shared } = self;
         let beat = Arc::clone(&shared.beat);
-        beat.drive(shutdown, move || shared.sweep_until_stopped(source, &proc)).await
+        beat.drive(shutdown, move || shared.sweep_until_stopped(source, &proc, taps)).await
     }
 }
 
@@ -90,36 +101,45 @@ impl Handle {
         locked(&self.0.status).clone()
     }
 
-    /// How often it sweeps.
+    /// How often it sweeps: the highest of the rate it was given and of those wished for.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.0.beat.rate()
     }
+
+    /// Something by which others can have it sweep more often, as long as they keep it.
+    #[must_use]
+    pub fn wish(&self) -> Wish {
+        self.0.beat.wish()
+    }
 }
 
 impl Shared {
-    fn sweep_until_stopped(&self, mut source: Box<dyn Source>, proc: &Path) {
+    fn sweep_until_stopped(&self, mut source: Box<dyn Source>, proc: &Path, mut taps: Vec<Box<dyn Tap>>) {
         let mut beat = self.beat.follow();
         let mut sweeps_total = 0;
         loop {
             match beat.next(Some(DRAIN_AFTER)) {
                 Next::Stop => return,
                 Next::Paused => source.drain(&mut locked(&self.view)),
-                Next::Sweep(_) => {
+                Next::Sweep(now) => {
                     sweeps_total += 1;
                     let slipped_total = beat.slipped_total();
                     let mut view = locked(&self.view);
                     let swept = source.sweep(sweeps_total + slipped_total, &mut view);
                     let View { table, recent, .. } = &mut *view;
                     recent.update(table);
+                    let shown = swept.map(|()| show(&mut taps, &view, now));
                     drop(view);
-                    if let Err(error) = swept {
+                    let taps_took = shown.unwrap_or_else(|error| {
                         self.replace(&mut source, proc, &error);
-                    }
+                        Duration::ZERO
+                    });
                     let mut status = locked(&self.status);
                     status.sweeps_total = sweeps_total;
                     status.slipped_total = slipped_total;
                     status.lost_total = source.lost_total();
+                    status.taps_ns_total += u64::try_from(taps_took.as_nanos()).unwrap_or(u64::MAX);
                 }
             }
         }
@@ -138,4 +158,13 @@ impl Shared {
             status.kind = Kind::Procfs;
         }
     }
+}
+
+/// Show a sweep to all taps; gives how long they took.
+fn show(taps: &mut [Box<dyn Tap>], view: &View, now: Duration) -> Duration {
+    let begun = running();
+    for tap in taps {
+        tap.swept(view, now);
+    }
+    running().saturating_sub(begun)
 }

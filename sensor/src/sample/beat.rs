@@ -1,10 +1,12 @@
 //! When a thread that sweeps does so: on time, at a rate that can be changed while it runs, until it is told to stop.
 //!
 //! Shell: the clock and the waiting of both samplers, of the host and of its processes. Rule: the thread waits for its
-//! deadline and for orders, and for nothing else.
+//! deadline and for orders, and for nothing else. It sweeps at the highest of its own rate and of those that others
+//! wish for ([`Wish`]).
 //! Not here: when a sweep is due (`schedule`), what a sweep does.
 
 use super::schedule::{Rate, Schedule};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -27,8 +29,44 @@ pub struct Beat {
 
 #[derive(Debug)]
 struct Orders {
-    rate: Rate,
+    /// Of the thread itself.
+    base: Rate,
+    /// Of others, each by the number of its [`Wish`]: one for each part of the sensor that may have one.
+    wishes: BTreeMap<u64, Rate>,
+    next_wish: u64,
     stop: bool,
+}
+
+impl Orders {
+    fn rate(&self) -> Rate {
+        self.wishes
+            .values()
+            .fold(self.base, |highest, rate| if rate.hz() > highest.hz() { *rate } else { highest })
+    }
+}
+
+/// A rate at which somebody beside the thread itself wants it to sweep, at least; none at first. Dropped, it is
+/// withdrawn.
+#[derive(Debug)]
+pub struct Wish {
+    beat: Arc<Beat>,
+    number: u64,
+}
+
+impl Wish {
+    /// From the last sweep on, sweep at least so often; `None`: no longer.
+    pub fn set(&self, rate: Option<Rate>) {
+        self.beat.order(|orders| match rate {
+            Some(rate) => drop(orders.wishes.insert(self.number, rate)),
+            None => drop(orders.wishes.remove(&self.number)),
+        });
+    }
+}
+
+impl Drop for Wish {
+    fn drop(&mut self) {
+        self.set(None);
+    }
 }
 
 /// What the thread is to do next.
@@ -46,18 +84,28 @@ impl Beat {
     /// Sweeps at this rate.
     #[must_use]
     pub fn new(rate: Rate) -> Beat {
-        Beat { orders: Mutex::new(Orders { rate, stop: false }), ordered: Condvar::new() }
+        let orders = Orders { base: rate, wishes: BTreeMap::new(), next_wish: 0, stop: false };
+        Beat { orders: Mutex::new(orders), ordered: Condvar::new() }
     }
 
-    /// How often.
+    /// How often: the highest of its own rate and of those wished for.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        locked(&self.orders).rate
+        locked(&self.orders).rate()
     }
 
-    /// From the last sweep on, another rate.
+    /// From the last sweep on, another rate of its own.
     pub fn set_rate(&self, rate: Rate) {
-        self.order(|orders| orders.rate = rate);
+        self.order(|orders| orders.base = rate);
+    }
+
+    /// Something by which others can have it sweep more often.
+    #[must_use]
+    pub fn wish(self: &Arc<Beat>) -> Wish {
+        let mut orders = locked(&self.orders);
+        let number = orders.next_wish;
+        orders.next_wish += 1;
+        Wish { beat: Arc::clone(self), number }
     }
 
     /// Run `work` on a thread of its own until `shutdown` fires and it has seen [`Next::Stop`]. Dropping the future stops
@@ -122,8 +170,9 @@ impl Follower<'_> {
             if orders.stop {
                 return Next::Stop;
             }
-            if orders.rate != self.rate {
-                self.rate = orders.rate;
+            let rate = orders.rate();
+            if rate != self.rate {
+                self.rate = rate;
                 self.schedule.set_rate(self.rate, running());
             }
             let now = running();
@@ -175,5 +224,25 @@ mod tests {
         assert!(matches!(follower.next(None), Next::Sweep(_)), "by the new rate");
         beat.order(|orders| orders.stop = true);
         assert_eq!(follower.next(None), Next::Stop);
+    }
+    #[test]
+    fn the_highest_wish_counts_until_it_is_withdrawn() {
+        let rate = |hz| Rate::of_processes(hz).expect("allowed");
+        let beat = Arc::new(Beat::new(rate(10.0)));
+        let (low, high) = (beat.wish(), beat.wish());
+        low.set(Some(rate(1.0)));
+        assert_eq!(beat.rate(), rate(10.0), "its own is higher");
+        low.set(Some(rate(64.0)));
+        high.set(Some(rate(500.0)));
+        assert_eq!(beat.rate(), rate(500.0));
+        high.set(Some(rate(100.0)));
+        beat.set_rate(rate(80.0));
+        assert_eq!(beat.rate(), rate(100.0));
+        drop(high);
+        assert_eq!(beat.rate(), rate(80.0));
+        beat.set_rate(rate(10.0));
+        assert_eq!(beat.rate(), rate(64.0));
+        low.set(None);
+        assert_eq!(beat.rate(), rate(10.0));
     }
 }
