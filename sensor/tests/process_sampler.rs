@@ -94,7 +94,7 @@ async fn rates_wished_for_change_while_it_runs_and_no_sweep_is_lost() {
     let handle = run_until(sampler, |handle| {
         changes += 1;
         wish.set(Some(rate(f64::from(200 + changes % 7 * 100))));
-        other.set((changes % 3 == 0).then(|| rate(1000.0)));
+        other.set(changes.is_multiple_of(3).then(|| rate(1000.0)));
         changes >= 1000 && handle.status().sweeps_total >= 100
     })
     .await;
