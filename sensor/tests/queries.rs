@@ -199,6 +199,28 @@ async fn the_last_events_that_fit_come_oldest_first_and_are_gone_on_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_is_refused_by_every_journal_but_its_own() {
+    let (one, other) = (Running::start().await, Running::start().await);
+    let end = call(&one.dispatcher, "sensor.events", &[("cursor", "end".into())]).await;
+    let cursor = text(&end, "cursor").to_owned();
+    let refusal = async |running: &Running, cursor: &str| {
+        let params = vec![(Name::Borrowed("cursor"), cursor.into())];
+        let caller = Caller::client(Duration::from_secs(60));
+        running.dispatcher.call_for(&caller, "sensor.events", params).await.unwrap_err().to_string()
+    };
+    let after = call(&one.dispatcher, "sensor.events", &[("cursor", cursor.as_str().into())]).await;
+    assert_eq!(text(&after, "cursor"), cursor);
+    let refused = refusal(&other, &cursor).await;
+    assert!(refused.contains("begun anew") && refused.contains(&cursor), "{refused}");
+    for no_cursor in ["0", "17", "next", "000000000000000a.", ".3"] {
+        let refused = refusal(&one, no_cursor).await;
+        assert!(refused.contains("cursor: expected a cursor of a former answer"), "{refused}");
+    }
+    one.end().await;
+    other.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_summary_adds_amounts_and_no_moments() {
     let running = Running::start().await;
     let dispatcher = &running.dispatcher;

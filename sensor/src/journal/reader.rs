@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 use wire::event::{Event, Id, Source};
 use wire::id::{Generation, SensorKey};
+use wire::report::StoreKey;
 use wire::time::Time;
 
 /// What writer and readers share.
@@ -66,6 +67,12 @@ pub struct Page<T = Event> {
 impl Reader {
     pub(super) fn new(shared: Arc<Shared>) -> Reader {
         Reader { shared }
+    }
+
+    /// What tells this journal from others, also from an earlier one in the same place: the sensor's key.
+    #[must_use]
+    pub fn key(&self) -> StoreKey {
+        StoreKey(self.shared.sensor.0)
     }
 
     /// The sequence number that the next event will get; it changes whenever events are added.

@@ -1,11 +1,13 @@
 //! `sensor.events`, and what `domain.events` has in common with it: what was found in the logs, from a cursor on.
 //!
-//! A cursor is the sequence number of the next event as text; it outlives restarts. The last events that fit
-//! are looked for from the newest back. Reading the disk is done where it may block.
+//! A cursor names the journal, by the sensor's key, and the sequence number of the next event in it; it outlives
+//! restarts, and a journal that was begun anew refuses it. The last events that fit are looked for from the newest
+//! back. Reading the disk is done where it may block.
 
 use super::declared;
 use super::{chosen, shape};
 use crate::journal::reader::{Page, Reader};
+use crate::representative::cursor::Cursor;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::fault::Fault;
@@ -59,11 +61,6 @@ pub(super) struct Wanted {
 pub(super) struct Chosen {
     of_job: HashSet<CompactString>,
     of_user: HashSet<CompactString>,
-}
-
-enum Cursor {
-    At(u64),
-    End,
 }
 
 impl Wanted {
@@ -121,9 +118,10 @@ impl Events {
             return self.last(wanted).await;
         }
         let mut next = self.reader.next();
-        let mut cursor = match cursor_of(params)? {
-            Cursor::At(sequence) => sequence,
-            Cursor::End => *next.borrow_and_update(),
+        let mut cursor = match params.text("cursor")?.unwrap_or_default() {
+            "" => 0,
+            "end" => *next.borrow_and_update(),
+            text => self.place(text)?,
         };
         let (mut events, mut missed) = (Vec::new(), 0);
         let deadline = tokio::time::sleep(wanted.wait);
@@ -140,16 +138,35 @@ impl Events {
                 continue;
             }
             if !events.is_empty() || wanted.wait.is_zero() {
-                return Ok(shown(events, cursor, missed));
+                return Ok(shown(events, self.cursor(cursor), missed));
             }
             tokio::select! {
-                () = self.ending.cancelled() => return Ok(shown(Vec::new(), cursor, missed)),
-                () = &mut deadline => return Ok(shown(Vec::new(), cursor, missed)),
+                () = self.ending.cancelled() => return Ok(shown(Vec::new(), self.cursor(cursor), missed)),
+                () = &mut deadline => return Ok(shown(Vec::new(), self.cursor(cursor), missed)),
                 changed = next.changed() => if changed.is_err() {
-                    return Ok(shown(Vec::new(), cursor, missed));
+                    return Ok(shown(Vec::new(), self.cursor(cursor), missed));
                 }
             }
         }
+    }
+
+    fn cursor(&self, at: u64) -> Cursor {
+        Cursor::new(self.reader.key(), at)
+    }
+
+    /// The place in this journal that a cursor means.
+    fn place(&self, text: &str) -> Result<u64, Fault> {
+        let cursor: Cursor = text.parse().map_err(|_| {
+            Fault::invalid_params(format!(
+                "cursor: expected a cursor of a former answer, \"end\" or \"\", found {text:?}"
+            ))
+        })?;
+        cursor.at(self.reader.key()).ok_or_else(|| {
+            Fault::invalid_params(format!(
+                "cursor: {text} is of another sensor, or from before this one's state was begun anew: no place here \
+                 is meant by it; go on with \"\" (the oldest event kept) or \"end\""
+            ))
+        })
     }
 
     /// The last events that fit, looked for from the newest back.
@@ -168,7 +185,7 @@ impl Events {
             looked_at = (looked_at * 2).min(LOOKED_AT_MAX);
         }
         self.name_calls(&mut found);
-        Ok(shown(found.into(), newest, missed))
+        Ok(shown(found.into(), self.cursor(newest), missed))
     }
 
     /// The last of these events that fit, as many as are wanted; and how many of them cannot be read.
@@ -218,18 +235,6 @@ impl Events {
         Wanted::new(params, |call| {
             chosen::event_ids_of_call(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), call)
         })
-    }
-}
-
-fn cursor_of(params: &Params) -> Result<Cursor, Fault> {
-    match params.text("cursor")?.unwrap_or_default() {
-        "" => Ok(Cursor::At(0)),
-        "end" => Ok(Cursor::End),
-        text => text.parse().map(Cursor::At).map_err(|_| {
-            Fault::invalid_params(format!(
-                "cursor: expected a cursor of a former answer, \"end\" or \"\", found {text:?}"
-            ))
-        }),
     }
 }
 

@@ -43,6 +43,12 @@ impl Cursor {
     pub fn new(store: StoreKey, at: u64) -> Cursor {
         Cursor { places: vec![(store, at)] }
     }
+
+    /// Its place in this store, if it has been read from there.
+    #[must_use]
+    pub fn at(&self, store: StoreKey) -> Option<u64> {
+        self.places.iter().find(|(known, _)| *known == store).map(|(_, at)| *at)
+    }
 }
 
 impl fmt::Display for Cursor {
@@ -150,7 +156,7 @@ impl Feed {
         mut keep: impl FnMut(&Stored) -> bool,
     ) -> Result<Page, Error> {
         let key = self.reader.key();
-        let own = cursor.places.iter().find(|(store, _)| *store == key).map(|(_, at)| *at);
+        let own = cursor.at(key);
         let foreign: Vec<(StoreKey, u64)> =
             cursor.places.iter().copied().filter(|(store, _)| *store != key).take(PLACES_MAX - 1).collect();
         let known = Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner));

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
 use crate::output::figures::{number_of, plain, text_of, user};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{age, in_table};
+use crate::output::times::{between, in_table};
 use crate::output::{Color, Output, shortened};
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -53,11 +53,6 @@ pub(crate) fn print_rows(
 fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
     let time = |name: &str| number_of(call, name);
     let (submitted, started, ended) = (time("submitted"), time("started"), time("ended"));
-    // Accounting prints whole seconds and schedulers milliseconds: less than a second backwards is none.
-    let shown_span = |secs: f64| age(if (-1.0..0.0).contains(&secs) { 0.0 } else { secs });
-    let span = |from: Option<f64>, to: Option<f64>| {
-        from.zip(to).map_or(String::new(), |(from, to)| shown_span(to - from))
-    };
     let outcome = text_of(call, "outcome");
     let state = text_of(call, "state");
     let tries = number_of(call, "tries").filter(|&tries| tries > 1.0);
@@ -80,8 +75,8 @@ fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
         Cell::whole(
             submitted.map_or(String::new(), |secs| in_table(Time::from_secs_f64(secs), zone, output)),
         ),
-        Cell::figure(span(submitted, started)),
-        Cell::figure(span(started, ended)),
+        Cell::figure(between(submitted, started)),
+        Cell::figure(between(started, ended)),
         Cell::text(name(&plain(call.get("hosts")))),
         Cell::figure(tries.map_or(String::new(), |tries| format!("{tries:.0}"))),
         Cell::text(code),

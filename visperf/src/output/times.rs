@@ -66,6 +66,15 @@ pub(crate) fn age(secs: f64) -> String {
     }
 }
 
+/// As [`age`], of the time between two moments of a call; empty where one is not known.
+pub(crate) fn between(from: Option<f64>, to: Option<f64>) -> String {
+    from.zip(to).map_or(String::new(), |(from, to)| {
+        let secs = to - from;
+        // Accounting prints whole seconds and schedulers milliseconds: less than a second backwards is none.
+        age(if (-1.0..0.0).contains(&secs) { 0.0 } else { secs })
+    })
+}
+
 /// A moment as a person writes it: RFC 3339, a local date and time, `10m` (ago), or seconds since 1970.
 ///
 /// # Errors

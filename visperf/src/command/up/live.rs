@@ -8,6 +8,7 @@ use crate::exit::Failure;
 use crate::output::clean;
 use crate::output::figures::{bytes, count, share};
 use crate::serve::grid::Grid;
+use compact_str::CompactString;
 use log_filters::join::Joiner;
 use sensor::journal::reader::Reader;
 use sensor::query::shape;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::call::{Call, State};
-use wire::event::Outcome;
+use wire::event::{Event, Kind, Outcome};
 
 /// Events read in one go.
 const PAGE: usize = 500;
@@ -108,10 +109,12 @@ impl Live {
         let (mut shown_at_last_tick, mut quiet) = (cursor, 0);
         loop {
             tokio::select! {
-                () = shutdown.cancelled() => return Ok(()),
-                changed = next.changed() => if changed.is_err() { return Ok(()) },
+                () = shutdown.cancelled() => break,
+                changed = next.changed() => if changed.is_err() { break },
                 _ = redraw.tick() => {
                     ticks += 1;
+                    let settled = screen.ended.tick();
+                    self.show_calls(&mut screen, settled)?;
                     // The end of a recording stays the last that is told where nothing more comes.
                     if screen.is_redrawn() || recording.is_some() || self.recording.is_none() || quiet == 0 {
                         self.draw_status(&mut screen, ticks)?;
@@ -135,9 +138,12 @@ impl Live {
             }
             screen.output.flush()?;
         }
+        let last = screen.ended.all();
+        self.show_calls(&mut screen, last)?;
+        screen.output.flush()
     }
 
-    fn show_events(&self, screen: &mut Screen, events: &[wire::event::Event]) -> Result<(), Failure> {
+    fn show_events(&self, screen: &mut Screen, events: &[Event]) -> Result<(), Failure> {
         for event in events {
             let mut json = json_of(&shape::event(event))?;
             if self.json {
@@ -147,25 +153,33 @@ impl Live {
                 let line = screen.lines.line(&json, &screen.output);
                 screen.line(&line)?;
             }
-            let ends =
-                matches!(event.content.kind, wire::event::Kind::JobEnd | wire::event::Kind::TransferEnd);
-            if ends && !event.call.is_empty() {
-                let call = self.joiner.lock().unwrap_or_else(PoisonError::into_inner).get(&event.call);
-                // A call may have got a better id since.
-                let id = call.as_ref().map_or(&event.call, |call| &call.id);
-                if screen.ended.is_new(id) {
-                    self.show_call(screen, call.as_ref())?;
-                }
+            if !event.call.is_empty() {
+                screen.ended.take(&event.call, may_end_a_call(event.content.kind));
+            }
+        }
+        let told_early = if screen.ended.is_full() { screen.ended.all() } else { Vec::new() };
+        self.show_calls(screen, told_early)
+    }
+
+    /// Those of them that have ended and were not shown.
+    fn show_calls(&self, screen: &mut Screen, calls: Vec<CompactString>) -> Result<(), Failure> {
+        for id in calls {
+            // It may have got a better id since.
+            let call = self.joiner.lock().unwrap_or_else(PoisonError::into_inner).get(&id);
+            if let Some(call) = call.filter(|call| call.state == State::Ended)
+                && screen.ended.is_new(&call.id)
+            {
+                self.show_call(screen, &call)?;
             }
         }
         Ok(())
     }
 
-    fn show_call(&self, screen: &mut Screen, call: Option<&Call>) -> Result<(), Failure> {
+    fn show_call(&self, screen: &mut Screen, call: &Call) -> Result<(), Failure> {
         // A call of one event has nothing to tell that its event did not.
-        let Some(call) = call.filter(|call| call.state == State::Ended && call.events > 1) else {
+        if call.events < 2 {
             return Ok(());
-        };
+        }
         if self.json {
             let mut json = json_of(&shape::call(call))?;
             json["type"] = "call".into();
@@ -245,6 +259,10 @@ impl Live {
         }
         screen.status(&status, ticks)
     }
+}
+
+const fn may_end_a_call(kind: Kind) -> bool {
+    matches!(kind, Kind::JobEnd | Kind::JobCancel | Kind::JobReject | Kind::TransferEnd)
 }
 
 /// The lines that the sensor has read so far.

@@ -2,6 +2,7 @@
 //!
 //! Not here: the live picture (`live`), the recordings (`crate::demo`), the daemons (`crate::serve`).
 
+mod ended;
 mod live;
 mod screen;
 mod text;

@@ -1,18 +1,15 @@
 //! The screen of `visperf up`: lines that scroll, and a status below them where there is a terminal.
 //!
-//! Rule: a call's end is shown once. Not here: what the lines say (`text`).
+//! Not here: what the lines say (`text`), which calls are told (`ended`).
 
+use super::ended::Ended;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::event_lines::EventLines;
-use compact_str::CompactString;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
-use std::collections::{BTreeSet, VecDeque};
 use std::io::IsTerminal as _;
 
-/// Ends of calls that are remembered, so that none is shown twice.
-const ENDED_KEPT_MAX: usize = 10_000;
 /// How often standard output that is no terminal gets a line on the hosts.
 const STATUS_LINE_EVERY: u32 = 10;
 
@@ -22,29 +19,6 @@ pub(super) struct Screen {
     pub(super) lines: EventLines,
     bar: Option<(MultiProgress, ProgressBar)>,
     pub(super) ended: Ended,
-}
-
-/// The calls whose end was shown: several logs tell of one end, and it is shown once.
-#[derive(Default)]
-pub(super) struct Ended {
-    shown: BTreeSet<CompactString>,
-    order: VecDeque<CompactString>,
-}
-
-impl Ended {
-    /// Whether this call's end was not shown yet, of the last [`ENDED_KEPT_MAX`].
-    pub(super) fn is_new(&mut self, call: &CompactString) -> bool {
-        if !self.shown.insert(call.clone()) {
-            return false;
-        }
-        self.order.push_back(call.clone());
-        if self.order.len() > ENDED_KEPT_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.shown.remove(&oldest);
-        }
-        true
-    }
 }
 
 impl Screen {

@@ -5,10 +5,12 @@
 use crate::demo::player::Player;
 use crate::output::event_lines::outcome_color;
 use crate::output::figures::{count, user};
+use crate::output::times::between;
 use crate::output::{Color, Output, clean};
 use crate::serve::grid::Grid;
 use std::fmt::Write as _;
 use wire::call::Call;
+use wire::time::Time;
 
 /// How wide the last block is.
 const BLOCK_CHARS: usize = 72;
@@ -50,9 +52,6 @@ pub(super) fn connect(address: std::net::SocketAddr) -> String {
 
 /// A call that ended: whose it was, where it ran, how long, how it ended.
 pub(super) fn call_line(call: &Call, output: &Output) -> String {
-    let span = |from: Option<wire::time::Time>, to: Option<wire::time::Time>| {
-        from.zip(to).filter(|(from, to)| to >= from).map(|(from, to)| to.since(from).as_secs_f64())
-    };
     let mut text = format!("    call {}", call.id);
     let user = user(&call.user);
     for (before, value) in [("", call.name.as_str()), ("by ", &*user), ("from ", call.from.as_str())] {
@@ -63,11 +62,12 @@ pub(super) fn call_line(call: &Call, output: &Output) -> String {
     if !call.hosts.is_empty() {
         let _ = write!(text, "  on {}", clean(&call.hosts.join(",")));
     }
-    if let Some(secs) = span(call.submitted, call.started) {
-        let _ = write!(text, "  waited {secs:.1} s");
-    }
-    if let Some(secs) = span(call.started, call.ended) {
-        let _ = write!(text, "  ran {secs:.1} s");
+    let [submitted, started, ended] =
+        [call.submitted, call.started, call.ended].map(|time| time.map(Time::secs_f64));
+    for (what, span) in [("waited", between(submitted, started)), ("ran", between(started, ended))] {
+        if !span.is_empty() {
+            let _ = write!(text, "  {what} {span}");
+        }
     }
     let outcome = call.outcome.map_or("", |outcome| outcome.as_str());
     let code = if call.code.is_empty() { String::new() } else { format!(" ({})", clean(&call.code)) };

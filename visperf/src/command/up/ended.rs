@@ -1,0 +1,88 @@
+//! The calls that ended and are to be told: each once, when nothing more came about it for a moment.
+//!
+//! Pure: a tick is whatever the caller's is. Rule: several logs tell of one end, the first often without what the next one
+//! knows, so a call is told with all of them. Not here: what is told of it (`text`).
+
+use compact_str::CompactString;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Calls that wait to be told; beyond them they are told at once.
+const WAITING_MAX: usize = 1_000;
+/// Calls told that are remembered, so that none is told twice.
+const TOLD_KEPT_MAX: usize = 10_000;
+
+/// The calls that ended.
+#[derive(Default)]
+pub(super) struct Ended {
+    /// And at how many ticks nothing had come since the one before.
+    waiting: BTreeMap<CompactString, u32>,
+    told: BTreeSet<CompactString>,
+    order: VecDeque<CompactString>,
+}
+
+impl Ended {
+    /// An event of this call came; `may_end` says whether it is of a kind that ends calls.
+    pub(super) fn take(&mut self, call: &CompactString, may_end: bool) {
+        if let Some(quiet) = self.waiting.get_mut(call) {
+            *quiet = 0;
+        } else if may_end && !self.told.contains(call) {
+            self.waiting.insert(call.clone(), 0);
+        }
+    }
+
+    /// Whether all that wait are to be told at once.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX
+    }
+
+    /// A tick has passed: the calls of which nothing came since the one before it.
+    pub(super) fn tick(&mut self) -> Vec<CompactString> {
+        let settled = self.waiting.extract_if(.., |_, quiet| {
+            *quiet += 1;
+            *quiet > 1
+        });
+        settled.map(|(call, _)| call).collect()
+    }
+
+    /// All that wait.
+    pub(super) fn all(&mut self) -> Vec<CompactString> {
+        std::mem::take(&mut self.waiting).into_keys().collect()
+    }
+
+    /// Whether this call was not told yet, of the last [`TOLD_KEPT_MAX`]; now it is.
+    pub(super) fn is_new(&mut self, call: &CompactString) -> bool {
+        if !self.told.insert(call.clone()) {
+            return false;
+        }
+        self.order.push_back(call.clone());
+        if self.order.len() > TOLD_KEPT_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.told.remove(&oldest);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_once_and_only_when_nothing_more_comes() {
+        let (mut ended, one, other) = (Ended::default(), "slurm:1".into(), "slurm:2".into());
+        ended.take(&one, false);
+        assert_eq!((ended.tick(), ended.tick()), (Vec::new(), Vec::new()), "it has not ended");
+        ended.take(&one, true);
+        assert_eq!(ended.tick(), Vec::<CompactString>::new(), "something came since the tick before");
+        ended.take(&one, false);
+        ended.take(&other, true);
+        assert_eq!(ended.tick(), Vec::<CompactString>::new());
+        ended.take(&other, true);
+        assert_eq!(ended.tick(), std::slice::from_ref(&one));
+        assert!(ended.is_new(&one) && !ended.is_new(&one));
+        ended.take(&one, true);
+        assert_eq!(ended.all(), [other]);
+        assert_eq!(ended.all(), Vec::<CompactString>::new());
+    }
+}
