@@ -10,6 +10,7 @@ pub mod filters;
 pub mod journal;
 pub mod process;
 pub mod query;
+pub mod recorder;
 pub mod report;
 pub mod representative;
 pub mod run;

@@ -103,6 +103,14 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(T, usize)>, E
     Ok(Some((value, HEADER_LEN_BYTES + len)))
 }
 
+/// The whole length of the frame at the start of `bytes`, as it says itself; `None` if it says what no frame can have, or more
+/// bytes are needed. By it a damaged frame is left out.
+#[must_use]
+pub fn frame_len(bytes: &[u8]) -> Option<usize> {
+    let (len, _) = header(bytes)?;
+    (1..=BODY_LEN_MAX_BYTES).contains(&len).then_some(HEADER_LEN_BYTES + len)
+}
+
 fn header(bytes: &[u8]) -> Option<(usize, u32)> {
     let word = |at: usize| bytes.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     Some((usize::try_from(word(0)?).ok()?, word(4)?))

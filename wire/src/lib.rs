@@ -16,6 +16,7 @@ pub mod join;
 pub mod membership;
 pub mod process;
 pub mod query;
+pub mod recording;
 pub mod registration;
 pub mod replication;
 pub mod report;

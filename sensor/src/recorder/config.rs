@@ -1,0 +1,211 @@
+//! How the flight recorder behaves: `[sensor.recorder]` of the configuration file.
+//!
+//! Pure. Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction, and all mistakes are
+//! told at once, each with its key.
+
+use super::ring::{BYTES_MAX, Limits};
+use super::trigger::{On, Pattern, Trigger};
+use crate::sample::schedule::Rate;
+use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
+use std::time::Duration;
+
+/// How far the recorder reaches back unless told otherwise, in seconds.
+pub const SECONDS_DEFAULT: f64 = 60.0;
+/// Sweeps that it takes a second unless told otherwise.
+pub const HZ_DEFAULT: f64 = 64.0;
+/// Disk space for recordings unless told otherwise, in MiB.
+pub const BUDGET_MIB_DEFAULT: u64 = 256;
+/// How long the recorder can reach back, in seconds: beyond it the bytes of the ring do for few processes only.
+pub const SECONDS_ALLOWED: std::ops::RangeInclusive<f64> = 5.0..=600.0;
+/// Disk space that is allowed, in MiB: one long recording at least.
+pub const BUDGET_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 64..=1 << 20;
+/// Most triggers: each is looked at for every line.
+pub const TRIGGERS_MAX: usize = 64;
+/// Largest compiled expression, in bytes.
+const EXPRESSION_BYTES_MAX: usize = 1 << 20;
+
+/// `[sensor.recorder]` as written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawConfig {
+    /// Whether there is one; there is unless this is false.
+    pub on: Option<bool>,
+    /// How far it reaches back.
+    pub seconds: Option<f64>,
+    /// Sweeps a second.
+    pub hz: Option<f64>,
+    /// Disk space for recordings, in MiB.
+    pub budget_mib: Option<u64>,
+    /// What causes a recording.
+    #[serde(default)]
+    pub triggers: Vec<RawTrigger>,
+}
+
+/// One `[[sensor.recorder.triggers]]` as written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawTrigger {
+    /// Its name.
+    pub name: String,
+    /// Which events it looks at: `line`, `call-start` or `call-end`.
+    #[serde(default)]
+    pub on: On,
+    /// Expression for the kind.
+    pub kind: Option<String>,
+    /// Expression for the id of the call.
+    pub call: Option<String>,
+    /// Expression for the job.
+    pub job: Option<String>,
+    /// Expression for the outcome.
+    pub outcome: Option<String>,
+    /// Expression for the user.
+    pub user: Option<String>,
+    /// Expression for the parties.
+    pub host: Option<String>,
+    /// Expression for the other texts.
+    pub text: Option<String>,
+    /// Seconds kept before the event.
+    pub before_s: Option<f64>,
+    /// Seconds kept after it.
+    pub after_s: Option<f64>,
+    /// Seconds for which it is quiet after it has fired.
+    pub cool_down_s: Option<f64>,
+}
+
+/// How the recorder behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How far and how large the ring is; none where there is no recorder.
+    pub ring: Option<Limits>,
+    /// How often it takes a sweep.
+    pub rate: Rate,
+    /// Disk space for recordings, in bytes.
+    pub budget_bytes: u64,
+    /// What causes a recording.
+    pub triggers: Vec<Trigger>,
+}
+
+/// A mistake: the way to its key below `[sensor.recorder]`, and what was found and expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The way.
+    pub keys: Vec<String>,
+    /// The sentence.
+    pub message: String,
+}
+
+impl Config {
+    /// The checked form of `raw`.
+    ///
+    /// # Errors
+    /// Every value that cannot be meant.
+    pub fn new(raw: RawConfig) -> Result<Config, Vec<Mistake>> {
+        let mut wrong = Vec::new();
+        let mut note = |keys: &[&str], message: String| {
+            wrong.push(Mistake { keys: keys.iter().map(|key| (*key).to_owned()).collect(), message });
+        };
+        let mut seconds = raw.seconds.unwrap_or(SECONDS_DEFAULT);
+        if !SECONDS_ALLOWED.contains(&seconds) {
+            note(&["seconds"], format!("{seconds} seconds back; expected 5 to 600"));
+            seconds = SECONDS_DEFAULT;
+        }
+        let rate = Rate::of_processes(raw.hz.unwrap_or(HZ_DEFAULT));
+        let rate = rate.map_err(|error| note(&["hz"], error.to_string())).unwrap_or_default();
+        let mib = raw.budget_mib.unwrap_or(BUDGET_MIB_DEFAULT);
+        if !BUDGET_MIB_ALLOWED.contains(&mib) {
+            note(&["budget_mib"], format!("{mib} MiB for recordings; expected 64 to 1048576"));
+        }
+        if raw.triggers.len() > TRIGGERS_MAX {
+            note(&["triggers"], format!("{} triggers; expected at most {TRIGGERS_MAX}", raw.triggers.len()));
+        }
+        let reach = Duration::from_secs_f64(seconds);
+        let triggers = raw.triggers.iter().enumerate().map(|(entry, raw)| {
+            trigger(raw, reach, |key, message| note(&["triggers", &entry.to_string(), key], message))
+        });
+        let triggers = triggers.collect();
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let reach_ns = u64::try_from(reach.as_nanos()).expect("at most ten minutes");
+        let limits = Limits { reach_ns, bytes_max: BYTES_MAX };
+        let ring = raw.on.unwrap_or(true).then_some(limits);
+        Ok(Config { ring, rate, budget_bytes: mib << 20, triggers })
+    }
+}
+
+fn trigger(raw: &RawTrigger, reach: Duration, mut note: impl FnMut(&str, String)) -> Trigger {
+    if raw.name.is_empty() {
+        note("name", "it is empty; expected a name for its recordings".to_owned());
+    }
+    let mut expression = |key: &str, text: &Option<String>| -> Option<Regex> {
+        let built = RegexBuilder::new(text.as_ref()?).size_limit(EXPRESSION_BYTES_MAX).build();
+        built.map_err(|error| note(key, error.to_string())).ok()
+    };
+    let pattern = Pattern {
+        kind: expression("kind", &raw.kind),
+        call: expression("call", &raw.call),
+        job: expression("job", &raw.job),
+        outcome: expression("outcome", &raw.outcome),
+        user: expression("user", &raw.user),
+        host: expression("host", &raw.host),
+        text: expression("text", &raw.text),
+    };
+    let mut span = |key: &str, secs: Option<f64>, default: f64, max: f64| {
+        let secs = secs.unwrap_or(default);
+        if !(0.0..=max).contains(&secs) {
+            note(key, format!("{secs} seconds; expected 0 to {max}"));
+            return Duration::ZERO;
+        }
+        Duration::from_secs_f64(secs)
+    };
+    // What is kept lies in the ring, before and after.
+    let max = reach.as_secs_f64();
+    Trigger {
+        name: raw.name.as_str().into(),
+        on: raw.on,
+        pattern,
+        before: span("before_s", raw.before_s, max.min(30.0), max),
+        after: span("after_s", raw.after_s, max.min(10.0), max),
+        cool_down: span("cool_down_s", raw.cool_down_s, 60.0, 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<Config, String> {
+        let raw = daemon::config_file::load(std::path::Path::new("f"), text).expect("well formed");
+        let keys = |wrong: Vec<Mistake>| {
+            let keys: Vec<String> = wrong.iter().map(|mistake| mistake.keys.join(".")).collect();
+            keys.join(" ")
+        };
+        Config::new(raw).map_err(keys)
+    }
+
+    #[test]
+    fn it_is_on_by_itself_and_can_be_turned_off() {
+        let config = check("").expect("nothing is needed");
+        assert_eq!(config.ring, Some(Limits { reach_ns: 60_000_000_000, bytes_max: BYTES_MAX }));
+        assert!(check("on = false").expect("good").ring.is_none());
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let text = "seconds = 1\nhz = 2000\nbudget_mib = 1\n[[triggers]]\nname = 'a'\n[[triggers]]\nname = ''\n\
+                    kind = '('\ntext = '['\nbefore_s = 61\nafter_s = -1\ncool_down_s = nan";
+        let expected = "seconds hz budget_mib triggers.1.name triggers.1.kind triggers.1.text triggers.1.before_s \
+                        triggers.1.after_s triggers.1.cool_down_s";
+        assert_eq!(check(text).map(|_| ()), Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn a_window_is_no_longer_than_the_ring() {
+        let config = check("seconds = 20\n[[triggers]]\nname = 'a'").expect("good");
+        let trigger = &config.triggers[0];
+        assert_eq!((trigger.before, trigger.after), (Duration::from_secs(20), Duration::from_secs(10)));
+        let wrong = check("seconds = 20\n[[triggers]]\nname = 'a'\nbefore_s = 21");
+        assert_eq!(wrong.map(|_| ()), Err("triggers.0.before_s".to_owned()));
+    }
+}

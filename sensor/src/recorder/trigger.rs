@@ -1,0 +1,346 @@
+//! What causes a recording: a line of a log, the start or end of a call.
+//!
+//! Pure: events and the time come in, windows come out. Rules: a trigger that has fired is quiet for its cool-down, so that a
+//! storm of lines makes few recordings, and those it suppressed are counted; a line that tells of a time before what the ring
+//! reaches back to (an old log that is read late) fires nothing and is counted.
+//! Not here: an operator's order, and what is done in a window (`desk`).
+
+use compact_str::{CompactString, format_compact};
+use regex::Regex;
+use serde::Deserialize;
+use std::time::Duration;
+use wire::event::{Event, Kind, Value};
+use wire::time::Time;
+
+/// Which events a trigger looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum On {
+    /// All.
+    #[default]
+    Line,
+    /// Those that begin a job, a part of one or a transfer.
+    CallStart,
+    /// Those that end one.
+    CallEnd,
+}
+
+impl On {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            On::Line => "line",
+            On::CallStart => "call-start",
+            On::CallEnd => "call-end",
+        }
+    }
+
+    fn fits(self, kind: Kind) -> bool {
+        match self {
+            On::Line => true,
+            On::CallStart => matches!(kind, Kind::JobStart | Kind::StepStart | Kind::TransferStart),
+            On::CallEnd => matches!(kind, Kind::JobEnd | Kind::StepEnd | Kind::TransferEnd),
+        }
+    }
+}
+
+/// What an event must be like: every expression that is given is found in its field.
+#[derive(Clone, Debug, Default)]
+pub struct Pattern {
+    /// In the word of its kind.
+    pub kind: Option<Regex>,
+    /// In the id of its call.
+    pub call: Option<Regex>,
+    /// In the middleware's name of the job.
+    pub job: Option<Regex>,
+    /// In the word of its outcome; events without one do not fit.
+    pub outcome: Option<Regex>,
+    /// In the user.
+    pub user: Option<Regex>,
+    /// In one of its parties.
+    pub host: Option<Regex>,
+    /// In one of its texts.
+    pub text: Option<Regex>,
+}
+
+impl Pattern {
+    fn fits(&self, event: &Event) -> bool {
+        let content = &event.content;
+        let is_found = |pattern: &Option<Regex>, text: &str| {
+            pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
+        };
+        is_found(&self.kind, content.kind.as_str())
+            && is_found(&self.call, &event.call)
+            && is_found(&self.job, &content.job)
+            && is_found(&self.user, &content.user)
+            && self.outcome.as_ref().is_none_or(|pattern| {
+                content.outcome.is_some_and(|outcome| pattern.is_match(outcome.as_str()))
+            })
+            && self.host.as_ref().is_none_or(|pattern| {
+                let parties = content.from.split(',').chain(content.to.split(','));
+                parties.map(str::trim).any(|party| !party.is_empty() && pattern.is_match(party))
+            })
+            && self
+                .text
+                .as_ref()
+                .is_none_or(|pattern| content.attributes.iter().any(|(_, value)| is_in(pattern, value)))
+    }
+}
+
+fn is_in(pattern: &Regex, value: &Value) -> bool {
+    match value {
+        Value::Text(text) => pattern.is_match(text),
+        Value::List(list) => list.iter().any(|text| pattern.is_match(text)),
+        Value::Bytes(_) => false,
+    }
+}
+
+/// One trigger.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    /// Its name: recordings bear it.
+    pub name: CompactString,
+    /// Which events it looks at.
+    pub on: On,
+    /// What they must be like.
+    pub pattern: Pattern,
+    /// How long before the event is kept.
+    pub before: Duration,
+    /// How long after it.
+    pub after: Duration,
+    /// How long it is quiet after it has fired.
+    pub cool_down: Duration,
+}
+
+/// The moments of now, by both clocks of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// Nanoseconds since boot.
+    pub boot_ns: u64,
+    /// When the host was booted, by its calendar of now.
+    pub booted: Time,
+}
+
+impl Now {
+    /// A date as a moment since boot, in nanoseconds.
+    #[must_use]
+    pub fn moment_ns(self, time: Time) -> u64 {
+        u64::try_from(time.since(self.booted).as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A window to be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fired {
+    /// By which trigger.
+    pub trigger: CompactString,
+    /// The event in a few words.
+    pub note: CompactString,
+    /// When it was, in nanoseconds since boot.
+    pub at_ns: u64,
+    /// From when.
+    pub from_ns: u64,
+    /// To when.
+    pub to_ns: u64,
+}
+
+/// How often a trigger fired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Recordings it caused.
+    pub fired_total: u64,
+    /// Events that fitted while it was quiet.
+    pub suppressed_total: u64,
+    /// Events that fitted and were of before the ring's reach.
+    pub late_total: u64,
+}
+
+/// All triggers of a sensor.
+#[derive(Debug, Default)]
+pub struct Triggers {
+    armed: Vec<Armed>,
+    reach: Duration,
+}
+
+#[derive(Debug)]
+struct Armed {
+    trigger: Trigger,
+    quiet_until_ns: u64,
+    count: Count,
+}
+
+impl Triggers {
+    /// These, above a ring that reaches back so far.
+    #[must_use]
+    pub fn new(triggers: Vec<Trigger>, reach: Duration) -> Triggers {
+        let armed = |trigger| Armed { trigger, quiet_until_ns: 0, count: Count::default() };
+        Triggers { armed: triggers.into_iter().map(armed).collect(), reach }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.armed.is_empty()
+    }
+
+    /// An event was read: the window of the first trigger that it fires. The others that it fits are quiet for their
+    /// cool-down too: one thing is recorded once.
+    pub fn event(&mut self, event: &Event, now: Now) -> Option<Fired> {
+        let mut first = None;
+        let seen_ns = now.moment_ns(event.seen).min(now.boot_ns);
+        let at_ns = now.moment_ns(event.content.time).min(seen_ns);
+        let is_late = now.boot_ns.saturating_sub(at_ns) > nanos(self.reach);
+        for Armed { trigger, quiet_until_ns, count } in &mut self.armed {
+            if !trigger.on.fits(event.content.kind) || !trigger.pattern.fits(event) {
+                continue;
+            }
+            if is_late {
+                count.late_total += 1;
+            } else if first.is_some() || now.boot_ns < *quiet_until_ns {
+                count.suppressed_total += 1;
+            } else {
+                count.fired_total += 1;
+                *quiet_until_ns = now.boot_ns.saturating_add(nanos(trigger.cool_down));
+                first = Some(Fired {
+                    trigger: trigger.name.clone(),
+                    note: told(event),
+                    at_ns,
+                    from_ns: at_ns.saturating_sub(nanos(trigger.before)),
+                    to_ns: at_ns.saturating_add(nanos(trigger.after)),
+                });
+            }
+        }
+        first
+    }
+
+    /// Each trigger with how often it fired.
+    pub fn counts(&self) -> impl Iterator<Item = (&Trigger, Count)> {
+        self.armed.iter().map(|armed| (&armed.trigger, armed.count))
+    }
+}
+
+fn told(event: &Event) -> CompactString {
+    let content = &event.content;
+    let whose = if event.call.is_empty() { &content.job } else { &event.call };
+    let outcome = content.outcome.map_or("", |outcome| outcome.as_str());
+    let words = [content.kind.as_str(), whose, outcome];
+    words.into_iter().filter(|word| !word.is_empty()).fold(CompactString::default(), |told, word| {
+        if told.is_empty() { word.into() } else { format_compact!("{told} {word}") }
+    })
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::event::{Content, Id, Outcome, Source};
+    use wire::id::{Generation, SensorKey};
+
+    const BOOTED: i64 = 1_700_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    fn now(secs: u64) -> Now {
+        Now { boot_ns: secs * SECOND, booted: Time::from_micros(BOOTED * 1_000_000) }
+    }
+
+    /// The end of a job, written and read at these seconds after boot.
+    fn job_end(job: &str, outcome: Outcome, written: i64, seen: i64) -> Event {
+        let time = |secs: i64| Time::from_micros((BOOTED + secs) * 1_000_000);
+        let mut content = Content::new(Kind::JobEnd, time(written));
+        content.job = job.into();
+        content.user = "ada".into();
+        content.to = "wn01,wn02".into();
+        content.outcome = Some(outcome);
+        content.attributes.push(("reason".into(), Value::Text("Prolog failed".into())));
+        content.attributes.push(("nodes".into(), Value::List(vec!["gpu7".into()])));
+        Event {
+            id: Id { sensor: SensorKey(1), generation: Generation(1), offset: 0, number: 0 },
+            seen: time(seen),
+            call: format_compact!("slurm:{job}"),
+            content,
+            source: Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() },
+        }
+    }
+
+    fn trigger(set: impl FnOnce(&mut Trigger)) -> Triggers {
+        let mut trigger = Trigger {
+            name: "failed".into(),
+            on: On::Line,
+            pattern: Pattern::default(),
+            before: Duration::from_secs(30),
+            after: Duration::from_secs(10),
+            cool_down: Duration::from_secs(60),
+        };
+        set(&mut trigger);
+        Triggers::new(vec![trigger], Duration::from_secs(60))
+    }
+
+    fn expression(text: &str) -> Option<Regex> {
+        Some(Regex::new(text).expect("good"))
+    }
+
+    #[test]
+    fn the_window_lies_around_what_the_line_tells_of() {
+        let mut triggers = trigger(|trigger| trigger.pattern.outcome = expression("^failed$"));
+        let fired = triggers.event(&job_end("17", Outcome::Failed, 998, 1000), now(1000)).expect("it fits");
+        assert_eq!((fired.at_ns, fired.from_ns, fired.to_ns), (998 * SECOND, 968 * SECOND, 1008 * SECOND));
+        assert_eq!((fired.trigger.as_str(), fired.note.as_str()), ("failed", "job_end slurm:17 failed"));
+        assert_eq!(triggers.event(&job_end("18", Outcome::Ok, 1100, 1100), now(1100)), None);
+        // A log whose clock is ahead.
+        let fired = triggers.event(&job_end("19", Outcome::Failed, 2000, 1200), now(1200)).expect("it fits");
+        assert_eq!(fired.at_ns, 1200 * SECOND);
+    }
+
+    #[test]
+    fn every_field_is_looked_at() {
+        type Field = fn(&mut Pattern) -> &mut Option<Regex>;
+        let fields: [(Field, &str, &str); 7] = [
+            (|pattern| &mut pattern.kind, "^job_", "^step_"),
+            (|pattern| &mut pattern.call, "slurm:17", "slurm:18"),
+            (|pattern| &mut pattern.job, "^1[67]$", "^7"),
+            (|pattern| &mut pattern.outcome, "fail", "ok"),
+            (|pattern| &mut pattern.user, "ada", "bob"),
+            (|pattern| &mut pattern.host, "^wn02$", "^$"),
+            (|pattern| &mut pattern.text, "gpu[0-9]", "gpu[0-6]"),
+        ];
+        for (field, fitting, other) in fields {
+            for (text, fits) in [(fitting, true), (other, false)] {
+                let mut triggers = trigger(|trigger| *field(&mut trigger.pattern) = expression(text));
+                let fired = triggers.event(&job_end("17", Outcome::Failed, 1, 1), now(1));
+                assert_eq!(fired.is_some(), fits, "{text}");
+            }
+        }
+        for (on, fits) in [(On::CallEnd, true), (On::CallStart, false)] {
+            let mut triggers = trigger(|trigger| trigger.on = on);
+            assert_eq!(triggers.event(&job_end("17", Outcome::Ok, 1, 1), now(1)).is_some(), fits);
+        }
+    }
+
+    #[test]
+    fn a_storm_of_lines_makes_few_recordings_and_the_rest_is_counted() {
+        let mut triggers = trigger(|_| {});
+        let mut fired = 0;
+        for second in 1000..1180 {
+            for _ in 0..10 {
+                let event = job_end("17", Outcome::Failed, second, second);
+                let second = u64::try_from(second).expect("after boot");
+                fired += u64::from(triggers.event(&event, now(second)).is_some());
+            }
+        }
+        let (_, count) = triggers.counts().next().expect("one");
+        assert_eq!((fired, count.fired_total, count.suppressed_total), (3, 3, 1797));
+    }
+
+    #[test]
+    fn an_old_log_fires_nothing() {
+        let mut triggers = trigger(|_| {});
+        assert_eq!(triggers.event(&job_end("17", Outcome::Failed, 900, 1000), now(1000)), None);
+        let (_, count) = triggers.counts().next().expect("one");
+        assert_eq!(count, Count { fired_total: 0, suppressed_total: 0, late_total: 1 });
+        assert!(triggers.event(&job_end("17", Outcome::Failed, 940, 1000), now(1000)).is_some());
+    }
+}
