@@ -8,7 +8,7 @@ use crate::exit;
 use crate::output::{Output, times};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser};
-use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use wire::time::Time;
 
 const ABOUT: &str = "See what a grid is doing: events from the logs of unmodified middleware, and host load";
@@ -76,12 +76,34 @@ pub(crate) struct Between {
     pub(crate) until: Option<Time>,
 }
 
+/// A word to choose by, which an empty one cannot be: it would choose what has none, or everything.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn chosen(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("nothing to choose by; leave the option out for all".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
 /// A user as asked for: of a number also the form in which it is shown.
 ///
 /// # Errors
-/// Never.
-pub(crate) fn user(text: &str) -> Result<String, Infallible> {
-    Ok(text.strip_prefix("uid ").unwrap_or(text).trim().to_owned())
+/// As [`chosen`].
+pub(crate) fn user(text: &str) -> Result<String, String> {
+    chosen(text.strip_prefix("uid ").unwrap_or(text))
+}
+
+/// A whole number within bounds.
+pub(crate) fn whole(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        let number = text.trim().parse().ok().filter(|number| bounds.contains(number));
+        number.ok_or_else(|| match *bounds.end() {
+            u64::MAX => format!("expected a whole number, {} or more", bounds.start()),
+            end => format!("expected a whole number from {} to {end}", bounds.start()),
+        })
+    }
 }
 
 /// One of these words, which are listed where another is given.
@@ -121,6 +143,17 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn numbers_and_words_are_refused_in_sentences() {
+        assert_eq!(whole(1..=9)("9"), Ok(9));
+        for bad in ["", "abc", "0", "10", "-1", "1.5", "99999999999999999999"] {
+            assert_eq!(whole(1..=9)(bad), Err("expected a whole number from 1 to 9".to_owned()), "{bad}");
+        }
+        assert_eq!(whole(1..=u64::MAX)("0"), Err("expected a whole number, 1 or more".to_owned()));
+        assert_eq!(user("uid 1000"), Ok("1000".to_owned()));
+        assert!(user("").is_err() && chosen("  ").is_err());
     }
 
     #[test]

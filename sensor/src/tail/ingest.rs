@@ -271,6 +271,8 @@ impl Ingest {
         if wanting.is_empty() {
             return;
         }
+        // A file is known by its own name, where a link to it is meant as well.
+        wanting.sort_by_key(|(path, _)| path.is_symlink());
         let mut owners = Owners::of(&self.tracks);
         for (path, found) in wanting {
             if let Some(owner) = owners.other(&found, path) {

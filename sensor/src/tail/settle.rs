@@ -170,7 +170,7 @@ impl Track {
     /// What keeps it from being read.
     fn undecided(&mut self, at: &AtPath) {
         match at {
-            AtPath::Refused(why) => self.standing = Standing::Trouble(why.clone()),
+            AtPath::Refused(why) => self.standing = Standing::NoLog(why.clone()),
             AtPath::Hindered(why) => self.standing = Standing::Unreadable(why.clone()),
             AtPath::File { .. } | AtPath::Nothing => {}
         }
@@ -310,7 +310,7 @@ impl Track {
         let first =
             probe::read(file, 0, FIRST_LEN_MAX_BYTES).map_err(|error| Standing::unreadable(&error))?;
         if let Some(why) = compression::refusal(&first) {
-            return Err(Standing::Trouble(why));
+            return Err(Standing::NoLog(why));
         }
         if self.engine.is_some() {
             return Ok(());

@@ -26,6 +26,8 @@ pub enum Standing {
     Unreadable(String),
     /// No filter reads it: why.
     NoFilter(String),
+    /// What is there is no log, such as a FIFO or a compressed file: why.
+    NoLog(String),
     /// It is not read for another reason, and nothing but a change brings it back: why.
     Trouble(String),
 }
@@ -56,6 +58,7 @@ impl Standing {
             Standing::Gone { .. } => "gone",
             Standing::Unreadable(_) => "unreadable",
             Standing::NoFilter(_) => "no_filter",
+            Standing::NoLog(_) => "no_log",
             Standing::Trouble(_) => "trouble",
         }
     }
@@ -72,8 +75,8 @@ impl Standing {
                 format!("the file was moved away, and is read on under its other name; {new}")
             }
             Standing::Gone { departure: Departure::Unseen, .. } => format!("the file is gone; {new}"),
-            Standing::Unreadable(why) => format!("{why}; it is tried again"),
-            Standing::NoFilter(why) | Standing::Trouble(why) => why.clone(),
+            Standing::Unreadable(why) => format!("{why}; it is read as soon as that is mended"),
+            Standing::NoFilter(why) | Standing::NoLog(why) | Standing::Trouble(why) => why.clone(),
         }
     }
 
@@ -89,7 +92,7 @@ impl Standing {
     pub const fn is_ill(&self, is_meant: bool) -> bool {
         match self {
             Standing::Following | Standing::Awaited | Standing::Gone { .. } => false,
-            Standing::Unreadable(_) | Standing::NoFilter(_) => is_meant,
+            Standing::Unreadable(_) | Standing::NoFilter(_) | Standing::NoLog(_) => is_meant,
             Standing::Trouble(_) => true,
         }
     }
@@ -106,7 +109,7 @@ mod tests {
             assert!(!standing.is_ill(true) && standing.is_read(), "{standing:?}");
         }
         let why = || "why".to_owned();
-        for standing in [Standing::Unreadable(why()), Standing::NoFilter(why())] {
+        for standing in [Standing::Unreadable(why()), Standing::NoFilter(why()), Standing::NoLog(why())] {
             assert!(standing.is_ill(true) && !standing.is_ill(false) && !standing.is_read(), "{standing:?}");
             assert!(standing.told().starts_with("why"));
         }

@@ -48,6 +48,19 @@ fn two_names_of_one_file_are_one_log() {
 }
 
 #[test]
+fn a_file_is_read_by_its_own_name_and_a_link_to_it_stands_aside() {
+    every_way(|sensor| {
+        let mut rig = Rig::new("*");
+        rig.append("z", "one\n");
+        std::os::unix::fs::symlink("z", rig.path("a")).unwrap();
+        rig.start();
+        meanwhile(&mut rig, sensor, |rig| rig.append("z", "two\n"));
+        assert_eq!(rig.lines(), ["one", "two"]);
+        assert_eq!((rig.file("a").same_as, rig.file("z").same_as), (Some(rig.path("z")), None));
+    });
+}
+
+#[test]
 fn a_change_told_of_by_the_other_name_is_read_at_once() {
     let mut rig = Rig::new("*");
     rig.append("a", "one\n");

@@ -2,11 +2,12 @@
 //!
 //! Not here: the joining (the sensor does it).
 
-use crate::cli::{Between, Query, user, words};
+use crate::cli::{Between, Query, chosen, user, whole, words};
 use crate::client::target::Target;
 use crate::command::query::{LIMIT_MAX, Params, ask, items, note_left_out, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
+use crate::output::times;
 use crate::wrong_word;
 use jiff::tz::TimeZone;
 use wire::call::State;
@@ -27,19 +28,19 @@ pub(crate) struct Args {
     #[arg(long = "in", value_name = "STATE", value_parser = words(State::ALL.map(State::as_str)))]
     within: Option<String>,
     /// Only the call of this id, whole or as a table shortened it; * stands for any characters
-    #[arg(long, value_name = "CALL")]
+    #[arg(long, value_name = "CALL", value_parser = chosen)]
     call: Option<String>,
     /// Only calls that their user named so; * stands for any characters
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = chosen)]
     name: Option<String>,
     /// Only calls of this user: a name, or the number that is shown as `uid 1000`
     #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only calls that ran on this host
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = chosen)]
     host: Option<String>,
     /// Only the calls of this job number, as the middleware prints it, in any product; also their parts
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", value_parser = chosen)]
     job: Option<String>,
     /// Only calls that ended so
     #[arg(long, value_name = "OUTCOME", value_parser = words(Outcome::ALL.iter().map(|outcome| outcome.as_str())))]
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     between: Between,
     /// At most so many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=LIMIT_MAX), default_value_t = 1000)]
+    #[arg(long, value_name = "N", value_parser = whole(1..=LIMIT_MAX), default_value_t = 1000)]
     limit: u64,
     /// Oldest first
     #[arg(long)]
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let method = if args.local { "sensor.calls" } else { "domain.calls" };
     let answer = ask(&args.query, method, params)?;
     print(&args.query, items(&answer, "calls"), "no call fits", |calls, output| {
-        print_rows(call_table(), calls.iter().cloned(), &TimeZone::system(), output)
+        print_rows(call_table(), calls.iter().cloned(), &TimeZone::system(), Some(times::now()), output)
     })?;
     note_left_out(&answer, "calls");
     Ok(())

@@ -33,8 +33,12 @@ fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
         ["FILE", "FILTER", "CLUSTER", "STATE", "SIZE", "BEHIND", "LINES", "EVENTS", "UNKNOWN", "GAPS"];
     let mut table = Table::new(&heads).spares(&["CLUSTER", "LINES", "SIZE", "EVENTS"]);
     for file in files {
-        let size = |name: &str| Cell::figure(number_of(file, name).map_or(String::new(), bytes));
-        let figure = |name: &str| Cell::figure(plain(file.get(name)));
+        // Of what is not read nothing is known.
+        let is_read = !matches!(text_of(file, "state"), "awaited" | "no_filter" | "no_log");
+        let is_counted = is_read && file.get("same_as").is_none();
+        let shown = |name: &str| number_of(file, name).filter(|_| is_counted);
+        let size = |name: &str| Cell::figure(shown(name).map_or(String::new(), bytes));
+        let figure = |name: &str| Cell::figure(plain(file.get(name).filter(|_| is_counted)));
         table.row(vec![
             Cell::path(text_of(file, "path")).color(Color::Name),
             Cell::text(text_of(file, "filter")),
@@ -63,5 +67,19 @@ fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
         let told = format!("{}: {since}{}", clean(text_of(file, "path")), clean(text_of(file, "health")));
         output.line(&output.paint(Color::Caution, &told))?;
     }
+    for file in files {
+        if let Some(note) = remark(file) {
+            output.line(&output.paint(Color::Dim, &format!("{}: {note}", clean(text_of(file, "path")))))?;
+        }
+    }
     Ok(())
+}
+
+/// What to know of a file of which nothing is wrong.
+fn remark(file: &Value) -> Option<String> {
+    if let Some(other) = file.get("same_as").and_then(Value::as_str) {
+        return Some(format!("the same file as {}, and counted there", clean(other)));
+    }
+    let unknown = number_of(file, "unknown").filter(|unknown| *unknown > 0.0)?;
+    Some(format!("{unknown:.0} unknown: no rule takes them; `visperf filter try FILE` shows them in groups"))
 }

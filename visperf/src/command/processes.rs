@@ -2,7 +2,7 @@
 //!
 //! Not here: sampling (`sensor::process`).
 
-use crate::cli::Query;
+use crate::cli::{Query, chosen, user, whole};
 use crate::command::query::{self, LIMIT_MAX, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, share, text_of};
@@ -12,6 +12,9 @@ use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use wire::time::Time;
+
+/// The largest number of a process that the kernel gives out (`PID_MAX_LIMIT`).
+const PID_MAX: u64 = 1 << 22;
 
 /// Print the processes of a host, those that use most first
 #[derive(Debug, clap::Args)]
@@ -33,19 +36,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Only processes of this name; * stands for any characters
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = chosen)]
     name: Option<String>,
     /// Only processes of this user: a name or a number, as that host knows them
-    #[arg(long, value_name = "USER")]
+    #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only the process of this number
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u64).range(1..=1 << 22))]
+    #[arg(long, value_name = "PID", value_parser = whole(1..=PID_MAX))]
     pid: Option<u64>,
     /// By CPU of late, memory, bytes of storage read and written, start (newest first) or number
     #[arg(long, value_name = "ORDER", value_parser = ["cpu", "memory", "io", "start", "pid"], default_value = "cpu")]
     order: String,
     /// At most so many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=LIMIT_MAX), default_value_t = 30)]
+    #[arg(long, value_name = "N", value_parser = whole(1..=LIMIT_MAX), default_value_t = 30)]
     limit: u64,
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A log to follow, a glob or a folder, and the filter for it if its name does not tell
+    ///
+    /// A folder stands for the logs in it; rotated copies and folders in it are left out. May be repeated
     #[arg(long, value_name = "FILE[=FILTER]")]
     tail: Vec<String>,
     #[command(flatten)]

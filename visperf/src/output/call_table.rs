@@ -34,7 +34,7 @@ pub(crate) fn call_table() -> Table {
     table.spares(&["TRIES", "WAITED", "SUBMITTED", "NAME", "REASON", "CODE"])
 }
 
-/// Add a row for each call, and print the table.
+/// Add a row for each call, and print the table; with `now`, how long those that are not over wait and run so far.
 ///
 /// # Errors
 /// As [`Output::line`].
@@ -42,19 +42,26 @@ pub(crate) fn print_rows(
     mut table: Table,
     calls: impl IntoIterator<Item = Value>,
     zone: &TimeZone,
+    now: Option<Time>,
     output: &mut Output,
 ) -> Result<(), Failure> {
     for call in calls {
-        table.row(cells(&call, zone, output));
+        table.row(cells(&call, zone, now, output));
     }
     table.print(output)
 }
 
-fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
+fn cells(call: &Value, zone: &TimeZone, now: Option<Time>, output: &Output) -> Vec<Cell> {
     let time = |name: &str| number_of(call, name);
     let (submitted, started, ended) = (time("submitted"), time("started"), time("ended"));
     let outcome = text_of(call, "outcome");
     let state = text_of(call, "state");
+    let span = |from: Option<f64>, to: Option<f64>, so_far: &str| match now {
+        Some(now) if state == so_far && from.is_some() => {
+            format!("{}+", between(from, from.map(|from| now.secs_f64().max(from))))
+        }
+        Some(_) | None => between(from, to),
+    };
     let tries = number_of(call, "tries").filter(|&tries| tries > 1.0);
     let signal = text_of(call, "signal");
     let code = match (text_of(call, "code"), signal) {
@@ -75,8 +82,8 @@ fn cells(call: &Value, zone: &TimeZone, output: &Output) -> Vec<Cell> {
         Cell::whole(
             submitted.map_or(String::new(), |secs| in_table(Time::from_secs_f64(secs), zone, output)),
         ),
-        Cell::figure(between(submitted, started)),
-        Cell::figure(between(started, ended)),
+        Cell::figure(span(submitted, started, "waiting")),
+        Cell::figure(span(started, ended, "running")),
         Cell::text(name(&plain(call.get("hosts")))),
         Cell::figure(tries.map_or(String::new(), |tries| format!("{tries:.0}"))),
         Cell::text(code),
@@ -91,6 +98,25 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn what_is_not_over_waits_and_runs_so_far() {
+        let printed = |call: Value| {
+            let shared = Kept::default();
+            let mut output = Output::into_writer(shared.clone(), None);
+            let now = Some(Time::from_secs_f64(1000.0));
+            print_rows(call_table(), [call], &TimeZone::UTC, now, &mut output).unwrap();
+            shared.text()
+        };
+        let running =
+            printed(json!({"id": "slurm:1", "state": "running", "submitted": 930.0, "started": 940.0}));
+        assert!(running.contains("10s") && running.contains("60s+"), "{running}");
+        let waiting = printed(json!({"id": "slurm:1", "state": "waiting", "submitted": 1000.5}));
+        assert!(waiting.contains("0s+"), "of a clock that is ahead: {waiting}");
+        let ended =
+            json!({"id": "slurm:1", "state": "ended", "submitted": 1.0, "started": 2.0, "ended": 4.0});
+        assert!(!printed(ended).contains('+'));
+    }
+
+    #[test]
     fn hosts_and_names_are_cut_on_a_terminal_alone() {
         let hosts: Vec<String> = (0..40).map(|number| format!("wn{number:02}.site.example")).collect();
         let name = "a name that is much longer than forty characters are";
@@ -98,7 +124,7 @@ mod tests {
             let shared = Kept::default();
             let mut output = Output::into_writer(shared.clone(), width);
             let call = json!({"id": "slurm:1", "name": name, "state": "running", "hosts": hosts});
-            print_rows(call_table(), [call], &TimeZone::UTC, &mut output).unwrap();
+            print_rows(call_table(), [call], &TimeZone::UTC, None, &mut output).unwrap();
             shared.text()
         };
         let whole = printed(None);

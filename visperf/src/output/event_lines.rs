@@ -26,6 +26,9 @@ const INDENT_CHARS: usize = 14;
 /// Attributes that repeat a time which the event has as a field.
 const TIMES: [(&str, &str); 3] = [("submit", "submitted"), ("start", "started"), ("end", "ended")];
 
+/// The messages that the sensor itself writes about a log (`docs/methods.md`, `sensor.files`).
+const OWN_MESSAGES: [&str; 3] = ["gap", "incomplete", "oversize"];
+
 /// Formats events one after the other.
 #[derive(Debug)]
 pub(crate) struct EventLines {
@@ -124,7 +127,7 @@ fn parties(event: &Value) -> String {
 
 /// The attributes, but for those that the columns show already.
 fn pairs(event: &Value, zone: &TimeZone) -> Vec<String> {
-    let Some(attributes) = event.get("attributes").and_then(Value::as_object) else { return Vec::new() };
+    let Some(attributes) = event.get("attributes") else { return Vec::new() };
     let (from, to) = (text_of(event, "from"), text_of(event, "to"));
     let told = |name: &str, value: &str| match name {
         "host" | "hosts" => value == to,
@@ -136,15 +139,23 @@ fn pairs(event: &Value, zone: &TimeZone) -> Vec<String> {
         let (_, member) = TIMES.iter().find(|(attribute, _)| *attribute == name)?;
         number_of(event, member).map(|secs| shown(Time::from_secs_f64(secs), zone))
     };
-    let pairs =
-        attributes.iter().map(|(name, value)| (name, time(name).unwrap_or_else(|| plain(Some(value)))));
-    let pairs = pairs.filter(|(name, value)| !told(name, value)).map(|(name, value)| {
-        match value.is_empty() || value.contains(char::is_whitespace) {
-            true => format!("{name}={value:?}"),
-            false => format!("{name}={value}"),
-        }
-    });
-    pairs.collect()
+    let pairs = attributes
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name, time(name).unwrap_or_else(|| plain(Some(value)))));
+    // What the sensor tells of a log says nothing without its name.
+    let log = OWN_MESSAGES.contains(&text_of(attributes, "name")).then(|| event.pointer("/source/file"));
+    let log = log.flatten().map(|file| ("log", plain(Some(file))));
+    let shown = pairs.filter(|(name, value)| !told(name, value)).map(|(name, value)| pair(name, &value));
+    log.map(|(name, value)| pair(name, &value)).into_iter().chain(shown).collect()
+}
+
+fn pair(name: &str, value: &str) -> String {
+    match value.is_empty() || value.contains(char::is_whitespace) {
+        true => format!("{name}={value:?}"),
+        false => format!("{name}={value}"),
+    }
 }
 
 fn kind_color(kind: &str) -> Color {

@@ -4,6 +4,7 @@
 
 use log_filters::registry::Registry;
 use sensor::config::Tail;
+use sensor::tail::probe;
 use std::path::{Path, PathBuf};
 
 /// Places looked at for one glob, at most.
@@ -15,7 +16,7 @@ pub(crate) fn find(registry: &Registry) -> Vec<Tail> {
     let mut tails = Vec::new();
     for filter in registry.iter() {
         for glob in filter.paths() {
-            if matches(glob).iter().any(|path| std::fs::File::open(path).is_ok()) {
+            if matches(glob).iter().any(|path| probe::open(path, &[PathBuf::from("/")]).is_ok()) {
                 let mut tail = Tail::new(glob.clone());
                 tail.spec.filter = Some(filter.name().to_owned());
                 tails.push(tail);

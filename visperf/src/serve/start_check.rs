@@ -9,8 +9,9 @@ use crate::output::{colors_on_stderr, note};
 use crate::refusal;
 use daemon::config_file::{self, ConfigError};
 use sensor::config::{RawTail, Tail};
+use sensor::tail::follow::AtPath;
 use sensor::tail::path_set::PathSet;
-use std::io::ErrorKind;
+use sensor::tail::probe;
 use std::path::{Path, PathBuf};
 
 /// What a refused filter of a folder means.
@@ -127,12 +128,15 @@ fn absent(given: &str, found: &[(PathBuf, usize)]) -> Option<String> {
             Some(format!("--tail {given}: nothing fits yet; what comes is read from its beginning"))
         }
         _ => found.iter().map(|(path, _)| path.as_path()).chain(found.is_empty().then_some(path)).find_map(
-            |path| match std::fs::File::open(path) {
-                Ok(_) => None,
-                Err(error) if error.kind() == ErrorKind::NotFound => {
+            |path| match probe::open(path, &[PathBuf::from("/")]) {
+                Ok(_) | Err(AtPath::File { .. }) => None,
+                Err(AtPath::Nothing) => {
                     Some(format!("--tail {given}: there is no such file yet; it is read as soon as it comes"))
                 }
-                Err(error) => Some(format!("--tail {}: cannot be read now: {error}", path.display())),
+                Err(AtPath::Refused(why)) => Some(format!("--tail {}: {why}", path.display())),
+                Err(AtPath::Hindered(why)) => {
+                    Some(format!("--tail {}: {why}; it is read as soon as that is mended", path.display()))
+                }
             },
         ),
     }

@@ -2,6 +2,7 @@
 
 use crate::followed::{interrupt, lines};
 use crate::program::{DEADLINE, Home};
+use rustix::fs::{FileType, Mode};
 use std::process::Child;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
@@ -129,6 +130,29 @@ fn a_log_that_is_not_there_yet_is_told_and_waited_for() {
     let notes = up.end().join("\n");
     assert!(notes.contains("/late.log: there is no such file yet"), "{notes}");
     assert!(notes.contains("/none-*.log: nothing fits yet"), "{notes}");
+}
+
+#[test]
+fn a_folder_with_a_pipe_and_an_empty_one_hold_nothing_up() {
+    let home = Home::new();
+    home.file(
+        "logs/slurmctld.log",
+        "[2026-11-20T12:24:17.446] slurmctld version 22.05.8 started on cluster a\n",
+    );
+    std::fs::create_dir(home.path().join("empty")).unwrap();
+    let pipe = home.path().join("logs/pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let up = Started::new(&home, &[&UP[..], &["--tail", "logs", "--tail", "empty"]].concat());
+    up.line("XML-RPC  http://127.0.0.1:");
+    up.line("1 event");
+    let files = home.run(&["files", "--json", "--state", "own"]).ok().json();
+    let pipe = files.iter().find(|file| file["path"].as_str().unwrap().ends_with("/pipe")).unwrap();
+    assert_eq!(pipe["state"], "no_log");
+    assert!(pipe["health"].as_str().unwrap().contains("FIFO"), "{pipe}");
+    home.run(&["info", "--json", "--state", "own"]).ok().prints(&["\"healthy\":true"]);
+    let notes = up.end().join("\n");
+    assert!(notes.contains("/logs/pipe: expected a plain file, found a FIFO"), "{notes}");
+    assert!(notes.contains("/empty/*: nothing fits yet"), "{notes}");
 }
 
 #[test]

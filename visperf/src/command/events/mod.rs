@@ -5,7 +5,7 @@
 
 mod interrupt;
 
-use crate::cli::{Between, Query, user, words};
+use crate::cli::{Between, Query, chosen, user, whole, words};
 use crate::client::connection::Patience;
 use crate::client::{Client, Error, PATIENCE};
 use crate::command::query::{Params, items};
@@ -57,21 +57,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", value_parser = words(Kind::ALL.iter().map(|kind| kind.as_str())), hide_possible_values = true)]
     kind: Vec<String>,
     /// Only events of this call, as `visperf calls` names it
-    #[arg(long, value_name = "CALL")]
+    #[arg(long, value_name = "CALL", value_parser = chosen)]
     call: Option<String>,
     /// Only events of the jobs of this number, as the middleware prints it, in any product; also of their parts
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", value_parser = chosen)]
     job: Option<String>,
     /// Only events of this user's calls: a name, or the number that is shown as `uid 1000`
     #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only events from or to this host, with or without its domain
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = chosen)]
     host: Option<String>,
     #[command(flatten)]
     between: Between,
     /// Only the newest so many of the events that fit, printed oldest first; with --follow or --cursor the next so many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     limit: Option<u64>,
     /// Go on where an earlier answer's cursor says
     #[arg(long, value_name = "CURSOR")]

@@ -234,7 +234,17 @@ impl Live {
             return Ok(());
         }
         let (waiting, running, ended) = self.calls();
-        let mut status = format!("{}/{}", self.domain, self.host);
+        let events = *self.reader.next().borrow();
+        // The figures of the host come last: a narrow terminal shows the beginning.
+        let mut status = format!(
+            "{}/{}  {}  calls {waiting} waiting, {running} running, {ended} ended",
+            self.domain,
+            self.host,
+            count(events, "event")
+        );
+        if let Some(first) = self.status.health().first() {
+            let _ = write!(status, "  ! {}", clean(first));
+        }
         if let Some(figures) = self.status.figures() {
             if let Some([one, five, fifteen]) = figures.load {
                 let _ = write!(status, "  load {one:.2} {five:.2} {fifteen:.2}");
@@ -246,16 +256,6 @@ impl Live {
                 #[allow(clippy::cast_precision_loss)] // shown with three digits
                 let _ = write!(status, "  memory {} of {}", bytes(used as f64), bytes(total as f64));
             }
-        }
-        let events = *self.reader.next().borrow();
-        let _ = write!(
-            status,
-            "  {}  calls {waiting} waiting, {running} running, {ended} ended",
-            count(events, "event")
-        );
-        let health = self.status.health();
-        if let Some(first) = health.first() {
-            let _ = write!(status, "  ! {}", clean(first));
         }
         screen.status(&status, ticks)
     }

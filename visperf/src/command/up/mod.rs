@@ -39,6 +39,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = speed)]
     speed: f64,
     /// A log to follow, a glob or a folder, and the filter for it if its name does not tell
+    ///
+    /// A folder stands for the logs in it; rotated copies and folders in it are left out. May be repeated
     #[arg(long, value_name = "FILE[=FILTER]")]
     tail: Vec<String>,
     /// The domain's name [default: local, or demo]
