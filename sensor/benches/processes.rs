@@ -7,13 +7,15 @@
 //! Processes that run on the machine anyway are sampled too and counted.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // A bench: it has a clock, starts processes and prints.
 
+mod loads;
+
+use loads::{Load, Work, thread_time};
 use sensor::process::source::{Chosen, Kind, Source, View, choose};
 use sensor::sample::schedule::{Rate, Schedule};
 use std::fs;
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use wire::process::delta::Encoder;
 
@@ -22,10 +24,8 @@ const CHANGES_BETWEEN_WHOLES: u64 = 640;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if let [word, busy_us] = arguments.as_slice()
-        && word == "load"
-    {
-        return be_load(Duration::from_micros(busy_us.parse().expect("microseconds")));
+    if loads::be_one(&arguments) {
+        return;
     }
     let secs = arguments.first().map_or(5, |secs| secs.parse().expect("a number of seconds"));
     println!(
@@ -35,7 +35,8 @@ fn main() {
     for (idle, busy, rates) in
         [(300, 0, &[64.0, 1000.0][..]), (270, 30, &[64.0, 1000.0]), (1000, 0, &[64.0]), (3000, 0, &[64.0])]
     {
-        let load = Load::start(idle, busy);
+        let works = [(idle, Work::Idle), (busy, Work::Duty { busy_us: 200, period_us: 20_000 })];
+        let load = Load::start(&works);
         println!("{idle} idle and {busy} busy");
         for hz in rates {
             print_row("every file anew", *hz, &measure(&mut Anew::default(), *hz, secs));
@@ -167,54 +168,6 @@ fn print_row(name: &str, hz: f64, measured: &Measured) {
         median.as_secs_f64() * 1e6,
         *bytes as f64 / *samples as f64
     );
-}
-
-/// CPU time of this thread, in the program and in the kernel.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// Processes that are there to be sampled; they end when their standard input does.
-struct Load(Vec<Child>);
-
-impl Load {
-    fn start(idle: usize, busy: usize) -> Load {
-        let program = std::env::current_exe().expect("this program");
-        let one = |busy_us: &str| {
-            let mut command = Command::new(&program);
-            command.args(["load", busy_us]).stdin(Stdio::piped()).stdout(Stdio::null());
-            command.spawn().expect("a process")
-        };
-        let children = (0..idle).map(|_| one("0")).chain((0..busy).map(|_| one("200"))).collect();
-        std::thread::sleep(Duration::from_secs(1));
-        Load(children)
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// Wait for the end of the input; meanwhile, if so told, work a little fifty times a second.
-fn be_load(busy: Duration) {
-    if busy.is_zero() {
-        let _ = std::io::stdin().read(&mut [0]);
-        return;
-    }
-    loop {
-        let begun = Instant::now();
-        while begun.elapsed() < busy {
-            black_box(begun);
-        }
-        std::thread::sleep(Duration::from_millis(20).saturating_sub(busy));
-    }
 }
 
 /// Two threads that wake each other, with nobody listening and with the sensor listening: medians of rounds by turns.
