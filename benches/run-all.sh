@@ -66,3 +66,6 @@ echo "== h. the same number of samples elsewhere"
 echo
 echo "== i. a directory of five thousand domains"
 "$BENCHES/directory.sh"
+echo
+echo "== j. every process"
+"$BENCHES/processes.sh"

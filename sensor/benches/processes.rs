@@ -1,10 +1,11 @@
 //! What sampling every process costs: each way of reading at several rates and numbers of processes, beside reading
-//! every file of every process anew, and what a sweep takes on the wire.
+//! every file of every process anew and beside a library, and what a sweep takes on the wire.
 //!
-//! `cargo bench -p sensor --bench processes [-- SECONDS]` starts processes of its own (300 idle ones, 270 idle and 30 busy
+//! `cargo bench -p sensor --bench processes [-- SECONDS [IDLE]]` starts processes of its own (300 idle ones, 270 idle and 30 busy
 //! ones, 1,000, 3,000), sweeps for SECONDS (5 by default) and prints the CPU time of the sweeping thread, the median of a
 //! sweep, sweeps that slipped, bytes of a process in a sweep, and what listening to the scheduler costs the machine.
-//! Processes that run on the machine anyway are sampled too and counted.
+//! Processes that run on the machine anyway are sampled too and counted. With IDLE there are only so many idle ones, swept
+//! 64 times a second.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // A bench: it has a clock, starts processes and prints.
 
 mod loads;
@@ -32,26 +33,38 @@ fn main() {
         "{:<34} {:>5} {:>6} {:>7} {:>10} {:>9} {:>8} {:>8}",
         "processes", "Hz", "seen", "% core", "µs a sweep", "slipped", "bytes", "B/sample"
     );
+    if let Some(idle) = arguments.get(1) {
+        return rows((idle.parse().expect("a number of processes"), 0), &[64.0], secs);
+    }
     for (idle, busy, rates) in
         [(300, 0, &[64.0, 1000.0][..]), (270, 30, &[64.0, 1000.0]), (1000, 0, &[64.0]), (3000, 0, &[64.0])]
     {
-        let works = [(idle, Work::Idle), (busy, Work::Duty { busy_us: 200, period_us: 20_000 })];
-        let load = Load::start(&works);
-        println!("{idle} idle and {busy} busy");
-        for hz in rates {
-            print_row("every file anew", *hz, &measure(&mut Anew::default(), *hz, secs));
-            for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
-                match choose(Path::new("/proc"), Some(kind)) {
-                    Ok(Chosen { mut source, .. }) => {
-                        print_row(kind.as_str(), *hz, &measure(&mut Kept::new(&mut *source), *hz, secs));
-                    }
-                    Err(error) => println!("  {kind}: {error}"),
-                }
-            }
-        }
-        drop(load);
+        rows((idle, busy), rates, secs);
     }
     switches();
+}
+
+/// Every way, at these rates, with so many idle and busy processes.
+fn rows((idle, busy): (usize, usize), rates: &[f64], secs: u64) {
+    let works = [(idle, Work::Idle), (busy, Work::Duty { busy_us: 200, period_us: 20_000 })];
+    let _load = Load::start(&works);
+    println!("{idle} idle and {busy} busy");
+    for hz in rates {
+        print_row("every file anew", *hz, &measure(&mut Anew::default(), *hz, secs));
+        print_row(
+            "the sysinfo crate",
+            *hz,
+            &measure(&mut Sysinfo(sysinfo::System::new().expect("a system that it knows")), *hz, secs),
+        );
+        for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
+            match choose(Path::new("/proc"), Some(kind)) {
+                Ok(Chosen { mut source, .. }) => {
+                    print_row(kind.as_str(), *hz, &measure(&mut Kept::new(&mut *source), *hz, secs));
+                }
+                Err(error) => println!("  {kind}: {error}"),
+            }
+        }
+    }
 }
 
 /// Something that sweeps, and tells how many processes it saw and how many bytes they took.
@@ -96,6 +109,18 @@ fn figures(pid: u32) -> Option<[u64; 8]> {
         line(&io, "write_bytes:").unwrap_or(0),
         line(&status, "voluntary_ctxt_switches:")?,
     ])
+}
+
+/// A library for programs that show processes: CPU time, memory and storage of each, without its threads.
+struct Sysinfo(sysinfo::System);
+
+impl Sweeps for Sysinfo {
+    fn sweep(&mut self, _: u64) -> (usize, usize) {
+        let what =
+            sysinfo::ProcessRefreshKind::nothing().with_cpu().with_memory().with_disk_usage().without_tasks();
+        self.0.refresh_processes_specifics(sysinfo::ProcessesToUpdate::All, true, what);
+        (self.0.processes().len(), 0)
+    }
 }
 
 /// A way of the sensor's, with its table, and each sweep written as it travels.
