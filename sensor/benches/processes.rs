@@ -12,6 +12,7 @@ mod loads;
 
 use loads::{Load, Work, thread_time};
 use sensor::process::source::{Chosen, Kind, Source, View, choose};
+use sensor::recorder::ring::{BYTES_MAX, Limits, Ring};
 use sensor::sample::schedule::{Rate, Schedule};
 use std::fs;
 use std::hint::black_box;
@@ -60,6 +61,7 @@ fn rows((idle, busy): (usize, usize), rates: &[f64], secs: u64) {
             match choose(Path::new("/proc"), Some(kind)) {
                 Ok(Chosen { mut source, .. }) => {
                     print_row(kind.as_str(), *hz, &measure(&mut Kept::new(&mut *source), *hz, secs));
+                    record(kind, *hz, secs, &mut *source);
                 }
                 Err(error) => println!("  {kind}: {error}"),
             }
@@ -150,6 +152,38 @@ impl Sweeps for Kept<'_> {
         }
         (table.len(), self.frame.len())
     }
+}
+
+/// The same with the flight recorder's ring instead of the wire.
+struct Recorded<'a> {
+    source: &'a mut dyn Source,
+    view: View,
+    ring: Ring,
+    lives_next: u64,
+}
+
+impl Sweeps for Recorded<'_> {
+    fn sweep(&mut self, number: u64) -> (usize, usize) {
+        self.source.sweep(number, &mut self.view).expect("a sweep");
+        let before = self.ring.reach().bytes_total;
+        let next = self.view.lives.next();
+        let (ended, _) = self.view.lives.since(std::mem::replace(&mut self.lives_next, next));
+        self.ring.take(&self.view.table, ended, || 0);
+        let written = self.ring.reach().bytes_total - before;
+        (self.view.table.len(), usize::try_from(written).expect("a sweep"))
+    }
+}
+
+fn record(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
+    let limits = Limits { reach_ns: 60_000_000_000, bytes_max: BYTES_MAX };
+    let mut recorded = Recorded { source, view: View::default(), ring: Ring::new(limits), lives_next: 0 };
+    let measured = measure(&mut recorded, hz, secs);
+    print_row(&format!("{kind} and recorder"), hz, &measured);
+    let reach = recorded.ring.reach();
+    let held = Duration::from_nanos(reach.to_ns - reach.from_ns).as_secs_f64();
+    #[allow(clippy::cast_precision_loss)]
+    let kib = reach.bytes as f64 / 1024.0;
+    println!("    {kib:.0} KiB hold {held:.1} s; a minute takes {:.0} KiB", kib * 60.0 / held);
 }
 
 struct Measured {

@@ -4,6 +4,7 @@
 //! Not here: where it listens and where its state is (flags and the composing program say so).
 
 use crate::process::source::Kind;
+use crate::recorder;
 use crate::sample::schedule::Rate;
 use crate::tail::path_set::PathSet;
 use crate::tail::{self, FirstStart, Spec, Start};
@@ -45,6 +46,9 @@ pub struct RawConfig {
     pub first_start: Option<FirstStartWord>,
     /// Disk space for events, in MiB.
     pub journal_mib: Option<u64>,
+    /// The flight recorder.
+    #[serde(default)]
+    pub recorder: recorder::config::RawConfig,
     /// The logs to follow.
     #[serde(default)]
     pub tail: Vec<RawTail>,
@@ -134,6 +138,8 @@ pub struct Config {
     pub first_start: FirstStart,
     /// Disk space for events, in bytes.
     pub journal_bytes: u64,
+    /// The flight recorder.
+    pub recorder: recorder::config::Config,
     /// The logs to follow.
     pub tails: Vec<Tail>,
 }
@@ -187,13 +193,15 @@ impl Config {
         for (entry, folder) in raw.filters.iter().enumerate() {
             wrong.unless(whole(folder), |message| Error::of_entry("filters", entry, None, message));
         }
+        let recorder = recorder::config::Config::new(raw.recorder);
+        let recorder = recorder.map_err(|mistakes| wrong.of_section("recorder", mistakes)).ok();
         let tails = raw.tail.iter().enumerate().filter_map(|tail| tail_of(tail, &mut wrong)).collect();
         let first_start = match raw.first_start {
             Some(FirstStartWord::End) => FirstStart::End,
             Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
         };
-        match (domain, host, own_zone, sample_rate, process_rate) {
-            (Some(domain), Some(host), Some(zone), Some(sample_rate), Some(process_rate))
+        match (domain, host, own_zone, sample_rate, process_rate, recorder) {
+            (Some(domain), Some(host), Some(zone), Some(sample_rate), Some(process_rate), Some(recorder))
                 if wrong.0.is_empty() =>
             {
                 Ok(Config {
@@ -206,6 +214,7 @@ impl Config {
                     process_source: raw.process_source,
                     first_start,
                     journal_bytes: mib << 20,
+                    recorder,
                     tails,
                 })
             }
@@ -229,6 +238,14 @@ impl Config {
 struct Wrong(Vec<Error>);
 
 impl Wrong {
+    /// What is wrong in a section below.
+    fn of_section(&mut self, section: &str, mistakes: Vec<recorder::config::Mistake>) {
+        self.0.extend(mistakes.into_iter().map(|mistake| Error {
+            keys: std::iter::once(section.to_owned()).chain(mistake.keys).collect(),
+            message: mistake.message,
+        }));
+    }
+
     /// The value, or nothing and its mistake noted.
     fn unless<T, E: std::fmt::Display>(
         &mut self,
@@ -335,6 +352,10 @@ mod tests {
                 "zone sample_hz journal_mib tail.0.path tail.0.zone tail.1.path",
             ),
             ("filters = ['/etc', 'own']", "filters.1"),
+            (
+                "zone = 'q'\n[recorder]\nhz = 0\n[[recorder.triggers]]\nname = 'a'\njob = '('",
+                "zone recorder.hz recorder.triggers.0.job",
+            ),
         ] {
             assert_eq!(check(text).map(|_| ()), Err(key.to_owned()), "{text}");
         }

@@ -7,6 +7,7 @@ use crate::filters::{Choice, Filtering};
 use crate::journal::reader::Reader;
 use crate::process;
 use crate::query;
+use crate::recorder::{desk, store, tap};
 use crate::report::link::{self, Link};
 use crate::report::own::own;
 use crate::report::own_way::OwnWay;
@@ -37,6 +38,9 @@ pub enum Error {
     /// Its processes cannot be read as the configuration says.
     #[error("process_source: {0}")]
     Process(#[from] process::source::Error),
+    /// The folder of recordings cannot be used.
+    #[error("recordings: {0}")]
+    Recorder(#[from] store::Error),
     /// Two methods have one name.
     #[error(transparent)]
     Method(#[from] rpc::method::Error),
@@ -61,6 +65,8 @@ pub struct Sensor {
     tail: Arc<tail::handle::Handle>,
     sampler: Sampler,
     processes: process::sampler::Sampler,
+    /// None where the configuration wants none.
+    recorder: Option<(desk::Desk, desk::Handle)>,
     office: Office,
     representative: office::Handle,
     /// None once it is taken: somebody else knows the way to the representative.
@@ -79,6 +85,7 @@ pub struct Status {
     tail: Arc<tail::handle::Handle>,
     sampler: sampler::Handle,
     processes: process::sampler::Handle,
+    recorder: Option<desk::Handle>,
     /// None while the sensor is put together.
     report: Option<(link::Board, office::Handle)>,
     beside: Arc<Beside>,
@@ -96,8 +103,6 @@ impl Sensor {
         // Before anything else takes memory: reading the kernel's types takes some for a moment.
         let chosen = process::source::choose(Path::new(PROC), config.process_source)?;
         tracing::info!(source = %chosen.source.kind(), reasons = ?chosen.reasons, "processes are read");
-        let processes =
-            process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, Vec::new());
         let filtering = Arc::new(Filtering::load(&config.filters));
         let joiner = Arc::new(Mutex::new(Joiner::default()));
         let choice = Choice::new(Arc::clone(&filtering), &config);
@@ -105,6 +110,7 @@ impl Sensor {
         let tail = tail::handle::Handle::start(config.tail(), state, Box::new(choice), join)?;
         let sampler = Sampler::new(Collectors::new(collectors(Path::new(PROC))), config.sample_rate);
         let tail = Arc::new(tail);
+        let (processes, recorder) = sweeping(chosen, &config, state, &tail)?;
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
         let beside = Arc::new(Beside::new());
         let status = Status {
@@ -112,6 +118,7 @@ impl Sensor {
             tail: Arc::clone(&tail),
             sampler: sampler.handle(),
             processes: processes.handle(),
+            recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
             beside: Arc::clone(&beside),
         };
@@ -124,6 +131,7 @@ impl Sensor {
             tail,
             sampler,
             processes,
+            recorder,
             office,
             representative,
             reporting: link.board(),
@@ -166,9 +174,16 @@ impl Sensor {
             tail: Arc::clone(&self.tail),
             sampler: self.sampler.handle(),
             processes: self.processes.handle(),
+            recorder: self.recorder(),
             report: Some((self.reporting.clone(), self.representative.clone())),
             beside: Arc::clone(&self.beside),
         }
+    }
+
+    /// Its flight recorder, where the configuration wants one.
+    #[must_use]
+    pub fn recorder(&self) -> Option<desk::Handle> {
+        self.recorder.as_ref().map(|(_, handle)| handle.clone())
     }
 
     /// Its part as the representative of its domain: for whoever knows of the election.
@@ -236,7 +251,8 @@ impl Sensor {
             of_domain,
             query::domain_metrics::method(&self.representative),
         ];
-        let methods = methods.into_iter().chain(domain.methods());
+        let recorder = self.recorder();
+        let methods = methods.into_iter().chain(domain.methods()).chain(query::recordings::methods(recorder));
         for method in methods {
             registry.add(method)?;
         }
@@ -248,17 +264,24 @@ impl Sensor {
     /// # Errors
     /// If a part ended that should not have.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
-        let Sensor { config, tail, sampler, processes, office, representative, link, ending, .. } = self;
+        let Sensor {
+            config, tail, sampler, processes, recorder, office, representative, link, ending, ..
+        } = self;
         let watched = Arc::clone(&tail);
         let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
         let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
+        let recording = record(recorder, shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let working = async {
             tokio::try_join!(
                 async { sampling.await.map_err(Error::from) },
                 async { sweeping.await.map_err(Error::from) },
                 async { representing.await.map_err(Error::from) },
+                async {
+                    recording.await;
+                    Ok(())
+                },
                 async {
                     reporting.await;
                     Ok(())
@@ -279,6 +302,35 @@ impl Sensor {
         let drained = tokio::task::spawn_blocking(move || tail.stop()).await;
         drained.map_err(|_| Error::TailEnded)?;
         result
+    }
+}
+
+/// What sweeps the processes, and the flight recorder that listens to it.
+fn sweeping(
+    chosen: process::source::Chosen,
+    config: &Config,
+    state: &Path,
+    tail: &tail::handle::Handle,
+) -> Result<(process::sampler::Sampler, Option<(desk::Desk, desk::Handle)>), Error> {
+    let ring = config.recorder.ring.map(tap::Shared::new);
+    let mut taps: Vec<Box<dyn process::tap::Tap>> = Vec::new();
+    taps.extend(ring.clone().map(|ring| -> Box<dyn process::tap::Tap> {
+        Box::new(tap::Filler::new(ring, config.recorder.rate, tail.reader().next()))
+    }));
+    let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
+    let Some(ring) = ring else { return Ok((processes, None)) };
+    let whose =
+        desk::Whose { domain: config.domain.clone(), host: config.host.clone(), sensor: tail.sensor() };
+    let (folder, recorder) = (state.join("recordings"), config.recorder.clone());
+    let (desk, handle, told) =
+        desk::Desk::open(&folder, recorder, whose, ring, tail.reader(), processes.handle())?;
+    told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
+    Ok((processes, Some((desk, handle))))
+}
+
+async fn record(recorder: Option<(desk::Desk, desk::Handle)>, shutdown: CancellationToken) {
+    if let Some((desk, _)) = recorder {
+        desk.run(shutdown).await;
     }
 }
 
@@ -307,6 +359,7 @@ impl Status {
         let files = self.tail.files();
         let troubled = files.iter().filter(|file| file.is_ill());
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.standing.told())));
+        health.extend(self.recorder.as_ref().and_then(desk::Handle::trouble));
         if let Some((reporting, office)) = &self.report {
             health.extend(reporting.figures().trouble);
             health.extend(office.figures().trouble);
@@ -330,11 +383,14 @@ impl Status {
     #[must_use]
     pub fn processes(&self) -> Vec<(&'static str, u64)> {
         let status = self.processes.status();
+        let reach = self.recorder.as_ref().map(|recorder| recorder.ring().reach()).unwrap_or_default();
         vec![
             ("sweeps_total", status.sweeps_total),
             ("slipped_total", status.slipped_total),
             ("lost_total", status.lost_total),
             ("taps_ns_total", status.taps_ns_total),
+            ("recorder_bytes", reach.bytes as u64),
+            ("recorder_sweeps", reach.sweeps),
             ("live", self.processes.look(|view| view.table.len() as u64)),
         ]
     }

@@ -3,7 +3,7 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::{calls, events, metrics, processes};
+use super::{calls, events, metrics, processes, recordings};
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
 
@@ -17,6 +17,10 @@ pub fn all() -> Vec<Declaration> {
         sensor_filters(),
         sensor_metrics(),
         sensor_processes(),
+        sensor_recordings(),
+        sensor_record(),
+        sensor_recording(),
+        sensor_recording_file(),
         domain_hosts(),
         domain_summary(),
         domain_events(),
@@ -60,6 +64,27 @@ pub(super) fn sensor_processes() -> Declaration {
     processes::declaration()
         .of_host()
         .returns("struct", "processes, total, time, source, reasons, interval, slipped, lost")
+}
+
+pub(super) fn sensor_recordings() -> Declaration {
+    recordings::list_declaration().of_host().returns(
+        "struct",
+        "recordings, on, reaches_back, bytes, sweeps, squeezed, deleted, triggers, trouble",
+    )
+}
+
+pub(super) fn sensor_record() -> Declaration {
+    recordings::record_declaration().returns("struct", "id, ready_in")
+}
+
+pub(super) fn sensor_recording() -> Declaration {
+    recordings::recording_declaration()
+        .of_host()
+        .returns("struct", "samples, ended, events, total, next, recording, unreadable, damaged")
+}
+
+pub(super) fn sensor_recording_file() -> Declaration {
+    recordings::file_declaration().of_host().returns("struct", "offset, size, data")
 }
 
 pub(super) fn domain_hosts() -> Declaration {

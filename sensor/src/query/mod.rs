@@ -15,4 +15,6 @@ pub mod files;
 mod likeness;
 pub mod metrics;
 pub mod processes;
+pub mod recordings;
+mod samples;
 pub mod shape;

@@ -22,6 +22,7 @@ mod metrics;
 mod own_addresses;
 mod processes;
 mod query;
+mod recordings;
 mod resolve;
 mod sensor;
 mod status;
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Calls(calls::Args),
     Metrics(metrics::Args),
     Processes(processes::Args),
+    Recordings(recordings::Args),
     Hosts(hosts::Args),
     Summary(summary::Args),
     Domains(domains::Args),
@@ -78,6 +80,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Calls(args) => calls::run(&args),
         Command::Metrics(args) => metrics::run(&args),
         Command::Processes(args) => processes::run(&args),
+        Command::Recordings(args) => recordings::run(&args),
         Command::Hosts(args) => hosts::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Domains(args) => domains::run(&args),

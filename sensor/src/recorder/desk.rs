@@ -1,0 +1,380 @@
+//! Hears the triggers and orders, and writes recordings: a task beside the sampling thread.
+//!
+//! Shell. Rules: what was before the cause is on disk at once, since it is what a crash or a full ring would take; what comes
+//! after it is added when the window is over. Nothing here runs on the sampling thread, and the disk is written where that
+//! may block.
+//! Not here: what fires (`trigger`), the ring (`ring`), the folder (`store`).
+
+use super::config::Config;
+use super::ring::Kept as Held;
+use super::store::{self, Store, Writing};
+use super::tap::Shared as Ring;
+use super::trigger::{Count, Fired, Now, Trigger, Triggers};
+use crate::journal::reader::Reader;
+use crate::process::procfs::boot_ns;
+use crate::process::sampler;
+use crate::sample::beat::locked;
+use compact_str::CompactString;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use wire::event::Event;
+use wire::id::{DomainName, HostName, SensorKey};
+use wire::recording::{Block, Cause, EVENTS_MAX, End, Header};
+use wire::time::Time;
+
+/// Windows that are open at a time: each writes the same sweeps again.
+pub const OPEN_MAX: usize = 8;
+/// Orders that wait for the desk.
+const ORDERS_MAX: usize = 16;
+/// Events read from the journal at a time.
+const EVENTS_AT_A_TIME: usize = 1024;
+/// Events of one block of a recording: its frame stays far below the longest.
+const EVENTS_OF_A_BLOCK: usize = 2048;
+/// How often it is looked whether an open window is over.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Whose recordings they are.
+#[derive(Clone, Debug)]
+pub struct Whose {
+    /// The domain.
+    pub domain: DomainName,
+    /// The host.
+    pub host: HostName,
+    /// The sensor.
+    pub sensor: SensorKey,
+}
+
+/// An operator's order.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// How long before now.
+    pub before: Duration,
+    /// How long after now.
+    pub after: Duration,
+    /// Why.
+    pub note: CompactString,
+}
+
+/// Why an order is not obeyed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Too many windows are open.
+    #[error("{OPEN_MAX} recordings are under way; order again when one is over")]
+    Busy,
+    /// The folder cannot be written.
+    #[error("the recording cannot be written: {0}")]
+    Disk(String),
+    /// The desk has ended.
+    #[error("the sensor is ending")]
+    Ended,
+}
+
+/// The desk, ready to run.
+pub struct Desk {
+    whose: Whose,
+    ring: Ring,
+    reader: Reader,
+    processes: sampler::Handle,
+    config: Config,
+    shared: Arc<Shared>,
+    orders: mpsc::Receiver<(Order, oneshot::Sender<Result<CompactString, Refusal>>)>,
+    open: Vec<Open>,
+}
+
+/// For whoever asks; to be cloned freely.
+#[derive(Clone)]
+pub struct Handle {
+    ring: Ring,
+    shared: Arc<Shared>,
+    orders: mpsc::Sender<(Order, oneshot::Sender<Result<CompactString, Refusal>>)>,
+    reach: Duration,
+}
+
+struct Shared {
+    store: Mutex<Store>,
+    triggers: Mutex<Triggers>,
+    /// Why the last recording could not be written; none if it could.
+    trouble: Mutex<Option<String>>,
+}
+
+/// A window that is not over.
+struct Open {
+    writing: Writing,
+    /// Sweeps from this moment on are not written yet.
+    next_ns: u64,
+    /// The first event that can be of the window.
+    events_from: u64,
+}
+
+impl Desk {
+    /// Open the folder of recordings. Gives with it who is asked, and what a crash left, in sentences.
+    ///
+    /// # Errors
+    /// If the folder cannot be used.
+    pub fn open(
+        folder: &Path,
+        config: Config,
+        whose: Whose,
+        ring: Ring,
+        reader: Reader,
+        processes: sampler::Handle,
+    ) -> Result<(Desk, Handle, Vec<String>), store::Error> {
+        let (store, told) = Store::open(folder, config.budget_bytes)?;
+        let reach = config.ring.map_or(Duration::ZERO, |ring| Duration::from_nanos(ring.reach_ns));
+        let triggers = Triggers::new(config.triggers.clone(), reach);
+        let shared =
+            Shared { store: Mutex::new(store), triggers: Mutex::new(triggers), trouble: Mutex::default() };
+        let (sender, orders) = mpsc::channel(ORDERS_MAX);
+        let shared = Arc::new(shared);
+        let handle = Handle { ring: ring.clone(), shared: Arc::clone(&shared), orders: sender, reach };
+        let open = Vec::new();
+        Ok((Desk { whose, ring, reader, processes, config, shared, orders, open }, handle, told))
+    }
+
+    /// Hear and write until `shutdown`; then end what is open.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        // Held as long as it runs: the processes are swept at least this often.
+        let wish = self.processes.wish();
+        wish.set(Some(self.config.rate));
+        let mut events = self.reader.next();
+        let mut cursor = *events.borrow_and_update();
+        let hears = !self.config.triggers.is_empty();
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                Some((order, reply)) = self.orders.recv() => {
+                    // Who asked may have gone.
+                    let _ = reply.send(self.obey(order).await);
+                }
+                changed = events.changed(), if hears => match changed {
+                    Ok(()) => {
+                        events.borrow_and_update();
+                        cursor = self.hear(cursor).await;
+                    }
+                    Err(_) => break,
+                },
+                _ = look.tick(), if !self.open.is_empty() => self.end_those_over().await,
+            }
+        }
+        wish.set(None);
+        for open in std::mem::take(&mut self.open) {
+            self.end(open, End::Stopped).await;
+        }
+    }
+
+    /// Look at the events from `cursor` on; gives where to go on.
+    async fn hear(&mut self, mut cursor: u64) -> u64 {
+        loop {
+            let (reader, shared) = (self.reader.clone(), Arc::clone(&self.shared));
+            let page = blocking(move || {
+                let now = now();
+                let mut triggers = locked(&shared.triggers);
+                let fired = |event: &Event| triggers.event(event, now).map(|fired| (fired, cause_of(event)));
+                reader.read_some(cursor, EVENTS_AT_A_TIME, EVENTS_AT_A_TIME, fired)
+            });
+            let Some(Ok(page)) = page.await else { return *self.reader.next().borrow() };
+            let goes_on = page.cursor > cursor;
+            cursor = page.cursor;
+            for (Fired { trigger, note, at_ns, from_ns, to_ns }, cause) in page.events {
+                let cause = Cause { trigger, note, ..cause };
+                let begun = self.begin(cause, at_ns, from_ns, to_ns).await;
+                self.note(begun.map(drop).map_err(|refusal| refusal.to_string()));
+            }
+            if !goes_on {
+                return cursor;
+            }
+        }
+    }
+
+    async fn obey(&mut self, order: Order) -> Result<CompactString, Refusal> {
+        let at_ns = boot_ns();
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let cause = Cause { note: order.note, ..Cause::default() };
+        let (from_ns, to_ns) = (at_ns.saturating_sub(nanos(order.before)), at_ns + nanos(order.after));
+        self.begin(cause, at_ns, from_ns, to_ns).await
+    }
+
+    /// Write what is there of a window, and have it open until it is over.
+    async fn begin(
+        &mut self,
+        cause: Cause,
+        at_ns: u64,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> Result<CompactString, Refusal> {
+        if self.open.len() >= OPEN_MAX {
+            return Err(Refusal::Busy);
+        }
+        let held = self.ring.freeze(from_ns, to_ns);
+        let header = self.header(cause, at_ns, (from_ns, to_ns), &held);
+        let id = header.id.clone();
+        let events_from = held.first().map_or_else(|| *self.reader.next().borrow(), |held| held.events_from);
+        let next_ns = held.last().map_or(from_ns, |held| held.segment.last_ns + 1);
+        let path = locked(&self.shared.store).announce(&header);
+        let begun = blocking(move || {
+            let mut writing = Writing::begin(path, header)?;
+            put(&mut writing, held)?;
+            writing.sync()?;
+            Ok::<_, store::Error>(writing)
+        });
+        match begun.await.unwrap_or_else(|| Err(store::Error::Ended)) {
+            Ok(writing) => {
+                self.open.push(Open { writing, next_ns, events_from });
+                Ok(id)
+            }
+            Err(error) => {
+                locked(&self.shared.store).ended(&id, None);
+                Err(Refusal::Disk(error.to_string()))
+            }
+        }
+    }
+
+    fn header(&self, cause: Cause, at_ns: u64, window: (u64, u64), held: &[Held]) -> Header {
+        let now = now();
+        let at = now.booted.plus(Duration::from_nanos(at_ns));
+        Header {
+            id: locked(&self.shared.store).free_id(at),
+            domain: self.whose.domain.clone(),
+            host: self.whose.host.clone(),
+            sensor: self.whose.sensor,
+            cause,
+            at_ns,
+            // Where the ring does not reach back so far, it is told how far.
+            from_ns: held.first().map_or(window.0, |held| held.segment.first_ns.max(window.0)),
+            to_ns: window.1,
+            booted: now.booted,
+            hz: self.config.rate.hz(),
+            source: self.processes.status().kind.as_str().into(),
+        }
+    }
+
+    async fn end_those_over(&mut self) {
+        // The sweep that ends the window is there a little later.
+        let now_ns = boot_ns().saturating_sub(LOOK_EVERY.as_nanos() as u64);
+        let (over, open) =
+            std::mem::take(&mut self.open).into_iter().partition(|open| open.writing.header().to_ns < now_ns);
+        self.open = open;
+        let over: Vec<Open> = over;
+        for open in over {
+            self.end(open, End::Whole).await;
+        }
+    }
+
+    /// Write the rest of a window.
+    async fn end(&self, open: Open, end: End) {
+        let Open { mut writing, next_ns, events_from } = open;
+        let header = writing.header().clone();
+        let held = self.ring.window(next_ns, header.to_ns);
+        let (reader, id) = (self.reader.clone(), header.id.clone());
+        let ended = blocking(move || {
+            put(&mut writing, held)?;
+            put_events(&mut writing, &reader, events_from)?;
+            writing.finish(end)
+        });
+        let ended =
+            ended.await.unwrap_or_else(|| Err(store::Error::Ended)).map_err(|error| error.to_string());
+        locked(&self.shared.store).ended(&id, ended.as_ref().ok().cloned());
+        self.note(ended.map(drop));
+    }
+
+    fn note(&self, done: Result<(), String>) {
+        if let Err(error) = &done {
+            tracing::warn!("flight recorder: {error}");
+        }
+        *locked(&self.shared.trouble) = done.err();
+    }
+}
+
+impl Handle {
+    /// Have a window recorded: its id.
+    ///
+    /// # Errors
+    /// If it cannot be, now.
+    pub async fn order(&self, order: Order) -> Result<CompactString, Refusal> {
+        let (sender, reply) = oneshot::channel();
+        self.orders.send((order, sender)).await.map_err(|_| Refusal::Ended)?;
+        reply.await.map_err(|_| Refusal::Ended)?
+    }
+
+    /// How far the ring reaches back where its bytes do.
+    #[must_use]
+    pub fn reach(&self) -> Duration {
+        self.reach
+    }
+
+    /// The ring.
+    #[must_use]
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Look at the folder.
+    pub fn store<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
+        look(&locked(&self.shared.store))
+    }
+
+    /// Each trigger with how often it fired.
+    #[must_use]
+    pub fn triggers(&self) -> Vec<(Trigger, Count)> {
+        let triggers = locked(&self.shared.triggers);
+        triggers.counts().map(|(trigger, count)| (trigger.clone(), count)).collect()
+    }
+
+    /// Why the last recording could not be written; none if it could.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        locked(&self.shared.trouble).clone()
+    }
+}
+
+fn cause_of(event: &Event) -> Cause {
+    Cause {
+        call: event.call.clone(),
+        event: compact_str::format_compact!("{}", event.id),
+        ..Cause::default()
+    }
+}
+
+fn put(writing: &mut Writing, held: Vec<Held>) -> Result<(), store::Error> {
+    for held in held {
+        // A copy of one segment at a time.
+        writing.put(&Block::Segment(Arc::unwrap_or_clone(held.segment)))?;
+    }
+    Ok(())
+}
+
+/// The events whose lines were read within the window.
+fn put_events(writing: &mut Writing, reader: &Reader, from: u64) -> Result<(), store::Error> {
+    let header = writing.header().clone();
+    let (mut cursor, mut left) = (from, EVENTS_MAX);
+    let is_within = |event: &&Event| (header.from_ns..=header.to_ns).contains(&header.moment_ns(event.seen));
+    while left > 0 {
+        let keep = |event: &Event| Some(event).filter(is_within).cloned();
+        let page = reader.read_some(cursor, left.min(EVENTS_OF_A_BLOCK), usize::MAX, keep);
+        // What the journal cannot give is missing in the recording, which is worth having all the same.
+        let Ok(page) = page else { return Ok(()) };
+        if page.events.is_empty() {
+            return Ok(());
+        }
+        (cursor, left) = (page.cursor, left - page.events.len());
+        writing.put(&Block::Events(page.events))?;
+    }
+    Ok(())
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
+#[allow(clippy::disallowed_methods)] // The shell that brings times since boot to the calendar.
+fn now() -> Now {
+    let boot_ns = boot_ns();
+    let calendar: Time = std::time::SystemTime::now().into();
+    Now { boot_ns, booted: calendar.minus(Duration::from_nanos(boot_ns)) }
+}

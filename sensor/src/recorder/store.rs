@@ -1,0 +1,312 @@
+//! The folder of recordings: `ID.vpr` of those that are over, `ID.part` of those under way.
+//!
+//! Shell. Rules: a recording has its final name only when all of it is on disk; the oldest are deleted beyond the budget and
+//! the number; what a crash left half-written is completed at the next start with what can be read of it.
+//! Not here: the form of the file (`wire::recording`), when something is recorded (`desk`).
+
+use compact_str::{CompactString, format_compact};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use wire::codec;
+use wire::recording::{self, Block, End, Header, LEN_MAX_BYTES, Recording};
+use wire::time::Time;
+
+/// Most recordings kept: a list of them stays an answer, and a folder a folder.
+pub const COUNT_MAX: usize = 1000;
+/// Longest beginning of a file in which its header must be, in bytes.
+const HEADER_LEN_MAX_BYTES: u64 = 64 << 10;
+
+/// Why a recording cannot be kept or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused.
+    #[error("cannot {what} {path}: {source}", path = .path.display())]
+    Refused {
+        /// What was tried.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("{path}: {source}", path = .path.display())]
+    Form {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: recording::Error,
+    },
+    /// The program is ending.
+    #[error("the sensor is ending")]
+    Ended,
+    /// It has become longer than a recording may be.
+    #[error("{path} is longer than {LEN_MAX_BYTES} bytes; choose a shorter window", path = .path.display())]
+    TooLong {
+        /// Which file.
+        path: PathBuf,
+    },
+}
+
+/// One recording of the folder.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// Whose and of what.
+    pub header: Header,
+    /// How it ended; none while it is under way.
+    pub end: Option<End>,
+    /// Size of its file, in bytes.
+    pub len_bytes: u64,
+}
+
+/// The folder.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    budget_bytes: u64,
+    kept: BTreeMap<CompactString, Kept>,
+    deleted_total: u64,
+}
+
+/// A recording under way. Dropped without [`Writing::finish`] it is completed at the next start.
+#[derive(Debug)]
+pub struct Writing {
+    header: Header,
+    path: PathBuf,
+    file: File,
+    len_bytes: u64,
+}
+
+impl Store {
+    /// Open the folder and make it if it is not there. Gives with it, in sentences, what a crash left and what cannot be
+    /// read.
+    ///
+    /// # Errors
+    /// If the folder cannot be made or listed.
+    pub fn open(folder: &Path, budget_bytes: u64) -> Result<(Store, Vec<String>), Error> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(refused("make", folder))?;
+        let mut store =
+            Store { folder: folder.to_owned(), budget_bytes, kept: BTreeMap::new(), deleted_total: 0 };
+        let mut told = Vec::new();
+        let listed = fs::read_dir(folder).map_err(refused("list", folder))?;
+        for path in listed.filter_map(|entry| Some(entry.ok()?.path())) {
+            let is = |ending: &str| path.extension().is_some_and(|known| known == ending);
+            let kept = match (is("part"), is("vpr")) {
+                (true, _) => complete(&path).inspect(|kept| {
+                    told.push(format!("recording {} was cut short by the end of the sensor", kept.header.id));
+                }),
+                (_, true) => look(&path),
+                _ => continue,
+            };
+            match kept {
+                Ok(kept) => drop(store.kept.insert(kept.header.id.clone(), kept)),
+                Err(error) => told.push(format!("a recording cannot be read: {error}")),
+            }
+        }
+        store.retain();
+        Ok((store, told))
+    }
+
+    /// A name that no recording has, from the date of the cause.
+    #[must_use]
+    pub fn free_id(&self, at: Time) -> CompactString {
+        let date = jiff::Timestamp::from_microsecond(at.micros()).unwrap_or_default();
+        let id = format_compact!("{}", date.strftime("%Y%m%dT%H%M%SZ"));
+        let more = (2..).map(|number: u32| format_compact!("{id}-{number}"));
+        let free = std::iter::once(id.clone()).chain(more).find(|id| !self.kept.contains_key(id));
+        free.expect("numbers do not end")
+    }
+
+    /// All, the oldest first.
+    pub fn list(&self) -> impl DoubleEndedIterator<Item = &Kept> {
+        self.kept.values()
+    }
+
+    /// How many were deleted to keep the budget, since the start.
+    #[must_use]
+    pub fn deleted_total(&self) -> u64 {
+        self.deleted_total
+    }
+
+    /// The recording of this id, and its file.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<(&Kept, PathBuf)> {
+        let kept = self.kept.get(id)?;
+        Some((kept, self.path(id, if kept.end.is_some() { "vpr" } else { "part" })))
+    }
+
+    /// Where a recording that begins is written. It is in the list from now on.
+    #[must_use]
+    pub fn announce(&mut self, header: &Header) -> PathBuf {
+        let kept = Kept { header: header.clone(), end: None, len_bytes: 0 };
+        self.kept.insert(header.id.clone(), kept);
+        self.path(&header.id, "part")
+    }
+
+    /// What became of a recording that was announced; without anything it is no more. The oldest others go beyond the
+    /// budget.
+    pub fn ended(&mut self, id: &str, kept: Option<Kept>) {
+        match kept {
+            Some(kept) => drop(self.kept.insert(id.into(), kept)),
+            None => drop(self.kept.remove(id)),
+        }
+        self.retain();
+    }
+
+    fn path(&self, id: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{id}.{ending}"))
+    }
+
+    fn retain(&mut self) {
+        loop {
+            let bytes: u64 = self.kept.values().map(|kept| kept.len_bytes).sum();
+            if bytes <= self.budget_bytes && self.kept.len() <= COUNT_MAX {
+                return;
+            }
+            // What is under way stays, and so does the last that is over.
+            let mut over = self.kept.iter().filter(|(_, kept)| kept.end.is_some()).map(|(id, _)| id.clone());
+            let (Some(oldest), Some(_)) = (over.next(), over.next()) else { return };
+            self.kept.remove(&oldest);
+            self.deleted_total += 1;
+            let path = self.path(&oldest, "vpr");
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!("cannot delete the recording {}: {error}", path.display());
+            }
+        }
+    }
+}
+
+impl Writing {
+    /// Begin the file that [`Store::announce`] named.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn begin(path: PathBuf, header: Header) -> Result<Writing, Error> {
+        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = opened.map_err(refused("make", &path))?;
+        let mut out = Vec::new();
+        let begun = recording::begin(header.clone(), &mut out);
+        let mut writing = Writing { header, path, file, len_bytes: 0 };
+        begun.map_err(|source| Error::Form { path: writing.path.clone(), source })?;
+        writing.write(&out)?;
+        Ok(writing)
+    }
+
+    /// The recording.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Add a block.
+    ///
+    /// # Errors
+    /// If it cannot be written; the file ends with a torn block then.
+    pub fn put(&mut self, block: &Block) -> Result<(), Error> {
+        let mut out = Vec::new();
+        recording::put(block, &mut out).map_err(|source| Error::Form { path: self.path.clone(), source })?;
+        self.write(&out)
+    }
+
+    /// Return when what was added survives a loss of power.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.file.sync_data().map_err(refused("write", &self.path))
+    }
+
+    /// End it, and give it its final name.
+    ///
+    /// # Errors
+    /// What the system says; it is completed at the next start then.
+    pub fn finish(mut self, end: End) -> Result<Kept, Error> {
+        self.put(&Block::End(end))?;
+        self.sync()?;
+        name(&self.path)?;
+        Ok(Kept { header: self.header, end: Some(end), len_bytes: self.len_bytes })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.len_bytes += bytes.len() as u64;
+        if self.len_bytes > LEN_MAX_BYTES {
+            return Err(Error::TooLong { path: self.path.clone() });
+        }
+        self.file.write_all(bytes).map_err(refused("write", &self.path))
+    }
+}
+
+/// Read a file of the folder.
+///
+/// # Errors
+/// If it cannot be read, is too long or no recording.
+pub fn read(path: &Path) -> Result<Recording, Error> {
+    let mut bytes = Vec::new();
+    // One that was under way when its path was asked for may be over.
+    let opened = File::open(path).or_else(|_| File::open(path.with_extension("vpr")));
+    let file = opened.map_err(refused("open", path))?;
+    file.take(LEN_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(refused("read", path))?;
+    if bytes.len() as u64 > LEN_MAX_BYTES {
+        return Err(Error::TooLong { path: path.to_owned() });
+    }
+    Recording::read(&bytes).map_err(|source| Error::Form { path: path.to_owned(), source })
+}
+
+/// The header of a file, and how it ended.
+fn look(path: &Path) -> Result<Kept, Error> {
+    let mut file = File::open(path).map_err(refused("open", path))?;
+    let mut begin = Vec::new();
+    Read::by_ref(&mut file)
+        .take(HEADER_LEN_MAX_BYTES)
+        .read_to_end(&mut begin)
+        .map_err(refused("read", path))?;
+    let header = recording::header(&begin);
+    let (header, _) = header.map_err(|source| Error::Form { path: path.to_owned(), source })?;
+    let len_bytes = file.metadata().map_err(refused("read", path))?.len();
+    let mut last = Vec::new();
+    codec::encode(&Block::End(End::Whole), &mut last).expect("an end is short");
+    let read = file
+        .seek(SeekFrom::Start(len_bytes.saturating_sub(last.len() as u64)))
+        .and_then(|_| file.read_exact(&mut last));
+    read.map_err(refused("read", path))?;
+    // A final name with another end is the work of somebody else, or of the disk: what there is can be read.
+    let end = match codec::decode(&last) {
+        Ok(Some((Block::End(end), _))) => end,
+        _ => End::Crashed,
+    };
+    Ok(Kept { header, end: Some(end), len_bytes })
+}
+
+/// Complete what a crash left, without the block that it tore.
+fn complete(path: &Path) -> Result<Kept, Error> {
+    let recording = read(path)?;
+    let mut file = OpenOptions::new().write(true).open(path).map_err(refused("open", path))?;
+    let len = file.metadata().map_err(refused("read", path))?.len() - recording.damage.torn_bytes;
+    let mut end = Vec::new();
+    codec::encode(&Block::End(End::Crashed), &mut end).expect("an end is short");
+    file.set_len(len)
+        .and_then(|()| file.seek(SeekFrom::End(0)))
+        .and_then(|_| file.write_all(&end))
+        .and_then(|()| file.sync_data())
+        .map_err(refused("complete", path))?;
+    name(path)?;
+    let len_bytes = len + end.len() as u64;
+    Ok(Kept { header: recording.header, end: Some(End::Crashed), len_bytes })
+}
+
+/// Give a file that is complete its final name, durably.
+fn name(path: &Path) -> Result<(), Error> {
+    let named = path.with_extension("vpr");
+    fs::rename(path, &named).map_err(refused("rename", path))?;
+    let folder = named.parent().unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(refused("write", folder))
+}
+
+fn refused(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Refused { what, path: path.to_owned(), source }
+}

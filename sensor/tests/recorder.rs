@@ -1,0 +1,277 @@
+//! The flight recorder of a running sensor: a line of a log, an order and a crash, and what is kept of the processes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use rpc::dispatch::Dispatcher;
+use rpc::elsewhere::Caller;
+use rpc::limits::Limits;
+use rpc::value::{Name, Value};
+use sensor::config::{Config, RawConfig};
+use sensor::recorder::desk::{Handle, Order};
+use sensor::recorder::store::Store;
+use sensor::run::Sensor;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use wire::recording::{End, Recording};
+
+const LOG: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../log-filters/logs/slurm/22.05.8-alpha/slurmctld.log");
+
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Running {
+    dispatcher: Arc<Dispatcher>,
+    recorder: Handle,
+    shutdown: CancellationToken,
+    run: JoinHandle<Result<(), sensor::run::Error>>,
+}
+
+impl Running {
+    /// A sensor in this folder that follows `slurmctld.log` there.
+    fn start(folder: &Path, recorder: &str) -> Running {
+        let log = folder.join("slurmctld.log");
+        let text =
+            format!("[recorder]\n{recorder}\n[[tail]]\npath = '{}'\nfilter = 'slurmctld'\n", log.display());
+        let raw: RawConfig = daemon::config_file::load(Path::new("f"), &text).unwrap();
+        let config = Config::new(raw, "head", jiff::tz::TimeZone::UTC).unwrap();
+        let sensor = Sensor::open(config, &folder.join("state")).unwrap();
+        let methods = sensor.methods().unwrap();
+        let dispatcher = Arc::new(Dispatcher::new(methods, Limits::default(), Arc::default()));
+        let recorder = sensor.recorder().unwrap();
+        let shutdown = CancellationToken::new();
+        let run = tokio::spawn(sensor.run(shutdown.clone()));
+        Running { dispatcher, recorder, shutdown, run }
+    }
+
+    async fn ask(&self, method: &str, params: &[(&'static str, Value)]) -> Value {
+        let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
+        self.dispatcher.call_for(&Caller::client(PATIENCE), method, params).await.unwrap()
+    }
+
+    /// The answer of `sensor.recordings` once it is as wanted.
+    async fn recordings(&self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let looking = async {
+            let mut look = tokio::time::interval(Duration::from_millis(20));
+            loop {
+                let answer = self.ask("sensor.recordings", &[]).await;
+                if is_wanted(&answer) {
+                    return answer;
+                }
+                look.tick().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    }
+
+    async fn until_it_reaches_back(&self, secs: f64) {
+        self.recordings("the ring", |answer| number(answer, "reaches_back") >= secs).await;
+    }
+
+    /// The first recording of the list once it is over.
+    async fn recorded(&self) -> Value {
+        let is_over = |recording: &Value| text(recording, "state") == "whole";
+        let answer =
+            self.recordings("a recording", |answer| list(answer, "recordings").first().is_some_and(is_over));
+        list(&answer.await, "recordings")[0].clone()
+    }
+
+    async fn end(self) {
+        self.shutdown.cancel();
+        self.run.await.unwrap().unwrap();
+    }
+}
+
+fn list(answer: &Value, name: &str) -> Vec<Value> {
+    answer.get(name).and_then(Value::as_array).unwrap_or_else(|| panic!("{name} of {answer:?}")).to_vec()
+}
+
+fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
+    answer.get(name).and_then(Value::as_text).unwrap_or_else(|| panic!("{name} of {answer:?}"))
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn number(answer: &Value, name: &str) -> f64 {
+    match answer.get(name) {
+        Some(Value::Double(number)) => *number,
+        Some(Value::UInt(number)) => *number as f64,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+/// Lines of the real log that tell of failed jobs, as if they were written now.
+#[allow(clippy::disallowed_methods)] // The log is written as by a program that has a clock.
+fn write_failures(folder: &Path, count: usize) {
+    let real = std::fs::read_to_string(LOG).unwrap();
+    let failures = real.lines().filter(|line| line.contains("WEXITSTATUS 1")).cycle().take(count);
+    let stamp = jiff::Timestamp::now().strftime("[%Y-%m-%dT%H:%M:%S.%3f]").to_string();
+    let lines: String =
+        failures.map(|line| format!("{stamp}{}\n", line.split_once(']').unwrap().1)).collect();
+    let mut log =
+        std::fs::OpenOptions::new().create(true).append(true).open(folder.join("slurmctld.log")).unwrap();
+    log.write_all(lines.as_bytes()).unwrap();
+}
+
+/// A process that keeps a core busy, until it is dropped.
+struct Busy(Child);
+
+impl Busy {
+    #[allow(clippy::disallowed_methods)]
+    fn start() -> Busy {
+        Busy(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+
+    fn pid(&self) -> Value {
+        Value::Int(self.0.id().into())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_of_a_slurm_log_keeps_the_samples_from_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let trigger = "hz = 64\nseconds = 20\n[[recorder.triggers]]\nname = 'failed'\nkind = '^job_end$'\n\
+                   outcome = 'fail|node'\nbefore_s = 2\nafter_s = 0.5";
+    let running = Running::start(folder.path(), trigger);
+    let busy = Busy::start();
+    running.until_it_reaches_back(2.5).await;
+    write_failures(folder.path(), 1);
+    let kept = running.recorded().await;
+    let at = number(&kept, "time");
+    assert_eq!(text(&kept, "trigger"), "failed");
+    assert!(text(&kept, "note").starts_with("job_end slurm:"), "{kept:?}");
+    assert!((number(&kept, "from") - (at - 2.0)).abs() < 0.1, "{kept:?}");
+    let asked = [("id", text(&kept, "id").into()), ("pid", busy.pid()), ("limit", Value::Int(10_000))];
+    let recording = running.ask("sensor.recording", &asked).await;
+    let samples = list(&recording, "samples");
+    let within: Vec<f64> =
+        samples.iter().map(|sample| number(sample, "time")).filter(|time| *time >= at - 2.0).collect();
+    let before = within.iter().filter(|time| **time < at).count();
+    let after = within.len() - before;
+    // 128 and 32 on a machine with nothing else to do.
+    assert!(before > 64 && after > 10, "{before} samples before the line and {after} after it");
+    let last = samples.last().unwrap();
+    assert!(number(last, "cpu") > 0.02 && text(last, "name") == "sh", "{last:?}");
+    assert_eq!(text(&list(&recording, "events")[0], "kind"), "job_end");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_lines_makes_one_recording_and_tells_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let trigger =
+        "hz = 10\n[[recorder.triggers]]\nname = 'failed'\noutcome = 'failed'\nbefore_s = 1\nafter_s = 0.2";
+    let running = Running::start(folder.path(), trigger);
+    running.until_it_reaches_back(0.5).await;
+    write_failures(folder.path(), 30);
+    running.recorded().await;
+    let counted = |answer: &Value| number(&list(answer, "triggers")[0], "suppressed") >= 29.0;
+    let answer = running.recordings("the suppressed ones", counted).await;
+    assert_eq!(list(&answer, "recordings").len(), 1);
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_is_obeyed_and_its_file_fetched_part_by_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path(), "hz = 50");
+    running.until_it_reaches_back(1.0).await;
+    let refused = running.dispatcher.call_for(&Caller::client(PATIENCE), "sensor.record", Vec::new()).await;
+    assert_eq!(refused.unwrap_err().code, rpc::fault::FORBIDDEN, "another daemon orders nothing");
+    let (before, after) = (Duration::from_secs(1), Duration::from_millis(200));
+    let id = running.recorder.order(Order { before, after, note: "by hand".into() }).await.unwrap();
+    let kept = running.recorded().await;
+    assert_eq!(
+        (text(&kept, "id"), text(&kept, "note"), text(&kept, "trigger")),
+        (id.as_str(), "by hand", "")
+    );
+    let mut whole = Vec::new();
+    loop {
+        let offset = Value::Int(i64::try_from(whole.len()).unwrap());
+        let asked = [("id", text(&kept, "id").into()), ("offset", offset), ("limit", Value::Int(1000))];
+        let answer = running.ask("sensor.recording_file", &asked).await;
+        let Some(Value::Bytes(part)) = answer.get("data") else { panic!("{answer:?}") };
+        whole.extend_from_slice(part);
+        if part.is_empty() {
+            break;
+        }
+    }
+    let recording = Recording::read(&whole).unwrap();
+    let (first_ns, last_ns) = recording.span_ns().unwrap();
+    assert!(recording.end == Some(End::Whole) && last_ns - first_ns > 1_000_000_000);
+    assert!(first_ns <= recording.header.at_ns - 800_000_000 && last_ns > recording.header.at_ns);
+    running.end().await;
+}
+
+/// What a crash leaves is completed, without the block that it tore.
+#[test]
+fn what_a_crash_left_is_completed_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(folder.path(), 1 << 20).unwrap();
+    let mut header = made_up();
+    header.id = store.free_id(header.booted);
+    let path = store.announce(&header);
+    let mut writing = sensor::recorder::store::Writing::begin(path.clone(), header.clone()).unwrap();
+    writing.put(&wire::recording::Block::Serving(Vec::new())).unwrap();
+    writing.sync().unwrap();
+    drop((writing, store));
+    let mut torn = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    torn.write_all(&[200, 0, 0, 0, 1, 2]).unwrap();
+    let (store, told) = Store::open(folder.path(), 1 << 20).unwrap();
+    assert!(told.len() == 1 && told[0].contains("cut short"), "{told:?}");
+    let (kept, path) = store.get(&header.id).unwrap();
+    assert_eq!((kept.end, path.extension().unwrap().to_str()), (Some(End::Crashed), Some("vpr")));
+    let recording = Recording::read(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!((recording.end, recording.damage), (Some(End::Crashed), wire::recording::Damage::default()));
+    // And at the one after it there is nothing to tell.
+    let (store, told) = Store::open(folder.path(), 1 << 20).unwrap();
+    assert!(told.is_empty() && store.list().count() == 1);
+}
+
+#[test]
+fn the_oldest_go_beyond_the_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(folder.path(), 1000).unwrap();
+    let mut ids = Vec::new();
+    for second in 0..20 {
+        let mut header = made_up();
+        header.id = store.free_id(header.booted.plus(Duration::from_secs(second)));
+        ids.push(header.id.clone());
+        let path = store.announce(&header);
+        let writing = sensor::recorder::store::Writing::begin(path, header.clone()).unwrap();
+        store.ended(&header.id, Some(writing.finish(End::Whole).unwrap()));
+    }
+    let kept: Vec<_> = store.list().map(|kept| kept.header.id.clone()).collect();
+    assert!(kept.len() > 1 && kept.len() < 20, "{} kept", kept.len());
+    assert_eq!(kept, ids[ids.len() - kept.len()..], "the newest");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), kept.len(), "files go with them");
+    let again = Store::open(folder.path(), 1000).unwrap().0;
+    assert_eq!(again.list().count(), kept.len());
+}
+
+fn made_up() -> wire::recording::Header {
+    wire::recording::Header {
+        id: "".into(),
+        domain: "local".try_into().unwrap(),
+        host: "head".try_into().unwrap(),
+        sensor: wire::id::SensorKey(1),
+        cause: wire::recording::Cause::default(),
+        at_ns: 0,
+        from_ns: 0,
+        to_ns: 0,
+        booted: wire::time::Time::from_micros(1_790_000_000_000_000),
+        hz: 64.0,
+        source: "procfs".into(),
+    }
+}

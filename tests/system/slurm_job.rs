@@ -1,0 +1,158 @@
+//! A real Slurm runs a job that forks workers: the sensor names exactly its processes, and keeps what they did before it failed.
+//!
+//! Needs Slurm's daemons and root; `tests/slurm/start.sh` starts them on loopback in a folder of the story.
+//! Not here: logs of other versions (the filters' tests), other schedulers (the sensor's tests).
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use system_tests::grid::Daemon;
+use system_tests::program::{command, workspace};
+use system_tests::query;
+use system_tests::wait::{self, Seen};
+
+/// Longest wait for Slurm or the sensor to do something.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Workers of several kinds: ones that wait, one that computes, one without an environment, one that left its parent. Their
+/// numbers stand in `pids` with that of the script; when `go` is there the job fails.
+const JOB: &str = r#"#!/bin/bash
+cd FOLDER
+echo $$ >> pids
+for i in 1 2 3; do sleep 600 & echo $! >> pids; done
+bash -c 'while :; do :; done' & echo $! >> pids
+env -i sleep 600 & echo $! >> pids
+setsid bash -c 'echo $$ >> pids; exec sleep 600' &
+while [ ! -e go ]; do read -t 0.2 < <(:) ; done
+kill $(jobs -p)
+exit 3
+"#;
+
+struct Slurm(PathBuf);
+
+impl Slurm {
+    fn start(folder: &Path) -> Slurm {
+        let slurm = Slurm(folder.to_owned());
+        assert!(slurm.run(&["start"]), "Slurm does not start");
+        slurm
+    }
+
+    fn run(&self, words: &[&str]) -> bool {
+        let script = workspace().join("tests/slurm/start.sh");
+        command(script).arg(&self.0).args(words).status().unwrap().success()
+    }
+
+    fn submit(&self) {
+        let script = self.0.join("job.sh");
+        std::fs::write(&script, JOB.replace("FOLDER", &self.0.display().to_string())).unwrap();
+        let submitted = command("sbatch")
+            .env("SLURM_CONF", self.0.join("slurm.conf"))
+            .arg("--output=/dev/null")
+            .arg(script)
+            .status();
+        assert!(submitted.unwrap().success());
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        self.run(&["stop"]);
+    }
+}
+
+fn ask(address: SocketAddr, method: &str, params: &Value) -> Value {
+    query::result(address, method, params).unwrap()
+}
+
+/// The numbers that the job wrote down, once they are all there.
+fn pids(folder: &Path) -> BTreeSet<u64> {
+    wait::until(PATIENCE, "the job's workers", || {
+        let text = std::fs::read_to_string(folder.join("pids")).unwrap_or_default();
+        let pids: BTreeSet<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+        Ok(if pids.len() == 7 { Seen::Done(pids) } else { Seen::NotYet(text) })
+    })
+    .unwrap()
+}
+
+/// The processes that are said to serve the job and to live. The job's script begins and ends a subshell now and then.
+fn living(address: SocketAddr, script: &BTreeSet<u64>) -> (BTreeSet<u64>, Value) {
+    let answer = ask(address, "sensor.call_processes", &json!({"call": "slurm:1", "limit": 0}));
+    let live = answer["processes"].as_array().unwrap().iter().filter(|process| process["ended"].is_null());
+    let is_passing = |process: &&Value| {
+        let pid = process["pid"].as_u64().unwrap();
+        script.contains(&pid) || std::fs::metadata(format!("/proc/{pid}")).is_ok()
+    };
+    let pids = live.filter(is_passing).map(|process| process["pid"].as_u64().unwrap()).collect();
+    (pids, answer)
+}
+
+#[test]
+fn a_job_of_a_real_slurm_is_known_by_its_processes() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: it takes root to start Slurm");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let slurm = Slurm::start(folder.path());
+    let config = folder.path().join("visperf.toml");
+    let text = format!(
+        "[sensor.recorder]\nhz = 64\n[[sensor.recorder.triggers]]\nname = 'failed'\noutcome = 'failed'\n\
+         before_s = 3\nafter_s = 1\n[[sensor.tail]]\npath = '{}/slurmctld.log'\nfilter = 'slurmctld'\n",
+        folder.path().display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
+    let (_daemon, address) = Daemon::start(&folder.path().join("sensor"), &arguments).unwrap();
+    slurm.submit();
+    let expected = pids(folder.path());
+    wait::until(PATIENCE, "exactly the job's processes", || {
+        let (live, answer) = living(address, &expected);
+        Ok(if live == expected { Seen::Done(()) } else { Seen::NotYet(format!("{expected:?}, {answer}")) })
+    })
+    .unwrap();
+    let recorded = fail_and_record(folder.path(), address);
+    let computing = computing(folder.path());
+    let asked = json!({"id": recorded["id"], "pid": computing, "limit": 10000});
+    let recording = ask(address, "sensor.recording", &asked);
+    let at = recorded["time"].as_f64().unwrap();
+    let samples = recording["samples"].as_array().unwrap();
+    let before = samples.iter().filter(|sample| sample["time"].as_f64().unwrap() < at).count();
+    assert!(before > 64, "{before} samples of the worker that computes, from before the job failed");
+    // What served the job is known when all of it is gone.
+    let params = json!({"call": "slurm:1", "pid": computing, "limit": 10});
+    let after = ask(address, "sensor.call_processes", &params);
+    assert!(after["total"].as_u64().unwrap() > 64, "{after}");
+    let served = |process: &&Value| expected.contains(&process["pid"].as_u64().unwrap());
+    assert_eq!(after["processes"].as_array().unwrap().iter().filter(served).count(), expected.len());
+}
+
+/// The number of the worker that computes: the fifth that was written down.
+fn computing(folder: &Path) -> u64 {
+    let text = std::fs::read_to_string(folder.join("pids")).unwrap();
+    let by_name = |pid: &u64| {
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+        command.is_ok_and(|command| command.contains("while"))
+    };
+    let pids: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    pids.iter().copied().find(by_name).unwrap_or(pids[4])
+}
+
+/// Have the job fail; the recording that this causes, once it is over.
+fn fail_and_record(folder: &Path, address: SocketAddr) -> Value {
+    wait::until(PATIENCE, "three seconds in memory", || {
+        let answer = ask(address, "sensor.recordings", &json!({}));
+        let is_enough = answer["reaches_back"].as_f64().unwrap() > 3.0;
+        Ok(if is_enough { Seen::Done(()) } else { Seen::NotYet(answer.to_string()) })
+    })
+    .unwrap();
+    std::fs::write(folder.join("go"), "").unwrap();
+    wait::until(PATIENCE, "the recording of the failure", || {
+        let answer = ask(address, "sensor.recordings", &json!({}));
+        let first = answer["recordings"][0].clone();
+        let is_over = first["state"] == "whole" && first["call"] == "slurm:1";
+        Ok(if is_over { Seen::Done(first) } else { Seen::NotYet(answer.to_string()) })
+    })
+    .unwrap()
+}

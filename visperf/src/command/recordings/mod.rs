@@ -1,0 +1,54 @@
+//! `visperf recordings`: what flight recorders kept of all processes around something that happened.
+//!
+//! Not here: the recorder (the sensor has it), the form of the files (`wire::recording`).
+
+mod cut;
+mod export;
+mod fetch;
+mod file;
+mod list;
+mod record;
+
+use crate::exit::Failure;
+use clap::Subcommand;
+
+/// List, order, fetch, cut and export recordings of all processes
+///
+/// Every sensor keeps the last minute of all processes at 64 Hz in memory. A trigger of its configuration or an order
+/// keeps what was before and after as a recording.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+const EXAMPLES: &str = "Examples:
+  visperf recordings list
+  visperf recordings record --before 30 --after 10 --note 'slow again'
+  visperf recordings fetch 20261120T122417Z -o slow.vpr
+  visperf recordings cut slow.vpr --from=-5s --to=+2s -o short.vpr
+  visperf recordings export short.vpr csv > short.csv";
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    List(list::Args),
+    Record(record::Args),
+    Fetch(fetch::Args),
+    Cut(cut::Args),
+    Export(export::Args),
+}
+
+/// Run the action.
+///
+/// # Errors
+/// As the action says.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.action {
+        Action::List(args) => list::run(args),
+        Action::Record(args) => record::run(args),
+        Action::Fetch(args) => fetch::run(args),
+        Action::Cut(args) => cut::run(args),
+        Action::Export(args) => export::run(args),
+    }
+}
