@@ -16,4 +16,5 @@ pub mod representative;
 pub mod run;
 pub mod sample;
 pub mod segments;
+pub mod serving;
 pub mod tail;

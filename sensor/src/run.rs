@@ -18,6 +18,7 @@ use crate::sample::collector::Collectors;
 use crate::sample::figures::Figures;
 use crate::sample::host::{PROC, collectors};
 use crate::sample::sampler::{self, Sampler};
+use crate::serving::watch;
 use crate::tail;
 use log_filters::join::Joiner;
 use std::path::Path;
@@ -67,6 +68,7 @@ pub struct Sensor {
     processes: process::sampler::Sampler,
     /// None where the configuration wants none.
     recorder: Option<(desk::Desk, desk::Handle)>,
+    serving: (watch::Watch, watch::Handle),
     office: Office,
     representative: office::Handle,
     /// None once it is taken: somebody else knows the way to the representative.
@@ -91,6 +93,10 @@ pub struct Status {
     beside: Arc<Beside>,
 }
 
+/// What [`sweeping`] makes.
+type Sweeping =
+    (process::sampler::Sampler, Option<(desk::Desk, desk::Handle)>, (watch::Watch, watch::Handle));
+
 /// What is wrong with the daemon beside its sensor, once that can be asked.
 type Beside = OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>;
 
@@ -110,7 +116,7 @@ impl Sensor {
         let tail = tail::handle::Handle::start(config.tail(), state, Box::new(choice), join)?;
         let sampler = Sampler::new(Collectors::new(collectors(Path::new(PROC))), config.sample_rate);
         let tail = Arc::new(tail);
-        let (processes, recorder) = sweeping(chosen, &config, state, &tail)?;
+        let (processes, recorder, serving) = sweeping(chosen, &config, state, &tail)?;
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
         let beside = Arc::new(Beside::new());
         let status = Status {
@@ -132,6 +138,7 @@ impl Sensor {
             sampler,
             processes,
             recorder,
+            serving,
             office,
             representative,
             reporting: link.board(),
@@ -244,6 +251,14 @@ impl Sensor {
         let methods = [
             events.method(),
             query::calls::method(&self.joiner),
+            query::call_processes::CallProcesses {
+                joiner: Arc::clone(&self.joiner),
+                serving: self.serving.1.clone(),
+                processes: self.processes.handle(),
+                recorder: self.recorder(),
+                proc: PROC.into(),
+            }
+            .method(),
             query::metrics::method(&self.sampler.handle()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),
             query::files::files_method(&self.config, move || tail.files()),
@@ -265,13 +280,23 @@ impl Sensor {
     /// If a part ended that should not have.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let Sensor {
-            config, tail, sampler, processes, recorder, office, representative, link, ending, ..
+            config,
+            tail,
+            sampler,
+            processes,
+            recorder,
+            serving,
+            office,
+            representative,
+            link,
+            ending,
+            ..
         } = self;
         let watched = Arc::clone(&tail);
         let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
         let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
-        let recording = record(recorder, shutdown.clone());
+        let recording = record(recorder, serving.0, shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let working = async {
             tokio::try_join!(
@@ -305,32 +330,46 @@ impl Sensor {
     }
 }
 
-/// What sweeps the processes, and the flight recorder that listens to it.
+/// What sweeps the processes, and what listens to it: the flight recorder, and who asks newcomers which job they serve.
 fn sweeping(
     chosen: process::source::Chosen,
     config: &Config,
     state: &Path,
     tail: &tail::handle::Handle,
-) -> Result<(process::sampler::Sampler, Option<(desk::Desk, desk::Handle)>), Error> {
+) -> Result<Sweeping, Error> {
+    let (spotter, watch, serving) = watch::over(PROC.into());
+    let rate = config.recorder.rate(chosen.source.kind());
     let ring = config.recorder.ring.map(tap::Shared::new);
-    let mut taps: Vec<Box<dyn process::tap::Tap>> = Vec::new();
+    let mut taps: Vec<Box<dyn process::tap::Tap>> = vec![Box::new(spotter)];
     taps.extend(ring.clone().map(|ring| -> Box<dyn process::tap::Tap> {
-        Box::new(tap::Filler::new(ring, config.recorder.rate, tail.reader().next()))
+        Box::new(tap::Filler::new(ring, rate, tail.reader().next()))
     }));
     let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
-    let Some(ring) = ring else { return Ok((processes, None)) };
+    let Some(ring) = ring else { return Ok((processes, None, (watch, serving))) };
     let whose =
         desk::Whose { domain: config.domain.clone(), host: config.host.clone(), sensor: tail.sensor() };
     let (folder, recorder) = (state.join("recordings"), config.recorder.clone());
-    let (desk, handle, told) =
-        desk::Desk::open(&folder, recorder, whose, ring, tail.reader(), processes.handle())?;
+    let (desk, handle, told) = desk::Desk::open(
+        &folder,
+        recorder,
+        whose,
+        ring,
+        tail.reader(),
+        (processes.handle(), serving.clone()),
+    )?;
     told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
-    Ok((processes, Some((desk, handle))))
+    Ok((processes, Some((desk, handle)), (watch, serving)))
 }
 
-async fn record(recorder: Option<(desk::Desk, desk::Handle)>, shutdown: CancellationToken) {
-    if let Some((desk, _)) = recorder {
-        desk.run(shutdown).await;
+async fn record(
+    recorder: Option<(desk::Desk, desk::Handle)>,
+    watch: watch::Watch,
+    shutdown: CancellationToken,
+) {
+    let asking = watch.run(shutdown.clone());
+    match recorder {
+        Some((desk, _)) => drop(tokio::join!(desk.run(shutdown), asking)),
+        None => asking.await,
     }
 }
 

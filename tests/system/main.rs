@@ -23,3 +23,5 @@ mod lab_network;
 #[cfg(feature = "matrix")]
 mod lab_reports;
 mod slow_filter;
+#[cfg(feature = "slurm")]
+mod slurm_job;

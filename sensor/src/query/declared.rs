@@ -3,7 +3,7 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::{calls, events, metrics, processes, recordings};
+use super::{call_processes, calls, events, metrics, processes, recordings};
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
 
@@ -17,6 +17,7 @@ pub fn all() -> Vec<Declaration> {
         sensor_filters(),
         sensor_metrics(),
         sensor_processes(),
+        sensor_call_processes(),
         sensor_recordings(),
         sensor_record(),
         sensor_recording(),
@@ -64,6 +65,12 @@ pub(super) fn sensor_processes() -> Declaration {
     processes::declaration()
         .of_host()
         .returns("struct", "processes, total, time, source, reasons, interval, slipped, lost")
+}
+
+pub(super) fn sensor_call_processes() -> Declaration {
+    call_processes::declaration()
+        .of_host()
+        .returns("struct", "call, processes, samples, ended, total, next, unreadable, passed_over")
 }
 
 pub(super) fn sensor_recordings() -> Declaration {

@@ -4,6 +4,7 @@
 //! published; none waits for another but `sensor.events` with `wait`.
 //! Not here: how a call arrives and how values are written (`rpc`).
 
+pub mod call_processes;
 pub mod calls;
 mod chosen;
 pub mod declared;

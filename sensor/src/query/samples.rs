@@ -9,7 +9,7 @@ use rpc::fault::Fault;
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::{Name, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::process::{Life, Process, ProcessKey};
 use wire::recording::Header;
@@ -102,6 +102,8 @@ pub(super) struct Samples<'a> {
     /// Rows that fit so far, those that were not wanted in this answer included.
     total: u64,
     ended: Vec<Value>,
+    /// Of the processes that are named, as they were last.
+    seen: BTreeMap<ProcessKey, Process>,
     unreadable: u64,
 }
 
@@ -115,8 +117,20 @@ impl<'a> Samples<'a> {
     /// Those between two moments, in nanoseconds since boot.
     pub(super) fn between(booted: Time, from_ns: u64, to_ns: u64, wanted: &'a Wanted) -> Samples<'a> {
         let (rows, ended) = (Vec::new(), Vec::new());
-        let player = Player::default();
-        Samples { wanted, booted, from_ns, to_ns, player, due_ns: 0, rows, total: 0, ended, unreadable: 0 }
+        let (player, seen) = (Player::default(), BTreeMap::new());
+        Samples {
+            wanted,
+            booted,
+            from_ns,
+            to_ns,
+            player,
+            due_ns: 0,
+            rows,
+            total: 0,
+            ended,
+            seen,
+            unreadable: 0,
+        }
     }
 
     /// Gather from this segment. The one before those that are wanted may be given too: from it the first shares come.
@@ -146,6 +160,10 @@ impl<'a> Samples<'a> {
         for (place, row) in rows.filter_map(|(place, row)| Some((place, row.as_ref()?))) {
             if !self.wanted.fits(row.key, &row.name) {
                 continue;
+            }
+            if self.wanted.keys.is_some() && self.seen.get(&row.key).is_none_or(|seen| seen.name != row.name)
+            {
+                self.seen.insert(row.key, row.clone());
             }
             let end = self.wanted.offset.saturating_add(self.wanted.limit);
             if (self.wanted.offset..end).contains(&self.total) {
@@ -206,6 +224,11 @@ impl<'a> Samples<'a> {
         let signal = life.signal().map(|signal| ("signal".into(), Value::UInt(signal.into())));
         members.extend(status.into_iter().chain(signal));
         Value::Struct(members)
+    }
+
+    /// The processes that were named, as they were when they last had another name.
+    pub(super) fn take_seen(&mut self) -> BTreeMap<ProcessKey, Process> {
+        std::mem::take(&mut self.seen)
     }
 
     /// What was gathered.

@@ -5,6 +5,7 @@
 
 use super::ring::{BYTES_MAX, Limits};
 use super::trigger::{On, Pattern, Trigger};
+use crate::process::source::Kind;
 use crate::sample::schedule::Rate;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
@@ -12,8 +13,12 @@ use std::time::Duration;
 
 /// How far the recorder reaches back unless told otherwise, in seconds.
 pub const SECONDS_DEFAULT: f64 = 60.0;
-/// Sweeps that it takes a second unless told otherwise.
-pub const HZ_DEFAULT: f64 = 64.0;
+/// Sweeps that it takes a second unless told otherwise, where only what ran is told: what an idle host can spare.
+pub const HZ_OF_CHANGED: f64 = 16.0;
+/// Likewise where every sweep walks all tasks in the kernel.
+pub const HZ_OF_SWEEP: f64 = 2.0;
+/// Likewise where every sweep reads files of `/proc`: what is swept anyway.
+pub const HZ_OF_PROCFS: f64 = 1.0;
 /// Disk space for recordings unless told otherwise, in MiB.
 pub const BUDGET_MIB_DEFAULT: u64 = 256;
 /// How long the recorder can reach back, in seconds: beyond it the bytes of the ring do for few processes only.
@@ -78,8 +83,8 @@ pub struct RawTrigger {
 pub struct Config {
     /// How far and how large the ring is; none where there is no recorder.
     pub ring: Option<Limits>,
-    /// How often it takes a sweep.
-    pub rate: Rate,
+    /// How often it takes a sweep; if it is not told, that hangs on what a sweep costs ([`Config::rate`]).
+    pub wanted: Option<Rate>,
     /// Disk space for recordings, in bytes.
     pub budget_bytes: u64,
     /// What causes a recording.
@@ -110,8 +115,8 @@ impl Config {
             note(&["seconds"], format!("{seconds} seconds back; expected 5 to 600"));
             seconds = SECONDS_DEFAULT;
         }
-        let rate = Rate::of_processes(raw.hz.unwrap_or(HZ_DEFAULT));
-        let rate = rate.map_err(|error| note(&["hz"], error.to_string())).unwrap_or_default();
+        let wanted = raw.hz.map(Rate::of_processes).transpose();
+        let wanted = wanted.map_err(|error| note(&["hz"], error.to_string())).unwrap_or_default();
         let mib = raw.budget_mib.unwrap_or(BUDGET_MIB_DEFAULT);
         if !BUDGET_MIB_ALLOWED.contains(&mib) {
             note(&["budget_mib"], format!("{mib} MiB for recordings; expected 64 to 1048576"));
@@ -130,7 +135,20 @@ impl Config {
         let reach_ns = u64::try_from(reach.as_nanos()).expect("at most ten minutes");
         let limits = Limits { reach_ns, bytes_max: BYTES_MAX };
         let ring = raw.on.unwrap_or(true).then_some(limits);
-        Ok(Config { ring, rate, budget_bytes: mib << 20, triggers })
+        Ok(Config { ring, wanted, budget_bytes: mib << 20, triggers })
+    }
+}
+
+impl Config {
+    /// How often it takes a sweep where the processes are read so.
+    #[must_use]
+    pub fn rate(&self, kind: Kind) -> Rate {
+        let hz = match kind {
+            Kind::BpfChanged => HZ_OF_CHANGED,
+            Kind::BpfSweep => HZ_OF_SWEEP,
+            Kind::Procfs => HZ_OF_PROCFS,
+        };
+        self.wanted.unwrap_or_else(|| Rate::of_processes(hz).expect("the rates above are allowed"))
     }
 }
 
@@ -188,6 +206,9 @@ mod tests {
     fn it_is_on_by_itself_and_can_be_turned_off() {
         let config = check("").expect("nothing is needed");
         assert_eq!(config.ring, Some(Limits { reach_ns: 60_000_000_000, bytes_max: BYTES_MAX }));
+        assert!((config.rate(Kind::BpfChanged).hz() - HZ_OF_CHANGED).abs() < 1e-9);
+        let told = check("hz = 64").expect("good");
+        assert!((told.rate(Kind::Procfs).hz() - 64.0).abs() < 1e-9, "what is told holds whatever it costs");
         assert!(check("on = false").expect("good").ring.is_none());
     }
 

@@ -14,6 +14,9 @@ use crate::journal::reader::Reader;
 use crate::process::procfs::boot_ns;
 use crate::process::sampler;
 use crate::sample::beat::locked;
+use crate::sample::schedule::Rate;
+use crate::serving::known::Serves;
+use crate::serving::watch;
 use compact_str::CompactString;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -22,7 +25,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wire::event::Event;
 use wire::id::{DomainName, HostName, SensorKey};
-use wire::recording::{Block, Cause, EVENTS_MAX, End, Header};
+use wire::process::ProcessKey;
+use wire::recording::{Block, Cause, EVENTS_MAX, End, Header, Serving};
 use wire::time::Time;
 
 /// Windows that are open at a time: each writes the same sweeps again.
@@ -33,6 +37,10 @@ const ORDERS_MAX: usize = 16;
 const EVENTS_AT_A_TIME: usize = 1024;
 /// Events of one block of a recording: its frame stays far below the longest.
 const EVENTS_OF_A_BLOCK: usize = 2048;
+/// Most processes of which a recording tells whom they serve.
+const SERVING_MAX: usize = 10_000;
+/// How often it is looked whether the processes are read otherwise.
+const CHANGE_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked whether an open window is over.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -79,6 +87,7 @@ pub struct Desk {
     ring: Ring,
     reader: Reader,
     processes: sampler::Handle,
+    serving: watch::Handle,
     config: Config,
     shared: Arc<Shared>,
     orders: mpsc::Receiver<(Order, oneshot::Sender<Result<CompactString, Refusal>>)>,
@@ -121,7 +130,7 @@ impl Desk {
         whose: Whose,
         ring: Ring,
         reader: Reader,
-        processes: sampler::Handle,
+        (processes, serving): (sampler::Handle, watch::Handle),
     ) -> Result<(Desk, Handle, Vec<String>), store::Error> {
         let (store, told) = Store::open(folder, config.budget_bytes)?;
         let reach = config.ring.map_or(Duration::ZERO, |ring| Duration::from_nanos(ring.reach_ns));
@@ -132,17 +141,19 @@ impl Desk {
         let shared = Arc::new(shared);
         let handle = Handle { ring: ring.clone(), shared: Arc::clone(&shared), orders: sender, reach };
         let open = Vec::new();
-        Ok((Desk { whose, ring, reader, processes, config, shared, orders, open }, handle, told))
+        Ok((Desk { whose, ring, reader, processes, serving, config, shared, orders, open }, handle, told))
     }
 
     /// Hear and write until `shutdown`; then end what is open.
     pub async fn run(mut self, shutdown: CancellationToken) {
         // Held as long as it runs: the processes are swept at least this often.
         let wish = self.processes.wish();
-        wish.set(Some(self.config.rate));
+        let mut rate = self.rate();
+        wish.set(Some(rate));
         let mut events = self.reader.next();
         let mut cursor = *events.borrow_and_update();
         let hears = !self.config.triggers.is_empty();
+        let mut change = tokio::time::interval(CHANGE_EVERY);
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -159,6 +170,10 @@ impl Desk {
                     }
                     Err(_) => break,
                 },
+                _ = change.tick() => if self.rate() != rate {
+                    rate = self.rate();
+                    wish.set(Some(rate));
+                },
                 _ = look.tick(), if !self.open.is_empty() => self.end_those_over().await,
             }
         }
@@ -166,6 +181,11 @@ impl Desk {
         for open in std::mem::take(&mut self.open) {
             self.end(open, End::Stopped).await;
         }
+    }
+
+    /// How often a sweep is taken: the processes may be read otherwise than at first.
+    fn rate(&self) -> Rate {
+        self.config.rate(self.processes.status().kind)
     }
 
     /// Look at the events from `cursor` on; gives where to go on.
@@ -249,7 +269,7 @@ impl Desk {
             from_ns: held.first().map_or(window.0, |held| held.segment.first_ns.max(window.0)),
             to_ns: window.1,
             booted: now.booted,
-            hz: self.config.rate.hz(),
+            hz: self.rate().hz(),
             source: self.processes.status().kind.as_str().into(),
         }
     }
@@ -272,8 +292,11 @@ impl Desk {
         let header = writing.header().clone();
         let held = self.ring.window(next_ns, header.to_ns);
         let (reader, id) = (self.reader.clone(), header.id.clone());
+        let serving = self.serving.between(header.from_ns, header.to_ns).into_iter().flat_map(serving_of);
+        let serving: Vec<Serving> = serving.take(SERVING_MAX).collect();
         let ended = blocking(move || {
             put(&mut writing, held)?;
+            writing.put(&Block::Serving(serving))?;
             put_events(&mut writing, &reader, events_from)?;
             writing.finish(end)
         });
@@ -339,6 +362,12 @@ fn cause_of(event: &Event) -> Cause {
         event: compact_str::format_compact!("{}", event.id),
         ..Cause::default()
     }
+}
+
+/// A process with each name of the job that it serves.
+fn serving_of((key, serves): (ProcessKey, Serves)) -> impl Iterator<Item = Serving> {
+    let known_by = serves.by.as_str();
+    serves.jobs.into_iter().map(move |job| Serving { key, job, known_by: known_by.into() })
 }
 
 fn put(writing: &mut Writing, held: Vec<Held>) -> Result<(), store::Error> {

@@ -1,0 +1,240 @@
+//! `sensor.call_processes`: the processes that serve or served a call, with their samples through its life.
+//!
+//! Rule: what is claimed and how it is known is told for each process; samples come from memory and from the recordings of
+//! this boot that overlap the call's life, a bounded number of them.
+//! Not here: who serves what (`serving`), which calls there are (`log_filters::join`).
+
+use super::declared;
+use super::samples::{self, Samples, Wanted};
+use super::shape;
+use crate::process::details;
+use crate::process::procfs::boot_ns;
+use crate::process::sampler;
+use crate::recorder::desk;
+use crate::recorder::store;
+use crate::serving::known::Serves;
+use crate::serving::named;
+use crate::serving::watch;
+use compact_str::CompactString;
+use log_filters::join::Joiner;
+use rpc::fault::Fault;
+use rpc::method::{Declaration, Method};
+use rpc::params::{Parameter, Params, Type};
+use rpc::value::{Name, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use wire::call::Call;
+use wire::process::{Process, ProcessKey};
+use wire::recording::Recording;
+use wire::recording::segment::Segment;
+use wire::time::Time;
+
+/// Most recordings looked into for one answer, the newest of those that overlap.
+const RECORDINGS_MAX: usize = 4;
+/// How far a log's times may be from the processes', in nanoseconds: many print whole seconds, and clocks differ.
+const SLACK_NS: u64 = 5_000_000_000;
+/// How far two moments of boot may be apart and be one boot.
+const BOOT_SLACK: Duration = Duration::from_secs(30);
+
+/// What the method reads from.
+#[derive(Clone)]
+pub struct CallProcesses {
+    /// The calls.
+    pub joiner: Arc<Mutex<Joiner>>,
+    /// Who serves what.
+    pub serving: watch::Handle,
+    /// The processes there are.
+    pub processes: sampler::Handle,
+    /// The flight recorder, where there is one.
+    pub recorder: Option<desk::Handle>,
+    /// Where `/proc` is.
+    pub proc: PathBuf,
+}
+
+pub(super) fn declaration() -> Declaration {
+    samples::parameters(
+        Declaration::new("sensor.call_processes", "the processes of this sensor's host that serve or served a call")
+            .reading()
+            .details(
+                "known_by says how each is known: cgroup (the middleware's own control group), environment (what the \
+                 process was begun with, which its user may have written), parent (begun by such a process). Give \
+                 limit 0 to have no samples.",
+            )
+            .parameter(Parameter::new("call", Type::Text, "which, as sensor.calls tells; slurm:17").required()),
+    )
+}
+
+/// A call as it is asked for: its ids, and when it was.
+struct Asked {
+    ids: Vec<CompactString>,
+    call: Option<Call>,
+    from_ns: u64,
+    to_ns: u64,
+    booted: Time,
+}
+
+/// A process that serves it.
+struct Server {
+    by: &'static str,
+    job: CompactString,
+    end_ns: Option<u64>,
+    row: Option<Process>,
+}
+
+impl CallProcesses {
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        let own = self.clone();
+        declared::sensor_call_processes().handler(move |params| {
+            let own = own.clone();
+            async move {
+                let answered = tokio::task::spawn_blocking(move || own.answer(&params)).await;
+                answered.map_err(|_| {
+                    Fault::internal("looking for processes failed; the daemon's log says more")
+                })?
+            }
+        })
+    }
+
+    fn answer(&self, params: &Params) -> Result<Value, Fault> {
+        let mut wanted = Wanted::new(params)?;
+        let asked = self.asked(params.need_text("call")?)?;
+        let recordings = self.recordings(&asked);
+        let mut servers = self.servers(&asked, &recordings);
+        wanted.keys = Some(servers.keys().copied().collect());
+        let mut samples = Samples::between(asked.booted, asked.from_ns, asked.to_ns, &wanted);
+        let held = self.recorder.as_ref().map(|recorder| recorder.ring().window(asked.from_ns, asked.to_ns));
+        let held = held.unwrap_or_default();
+        let held_ns = held.first().map_or(u64::MAX, |held| held.segment.first_ns);
+        let mut next_ns = 0;
+        let of_recordings = recordings.iter().flat_map(|recording| &recording.segments);
+        for segment in of_recordings.filter(|segment| segment.last_ns < held_ns) {
+            next_ns = play_new(&mut samples, segment, next_ns);
+        }
+        held.iter().for_each(|held| samples.play(&held.segment));
+        for (key, row) in samples.take_seen() {
+            if let Some(server) = servers.get_mut(&key) {
+                server.row.get_or_insert(row);
+            }
+        }
+        let counts = self.serving.counts();
+        let mut members = samples.shown();
+        let shown = servers.iter().map(|(key, server)| self.shown(*key, server, asked.booted));
+        members.push(("processes".into(), Value::array(shown)));
+        members.push(("unreadable".into(), Value::UInt(counts.unreadable_total)));
+        members.push(("passed_over".into(), Value::UInt(counts.passed_over_total)));
+        members.extend(asked.call.map(|call| (Name::Borrowed("call"), shape::call(&call))));
+        Ok(Value::Struct(members))
+    }
+
+    fn asked(&self, id: &str) -> Result<Asked, Fault> {
+        let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
+        let call = joiner.get(id);
+        if call.is_none() && !id.contains(':') {
+            return Err(Fault::not_found(format!(
+                "there is no call {id:?}; give its id as sensor.calls tells it, slurm:17"
+            )));
+        }
+        let mut ids = joiner.ids(id);
+        ids.push(id.into());
+        drop(joiner);
+        let now_ns = boot_ns();
+        let booted = calendar().minus(Duration::from_nanos(now_ns));
+        let moment_ns = |time: Time| u64::try_from(time.since(booted).as_nanos()).unwrap_or(u64::MAX);
+        let began = call.as_ref().and_then(|call| call.selected.or(call.started).or(call.submitted));
+        let ended = call.as_ref().and_then(|call| call.ended);
+        let from_ns = began.map_or(0, |began| moment_ns(began).saturating_sub(SLACK_NS));
+        let to_ns = ended.map_or(now_ns, |ended| moment_ns(ended).saturating_add(SLACK_NS));
+        Ok(Asked { ids, call, from_ns, to_ns, booted })
+    }
+
+    /// Those of this boot that overlap the call's life, the oldest first.
+    fn recordings(&self, asked: &Asked) -> Vec<Recording> {
+        let Some(recorder) = &self.recorder else { return Vec::new() };
+        let paths: Vec<PathBuf> = recorder.store(|store| {
+            let overlap = store.list().rev().filter(|kept| {
+                let header = &kept.header;
+                let apart = header.booted.since(asked.booted).max(asked.booted.since(header.booted));
+                apart < BOOT_SLACK && header.from_ns <= asked.to_ns && header.to_ns >= asked.from_ns
+            });
+            let newest = overlap.take(RECORDINGS_MAX);
+            newest.filter_map(|kept| store.get(&kept.header.id)).map(|(_, path)| path).collect()
+        });
+        // One that was deleted meanwhile is no loss: there are the others.
+        paths.iter().rev().filter_map(|path| store::read(path).ok()).collect()
+    }
+
+    fn servers(&self, asked: &Asked, recordings: &[Recording]) -> BTreeMap<ProcessKey, Server> {
+        let mut servers = BTreeMap::new();
+        for serving in recordings.iter().flat_map(|recording| &recording.serving) {
+            if self.is_of(&serving.job, asked) {
+                let by = match serving.known_by.as_str() {
+                    "cgroup" => "cgroup",
+                    "environment" => "environment",
+                    _ => "parent",
+                };
+                let server = Server { by, job: serving.job.clone(), end_ns: None, row: None };
+                servers.insert(serving.key, server);
+            }
+        }
+        for (key, Serves { jobs, by, end_ns }) in self.serving.between(asked.from_ns, asked.to_ns) {
+            if let Some(job) = jobs.iter().find(|job| self.is_of(job, asked)) {
+                let server = Server { by: by.as_str(), job: job.clone(), end_ns, row: None };
+                servers.insert(key, server);
+            }
+        }
+        self.processes.look(|view| {
+            for (key, server) in &mut servers {
+                server.row = view.table.get(key.pid).filter(|row| row.key == *key).cloned();
+            }
+        });
+        servers
+    }
+
+    /// Whether a job is the call, by its own names or by one that the logs tell.
+    fn is_of(&self, job: &str, asked: &Asked) -> bool {
+        if asked.ids.iter().any(|id| named::is_of(job, id)) {
+            return true;
+        }
+        let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.call.as_ref().is_some_and(|call| joiner.get(job).is_some_and(|known| known.id == call.id))
+    }
+
+    fn shown(&self, key: ProcessKey, server: &Server, booted: Time) -> Value {
+        let time = |moment_ns| shape::time(booted.plus(Duration::from_nanos(moment_ns)));
+        let mut members: Vec<(Name, Value)> = vec![
+            ("pid".into(), Value::UInt(key.pid.into())),
+            ("start".into(), time(key.start_ns)),
+            ("known_by".into(), Value::Text(server.by.to_owned())),
+            ("job".into(), Value::Text(server.job.to_string())),
+        ];
+        let mut maybe = |name: &'static str, value: Option<Value>| {
+            members.extend(value.map(|value| (Name::Borrowed(name), value)));
+        };
+        maybe("ended", server.end_ns.map(time));
+        let row = server.row.as_ref();
+        maybe("parent", row.map(|row| Value::UInt(row.parent.into())));
+        maybe("uid", row.map(|row| Value::UInt(row.uid.into())));
+        maybe("name", row.map(|row| Value::Text(row.name.to_string())));
+        let command = server.end_ns.is_none().then(|| details::command(Path::new(&self.proc), key)).flatten();
+        maybe("command", command.map(|command| Value::Text(command.to_string())));
+        Value::Struct(members)
+    }
+}
+
+/// Recordings may overlap: a segment that begins before what was played is in the one before.
+fn play_new(samples: &mut Samples<'_>, segment: &Segment, next_ns: u64) -> u64 {
+    if segment.first_ns < next_ns {
+        return next_ns;
+    }
+    samples.play(segment);
+    segment.last_ns + 1
+}
+
+#[allow(clippy::disallowed_methods)] // The shell that brings times since boot to the calendar.
+fn calendar() -> Time {
+    std::time::SystemTime::now().into()
+}

@@ -1,0 +1,173 @@
+//! Which processes serve which jobs: what they said of themselves, or else what their parents serve.
+//!
+//! Pure: newcomers and what was read of them come in. Invariants: a process is known by its number and start, so a recycled
+//! number serves nothing; a process whose own words name a job is not believed to serve its parent's; what has ended is
+//! kept, the newest of it.
+//! Not here: reading (`read`), calls (`query`).
+
+use super::named::Jobs;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use wire::process::ProcessKey;
+use wire::process::delta::PROCESSES_MAX;
+
+/// Processes that served a job and have ended, of which that is kept: some hours of busy hosts, in about 2 MiB.
+pub const ENDED_MAX: usize = 16_384;
+
+/// How it is known that a process serves a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KnownBy {
+    /// Its control group is the job's.
+    Cgroup,
+    /// Its environment names the job.
+    Environment,
+    /// The process that began it serves the job.
+    Parent,
+}
+
+impl KnownBy {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            KnownBy::Cgroup => "cgroup",
+            KnownBy::Environment => "environment",
+            KnownBy::Parent => "parent",
+        }
+    }
+}
+
+/// A process that was not there before, or became another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newcomer {
+    /// Which.
+    pub key: ProcessKey,
+    /// The number of its parent.
+    pub parent: u32,
+}
+
+/// That a process serves a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serves {
+    /// The job by its names, the best first.
+    pub jobs: Jobs,
+    /// How it is known.
+    pub by: KnownBy,
+    /// When it ended, in nanoseconds since boot; none while it lives.
+    pub end_ns: Option<u64>,
+}
+
+/// All that is known.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// The processes that live, by number.
+    live: HashMap<u32, ProcessKey>,
+    serving: BTreeMap<ProcessKey, Serves>,
+    /// Of those that have ended, the oldest first.
+    ended: VecDeque<ProcessKey>,
+}
+
+impl Known {
+    /// A process and what it says: `said` is empty if it names no job.
+    pub fn came(&mut self, newcomer: Newcomer, said: Option<(Jobs, KnownBy)>) {
+        let Newcomer { key, parent } = newcomer;
+        if self.live.len() < PROCESSES_MAX || self.live.contains_key(&key.pid) {
+            self.live.insert(key.pid, key);
+        }
+        let inherited = || {
+            let parent = self.live.get(&parent).filter(|parent| parent.start_ns <= key.start_ns)?;
+            Some((self.serving.get(parent)?.jobs.clone(), KnownBy::Parent))
+        };
+        let is_known = self.serving.contains_key(&key);
+        if let Some((jobs, by)) = said.or_else(|| inherited().filter(|_| !is_known)) {
+            self.serving.insert(key, Serves { jobs, by, end_ns: None });
+        }
+    }
+
+    /// A process is gone since then, in nanoseconds since boot.
+    pub fn gone(&mut self, key: ProcessKey, end_ns: u64) {
+        if self.live.get(&key.pid) == Some(&key) {
+            self.live.remove(&key.pid);
+        }
+        let Some(serves) = self.serving.get_mut(&key).filter(|serves| serves.end_ns.is_none()) else {
+            return;
+        };
+        serves.end_ns = Some(end_ns);
+        self.ended.push_back(key);
+        if self.ended.len() > ENDED_MAX
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.serving.remove(&oldest);
+        }
+    }
+
+    /// What a process serves.
+    #[must_use]
+    pub fn of(&self, key: ProcessKey) -> Option<&Serves> {
+        self.serving.get(&key)
+    }
+
+    /// All that serve or served a job, by number.
+    pub fn all(&self) -> impl Iterator<Item = (ProcessKey, &Serves)> {
+        self.serving.iter().map(|(key, serves)| (*key, serves))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(pid: u32, start_ns: u64) -> ProcessKey {
+        ProcessKey { pid, start_ns }
+    }
+
+    fn came(known: &mut Known, pid: u32, start_ns: u64, parent: u32, job: Option<&str>) {
+        let said = job.map(|job| (vec![job.into()], KnownBy::Environment));
+        known.came(Newcomer { key: key(pid, start_ns), parent }, said);
+    }
+
+    fn job(known: &Known, pid: u32, start_ns: u64) -> Option<(&str, KnownBy)> {
+        known.of(key(pid, start_ns)).map(|serves| (serves.jobs[0].as_str(), serves.by))
+    }
+
+    #[test]
+    fn children_serve_what_their_parents_serve_unless_they_say_otherwise() {
+        let mut known = Known::default();
+        came(&mut known, 10, 1, 1, Some("slurm:171"));
+        came(&mut known, 11, 2, 10, None);
+        came(&mut known, 12, 3, 11, None);
+        came(&mut known, 13, 4, 12, Some("slurm:172"));
+        came(&mut known, 20, 5, 1, None);
+        assert_eq!(job(&known, 10, 1), Some(("slurm:171", KnownBy::Environment)));
+        assert_eq!(job(&known, 12, 3), Some(("slurm:171", KnownBy::Parent)));
+        assert_eq!(job(&known, 13, 4), Some(("slurm:172", KnownBy::Environment)));
+        assert_eq!(job(&known, 20, 5), None);
+    }
+
+    #[test]
+    fn a_process_that_becomes_another_program_is_believed_anew() {
+        let mut known = Known::default();
+        came(&mut known, 10, 1, 1, None);
+        assert_eq!(job(&known, 10, 1), None);
+        came(&mut known, 10, 1, 1, Some("slurm:171"));
+        came(&mut known, 11, 2, 10, None);
+        // It gave its environment up, and is what it was.
+        came(&mut known, 10, 1, 1, None);
+        assert_eq!(job(&known, 10, 1), Some(("slurm:171", KnownBy::Environment)));
+    }
+
+    #[test]
+    fn a_recycled_number_serves_nothing_and_what_ended_is_kept() {
+        let mut known = Known::default();
+        came(&mut known, 10, 1, 1, Some("slurm:171"));
+        known.gone(key(10, 1), 7);
+        came(&mut known, 10, 9, 1, None);
+        came(&mut known, 11, 10, 10, None);
+        assert_eq!((job(&known, 10, 9), job(&known, 11, 10)), (None, None));
+        assert_eq!(known.of(key(10, 1)).expect("kept").end_ns, Some(7));
+        for pid in 100..100 + u32::try_from(ENDED_MAX).expect("small") {
+            came(&mut known, pid, 20, 1, Some("slurm:172"));
+            known.gone(key(pid, 20), 21);
+        }
+        assert_eq!((job(&known, 10, 1), known.all().count()), (None, ENDED_MAX));
+    }
+}
