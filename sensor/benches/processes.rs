@@ -182,8 +182,8 @@ fn record(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
     let reach = recorded.ring.reach();
     let held = Duration::from_nanos(reach.to_ns - reach.from_ns).as_secs_f64();
     #[allow(clippy::cast_precision_loss)]
-    let kib = reach.bytes as f64 / 1024.0;
-    println!("    {kib:.0} KiB hold {held:.1} s; a minute takes {:.0} KiB", kib * 60.0 / held);
+    let (kib, a_minute) = (reach.bytes as f64 / 1024.0, reach.bytes_total as f64 / 1024.0 * 60.0 / held);
+    println!("    {kib:.0} KiB hold {held:.1} s; a minute takes {a_minute:.0} KiB");
 }
 
 struct Measured {

@@ -43,12 +43,11 @@ impl Tree {
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
+    #[allow(clippy::disallowed_methods)]
     fn kill(&mut self) {
-        for pid in self.pids() {
-            let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
-            // Those that have ended by now are what is wanted.
-            let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
-        }
+        let pids = self.pids().into_iter().map(|pid| pid.to_string());
+        // Those that have ended by now are what is wanted.
+        let _ = Command::new("kill").arg("-KILL").args(pids).stderr(std::process::Stdio::null()).status();
         let _ = self.root.wait();
     }
 }

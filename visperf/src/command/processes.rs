@@ -22,6 +22,7 @@ const PID_MAX: u64 = 1 << 22;
   visperf processes
   visperf processes --host wn01 --user mrossi
   visperf processes --name 'python*' --order memory --limit 10
+  visperf processes --call slurm:17 --host wn01
   visperf processes --domain UT-ICL --host wn01 --json | jq '.name, .cpu'
 
 CPU is the share of one core over about the last second: four busy threads
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Only the process of this number
     #[arg(long, value_name = "PID", value_parser = whole(1..=PID_MAX))]
     pid: Option<u64>,
+    /// Only those that serve or served this call, with how that is known
+    #[arg(long, value_name = "CALL", conflicts_with_all = ["user", "order"])]
+    call: Option<String>,
     /// By CPU of late, memory, bytes of storage read and written, start (newest first) or number
     #[arg(long, value_name = "ORDER", value_parser = ["cpu", "memory", "io", "start", "pid"], default_value = "cpu")]
     order: String,
@@ -65,10 +69,53 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .with("pid", args.pid)
         .with("order", Some(args.order.clone()))
         .with("limit", Some(args.limit));
+    if let Some(call) = &args.call {
+        return of_call(args, call);
+    }
     let answer = query::ask(&args.query, "sensor.processes", params)?;
     query::print(&args.query, query::items(&answer, "processes"), "no process fits", table)?;
     query::note_left_out(&answer, "processes");
     Ok(())
+}
+
+/// Print the processes of a call.
+fn of_call(args: &Args, call: &str) -> Result<(), Failure> {
+    let params = Params::default()
+        .with("call", Some(call))
+        .with("domain", args.domain.clone())
+        .with("host", args.host.clone())
+        .with("limit", Some(0));
+    let answer = query::ask(&args.query, "sensor.call_processes", params)?;
+    let is_wanted = |process: &Value| {
+        args.pid.is_none_or(|pid| process["pid"].as_u64() == Some(pid))
+            && args.name.as_ref().is_none_or(|name| text_of(process, "name") == name)
+    };
+    let mut processes = query::items(&answer, "processes");
+    processes.retain(is_wanted);
+    let nothing = "no process of this host serves the call, as far as the sensor may see; see --host";
+    query::print(&args.query, processes, nothing, table_of_call)
+}
+
+fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
+    let heads = ["PID", "KNOWN BY", "STARTED", "ENDED", "NAME", "COMMAND"];
+    let mut table = Table::new(&heads).spares(&["STARTED", "COMMAND"]);
+    let zone = TimeZone::system();
+    for process in processes {
+        let figure = |name: &str| number_of(process, name);
+        let time = |name: &str, output: &Output| {
+            let time = figure(name).map(Time::from_secs_f64);
+            time.map(|time| in_table(time, &zone, output)).unwrap_or_default()
+        };
+        table.row(vec![
+            Cell::figure(figure("pid").map(|pid| pid.to_string()).unwrap_or_default()),
+            Cell::whole(text_of(process, "known_by")).color(Color::Dim),
+            Cell::whole(time("start", output)),
+            Cell::whole(time("ended", output)),
+            Cell::text(text_of(process, "name")).color(Color::Name),
+            Cell::text(text_of(process, "command")),
+        ]);
+    }
+    table.print(output)
 }
 
 fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
