@@ -26,10 +26,7 @@ pub fn command(proc: &Path, key: ProcessKey) -> Option<CompactString> {
     if told.start_ns / stat::TICK_NS != key.start_ns / stat::TICK_NS {
         return None;
     }
-    let end = text.iter().rposition(|byte| *byte != 0)? + 1;
-    text.truncate(end);
-    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
-    Some(CompactString::from_utf8_lossy(&text))
+    stat::command(text)
 }
 
 /// The number of a user of this host, given by name or as digits.

@@ -9,6 +9,7 @@
 
 #[cfg(feature = "bpf")]
 pub mod bpf;
+pub mod connector;
 pub mod details;
 #[cfg(feature = "bpf")]
 mod hidden;

@@ -4,6 +4,8 @@
 //! Rule: a way that does not work is never silently replaced; [`Chosen::reasons`] tells why, in sentences.
 //! Not here: the ways themselves (`procfs`, `bpf`).
 
+use super::connector::heard::Heard;
+use super::connector::listener::Listener;
 use super::lives::Lives;
 use super::procfs::Procfs;
 use super::recent::Recent;
@@ -107,12 +109,25 @@ pub fn choose(proc: &Path, wanted: Option<Kind>) -> Result<Chosen, Error> {
             continue;
         }
         match open_bpf(kind, proc) {
-            Ok(source) => return Ok(Chosen { source, reasons }),
+            Ok(source) if kind == Kind::BpfChanged => return Ok(Chosen { source, reasons }),
+            Ok(source) => return Ok(heard(source, proc, reasons)),
             Err(error) if wanted.is_some() => return Err(error),
             Err(error) => reasons.push(format!("{kind}: {error}")),
         }
     }
-    Ok(Chosen { source: Box::new(Procfs::new(proc)), reasons })
+    Ok(heard(Box::new(Procfs::new(proc)), proc, reasons))
+}
+
+/// A way that sees only what lives at a sweep, with what is heard of the other lives if that can be.
+fn heard(source: Box<dyn Source>, proc: &Path, mut reasons: Vec<String>) -> Chosen {
+    let source = match Listener::open(proc) {
+        Ok(lives) => Box::new(Heard::new(source, lives)),
+        Err(why) => {
+            reasons.push(format!("processes that live between two sweeps are not told: {why}"));
+            source
+        }
+    };
+    Chosen { source, reasons }
 }
 
 #[cfg(feature = "bpf")]

@@ -81,6 +81,15 @@ pub fn io(text: &[u8]) -> Option<Io> {
     })
 }
 
+/// The arguments of `cmdline`, joined by spaces; none if there are none.
+#[must_use]
+pub fn command(mut text: Vec<u8>) -> Option<CompactString> {
+    let end = text.iter().rposition(|byte| *byte != 0)? + 1;
+    text.truncate(end);
+    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    Some(CompactString::from_utf8_lossy(&text))
+}
+
 /// The user's number, of `status`: the real one.
 #[must_use]
 pub fn uid(text: &[u8]) -> Option<u32> {

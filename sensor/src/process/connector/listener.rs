@@ -1,0 +1,223 @@
+//! The socket of the process events connector, and the thread that looks at each process the moment it is told of.
+//!
+//! Shell. Rule: the thread waits for the kernel and for its end, and for nothing else; what finds no room on its way is
+//! counted. It ends with its [`Listener`].
+//! Not here: what is told (`stories`), the form of it (`message`).
+
+use super::super::stat;
+use super::message::{self, Message};
+use super::stories::{Look, Stories, Told};
+use compact_str::CompactString;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// What may wait to be taken up: at ten thousand a second more than a second.
+const WAITING_MAX: usize = 16_384;
+/// What may wait in the kernel, in bytes: some thousand messages, while the thread does not get to run.
+const KERNEL_BUFFER_BYTES: usize = 2 << 20;
+/// How long the kernel may take to answer the wish to be told.
+const ANSWER_WITHIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// Longest command that is told, in bytes; the same as the programs in the kernel tell.
+const COMMAND_LEN_MAX_BYTES: usize = 256;
+/// Longer than any message of the connector.
+const MESSAGE_LEN_MAX_BYTES: usize = 1024;
+/// Longer than any `stat`.
+const STAT_LEN_MAX_BYTES: usize = 1024;
+/// The group of the connector to which processes are told.
+const GROUP: u32 = 1;
+
+/// Hears of forks, execs and exits.
+pub struct Listener {
+    told: Receiver<Told>,
+    lost: Arc<AtomicU64>,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Begin to listen; processes are looked at below `proc`.
+    ///
+    /// # Errors
+    /// Why it cannot be, in a sentence: without CAP_NET_ADMIN, in a container, or if the kernel has no such connector.
+    pub fn open(proc: &Path) -> Result<Listener, String> {
+        let socket = socket().map_err(|error| {
+            format!("the process events connector cannot be listened to: {error}; it needs CAP_NET_ADMIN")
+        })?;
+        match answer(&socket) {
+            Ok(Some(0)) => {}
+            Ok(Some(error)) => {
+                return Err(format!(
+                    "the process events connector refuses: {}; it needs CAP_NET_ADMIN",
+                    Errno::from_raw_os_error(i32::try_from(error).unwrap_or(i32::MAX))
+                ));
+            }
+            Ok(None) => {
+                return Err(
+                    "the process events connector does not answer: it tells nothing in a container".into()
+                );
+            }
+            Err(error) => return Err(format!("the process events connector cannot be read: {error}")),
+        }
+        let (sender, told) = sync_channel(WAITING_MAX);
+        let lost = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| error.to_string())?);
+        let hearing = Hearing {
+            socket,
+            proc: proc.to_owned(),
+            stories: Stories::new(suspended_ns()),
+            sender,
+            lost: Arc::clone(&lost),
+        };
+        let until = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("lives".into()).spawn(move || hearing.run(&until));
+        let thread = thread.map_err(|error| format!("no thread can be started: {error}"))?;
+        Ok(Listener { told, lost, stop, thread: Some(thread) })
+    }
+
+    /// What was heard since the last time.
+    pub fn take(&self) -> impl Iterator<Item = Told> {
+        self.told.try_iter()
+    }
+
+    /// What found no room on its way, since the start; a loss in the kernel counts as one, however much it was.
+    #[must_use]
+    pub fn lost_total(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // An eventfd takes eight bytes, always.
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // Whether it panicked changes nothing any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's own side.
+struct Hearing {
+    socket: OwnedFd,
+    proc: PathBuf,
+    stories: Stories,
+    sender: SyncSender<Told>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Hearing {
+    fn run(mut self, until: &OwnedFd) {
+        loop {
+            let mut waits = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(until, PollFlags::IN)];
+            match poll(&mut waits, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return tracing::warn!(%error, "processes that end are heard of no more"),
+            }
+            if !waits[1].revents().is_empty() {
+                return;
+            }
+            loop {
+                match receive(&self.socket) {
+                    Ok(Some(message)) => self.tell(message),
+                    Ok(None) => {}
+                    Err(Errno::AGAIN) => break,
+                    Err(Errno::NOBUFS) => {
+                        self.lost.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(error) => return tracing::warn!(%error, "processes that end are heard of no more"),
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, message: Message) {
+        let with_command = matches!(message, Message::Exec { .. });
+        let told = self.stories.tell(message, |pid| look(&self.proc, pid, with_command));
+        if let Some(told) = told
+            && self.sender.try_send(told).is_err()
+        {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket =
+        rustix::net::socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(netlink::CONNECTOR))?;
+    rustix::net::bind(&socket, &SocketAddrNetlink::new(0, GROUP))?;
+    // Without the right to more, what there is has to do.
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, KERNEL_BUFFER_BYTES);
+    rustix::net::send(&socket, &message::listen(), SendFlags::empty())?;
+    Ok(socket)
+}
+
+/// What the kernel says to the wish to be told; none if it says nothing.
+fn answer(socket: &OwnedFd) -> rustix::io::Result<Option<u32>> {
+    loop {
+        let mut waits = [PollFd::new(socket, PollFlags::IN)];
+        if poll(&mut waits, Some(&ANSWER_WITHIN))? == 0 {
+            return Ok(None);
+        }
+        match receive(socket) {
+            Ok(Some(Message::Answer(error))) => return Ok(Some(error)),
+            // Somebody else listens already, and is told.
+            Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The next message of the kernel; none if it is of no interest.
+fn receive(socket: &OwnedFd) -> rustix::io::Result<Option<Message>> {
+    let mut buffer = [0; MESSAGE_LEN_MAX_BYTES];
+    let (len, _, sender) = rustix::net::recvfrom(socket, &mut buffer, RecvFlags::empty())?;
+    let sender = sender.and_then(|sender| SocketAddrNetlink::try_from(sender).ok());
+    // Others may write to a socket of netlink; the kernel's number is 0.
+    let is_kernel = sender.is_some_and(|sender| sender.pid() == 0);
+    Ok(message::read(&buffer[..len.min(MESSAGE_LEN_MAX_BYTES)]).filter(|_| is_kernel))
+}
+
+/// A process as it is now; none if it is gone.
+fn look(proc: &Path, pid: u32, with_command: bool) -> Option<Look> {
+    let folder = proc.join(pid.to_string());
+    let file = File::open(folder.join("stat")).ok()?;
+    let mut text = [0; STAT_LEN_MAX_BYTES];
+    let len = file.read_at(&mut text, 0).ok()?;
+    // One that is being let go has no threads, and no parent and times any more.
+    let stat = stat::stat(&text[..len]).filter(|stat| stat.threads > 0)?;
+    let uid = file.metadata().ok()?.uid();
+    let command = if with_command { command(&folder).unwrap_or_default() } else { CompactString::default() };
+    Some(Look { stat, uid, command })
+}
+
+fn command(folder: &Path) -> Option<CompactString> {
+    let mut text = Vec::new();
+    let file = File::open(folder.join("cmdline")).ok()?;
+    file.take(COMMAND_LEN_MAX_BYTES as u64).read_to_end(&mut text).ok()?;
+    stat::command(text)
+}
+
+/// What the clock since boot is ahead of the monotonic one.
+fn suspended_ns() -> u64 {
+    let nanos = |clock| {
+        let now = clock_gettime(clock);
+        u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+    };
+    let monotonic = nanos(ClockId::Monotonic);
+    nanos(ClockId::Boottime).saturating_sub(monotonic)
+}

@@ -1,0 +1,189 @@
+//! Lives from forks, execs and exits, and from what was seen of the processes meanwhile.
+//!
+//! Pure: who looks at a process is given. Invariants: a process is remembered from its first telling to its end; what is
+//! told of one number after its end is of another process. At most [`PROCESSES_MAX`] are remembered.
+//! Not here: receiving, and looking into `/proc` (`listener`).
+
+use super::super::stat::{Stat, TICK_NS};
+use super::message::Message;
+use compact_str::CompactString;
+use std::collections::HashMap;
+use wire::process::delta::PROCESSES_MAX;
+use wire::process::{Life, ProcessKey, Usage};
+
+/// What a look at a process showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Its `stat`.
+    pub stat: Stat,
+    /// Whose it is.
+    pub uid: u32,
+    /// Its arguments; asked for at an exec alone.
+    pub command: CompactString,
+}
+
+/// What is to be added to the lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A process began, with this parent.
+    Fork(ProcessKey, u32),
+    /// A process became another program, with these arguments.
+    Exec(ProcessKey, CompactString),
+    /// A process ended.
+    Exit(Life),
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    key: ProcessKey,
+    parent: u32,
+    uid: u32,
+    name: CompactString,
+}
+
+/// The processes of which something was told.
+#[derive(Debug)]
+pub struct Stories {
+    known: HashMap<u32, Known>,
+    /// What the clock of starts is ahead of the monotonic one: the time that the host was suspended.
+    suspended_ns: u64,
+}
+
+impl Stories {
+    /// None yet.
+    #[must_use]
+    pub fn new(suspended_ns: u64) -> Stories {
+        Stories { known: HashMap::new(), suspended_ns }
+    }
+
+    /// What a message adds up to; `look` shows a process as it is now, if it is still there.
+    pub fn tell(&mut self, message: Message, look: impl FnOnce(u32) -> Option<Look>) -> Option<Told> {
+        match message {
+            Message::Answer(_) => None,
+            Message::Fork { pid, parent, at_ns } => {
+                let look = look(pid);
+                // Its name is its parent's until it is known better.
+                let of_parent = self.known.get(&parent);
+                let known = Known {
+                    key: ProcessKey { pid, start_ns: self.start_ns(at_ns, look.as_ref()) },
+                    parent,
+                    uid: look.as_ref().map_or(of_parent.map_or(0, |parent| parent.uid), |look| look.uid),
+                    name: look.map_or_else(
+                        || of_parent.map(|parent| parent.name.clone()).unwrap_or_default(),
+                        |look| look.stat.name,
+                    ),
+                };
+                let key = known.key;
+                self.keep(known);
+                Some(Told::Fork(key, parent))
+            }
+            Message::Exec { pid } => {
+                let look = look(pid)?;
+                let known = Known::of(pid, &look);
+                let key = known.key;
+                self.keep(known);
+                Some(Told::Exec(key, look.command))
+            }
+            Message::Exit { pid, code, at_ns } => {
+                let look = look(pid);
+                let told = self.known.remove(&pid);
+                let known = look.as_ref().map(|look| Known::of(pid, look)).or(told)?;
+                Some(Told::Exit(Life {
+                    key: known.key,
+                    parent: known.parent,
+                    uid: known.uid,
+                    cgroup: None,
+                    name: known.name,
+                    command: CompactString::default(),
+                    end_ns: at_ns + self.suspended_ns,
+                    code,
+                    usage: look.map(|look| usage(&look.stat)),
+                }))
+            }
+        }
+    }
+
+    /// As `/proc` counts starts, so that a process is the same by each way.
+    fn start_ns(&self, at_ns: u64, look: Option<&Look>) -> u64 {
+        look.map_or((at_ns + self.suspended_ns) / TICK_NS * TICK_NS, |look| look.stat.start_ns)
+    }
+
+    fn keep(&mut self, known: Known) {
+        if self.known.len() < PROCESSES_MAX || self.known.contains_key(&known.key.pid) {
+            self.known.insert(known.key.pid, known);
+        }
+    }
+}
+
+impl Known {
+    fn of(pid: u32, look: &Look) -> Known {
+        let key = ProcessKey { pid, start_ns: look.stat.start_ns };
+        Known { key, parent: look.stat.parent, uid: look.uid, name: look.stat.name.clone() }
+    }
+}
+
+fn usage(stat: &Stat) -> Usage {
+    Usage {
+        cpu_ns: stat.user_ns + stat.system_ns,
+        user_ns: stat.user_ns,
+        system_ns: stat.system_ns,
+        minor_faults: stat.minor_faults,
+        major_faults: stat.major_faults,
+        switches: None,
+        io: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(name: &str, start_ns: u64, parent: u32) -> Look {
+        let stat = Stat { name: name.into(), start_ns, parent, user_ns: TICK_NS, ..Stat::default() };
+        Look { stat, uid: 7, command: format!("/bin/{name} -x").into() }
+    }
+
+    fn ended(told: Option<Told>) -> Life {
+        match told {
+            Some(Told::Exit(life)) => life,
+            other => panic!("{other:?} is no end"),
+        }
+    }
+
+    #[test]
+    fn a_life_that_was_looked_at_is_told_whole() {
+        let mut stories = Stories::new(0);
+        let key = ProcessKey { pid: 9, start_ns: 3 * TICK_NS };
+        let fork = Message::Fork { pid: 9, parent: 5, at_ns: 3 * TICK_NS + 17 };
+        assert_eq!(stories.tell(fork, |_| Some(look("sh", 3 * TICK_NS, 5))), Some(Told::Fork(key, 5)));
+        let exec = stories.tell(Message::Exec { pid: 9 }, |_| Some(look("true", 3 * TICK_NS, 5)));
+        assert_eq!(exec, Some(Told::Exec(key, "/bin/true -x".into())));
+        let exit = Message::Exit { pid: 9, code: 0x100, at_ns: 4 * TICK_NS };
+        let life = ended(stories.tell(exit, |_| Some(look("true", 3 * TICK_NS, 5))));
+        assert_eq!((life.key, life.name.as_str(), life.uid, life.parent), (key, "true", 7, 5));
+        assert_eq!((life.exit_status(), life.end_ns), (Some(1), 4 * TICK_NS));
+        assert_eq!(life.usage.expect("it was seen").cpu_ns, TICK_NS);
+    }
+
+    #[test]
+    fn a_life_that_nobody_could_look_at_is_told_by_its_numbers() {
+        let mut stories = Stories::new(100 * TICK_NS);
+        let key = ProcessKey { pid: 9, start_ns: 103 * TICK_NS };
+        let fork = Message::Fork { pid: 9, parent: 5, at_ns: 3 * TICK_NS + 17 };
+        assert_eq!(stories.tell(fork, |_| None), Some(Told::Fork(key, 5)));
+        assert_eq!(stories.tell(Message::Exec { pid: 9 }, |_| None), None);
+        let life = ended(stories.tell(Message::Exit { pid: 9, code: 9, at_ns: 4 * TICK_NS }, |_| None));
+        assert_eq!((life.key, life.signal(), life.end_ns), (key, Some(9), 104 * TICK_NS));
+        assert_eq!((life.name.as_str(), life.usage), ("", None));
+        let again = Message::Exit { pid: 9, code: 9, at_ns: 5 * TICK_NS };
+        assert_eq!(stories.tell(again, |_| None), None, "nothing is known of another of its number");
+    }
+
+    #[test]
+    fn one_that_began_before_is_told_once_it_was_seen() {
+        let mut stories = Stories::new(0);
+        let exit = Message::Exit { pid: 4, code: 0, at_ns: 9 };
+        let life = ended(stories.tell(exit, |_| Some(look("cron", 2, 1))));
+        assert_eq!((life.name.as_str(), life.parent, life.key.start_ns), ("cron", 1, 2));
+    }
+}
