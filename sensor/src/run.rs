@@ -2,12 +2,14 @@
 //!
 //! Not here: the listener and the directory (the composing program has them).
 
+mod sweeping;
+
 use crate::config::Config;
 use crate::filters::{Choice, Filtering};
 use crate::journal::reader::Reader;
 use crate::process;
 use crate::query;
-use crate::recorder::{desk, store, tap};
+use crate::recorder::{desk, store};
 use crate::report::link::{self, Link};
 use crate::report::own::own;
 use crate::report::own_way::OwnWay;
@@ -93,10 +95,6 @@ pub struct Status {
     beside: Arc<Beside>,
 }
 
-/// What [`sweeping`] makes.
-type Sweeping =
-    (process::sampler::Sampler, Option<(desk::Desk, desk::Handle)>, (watch::Watch, watch::Handle));
-
 /// What is wrong with the daemon beside its sensor, once that can be asked.
 type Beside = OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>;
 
@@ -116,7 +114,7 @@ impl Sensor {
         let tail = tail::handle::Handle::start(config.tail(), state, Box::new(choice), join)?;
         let sampler = Sampler::new(Collectors::new(collectors(Path::new(PROC))), config.sample_rate);
         let tail = Arc::new(tail);
-        let (processes, recorder, serving) = sweeping(chosen, &config, state, &tail)?;
+        let (processes, recorder, serving) = sweeping::sweeping(chosen, &config, state, &tail)?;
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
         let beside = Arc::new(Beside::new());
         let status = Status {
@@ -296,7 +294,7 @@ impl Sensor {
         let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
         let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
-        let recording = record(recorder, serving.0, shutdown.clone());
+        let recording = sweeping::record(recorder, serving.0, shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let working = async {
             tokio::try_join!(
@@ -327,49 +325,6 @@ impl Sensor {
         let drained = tokio::task::spawn_blocking(move || tail.stop()).await;
         drained.map_err(|_| Error::TailEnded)?;
         result
-    }
-}
-
-/// What sweeps the processes, and what listens to it: the flight recorder, and who asks newcomers which job they serve.
-fn sweeping(
-    chosen: process::source::Chosen,
-    config: &Config,
-    state: &Path,
-    tail: &tail::handle::Handle,
-) -> Result<Sweeping, Error> {
-    let (spotter, watch, serving) = watch::over(PROC.into());
-    let rate = config.recorder.rate(chosen.source.kind());
-    let ring = config.recorder.ring.map(tap::Shared::new);
-    let mut taps: Vec<Box<dyn process::tap::Tap>> = vec![Box::new(spotter)];
-    taps.extend(ring.clone().map(|ring| -> Box<dyn process::tap::Tap> {
-        Box::new(tap::Filler::new(ring, rate, tail.reader().next()))
-    }));
-    let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
-    let Some(ring) = ring else { return Ok((processes, None, (watch, serving))) };
-    let whose =
-        desk::Whose { domain: config.domain.clone(), host: config.host.clone(), sensor: tail.sensor() };
-    let (folder, recorder) = (state.join("recordings"), config.recorder.clone());
-    let (desk, handle, told) = desk::Desk::open(
-        &folder,
-        recorder,
-        whose,
-        ring,
-        tail.reader(),
-        (processes.handle(), serving.clone()),
-    )?;
-    told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
-    Ok((processes, Some((desk, handle)), (watch, serving)))
-}
-
-async fn record(
-    recorder: Option<(desk::Desk, desk::Handle)>,
-    watch: watch::Watch,
-    shutdown: CancellationToken,
-) {
-    let asking = watch.run(shutdown.clone());
-    match recorder {
-        Some((desk, _)) => drop(tokio::join!(desk.run(shutdown), asking)),
-        None => asking.await,
     }
 }
 

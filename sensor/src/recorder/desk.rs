@@ -6,6 +6,7 @@
 //! Not here: what fires (`trigger`), the ring (`ring`), the folder (`store`).
 
 use super::config::Config;
+use super::parts::{put, put_events, serving_of};
 use super::ring::Kept as Held;
 use super::store::{self, Store, Writing};
 use super::tap::Shared as Ring;
@@ -15,7 +16,6 @@ use crate::process::procfs::boot_ns;
 use crate::process::sampler;
 use crate::sample::beat::locked;
 use crate::sample::schedule::Rate;
-use crate::serving::known::Serves;
 use crate::serving::watch;
 use compact_str::CompactString;
 use std::path::Path;
@@ -25,8 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wire::event::Event;
 use wire::id::{DomainName, HostName, SensorKey};
-use wire::process::ProcessKey;
-use wire::recording::{Block, Cause, EVENTS_MAX, End, Header, Serving};
+use wire::recording::{Block, Cause, End, Header, Serving};
 use wire::time::Time;
 
 /// Windows that are open at a time: each writes the same sweeps again.
@@ -35,8 +34,6 @@ pub const OPEN_MAX: usize = 8;
 const ORDERS_MAX: usize = 16;
 /// Events read from the journal at a time.
 const EVENTS_AT_A_TIME: usize = 1024;
-/// Events of one block of a recording: its frame stays far below the longest.
-const EVENTS_OF_A_BLOCK: usize = 2048;
 /// Most processes of which a recording tells whom they serve.
 const SERVING_MAX: usize = 10_000;
 /// How often it is looked whether the processes are read otherwise.
@@ -362,39 +359,6 @@ fn cause_of(event: &Event) -> Cause {
         event: compact_str::format_compact!("{}", event.id),
         ..Cause::default()
     }
-}
-
-/// A process with each name of the job that it serves.
-fn serving_of((key, serves): (ProcessKey, Serves)) -> impl Iterator<Item = Serving> {
-    let known_by = serves.by.as_str();
-    serves.jobs.into_iter().map(move |job| Serving { key, job, known_by: known_by.into() })
-}
-
-fn put(writing: &mut Writing, held: Vec<Held>) -> Result<(), store::Error> {
-    for held in held {
-        // A copy of one segment at a time.
-        writing.put(&Block::Segment(Arc::unwrap_or_clone(held.segment)))?;
-    }
-    Ok(())
-}
-
-/// The events whose lines were read within the window.
-fn put_events(writing: &mut Writing, reader: &Reader, from: u64) -> Result<(), store::Error> {
-    let header = writing.header().clone();
-    let (mut cursor, mut left) = (from, EVENTS_MAX);
-    let is_within = |event: &&Event| (header.from_ns..=header.to_ns).contains(&header.moment_ns(event.seen));
-    while left > 0 {
-        let keep = |event: &Event| Some(event).filter(is_within).cloned();
-        let page = reader.read_some(cursor, left.min(EVENTS_OF_A_BLOCK), usize::MAX, keep);
-        // What the journal cannot give is missing in the recording, which is worth having all the same.
-        let Ok(page) = page else { return Ok(()) };
-        if page.events.is_empty() {
-            return Ok(());
-        }
-        (cursor, left) = (page.cursor, left - page.events.len());
-        writing.put(&Block::Events(page.events))?;
-    }
-    Ok(())
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {

@@ -7,6 +7,7 @@
 
 pub mod config;
 pub mod desk;
+mod parts;
 pub mod ring;
 pub mod store;
 pub mod tap;

@@ -14,8 +14,8 @@ use clap::Subcommand;
 
 /// List, order, fetch, cut and export recordings of all processes
 ///
-/// Every sensor keeps the last minute of all processes at 64 Hz in memory. A trigger of its configuration or an order
-/// keeps what was before and after as a recording.
+/// Every sensor keeps the last minute of all processes in memory. A trigger of its configuration or an order keeps what was
+/// before and after as a recording.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

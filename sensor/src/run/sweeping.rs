@@ -1,0 +1,60 @@
+//! The processes' sampler with what taps it: the flight recorder, and who asks newcomers which job they serve. Wiring only.
+//!
+//! Not here: the other parts of a sensor (`run`).
+
+use super::Error;
+use crate::config::Config;
+use crate::process;
+use crate::recorder::{desk, tap};
+use crate::sample::host::PROC;
+use crate::serving::watch;
+use crate::tail;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// What [`sweeping`] makes.
+pub(super) type Sweeping =
+    (process::sampler::Sampler, Option<(desk::Desk, desk::Handle)>, (watch::Watch, watch::Handle));
+
+/// What sweeps the processes, and what listens to it: the flight recorder, and who asks newcomers which job they serve.
+pub(super) fn sweeping(
+    chosen: process::source::Chosen,
+    config: &Config,
+    state: &Path,
+    tail: &tail::handle::Handle,
+) -> Result<Sweeping, Error> {
+    let (spotter, watch, serving) = watch::over(PROC.into());
+    let rate = config.recorder.rate(chosen.source.kind());
+    let ring = config.recorder.ring.map(tap::Shared::new);
+    let mut taps: Vec<Box<dyn process::tap::Tap>> = vec![Box::new(spotter)];
+    taps.extend(ring.clone().map(|ring| -> Box<dyn process::tap::Tap> {
+        Box::new(tap::Filler::new(ring, rate, tail.reader().next()))
+    }));
+    let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
+    let Some(ring) = ring else { return Ok((processes, None, (watch, serving))) };
+    let whose =
+        desk::Whose { domain: config.domain.clone(), host: config.host.clone(), sensor: tail.sensor() };
+    let (folder, recorder) = (state.join("recordings"), config.recorder.clone());
+    let (desk, handle, told) = desk::Desk::open(
+        &folder,
+        recorder,
+        whose,
+        ring,
+        tail.reader(),
+        (processes.handle(), serving.clone()),
+    )?;
+    told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
+    Ok((processes, Some((desk, handle)), (watch, serving)))
+}
+
+pub(super) async fn record(
+    recorder: Option<(desk::Desk, desk::Handle)>,
+    watch: watch::Watch,
+    shutdown: CancellationToken,
+) {
+    let asking = watch.run(shutdown.clone());
+    match recorder {
+        Some((desk, _)) => drop(tokio::join!(desk.run(shutdown), asking)),
+        None => asking.await,
+    }
+}
