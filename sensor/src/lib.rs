@@ -1,13 +1,15 @@
 //! The sensor of visperf: follows the middleware's logs, samples the host, answers queries.
 //!
 //! [`run`] puts it together from [`config`]; [`tail`] turns logs into events in the [`journal`], with the
-//! filters that [`filters`] gives each file; [`sample`] reads the host, [`process`] every process on it; [`report`] brings both to the
+//! filters that [`filters`] gives each file; [`sample`] reads the host, [`process`] every process on it, and [`channel`] gives each consumer what it asked for; [`report`] brings both to the
 //! [`representative`], which sums a domain up; [`query`] answers from all of them.
 //! Not here: the listener and the program (`visperf`).
 
+pub mod channel;
 pub mod config;
 pub mod filters;
 pub mod journal;
+mod likeness;
 pub mod process;
 pub mod query;
 pub mod recorder;

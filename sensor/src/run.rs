@@ -4,6 +4,7 @@
 
 mod sweeping;
 
+use crate::channel::hub::Hub;
 use crate::config::Config;
 use crate::filters::{Choice, Filtering};
 use crate::journal::reader::Reader;
@@ -71,6 +72,7 @@ pub struct Sensor {
     /// None where the configuration wants none.
     recorder: Option<(desk::Desk, desk::Handle)>,
     serving: (watch::Watch, watch::Handle),
+    channels: Hub,
     office: Office,
     representative: office::Handle,
     /// None once it is taken: somebody else knows the way to the representative.
@@ -114,7 +116,8 @@ impl Sensor {
         let tail = tail::handle::Handle::start(config.tail(), state, Box::new(choice), join)?;
         let sampler = Sampler::new(Collectors::new(collectors(Path::new(PROC))), config.sample_rate);
         let tail = Arc::new(tail);
-        let (processes, recorder, serving) = sweeping::sweeping(chosen, &config, state, &tail)?;
+        let channels = Hub::default();
+        let (processes, recorder, serving) = sweeping::sweeping(chosen, &config, state, &tail, &channels)?;
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
         let beside = Arc::new(Beside::new());
         let status = Status {
@@ -137,6 +140,7 @@ impl Sensor {
             processes,
             recorder,
             serving,
+            channels,
             office,
             representative,
             reporting: link.board(),
@@ -266,6 +270,8 @@ impl Sensor {
         ];
         let recorder = self.recorder();
         let methods = methods.into_iter().chain(domain.methods()).chain(query::recordings::methods(recorder));
+        let channels = query::channels::Channels { hub: self.channels.clone(), ending: self.ending.clone() };
+        let methods = methods.chain(channels.methods());
         for method in methods {
             registry.add(method)?;
         }

@@ -47,7 +47,7 @@ pub(crate) fn configuration(mut mistakes: Vec<ConfigError>, colors: bool) -> Str
         1 => String::new(),
         many => format!("\n{many} mistakes"),
     };
-    shown.join("\n") + &many
+    shown.join("\n") + many.as_str()
 }
 
 /// A report that knows its place, as text for standard error.

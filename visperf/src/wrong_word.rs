@@ -22,10 +22,10 @@ const COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["top", "ps", "load"],
-        "visperf processes shows what runs, visperf hosts the load, visperf metrics every figure",
+        "visperf processes shows what runs, visperf watch as it changes, visperf hosts the load, visperf metrics every figure",
     ),
     (
-        &["tail", "follow", "watch", "read"],
+        &["tail", "follow", "read"],
         "visperf up --tail FILE reads a log as it is written, visperf filter try FILE a log as it is; visperf \
          events --follow shows events as they come",
     ),

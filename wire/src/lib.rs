@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod call;
+pub mod channel;
 pub mod codec;
 pub mod credential;
 pub mod event;

@@ -3,7 +3,8 @@
 //! Not here: whose calls they are (the callers), how events become calls (`log_filters::join`).
 
 use super::declared;
-use super::{chosen, likeness, shape};
+use super::{chosen, shape};
+use crate::likeness;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::fault::Fault;

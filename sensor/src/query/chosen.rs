@@ -3,7 +3,7 @@
 //! Rule: a number means every call that bears it, whatever the product, under any of its names; and the parts
 //! of a whole of that number. Not here: how names are told (`log_filters::join`).
 
-use super::likeness;
+use crate::likeness;
 use compact_str::{CompactString, format_compact};
 use log_filters::join::Joiner;
 use std::collections::{BTreeSet, HashSet};

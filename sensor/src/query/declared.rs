@@ -3,7 +3,7 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::{call_processes, calls, events, metrics, processes, recordings};
+use super::{call_processes, calls, channels, events, metrics, processes, recordings};
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
 
@@ -22,6 +22,8 @@ pub fn all() -> Vec<Declaration> {
         sensor_record(),
         sensor_recording(),
         sensor_recording_file(),
+        sensor_channels(),
+        sensor_subscriptions(),
         domain_hosts(),
         domain_summary(),
         domain_events(),
@@ -92,6 +94,21 @@ pub(super) fn sensor_recording() -> Declaration {
 
 pub(super) fn sensor_recording_file() -> Declaration {
     recordings::file_declaration().of_host().returns("struct", "offset, size, data")
+}
+
+pub(super) fn sensor_channels() -> Declaration {
+    Declaration::new("sensor.channels", "what can be subscribed to at this sensor, and within which bounds")
+        .reading()
+        .of_host()
+        .returns("struct", "kinds, bounds")
+}
+
+pub(super) fn sensor_subscriptions() -> Declaration {
+    Declaration::new("sensor.subscriptions", "who is subscribed at this sensor, to what, and what it costs")
+        .reading()
+        .details(channels::STANDING)
+        .of_host()
+        .returns("struct", "subscriptions, rate")
 }
 
 pub(super) fn domain_hosts() -> Declaration {

@@ -1,11 +1,12 @@
 //! What a sensor answers: the methods `sensor.*` and `domain.*` (`docs/methods.md`).
 //!
 //! Each file declares its methods and answers them from what the tail, the sampler and the journal have
-//! published; none waits for another but `sensor.events` with `wait`.
+//! published; none waits for another but `sensor.events` and `sensor.take` with `wait`.
 //! Not here: how a call arrives and how values are written (`rpc`).
 
 pub mod call_processes;
 pub mod calls;
+pub mod channels;
 mod chosen;
 pub mod declared;
 pub mod domain;
@@ -13,7 +14,6 @@ pub mod domain_events;
 pub mod domain_metrics;
 pub mod events;
 pub mod files;
-mod likeness;
 pub mod metrics;
 pub mod processes;
 pub mod recordings;

@@ -5,8 +5,8 @@
 //! Not here: sampling (`process`).
 
 use super::declared;
-use super::likeness;
 use super::shape;
+use crate::likeness;
 use crate::process::details::{self, Users};
 use crate::process::procfs::boot_ns;
 use crate::process::sampler::Handle;
@@ -30,7 +30,7 @@ const ORDERS: [&str; 5] = ["cpu", "memory", "io", "start", "pid"];
 pub fn method(sampler: &Handle, proc: &Path) -> Method {
     let (sampler, proc) = (sampler.clone(), proc.to_owned());
     // Looked at once, so that a process has one start as long as the sensor runs, whatever happens to the calendar.
-    let booted = calendar().minus(Duration::from_nanos(boot_ns()));
+    let booted = booted();
     declared::sensor_processes().handler_now(move |params| answer(&sampler, &proc, booted, params))
 }
 
@@ -49,10 +49,10 @@ pub(super) fn declaration() -> Declaration {
 }
 
 /// A process that is shown.
-struct Picked {
-    process: Process,
-    share: Option<f64>,
-    command: Option<CompactString>,
+pub(super) struct Picked {
+    pub(super) process: Process,
+    pub(super) share: Option<f64>,
+    pub(super) command: Option<CompactString>,
 }
 
 fn answer(sampler: &Handle, proc: &Path, booted: Time, params: &Params) -> Result<Value, Fault> {
@@ -76,7 +76,7 @@ fn answer(sampler: &Handle, proc: &Path, booted: Time, params: &Params) -> Resul
     let mut users = Users::default();
     let status = sampler.status();
     Ok(Value::object([
-        ("processes", Value::array(picked.iter().map(|shown| value(shown, booted, &mut users)))),
+        ("processes", Value::array(picked.iter().map(|shown| value(shown, booted, Some(&mut users))))),
         ("total", Value::UInt(total as u64)),
         ("time", shape::time(booted.plus(Duration::from_nanos(sweep.begin_ns)))),
         ("source", Value::Text(status.kind.to_string())),
@@ -135,7 +135,8 @@ fn sort(picked: &mut [Picked], order: &str) {
     }
 }
 
-fn value(shown: &Picked, booted: Time, users: &mut Users) -> Value {
+/// A process as it is shown, with its user's name where `users` can tell it.
+pub(super) fn value(shown: &Picked, booted: Time, users: Option<&mut Users>) -> Value {
     let Picked { process, share, command } = shown;
     let usage = &process.usage;
     let (user_ns, system_ns) = usage.shared_out();
@@ -158,7 +159,8 @@ fn value(shown: &Picked, booted: Time, users: &mut Users) -> Value {
     let mut maybe = |name: &'static str, value: Option<Value>| {
         members.extend(value.map(|value| (Name::Borrowed(name), value)));
     };
-    maybe("user", users.name(process.uid).map(|name| Value::Text(name.to_owned())));
+    let user = users.and_then(|users| users.name(process.uid).map(|name| Value::Text(name.to_owned())));
+    maybe("user", user);
     maybe("command", command.as_ref().map(|command| Value::Text(command.to_string())));
     maybe("cpu", share.map(Value::Double));
     maybe("cgroup", process.cgroup.map(Value::UInt));
@@ -171,7 +173,8 @@ fn value(shown: &Picked, booted: Time, users: &mut Users) -> Value {
     Value::Struct(members)
 }
 
+/// When the host was booted, as the calendar stands now.
 #[allow(clippy::disallowed_methods)] // The shell that brings times since boot to the calendar.
-fn calendar() -> Time {
-    std::time::SystemTime::now().into()
+pub(super) fn booted() -> Time {
+    Time::from(std::time::SystemTime::now()).minus(Duration::from_nanos(boot_ns()))
 }

@@ -3,8 +3,8 @@
 //! Rule: an answer holds at most `limit` rows, and `next` says where to go on. Samples come in the order of their sweeps.
 //! Not here: where the segments come from (`recordings`, `call_processes`).
 
-use super::likeness;
 use super::shape;
+use crate::likeness;
 use rpc::fault::Fault;
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Params, Type};

@@ -1,8 +1,10 @@
-//! The processes' sampler with what taps it: the flight recorder, and who asks newcomers which job they serve. Wiring only.
+//! The processes' sampler with what taps it: who asks newcomers which job they serve, the flight recorder, and the
+//! subscriptions. Wiring only.
 //!
 //! Not here: the other parts of a sensor (`run`).
 
 use super::Error;
+use crate::channel::hub::Hub;
 use crate::config::Config;
 use crate::process;
 use crate::recorder::{desk, tap};
@@ -16,12 +18,14 @@ use tokio_util::sync::CancellationToken;
 pub(super) type Sweeping =
     (process::sampler::Sampler, Option<(desk::Desk, desk::Handle)>, (watch::Watch, watch::Handle));
 
-/// What sweeps the processes, and what listens to it: the flight recorder, and who asks newcomers which job they serve.
+/// What sweeps the processes, and what listens to it: who asks newcomers which job they serve, the flight recorder, and
+/// the subscriptions.
 pub(super) fn sweeping(
     chosen: process::source::Chosen,
     config: &Config,
     state: &Path,
     tail: &tail::handle::Handle,
+    channels: &Hub,
 ) -> Result<Sweeping, Error> {
     let (spotter, watch, serving) = watch::over(PROC.into());
     let rate = config.recorder.rate(chosen.source.kind());
@@ -30,7 +34,10 @@ pub(super) fn sweeping(
     taps.extend(ring.clone().map(|ring| -> Box<dyn process::tap::Tap> {
         Box::new(tap::Filler::new(ring, rate, tail.reader().next()))
     }));
+    // Last: what subscribers want holds up nothing of the sensor's own.
+    taps.push(channels.tap());
     let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
+    channels.set_wish(processes.handle().wish());
     let Some(ring) = ring else { return Ok((processes, None, (watch, serving))) };
     let whose =
         desk::Whose { domain: config.domain.clone(), host: config.host.clone(), sensor: tail.sensor() };

@@ -33,7 +33,7 @@ pub fn run_again(test: &str, program: &str, arguments: &[&str]) {
     let mut command = command(program);
     command.args(arguments).arg(own).args([test, "--exact", "--nocapture"]).env(INSIDE, "1");
     let run = command.output().unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
-    let told = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+    let told = [run.stdout, run.stderr].map(|told| String::from_utf8_lossy(&told).into_owned()).concat();
     assert!(
         run.status.success() && told.contains("1 passed"),
         "confined by {program} {arguments:?}:\n{told}"

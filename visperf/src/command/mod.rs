@@ -15,6 +15,7 @@ mod files;
 mod filter;
 mod filters;
 mod hosts;
+mod interrupt;
 mod join;
 mod key;
 mod membership;
@@ -29,6 +30,7 @@ mod status;
 mod summary;
 mod token;
 mod up;
+mod watch;
 
 use crate::exit::Failure;
 use clap::Subcommand;
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     Metrics(metrics::Args),
     Processes(processes::Args),
     Recordings(recordings::Args),
+    Watch(watch::Args),
     Hosts(hosts::Args),
     Summary(summary::Args),
     Domains(domains::Args),
@@ -81,6 +84,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Metrics(args) => metrics::run(&args),
         Command::Processes(args) => processes::run(&args),
         Command::Recordings(args) => recordings::run(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Hosts(args) => hosts::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Domains(args) => domains::run(&args),

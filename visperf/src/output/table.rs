@@ -76,9 +76,9 @@ impl Cell {
         };
         let blanks = " ".repeat(width.saturating_sub(self.width()));
         match (self.right, last) {
-            (true, _) => blanks + &shown,
+            (true, _) => blanks + shown.as_str(),
             (false, true) => shown,
-            (false, false) => shown + &blanks,
+            (false, false) => shown + blanks.as_str(),
         }
     }
 }

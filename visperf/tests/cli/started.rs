@@ -77,6 +77,54 @@ fn a_sensor_in_no_domain_answers_for_itself_alone() {
 }
 
 #[test]
+fn what_is_watched_comes_and_ends_with_its_subscription() {
+    let home = Home::new();
+    let up = Started::new(&home, &["up", "--listen", "127.0.0.1:0", "--state", "own", "--json"]);
+    let subscriptions = || {
+        let ran = home.run(&["call", "--state", "own", "sensor.subscriptions"]);
+        let told = || serde_json::from_str::<serde_json::Value>(&ran.out).unwrap();
+        (ran.code == 0).then(|| told()["subscriptions"].as_array().unwrap().len())
+    };
+    let wait_for = |count: usize| {
+        let until = Instant::now() + DEADLINE;
+        while subscriptions() != Some(count) {
+            assert!(Instant::now() < until, "there are not {count} subscriptions");
+            std::thread::yield_now();
+        }
+    };
+    wait_for(0);
+    let own = std::process::id().to_string();
+    let few = ["watch", "--state", "own", "--rate", "20", "--under", &own, "--samples", "3", "--json"];
+    let entries = home.run(&few).ok().json();
+    let numbers: Vec<_> = entries.iter().map(|entry| entry["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    let pids =
+        entries[0]["processes"].as_array().unwrap().iter().map(|process| process["pid"].as_u64().unwrap());
+    assert!(pids.into_iter().any(|pid| pid == u64::from(std::process::id())));
+    assert_eq!(subscriptions(), Some(0), "it ended its subscription");
+
+    let mut watching =
+        home.command(&["watch", "--state", "own", "--rate", "20", "--pid", &own]).spawn().unwrap();
+    let out = lines(watching.stdout.take().unwrap());
+    assert!(out.recv_timeout(DEADLINE).expect("a sample").contains(&format!("[{own}]")));
+    assert_eq!(subscriptions(), Some(1));
+    interrupt(&watching);
+    assert_eq!(watching.wait().unwrap().code(), Some(130));
+    wait_for(0);
+
+    let script = home.file("endless.rhai", "loop {}");
+    let endless = ["watch", "--state", "own", "--script", script.to_str().unwrap()];
+    home.run(&endless)
+        .with_code(1)
+        .notes(&["the sensor stopped it: script: expected at most 20000 operations"]);
+    home.run(&["watch", "--filter", "cpu >>"])
+        .with_code(2)
+        .notes(&["found > at character 6", "  cpu >>\n       ^"]);
+    home.run(&["watch", "--state", "own", "--filter", "rss > 1"]).with_code(4).notes(&["known are cpu"]);
+    up.end();
+}
+
+#[test]
 fn what_cannot_work_is_refused_before_anything_starts() {
     let home = Home::new();
     let up = |more: &[&str]| home.run(&UP.iter().chain(more).copied().collect::<Vec<_>>());

@@ -3,7 +3,8 @@
 //! Rule: the cursor that is told lies behind every event that was printed whole; only where the reader of
 //! our output takes nothing any more may the page it is stuck in come again.
 
-use crate::exit::{Failure, INTERRUPTED};
+use crate::command::interrupt::Interrupt;
+use crate::exit::Failure;
 use crate::output::note;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,33 +53,13 @@ impl Place {
     }
 }
 
-/// Catches Ctrl-C as long as the program runs.
-pub(super) struct Interrupt {
-    _thread: std::thread::JoinHandle<()>,
-}
-
-impl Interrupt {
-    /// From now on.
-    ///
-    /// # Errors
-    /// If the system refuses.
-    pub(super) fn catch(place: &Arc<Place>) -> Result<Interrupt, Failure> {
-        let fail = |error| Failure::of("cannot catch Ctrl-C", error);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
-        let entered = runtime.enter();
-        let mut signal =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(fail)?;
-        drop(entered);
-        let place = Arc::clone(place);
-        let waiting = move || {
-            if runtime.block_on(signal.recv()).is_some() {
-                tell(&place.settled());
-                std::process::exit(INTERRUPTED.into());
-            }
-        };
-        let thread = std::thread::Builder::new().name("interrupt".to_owned()).spawn(waiting).map_err(fail)?;
-        Ok(Interrupt { _thread: thread })
-    }
+/// From now on Ctrl-C tells where to go on and ends the program.
+///
+/// # Errors
+/// If the system refuses.
+pub(super) fn catch(place: &Arc<Place>) -> Result<Interrupt, Failure> {
+    let place = Arc::clone(place);
+    Interrupt::catch(move || tell(&place.settled()))
 }
 
 fn tell(cursor: &str) {

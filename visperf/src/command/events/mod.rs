@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
 use crate::output::{Output, note};
-use interrupt::{Interrupt, Place};
+use interrupt::Place;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let mut reading = Reading::new(args);
-    let interrupt = if args.follow { Some(Interrupt::catch(&reading.place)?) } else { None };
+    let interrupt = if args.follow { Some(interrupt::catch(&reading.place)?) } else { None };
     let mut left = args.limit.unwrap_or(u64::MAX);
     let (mut was_empty, mut is_found) = (false, false);
     while left > 0 {

@@ -3,7 +3,7 @@
 //! Pure. Not here: what is named (the callers).
 
 /// Whether `text` is one that `pattern` means.
-pub(super) fn means(pattern: &str, text: &str) -> bool {
+pub(crate) fn means(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split(is_gap);
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -16,7 +16,7 @@ pub(super) fn means(pattern: &str, text: &str) -> bool {
 }
 
 /// Whether a name is given in part.
-pub(super) fn is_part(pattern: &str) -> bool {
+pub(crate) fn is_part(pattern: &str) -> bool {
     pattern.contains(is_gap)
 }
 

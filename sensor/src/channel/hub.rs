@@ -1,0 +1,284 @@
+//! All subscriptions of a sensor: the tap that evaluates them at each sweep, and the handle by which they are made,
+//! altered, taken from and ended.
+//!
+//! Shell: the lock, the clocks and who waits. Rules: what takes time to make is made outside the lock; the sampling thread
+//! evaluates each subscription that is due, one after the other, and is held up by none longer than its run may take; a
+//! subscription from which nobody takes ends. The sensor sweeps as often as the fastest of them wants.
+//! Not here: what a subscription is (`subscription`).
+
+use super::subscription::{self, Prepared, Standing, Subscription, swept};
+use crate::process::source::View;
+use crate::process::tap::Tap;
+use crate::sample::beat::{Wish, locked, running};
+use crate::sample::schedule::Rate;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::sync::Notify;
+use wire::channel::Wanted;
+use wire::channel::stream::Entry;
+
+/// Most subscriptions of a sensor.
+pub const SUBSCRIPTIONS_MAX: usize = 256;
+/// Most bytes that the queues of all subscriptions may have together: as much of each as none says otherwise.
+pub const QUEUES_MAX_BYTES: u64 = 64 << 20;
+/// A subscription ends when nobody has taken from it for so long.
+pub const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// Which subscription: drawn at random, so that nobody takes another's by accident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(u64);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl std::str::FromStr for Id {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Id, Error> {
+        let number = (text.len() == 16).then(|| u64::from_str_radix(text, 16).ok()).flatten();
+        number.map(Id).ok_or_else(|| Error::Unknown(text.chars().take(32).collect()))
+    }
+}
+
+/// Why a subscription is refused or not found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It cannot be made.
+    #[error(transparent)]
+    Wanted(#[from] subscription::Error),
+    /// There are too many.
+    #[error("expected at most {SUBSCRIPTIONS_MAX} subscriptions, found as many; end one, or ask again later")]
+    Full,
+    /// There is no room for its queue.
+    #[error(
+        "expected queues of at most {QUEUES_MAX_BYTES} bytes together, found {0} more; ask for a smaller queue_bytes, or \
+         end another subscription"
+    )]
+    Queues(u64),
+    /// There is none.
+    #[error("no subscription {0:?}; one from which nobody takes for {IDLE_MAX:?} ends; subscribe again")]
+    Unknown(String),
+    /// No number could be drawn.
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
+}
+
+/// What was taken.
+#[derive(Debug)]
+pub struct Answer {
+    /// The entries, the oldest first.
+    pub entries: Vec<Entry>,
+    /// How the subscription stands.
+    pub standing: Standing,
+}
+
+/// All subscriptions; to be cloned freely.
+#[derive(Clone, Default)]
+pub struct Hub(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    slots: Mutex<BTreeMap<Id, Slot>>,
+    wish: OnceLock<Wish>,
+}
+
+struct Slot {
+    subscription: Subscription,
+    taken_at: Duration,
+    arrived: Arc<Notify>,
+}
+
+impl Hub {
+    /// What is to be given to the sampler, once.
+    #[must_use]
+    pub fn tap(&self) -> Box<dyn Tap> {
+        Box::new(Evaluating(Arc::clone(&self.0)))
+    }
+
+    /// By this it has the sampler sweep as often as its subscriptions want; a second one is not used.
+    pub fn set_wish(&self, wish: Wish) {
+        // A sensor is put together once.
+        let _ = self.0.wish.set(wish);
+    }
+
+    /// A new subscription.
+    ///
+    /// # Errors
+    /// If it cannot be made, or there are too many; there is none then.
+    pub fn subscribe(&self, wanted: Wanted) -> Result<Id, Error> {
+        let prepared = Prepared::new(wanted, thread_time)?;
+        let id = Id(getrandom::u64().map_err(Error::Random)?);
+        let now = running();
+        let mut slots = locked(&self.0.slots);
+        if slots.len() >= SUBSCRIPTIONS_MAX {
+            return Err(Error::Full);
+        }
+        let subscription = Subscription::new(prepared, now);
+        make_sure_of_room(&slots, None, subscription.wanted())?;
+        slots.insert(id, Slot { subscription, taken_at: now, arrived: Arc::default() });
+        self.0.wish_for(&slots);
+        Ok(id)
+    }
+
+    /// Another thing wanted by a subscription: `change` makes it of what it wants now.
+    ///
+    /// # Errors
+    /// If there is none, or what is wanted cannot be made: it goes on as before then.
+    pub fn alter<E: From<Error>>(
+        &self,
+        id: Id,
+        change: impl FnOnce(Wanted) -> Result<Wanted, E>,
+    ) -> Result<Standing, E> {
+        let wanted = change(self.standing(id)?.wanted)?;
+        let prepared = Prepared::new(wanted.clone(), thread_time).map_err(Error::Wanted)?;
+        let mut slots = locked(&self.0.slots);
+        make_sure_of_room(&slots, Some(id), &wanted)?;
+        let slot = found(&mut slots, id)?;
+        slot.subscription.alter(prepared, running());
+        slot.taken_at = running();
+        let standing = slot.subscription.standing();
+        self.0.wish_for(&slots);
+        Ok(standing)
+    }
+
+    /// End a subscription; gives how it stood.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn unsubscribe(&self, id: Id) -> Result<Standing, Error> {
+        let mut slots = locked(&self.0.slots);
+        let slot = slots.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
+        self.0.wish_for(&slots);
+        drop(slots);
+        slot.arrived.notify_waiters();
+        Ok(slot.subscription.standing())
+    }
+
+    /// At most `limit` entries, the oldest; waits until there is one, at most so long.
+    ///
+    /// # Errors
+    /// If there is no such subscription, or it ends meanwhile.
+    pub async fn take(&self, id: Id, limit: usize, wait: Duration) -> Result<Answer, Error> {
+        let arrived = Arc::clone(&found(&mut locked(&self.0.slots), id)?.arrived);
+        let deadline = tokio::time::sleep(wait);
+        tokio::pin!(deadline);
+        let mut is_over = wait.is_zero();
+        loop {
+            let arrival = arrived.notified();
+            tokio::pin!(arrival);
+            // Before it is looked, so that what comes just after is not missed.
+            arrival.as_mut().enable();
+            if let Some(answer) = self.take_now(id, limit, is_over)? {
+                return Ok(answer);
+            }
+            tokio::select! {
+                () = &mut arrival => {}
+                () = &mut deadline => is_over = true,
+            }
+        }
+    }
+
+    /// How a subscription stands.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn standing(&self, id: Id) -> Result<Standing, Error> {
+        Ok(found(&mut locked(&self.0.slots), id)?.subscription.standing())
+    }
+
+    /// How all of them stand.
+    #[must_use]
+    pub fn standings(&self) -> Vec<(Id, Standing)> {
+        let slots = locked(&self.0.slots);
+        slots.iter().map(|(id, slot)| (*id, slot.subscription.standing())).collect()
+    }
+
+    /// What waits, or nothing if that is wanted too; `None` to wait for it.
+    fn take_now(&self, id: Id, limit: usize, is_over: bool) -> Result<Option<Answer>, Error> {
+        let mut slots = locked(&self.0.slots);
+        let slot = found(&mut slots, id)?;
+        slot.taken_at = running();
+        // One that is stopped has nothing to wait for.
+        if !slot.subscription.has_waiting() && slot.subscription.is_live() && !is_over {
+            return Ok(None);
+        }
+        let (taken, standing) = (slot.subscription.take(limit), slot.subscription.standing());
+        drop(slots);
+        Ok(Some(Answer { entries: taken.entries().collect(), standing }))
+    }
+}
+
+fn found(slots: &mut BTreeMap<Id, Slot>, id: Id) -> Result<&mut Slot, Error> {
+    slots.get_mut(&id).ok_or_else(|| Error::Unknown(id.to_string()))
+}
+
+/// Whether all queues have room beside this one, which takes the place of that of `id`.
+fn make_sure_of_room(slots: &BTreeMap<Id, Slot>, id: Option<Id>, wanted: &Wanted) -> Result<(), Error> {
+    let others = slots.iter().filter(|(other, _)| Some(**other) != id);
+    let taken = others.map(|(_, slot)| u64::from(slot.subscription.wanted().budget.queue_bytes)).sum::<u64>();
+    let more = (taken + u64::from(wanted.budget.queue_bytes)).saturating_sub(QUEUES_MAX_BYTES);
+    if more > 0 { Err(Error::Queues(more)) } else { Ok(()) }
+}
+
+impl Shared {
+    /// Have the sampler sweep as often as the fastest that is not stopped.
+    fn wish_for(&self, slots: &BTreeMap<Id, Slot>) {
+        let live = slots.values().filter(|slot| slot.subscription.is_live());
+        let rates = live.map(|slot| swept(slot.subscription.wanted().rate));
+        let fastest = rates.reduce(|a, b: Rate| if b.hz() > a.hz() { b } else { a });
+        if let Some(wish) = self.wish.get() {
+            wish.set(fastest);
+        }
+    }
+}
+
+/// Evaluates the subscriptions on the sampling thread.
+struct Evaluating(Arc<Shared>);
+
+impl Tap for Evaluating {
+    fn swept(&mut self, view: &View, now: Duration) {
+        let mut slots = locked(&self.0.slots);
+        if slots.is_empty() {
+            return;
+        }
+        let at_ns = view.table.sweep().begin_ns;
+        let before = slots.len();
+        slots.retain(|_, slot| {
+            let is_kept = now.saturating_sub(slot.taken_at) < IDLE_MAX;
+            if !is_kept {
+                slot.arrived.notify_waiters();
+            }
+            is_kept
+        });
+        let mut is_changed = slots.len() != before;
+        let mut begun = thread_time();
+        for slot in slots.values_mut() {
+            if !slot.subscription.is_due(now) {
+                continue;
+            }
+            let has_more = slot.subscription.sample(view, now);
+            let ended = thread_time();
+            is_changed |= slot.subscription.charge(ended.saturating_sub(begun), at_ns, now);
+            is_changed |= !slot.subscription.is_live();
+            begun = ended;
+            if has_more || !slot.subscription.is_live() {
+                slot.arrived.notify_waiters();
+            }
+        }
+        if is_changed {
+            self.0.wish_for(&slots);
+        }
+    }
+}
+
+/// CPU time of this thread.
+fn thread_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,297 @@
+//! What waits to be taken of a subscription: a stream of numbered entries, bounded in bytes and in number.
+//!
+//! Pure. Invariants: every number is given once and in order; the entries that are handed out cover all numbers, those that
+//! were left out too; when it is full, the oldest make room, and stand in the stream as missed.
+
+use std::collections::VecDeque;
+use wire::channel::stream::{Body, Entry};
+
+/// Most entries that wait: eight seconds of the fastest rate. What is behind each of them takes memory too.
+pub const ENTRIES_MAX: usize = 8192;
+/// Records of one answer at most, but for a first entry that has more: beyond it an answer may become too large to be sent.
+pub const TAKEN_RECORDS_MAX: usize = wire::channel::stream::RECORDS_MAX;
+/// What an entry takes beside its bytes.
+const OVERHEAD_BYTES: usize = 48;
+
+/// The queue.
+#[derive(Debug)]
+pub struct Queue {
+    items: VecDeque<Item>,
+    len_bytes: usize,
+    max_bytes: usize,
+    /// The number the next entry gets.
+    next: u64,
+    missed_total: u64,
+}
+
+#[derive(Debug)]
+enum Item {
+    /// An entry, packed: most never wait long, and packed they are a quarter of the size.
+    Packed {
+        number: u64,
+        records: usize,
+        bytes: Vec<u8>,
+    },
+    Missed {
+        first: u64,
+        count: u64,
+        revision: u64,
+        at_ns: u64,
+    },
+}
+
+impl Item {
+    fn len_bytes(&self) -> usize {
+        match self {
+            Item::Packed { bytes, .. } => bytes.len() + OVERHEAD_BYTES,
+            Item::Missed { .. } => OVERHEAD_BYTES,
+        }
+    }
+}
+
+/// Entries on their way out of the sensor; to be unpacked where there is time for it.
+#[derive(Debug, Default)]
+pub struct Taken(Vec<Item>);
+
+impl Queue {
+    /// Nothing yet; at most so many bytes.
+    #[must_use]
+    pub fn new(max_bytes: usize) -> Queue {
+        Queue { items: VecDeque::new(), len_bytes: 0, max_bytes, next: 0, missed_total: 0 }
+    }
+
+    /// Another bound; what waits beyond it is missed.
+    pub fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes;
+        self.make_room();
+    }
+
+    /// The number the next entry gets.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Entries that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Bytes that wait.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Entries that were left out since the start.
+    #[must_use]
+    pub fn missed_total(&self) -> u64 {
+        self.missed_total
+    }
+
+    /// One more at the end, with the next number; gives its size in bytes.
+    pub fn push(&mut self, revision: u64, at_ns: u64, body: Body) -> usize {
+        let records = match &body {
+            Body::Sample { records, .. } => records.len(),
+            Body::Signal { .. } | Body::Missed(_) | Body::Quarantined(_) => 0,
+        };
+        let entry = Entry { number: self.next, revision, at_ns, body };
+        let bytes = postcard::to_stdvec(&entry).expect("a value of plain types is written into memory");
+        self.next += 1;
+        let len = bytes.len();
+        self.add(Item::Packed { number: entry.number, records, bytes });
+        self.make_room();
+        len
+    }
+
+    /// An entry that would have come here is left out.
+    pub fn miss(&mut self, revision: u64, at_ns: u64) {
+        self.missed_total += 1;
+        let first = self.next;
+        self.next += 1;
+        if let Some(Item::Missed { count, .. }) = self.items.back_mut() {
+            *count += 1;
+        } else {
+            self.add(Item::Missed { first, count: 1, revision, at_ns });
+            self.make_room();
+        }
+    }
+
+    /// The oldest entries, at most `limit`.
+    pub fn take(&mut self, limit: usize) -> Taken {
+        let mut records_left = TAKEN_RECORDS_MAX;
+        let mut taken = Vec::new();
+        while let Some(item) = self.items.front().filter(|_| taken.len() < limit) {
+            if let Item::Packed { records, .. } = item {
+                if *records > records_left && !taken.is_empty() {
+                    break;
+                }
+                records_left = records_left.saturating_sub(*records);
+            }
+            self.len_bytes -= item.len_bytes();
+            taken.extend(self.items.pop_front());
+        }
+        Taken(taken)
+    }
+
+    fn add(&mut self, item: Item) {
+        self.len_bytes += item.len_bytes();
+        self.items.push_back(item);
+    }
+
+    /// Leave out the oldest, until the rest fits. What was left out is one item at the front.
+    fn make_room(&mut self) {
+        let mut missed: Option<(u64, u64)> = None;
+        while self.len_bytes > self.max_bytes || self.items.len() >= ENTRIES_MAX {
+            let Some(item) = self.items.pop_front() else { break };
+            self.len_bytes -= item.len_bytes();
+            let (first, more) = match item {
+                Item::Packed { number, .. } => {
+                    self.missed_total += 1;
+                    (number, 1)
+                }
+                Item::Missed { first, count, .. } => (first, count),
+            };
+            missed = Some(missed.map_or((first, more), |(first, count)| (first, count + more)));
+        }
+        let Some((first, count)) = missed else { return };
+        if let Some(Item::Missed { first: next_first, count: next_count, .. }) = self.items.front_mut() {
+            (*next_first, *next_count) = (first, *next_count + count);
+        } else {
+            let item = Item::Missed { first, count, revision: 0, at_ns: 0 };
+            self.len_bytes += item.len_bytes();
+            self.items.push_front(item);
+        }
+    }
+}
+
+impl Taken {
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entries, the oldest first.
+    pub fn entries(self) -> impl Iterator<Item = Entry> {
+        self.0.into_iter().map(|item| match item {
+            Item::Packed { bytes, .. } => {
+                postcard::from_bytes(&bytes).expect("what was packed here is unpacked")
+            }
+            Item::Missed { first, count, revision, at_ns } => {
+                Entry { number: first, revision, at_ns, body: Body::Missed(count) }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::channel::stream::Record;
+
+    fn sample(records: usize) -> Body {
+        Body::Sample { sweep: 1, records: vec![Record::default(); records], left_out: 0, figures: Vec::new() }
+    }
+
+    /// All that comes out covers the numbers from `from` on; gives the number after it, and how many were missed.
+    fn cover(taken: Taken, mut from: u64) -> (u64, u64) {
+        let mut missed = 0;
+        for entry in taken.entries() {
+            assert_eq!(entry.number, from);
+            from += match entry.body {
+                Body::Missed(count) => {
+                    missed += count;
+                    count
+                }
+                Body::Sample { .. } | Body::Signal { .. } | Body::Quarantined(_) => 1,
+            };
+        }
+        (from, missed)
+    }
+
+    #[test]
+    fn a_full_queue_leaves_out_the_oldest_and_says_how_many() {
+        let mut queue = Queue::new(4096);
+        for _ in 0..1000 {
+            queue.push(0, 1, sample(3));
+            assert!(queue.len_bytes() <= 4096 + OVERHEAD_BYTES, "{}", queue.len_bytes());
+        }
+        let (next, missed) = cover(queue.take(usize::MAX), 0);
+        assert_eq!((next, missed), (1000, queue.missed_total()));
+        assert!((900..1000).contains(&missed), "{missed}");
+        assert_eq!((queue.len(), queue.len_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn many_entries_are_too_many_however_small() {
+        let mut queue = Queue::new(64 << 20);
+        for _ in 0..2 * ENTRIES_MAX {
+            queue.push(0, 1, Body::Signal { is_true: true, value: 1.0 });
+            assert!(queue.len() <= ENTRIES_MAX);
+        }
+        let (next, missed) = cover(queue.take(usize::MAX), 0);
+        assert_eq!((next, missed), (2 * ENTRIES_MAX as u64, queue.missed_total()));
+        assert!(missed >= ENTRIES_MAX as u64);
+    }
+
+    #[test]
+    fn what_is_left_out_stands_where_it_was() {
+        let mut queue = Queue::new(1 << 20);
+        queue.push(0, 1, sample(1));
+        queue.miss(0, 2);
+        queue.miss(0, 3);
+        queue.push(0, 4, sample(1));
+        let bodies: Vec<_> =
+            queue.take(usize::MAX).entries().map(|entry| (entry.number, entry.at_ns, entry.body)).collect();
+        assert_eq!(bodies, [(0, 1, sample(1)), (1, 2, Body::Missed(2)), (3, 4, sample(1))]);
+    }
+
+    #[test]
+    fn an_answer_is_bounded_in_records_too() {
+        let mut queue = Queue::new(8 << 20);
+        for _ in 0..3 {
+            queue.push(0, 1, sample(TAKEN_RECORDS_MAX / 2));
+        }
+        assert_eq!(queue.take(usize::MAX).len(), 2);
+        assert_eq!(queue.take(usize::MAX).len(), 1);
+        queue.push(0, 1, sample(TAKEN_RECORDS_MAX + 1));
+        assert_eq!(queue.take(1).len(), 1, "a large one alone");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_number_is_lost_whatever_happens(steps in proptest::collection::vec(0..5_u8, 0..400)) {
+            let (mut queue, mut from, mut missed) = (Queue::new(1000), 0, 0);
+            for step in steps {
+                match step {
+                    0 => queue.miss(0, 1),
+                    1 => queue.set_max_bytes(600),
+                    2 => queue.set_max_bytes(2000),
+                    3 => {
+                        let (next, more) = cover(queue.take(3), from);
+                        (from, missed) = (next, missed + more);
+                    }
+                    _ => {
+                        queue.push(0, 1, sample(1));
+                    }
+                }
+            }
+            let (next, more) = cover(queue.take(usize::MAX), from);
+            proptest::prop_assert_eq!((next, missed + more), (queue.next(), queue.missed_total()));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What a filter cannot say: a script of the consumer's, run at each sample that is due.
+//!
+//! ```text
+//! records   the processes that passed: for process in records, records.len(), records[0],
+//!           records.sum("cpu"), .max(..), .min(..), .mean(..)
+//! process   its fields by name: process.cpu, process.name; () where one is not known
+//! state     a map that is kept from sample to sample
+//! now       seconds since boot
+//! result    () or true: the records as they are; false: nothing; an array of processes: these;
+//!           a number or a map of numbers: these figures instead
+//! ```
+//!
+//! Rule: a script comes from a stranger. Operations, time, depth and sizes are bounded at each run, and so is what it
+//! keeps; there is no way to files, clocks, output or other scripts. A script that fails is not run again.
+//! Not here: what it may use over time (`meter`); when it is run (`subscription`).
+
+use super::fields::{self, Seen};
+use compact_str::CompactString;
+use rhai::packages::{
+    ArithmeticPackage, BasicArrayPackage, BasicIteratorPackage, BasicMapPackage, BasicMathPackage,
+    BasicStringPackage, LogicPackage, MoreStringPackage, Package,
+};
+use rhai::{AST, Array, Dynamic, Engine, EvalAltResult, Map, OptimizationLevel, Scope};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use wire::channel::SCRIPT_LEN_MAX_BYTES;
+use wire::channel::stream::{FIGURES_MAX, Record};
+
+/// Operations of one run: some for each of some thousand processes, about a millisecond.
+pub const OPERATIONS_MAX: u64 = 20_000;
+/// CPU time of one run; a single operation may be long, up to the sizes below.
+pub const RUN_MAX: Duration = Duration::from_millis(5);
+/// Operations between two looks at the clock.
+const LOOK_AFTER: u64 = 32;
+/// Elements of an array, those of arrays within it included: a window of eight seconds at 128 a second.
+const ARRAY_MAX: usize = 1024;
+/// Entries of a map, likewise.
+const MAP_MAX: usize = 256;
+/// Bytes of a text, and of all texts within an array or a map.
+const TEXT_MAX_BYTES: usize = 4096;
+/// Depth of calls, and of expressions outside and inside of functions: the thread's stack is small.
+const DEPTHS_MAX: (usize, usize, usize) = (8, 32, 16);
+/// Functions and variables of a script.
+const NAMES_MAX: usize = 32;
+
+/// Why a script cannot be used, or is not run any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It is too long.
+    #[error("script: expected at most {SCRIPT_LEN_MAX_BYTES} bytes, found {0}; shorten it")]
+    Length(usize),
+    /// It is not understood.
+    #[error("script: {0}")]
+    Parse(String),
+    /// It did not end.
+    #[error(
+        "script: expected at most {OPERATIONS_MAX} operations and {} ms in a run, found more; let the filter choose \
+         fewer processes, or end the loop",
+        RUN_MAX.as_millis()
+    )]
+    Endless,
+    /// It failed.
+    #[error("script: {0}")]
+    Failed(String),
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The records as they are.
+    Pass,
+    /// Nothing is told.
+    Hold,
+    /// Only these of the records, by their places.
+    Only(Vec<usize>),
+    /// These figures instead.
+    Figures(Vec<(CompactString, f64)>),
+}
+
+/// A script, ready to run.
+pub struct Script {
+    engine: Engine,
+    ast: AST,
+    state: Map,
+    clock: fn() -> Duration,
+    /// When a run is stopped, in nanoseconds of the clock.
+    deadline_ns: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Script").finish_non_exhaustive()
+    }
+}
+
+/// The records of a sample, as a script sees them.
+#[derive(Clone)]
+struct Records(Arc<Vec<Record>>);
+
+/// One of them.
+#[derive(Clone)]
+struct One(Arc<Vec<Record>>, usize);
+
+impl IntoIterator for Records {
+    type Item = One;
+    type IntoIter = Box<dyn Iterator<Item = One>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new((0..self.0.len()).map(move |place| One(Arc::clone(&self.0), place)))
+    }
+}
+
+impl Script {
+    /// Compile it; `clock` tells the CPU time of the thread that asks.
+    ///
+    /// # Errors
+    /// If it is too long or not understood.
+    pub fn new(text: &str, clock: fn() -> Duration) -> Result<Script, Error> {
+        if text.len() > SCRIPT_LEN_MAX_BYTES {
+            return Err(Error::Length(text.len()));
+        }
+        let deadline_ns = Arc::new(AtomicU64::new(u64::MAX));
+        let mut engine = bounded_engine();
+        let deadline = Arc::clone(&deadline_ns);
+        engine.on_progress(move |operations| {
+            let is_late = || nanos(clock()) > deadline.load(Ordering::Relaxed);
+            (operations % LOOK_AFTER == 0 && is_late()).then_some(Dynamic::UNIT)
+        });
+        name_records(&mut engine);
+        let ast = engine.compile(text).map_err(|error| Error::Parse(error.to_string()))?;
+        Ok(Script { engine, ast, state: Map::new(), clock, deadline_ns })
+    }
+
+    /// Run it over these records, `now` seconds after boot; gives them back.
+    ///
+    /// # Errors
+    /// If it failed or did not end; it is not to be run again.
+    pub fn run(&mut self, records: Vec<Record>, now_secs: f64) -> Result<(Outcome, Vec<Record>), Error> {
+        let records = Arc::new(records);
+        let mut scope = Scope::new();
+        scope.push("state", std::mem::take(&mut self.state));
+        scope.push_constant("records", Records(Arc::clone(&records)));
+        scope.push_constant("now", now_secs);
+        self.deadline_ns.store(nanos((self.clock)() + RUN_MAX), Ordering::Relaxed);
+        let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut scope, &self.ast);
+        let outcome = outcome(result.map_err(|error| explained(&error))?)?;
+        self.state =
+            scope.remove::<Map>("state").filter(|state| state.values().all(is_plain)).ok_or_else(|| {
+                failed("state: expected a map of numbers, texts, arrays and maps, found something else")
+            })?;
+        drop(scope);
+        Ok((outcome, Arc::try_unwrap(records).unwrap_or_else(|shared| (*shared).clone())))
+    }
+}
+
+/// What may be kept: nothing that holds on to a sample.
+fn is_plain(value: &Dynamic) -> bool {
+    if value.is_array() {
+        return value.as_array_ref().is_ok_and(|array| array.iter().all(is_plain));
+    }
+    if value.is_map() {
+        return value.as_map_ref().is_ok_and(|map| map.values().all(is_plain));
+    }
+    value.is_unit()
+        || value.is_bool()
+        || value.is_int()
+        || value.is_float()
+        || value.is_char()
+        || value.is_string()
+}
+
+fn bounded_engine() -> Engine {
+    let mut engine = Engine::new_raw();
+    for package in [
+        ArithmeticPackage::new().as_shared_module(),
+        LogicPackage::new().as_shared_module(),
+        BasicMathPackage::new().as_shared_module(),
+        BasicStringPackage::new().as_shared_module(),
+        MoreStringPackage::new().as_shared_module(),
+        BasicIteratorPackage::new().as_shared_module(),
+        BasicArrayPackage::new().as_shared_module(),
+        BasicMapPackage::new().as_shared_module(),
+    ] {
+        engine.register_global_module(package);
+    }
+    let (calls, outside, inside) = DEPTHS_MAX;
+    engine
+        .set_optimization_level(OptimizationLevel::None)
+        .set_max_operations(OPERATIONS_MAX)
+        .set_max_call_levels(calls)
+        .set_max_expr_depths(outside, inside)
+        .set_max_functions(NAMES_MAX)
+        .set_max_variables(NAMES_MAX)
+        .set_max_array_size(ARRAY_MAX)
+        .set_max_map_size(MAP_MAX)
+        .set_max_string_size(TEXT_MAX_BYTES)
+        .set_max_strings_interned(0);
+    for symbol in ["eval", "print", "debug"] {
+        engine.disable_symbol(symbol);
+    }
+    engine
+}
+
+type Result1<T> = Result<T, Box<EvalAltResult>>;
+
+fn name_records(engine: &mut Engine) {
+    engine
+        .register_type_with_name::<Records>("records")
+        .register_type_with_name::<One>("process")
+        .register_iterator::<Records>()
+        .register_fn("len", |records: &mut Records| i64::try_from(records.0.len()).unwrap_or(i64::MAX))
+        .register_indexer_get(|records: &mut Records, place: i64| -> Result1<One> {
+            let found = usize::try_from(place).ok().filter(|place| *place < records.0.len());
+            let place =
+                found.ok_or_else(|| format!("expected a place below {}, found {place}", records.0.len()))?;
+            Ok(One(Arc::clone(&records.0), place))
+        })
+        .register_indexer_get(|one: &mut One, name: &str| field(&one.0[one.1], name))
+        .register_fn("sum", |records: &mut Records, name: &str| {
+            fold(records, name, |a, b| a + b).map(|sum| sum.unwrap_or(0.0))
+        })
+        .register_fn("max", |records: &mut Records, name: &str| fold(records, name, f64::max).map(known))
+        .register_fn("min", |records: &mut Records, name: &str| fold(records, name, f64::min).map(known))
+        .register_fn("mean", |records: &mut Records, name: &str| -> Result1<Dynamic> {
+            let sum = fold(records, name, |a, b| a + b)?;
+            #[allow(clippy::cast_precision_loss)] // A number of processes.
+            let count = values(records, name)?.count() as f64;
+            Ok(known(sum.map(|sum| sum / count)))
+        });
+}
+
+fn known(value: Option<f64>) -> Dynamic {
+    value.map_or(Dynamic::UNIT, Dynamic::from_float)
+}
+
+fn seen(record: &Record) -> Seen<'_> {
+    Seen { process: &record.process, cpu: record.cpu, command: None }
+}
+
+fn field(record: &Record, name: &str) -> Result1<Dynamic> {
+    if let Ok(text) = fields::text_named(name) {
+        return Ok((text.get)(&seen(record)).map_or(Dynamic::UNIT, |text| text.to_owned().into()));
+    }
+    let number = fields::number_named(name).map_err(|error| error.to_string())?;
+    Ok(known((number.get)(&seen(record))))
+}
+
+fn values<'a>(records: &'a Records, name: &str) -> Result1<impl Iterator<Item = f64> + use<'a>> {
+    let number = fields::number_named(name).map_err(|error| error.to_string())?;
+    Ok(records.0.iter().filter_map(|record| (number.get)(&seen(record))))
+}
+
+fn fold(records: &Records, name: &str, add: fn(f64, f64) -> f64) -> Result1<Option<f64>> {
+    Ok(values(records, name)?.reduce(add))
+}
+
+fn outcome(result: Dynamic) -> Result<Outcome, Error> {
+    const EXPECTED: &str =
+        "expected (), true, false, an array of processes, a number or a map of numbers as its result";
+    if result.is_unit() {
+        return Ok(Outcome::Pass);
+    }
+    if let Ok(is_told) = result.as_bool() {
+        return Ok(if is_told { Outcome::Pass } else { Outcome::Hold });
+    }
+    if let Some(value) = number(&result) {
+        return Ok(Outcome::Figures(vec![("value".into(), value)]));
+    }
+    let name = result.type_name().to_owned();
+    if let Some(chosen) = result.clone().try_cast::<Array>() {
+        let places = chosen.into_iter().map(|one| Some(one.try_cast::<One>()?.1)).collect::<Option<Vec<_>>>();
+        return Ok(Outcome::Only(places.ok_or_else(|| failed(EXPECTED))?));
+    }
+    let Some(map) = result.try_cast::<Map>().filter(|map| map.len() <= FIGURES_MAX) else {
+        return Err(Error::Failed(format!("{EXPECTED} (at most {FIGURES_MAX}), found {name}")));
+    };
+    let figures =
+        map.into_iter().map(|(name, value)| Some((CompactString::from(name.as_str()), number(&value)?)));
+    Ok(Outcome::Figures(figures.collect::<Option<Vec<_>>>().ok_or_else(|| failed(EXPECTED))?))
+}
+
+#[allow(clippy::cast_precision_loss)] // Figures are doubles.
+fn number(value: &Dynamic) -> Option<f64> {
+    value.as_float().or_else(|_| value.as_int().map(|whole| whole as f64)).ok()
+}
+
+fn failed(what: &str) -> Error {
+    Error::Failed(what.to_owned())
+}
+
+fn explained(error: &EvalAltResult) -> Error {
+    let is_bound =
+        matches!(error, EvalAltResult::ErrorTooManyOperations(_) | EvalAltResult::ErrorTerminated(..));
+    if is_bound { Error::Endless } else { Error::Failed(error.to_string()) }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! Subscriptions over sweeps that are made up, at times that are made up.
+
+use super::*;
+use crate::process::table::Coverage;
+use wire::channel::stream::Entry;
+use wire::channel::{Budget, expression};
+use wire::process::{Process, ProcessKey};
+
+/// Sweeps at a rate, of some processes that each use a part of a core.
+struct Sweeps {
+    view: View,
+    number: u64,
+    now: Duration,
+    shares: Vec<f64>,
+}
+
+impl Sweeps {
+    fn new(shares: &[f64]) -> Sweeps {
+        Sweeps { view: View::default(), number: 0, now: Duration::from_secs(100), shares: shares.to_vec() }
+    }
+
+    /// The next sweep, this long after the one before.
+    fn next(&mut self, after: Duration) {
+        self.number += 1;
+        self.now += after;
+        let at_ns = u64::try_from(self.now.as_nanos()).expect("not long after boot");
+        self.view.table.begin(self.number, at_ns, Coverage::All);
+        for (pid, share) in (1..).zip(&self.shares) {
+            let mut process = Process { key: ProcessKey { pid, start_ns: 1 }, ..Process::default() };
+            process.usage.cpu_ns = (self.now.as_secs_f64() * share * 1e9) as u64;
+            self.view.table.set(process);
+        }
+        self.view.table.end(0);
+    }
+
+    fn offer(&self, subscription: &mut Subscription) {
+        if subscription.is_due(self.now) {
+            subscription.sample(&self.view, self.now);
+        }
+    }
+}
+
+fn prepared(rate: f64, filter: &str, change: impl FnOnce(&mut Wanted)) -> Prepared {
+    let rate = rate.try_into().expect("allowed");
+    let mut wanted =
+        Wanted { rate, filter: expression::filter(filter).expect("understood"), ..Wanted::default() };
+    change(&mut wanted);
+    Prepared::new(wanted, || Duration::ZERO).expect("it can be used")
+}
+
+fn subscription(rate: f64, filter: &str) -> Subscription {
+    Subscription::new(prepared(rate, filter, |_| ()), Duration::from_secs(100))
+}
+
+fn take(subscription: &mut Subscription) -> Vec<Entry> {
+    subscription.take(usize::MAX).entries().collect()
+}
+
+fn sweeps_of(entries: &[Entry]) -> Vec<u64> {
+    let sweep = |entry: &Entry| match &entry.body {
+        Body::Sample { sweep, .. } => Some(*sweep),
+        Body::Signal { .. } | Body::Missed(_) | Body::Quarantined(_) => None,
+    };
+    entries.iter().filter_map(sweep).collect()
+}
+
+/// Late by up to some tenths of a millisecond, as sweeps are.
+fn jitter(number: u64) -> Duration {
+    Duration::from_micros(number * 7919 % 300)
+}
+
+#[test]
+fn each_rate_gets_the_sweeps_due_to_it_though_none_is_exactly_on_time() {
+    for (of, per) in [(64.0, 1), (32.0, 2), (16.0, 4), (64.0 / 3.0, 3), (1.0, 64)] {
+        let mut sweeps = Sweeps::new(&[0.5]);
+        let mut subscription = subscription(of, "");
+        let period = Duration::from_secs_f64(1.0 / 64.0);
+        for number in 0..640 {
+            sweeps.next(period + jitter(number + 1) - jitter(number).min(period));
+            sweeps.offer(&mut subscription);
+        }
+        let told = sweeps_of(&take(&mut subscription));
+        assert_eq!(told, (1..=640).step_by(per).collect::<Vec<_>>(), "{of} Hz");
+    }
+}
+
+#[test]
+fn a_rate_that_does_not_divide_that_of_the_sweeps_is_kept_on_average() {
+    let mut sweeps = Sweeps::new(&[0.5]);
+    let mut subscription = subscription(50.0, "");
+    let mut told = Vec::new();
+    for _ in 0..6400 {
+        sweeps.next(Duration::from_secs_f64(1.0 / 64.0));
+        sweeps.offer(&mut subscription);
+        told.extend(sweeps_of(&take(&mut subscription)));
+    }
+    assert!((4999..=5001).contains(&told.len()), "{}", told.len());
+    assert!(told.windows(2).all(|pair| pair[1] - pair[0] <= 2));
+}
+
+#[test]
+fn altering_a_thousand_times_loses_nothing() {
+    let mut sweeps = Sweeps::new(&[0.5, 0.1, 0.9]);
+    let mut subscription = subscription(64.0, "");
+    let period = Duration::from_secs_f64(1.0 / 64.0);
+    let mut entries = Vec::new();
+    for number in 0..2000_u64 {
+        sweeps.next(period);
+        sweeps.offer(&mut subscription);
+        if number % 2 == 1 {
+            // Rate and filter, by turns; a rate at which each sweep is due all the same.
+            let rate = [64.0, 70.0, 100.0, 1000.0][number as usize / 2 % 4];
+            let filter =
+                ["", "cpu >= 0", "top 2 by cpu", "pid < 3 and cpu_seconds changes"][number as usize / 8 % 4];
+            subscription.alter(prepared(rate, filter, |_| ()), sweeps.now);
+        }
+        if number % 50 == 0 {
+            entries.extend(take(&mut subscription));
+        }
+    }
+    entries.extend(take(&mut subscription));
+    assert_eq!(sweeps_of(&entries), (1..=2000).collect::<Vec<_>>());
+    assert!(entries.iter().zip(0..).all(|(entry, number)| entry.number == number));
+    assert_eq!(
+        entries.last().map(|entry| entry.revision),
+        Some(999),
+        "the last one was altered after its sample"
+    );
+    assert_eq!(subscription.standing().revision, 1000);
+    assert_eq!(subscription.standing().missed_total, 0);
+}
+
+#[test]
+fn a_filter_holds_from_the_sample_after_it_was_altered() {
+    let mut sweeps = Sweeps::new(&[0.5, 0.1, 0.9]);
+    let mut subscription = subscription(10.0, "cpu > 0.3");
+    let pids = |subscription: &mut Subscription, sweeps: &mut Sweeps| -> Vec<Vec<u32>> {
+        sweeps.next(Duration::from_millis(100));
+        sweeps.offer(subscription);
+        let of = |entry: Entry| match &entry.body {
+            Body::Sample { records, .. } => records.iter().map(|record| record.process.key.pid).collect(),
+            Body::Signal { .. } | Body::Missed(_) | Body::Quarantined(_) => panic!("{entry:?}"),
+        };
+        take(subscription).into_iter().map(of).collect()
+    };
+    assert!(pids(&mut subscription, &mut sweeps).is_empty(), "no share is known yet");
+    assert_eq!(pids(&mut subscription, &mut sweeps), [[1, 3]]);
+    subscription.alter(prepared(10.0, "cpu > 0.3 top 1 by cpu", |_| ()), sweeps.now);
+    assert_eq!(pids(&mut subscription, &mut sweeps), [[3]], "shares go on");
+    let standing = subscription.standing();
+    assert_eq!(standing.counts, Counts { due_total: 3, empty_total: 1 });
+}
+
+#[test]
+fn a_condition_signals_in_the_stream() {
+    let mut sweeps = Sweeps::new(&[0.5]);
+    let wanted = |wanted: &mut Wanted| {
+        wanted.condition = Some(expression::condition("sum cpu > 1.5 until 1").expect("understood"));
+    };
+    let mut subscription = Subscription::new(prepared(1.0, "top 1 by cpu", wanted), sweeps.now);
+    subscription.alter(prepared(1.0, "", wanted), sweeps.now);
+    let mut signals = Vec::new();
+    for shares in
+        [vec![0.5, 0.5], vec![0.5, 0.5], vec![0.5, 0.5, 0.9], vec![0.5, 0.5, 0.9], vec![0.5], vec![0.5]]
+    {
+        sweeps.shares = shares;
+        sweeps.next(Duration::from_secs(1));
+        sweeps.offer(&mut subscription);
+        for entry in take(&mut subscription) {
+            if let Body::Signal { is_true, .. } = entry.body {
+                signals.push((sweeps.number, is_true));
+            }
+        }
+    }
+    assert_eq!(signals, [(4, true), (5, false)], "the third is known from the sample after its first");
+    assert_eq!(subscription.standing().is_true, Some(false));
+}
+
+#[test]
+fn bytes_beyond_the_budget_are_missed_and_told_in_the_stream() {
+    let mut sweeps = Sweeps::new(&[0.5; 200]);
+    let mut subscription = Subscription::new(
+        prepared(100.0, "", |wanted| wanted.budget = Budget { bytes: 20_000, ..Budget::default() }),
+        sweeps.now,
+    );
+    for _ in 0..1000 {
+        sweeps.next(Duration::from_millis(10));
+        sweeps.offer(&mut subscription);
+    }
+    let standing = subscription.standing();
+    assert!((200_000.0..=230_000.0).contains(&standing.bytes_total), "ten seconds: {}", standing.bytes_total);
+    let (mut next, mut missed) = (0, 0);
+    for entry in take(&mut subscription) {
+        assert_eq!(entry.number, next);
+        next += match entry.body {
+            Body::Missed(count) => {
+                missed += count;
+                count
+            }
+            Body::Sample { .. } | Body::Signal { .. } | Body::Quarantined(_) => 1,
+        };
+    }
+    assert_eq!((next, missed), (1000, standing.missed_total));
+    assert!(missed > 900, "{missed}");
+}
+
+#[test]
+fn what_costs_too_much_is_stopped_told_and_goes_on_when_altered() {
+    let mut sweeps = Sweeps::new(&[0.5]);
+    let endless = |wanted: &mut Wanted| wanted.script = Some("loop {}".to_owned());
+    let mut subscription = Subscription::new(prepared(10.0, "", endless), sweeps.now);
+    let mut run = |subscription: &mut Subscription, cpu: Duration| {
+        for _ in 0..20 {
+            sweeps.next(Duration::from_millis(100));
+            if subscription.is_due(sweeps.now) {
+                subscription.sample(&sweeps.view, sweeps.now);
+                subscription.charge(cpu, 1, sweeps.now);
+            }
+        }
+        sweeps.now
+    };
+    let now = run(&mut subscription, Duration::ZERO);
+    let entries = take(&mut subscription);
+    assert!(
+        matches!(entries.as_slice(), [Entry { body: Body::Quarantined(reason), .. }] if reason.contains("end the loop")),
+        "{entries:?}"
+    );
+    assert_eq!(subscription.standing().counts.due_total, 1, "it is not run again");
+    subscription.alter(prepared(10.0, "", |_| ()), now);
+    let now = run(&mut subscription, Duration::from_millis(1));
+    assert_eq!(sweeps_of(&take(&mut subscription)).len(), 20);
+    run(&mut subscription, Duration::from_millis(15));
+    let standing = subscription.standing();
+    assert!(standing.quarantined.is_some_and(|reason| reason.contains("at most 20 ms of CPU time")));
+    assert!((2..=4).contains(&sweeps_of(&take(&mut subscription)).len()));
+    subscription.alter(prepared(10.0, "", |wanted| wanted.budget.cpu_ms = 500), now + Duration::from_secs(9));
+    run(&mut subscription, Duration::from_millis(15));
+    assert!(subscription.is_live());
+}

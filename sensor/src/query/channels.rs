@@ -1,0 +1,236 @@
+//! `sensor.channels`, `sensor.subscribe`, `sensor.take`, `sensor.alter`, `sensor.unsubscribe`, `sensor.subscriptions`:
+//! rate, filter, condition and budget set by the consumer while it runs, evaluated here.
+//!
+//! Rule: what changes something is answered only to who asks this daemon itself, and not by GET. Entries are handed out
+//! once; the number of the next is told, so that a lost answer is noticed.
+//! Not here: the evaluation (`channel`), entries as values (`stream`).
+
+mod stream;
+mod wanted;
+
+use super::{declared, processes, shape};
+use crate::channel::fields::{NUMBERS, TEXTS};
+use crate::channel::hub::{Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
+use crate::channel::subscription::Standing;
+use rpc::fault::{self, Fault};
+use rpc::method::{Declaration, Method};
+use rpc::params::{Parameter, Params, Type};
+use rpc::value::{Name, Value};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use wire::channel::{Kind, RATE_MAX_HZ, RATE_MIN_HZ, Wanted};
+
+/// Most entries of one answer: at the fastest rate a second.
+const LIMIT_MAX: i64 = 1000;
+/// Longest wait for a first entry, in seconds: below the time after which a call is given up.
+const WAIT_MAX_SECS: f64 = 25.0;
+
+pub(super) const STANDING: &str = "due counts the samples that were due, empty those of which nothing passed, missed the entries \
+     left out; cpu_seconds and bytes are what it took since it was made; quarantined tells why it was stopped, if it is.";
+const DETAILS: &str = "filter: cpu > 0.5 and name ~ \"^slurm\" and rss_bytes changes by 1M top 10 by cpu; condition: sum cpu > 3.5 \
+     until 2.5 for 10 s; sensor.channels tells the fields. selection: {name, user, command, pid, under}; budget: {cpu_ms, \
+     bytes, queue_bytes}. A subscription from which nobody takes for 60 seconds ends.";
+
+/// What the methods answer from.
+#[derive(Clone)]
+pub struct Channels {
+    /// The subscriptions.
+    pub hub: Hub,
+    /// Fired when the sensor ends: nobody waits any longer.
+    pub ending: CancellationToken,
+}
+
+impl Channels {
+    /// All of them.
+    #[must_use]
+    pub fn methods(&self) -> Vec<Method> {
+        let own = || self.clone();
+        let (subscribing, altering, ending, listing, taking) = (own(), own(), own(), own(), own());
+        // Looked at once, so that a process has one start as long as the sensor runs.
+        let booted = processes::booted();
+        vec![
+            declared::sensor_channels().handler_now(|_| Ok(kinds())),
+            declared::sensor_subscriptions().handler_now(move |_| Ok(listing.subscriptions())),
+            declaration_of_subscribe().handler_now(move |params| subscribing.subscribe(params)),
+            declaration_of_alter().handler_now(move |params| altering.alter(params)),
+            declaration_of_unsubscribe().handler_now(move |params| ending.unsubscribe(params)),
+            declaration_of_take().handler(move |params| {
+                let taking = taking.clone();
+                async move { taking.take(&params, booted).await }
+            }),
+        ]
+    }
+
+    fn subscribe(&self, params: &Params) -> Result<Value, Fault> {
+        let wanted = wanted::changed(Wanted::default(), params)?;
+        let id = self.hub.subscribe(wanted)?;
+        Ok(standing(id, &self.hub.standing(id)?))
+    }
+
+    fn alter(&self, params: &Params) -> Result<Value, Fault> {
+        let id = id(params)?;
+        let altered = self.hub.alter(id, |wanted| wanted::changed(wanted, params).map_err(Refused::Fault));
+        altered.map(|stands| standing(id, &stands)).map_err(|refused| match refused {
+            Refused::Fault(fault) => fault,
+            Refused::Hub(error) => error.into(),
+        })
+    }
+
+    fn unsubscribe(&self, params: &Params) -> Result<Value, Fault> {
+        let id = id(params)?;
+        Ok(standing(id, &self.hub.unsubscribe(id)?))
+    }
+
+    fn subscriptions(&self) -> Value {
+        let all = self.hub.standings();
+        let fastest = all.iter().map(|(_, stands)| stands.wanted.rate.hz()).reduce(f64::max);
+        Value::object([
+            ("subscriptions", Value::array(all.iter().map(|(id, stands)| standing(*id, stands)))),
+            ("rate", fastest.map_or(Value::Double(0.0), Value::Double)),
+        ])
+    }
+
+    async fn take(&self, params: &Params, booted: wire::time::Time) -> Result<Value, Fault> {
+        let id = id(params)?;
+        let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
+        let wait = params.number("wait")?.unwrap_or(0.0).clamp(0.0, WAIT_MAX_SECS);
+        let answer = tokio::select! {
+            answer = self.hub.take(id, limit, Duration::from_secs_f64(wait)) => answer?,
+            () = self.ending.cancelled() => return Err(Fault::unavailable("the sensor ends; subscribe again when it is back")),
+        };
+        Ok(stream::answer(&answer, booted))
+    }
+}
+
+/// Why a subscription is not altered.
+enum Refused {
+    Fault(Fault),
+    Hub(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Hub(error)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        let code = match error {
+            Error::Wanted(_) => fault::INVALID_PARAMS,
+            Error::Full | Error::Queues(_) => fault::BUSY,
+            Error::Unknown(_) => fault::NOT_FOUND,
+            Error::Random(_) => fault::SYSTEM,
+        };
+        Fault::new(code, error.to_string())
+    }
+}
+
+fn id(params: &Params) -> Result<Id, Fault> {
+    Ok(params.need_text("subscription")?.parse::<Id>()?)
+}
+
+fn with_wanted(declaration: Declaration) -> Declaration {
+    declaration
+        .details(DETAILS)
+        .parameter(Parameter::new("selection", Type::Struct, "whose processes; all unless given"))
+        .parameter(Parameter::new("rate", Type::Number, "samples a second, 0.1 to 1000; 1 unless given"))
+        .parameter(Parameter::new("filter", Type::Text, "which of them pass; all unless given"))
+        .parameter(Parameter::new(
+            "condition",
+            Type::Text,
+            "what is signalled when it becomes true and false",
+        ))
+        .parameter(Parameter::new("script", Type::Text, "what the filter cannot say (docs/channels.md)"))
+        .parameter(Parameter::new("budget", Type::Struct, "what it may cost"))
+}
+
+fn declaration_of_subscribe() -> Declaration {
+    const KINDS: [&str; 1] = [Kind::Process.as_str()];
+    let summary = "subscribe to what flows at this sensor; take what comes with sensor.take";
+    with_wanted(Declaration::new("sensor.subscribe", summary))
+        .parameter(Parameter::new("kind", Type::Choice(&KINDS), "what flows").default(KINDS[0]))
+        .returns("struct", "subscription and how it stands, as in sensor.subscriptions")
+}
+
+fn declaration_of_alter() -> Declaration {
+    let summary = "change what a subscription wants, while it runs; what is not given stays";
+    with_wanted(Declaration::new("sensor.alter", summary))
+        .parameter(of_subscription())
+        .returns("struct", "subscription and how it stands, as in sensor.subscriptions")
+}
+
+fn declaration_of_unsubscribe() -> Declaration {
+    Declaration::new("sensor.unsubscribe", "end a subscription; what waits is given up")
+        .parameter(of_subscription())
+        .returns("struct", "subscription and how it stood, as in sensor.subscriptions")
+}
+
+fn declaration_of_take() -> Declaration {
+    Declaration::new(
+        "sensor.take",
+        "take what waits of a subscription, the oldest first; each entry is given once",
+    )
+    .parameter(of_subscription())
+    .parameter(
+        Parameter::new("limit", Type::Whole { min: 1, max: LIMIT_MAX }, "at most so many entries")
+            .default(100),
+    )
+    .parameter(
+        Parameter::new("wait", Type::Number, "seconds to wait for a first entry, at most 25").default(0.0),
+    )
+    .returns("struct", "entries, next, missed, waiting, revision, condition, quarantined")
+}
+
+fn of_subscription() -> Parameter {
+    Parameter::new("subscription", Type::Text, "as sensor.subscribe gave it").required()
+}
+
+fn kinds() -> Value {
+    let numbers = NUMBERS.iter().map(|number| (number.name, "number", number.unit, number.help));
+    let fields = numbers.chain(TEXTS.iter().map(|text| (text.name, "text", "", text.help)));
+    let field = |(name, kind, unit, help): (&'static str, &'static str, &'static str, &'static str)| {
+        Value::object([("name", name), ("type", kind), ("unit", unit), ("help", help)])
+    };
+    let of_processes = Value::object([
+        ("kind", Value::from(Kind::Process.as_str())),
+        ("fields", Value::array(fields.map(field))),
+    ]);
+    let bounds = Value::object([
+        ("rate_min", Value::Double(RATE_MIN_HZ)),
+        ("rate_max", Value::Double(RATE_MAX_HZ)),
+        ("subscriptions_max", Value::UInt(SUBSCRIPTIONS_MAX as u64)),
+        ("queues_max_bytes", Value::UInt(QUEUES_MAX_BYTES)),
+        ("idle_max_seconds", Value::Double(IDLE_MAX.as_secs_f64())),
+    ]);
+    Value::object([("kinds", Value::array([of_processes])), ("bounds", bounds)])
+}
+
+fn standing(id: Id, stands: &Standing) -> Value {
+    let wanted = &stands.wanted;
+    let mut members: Vec<(Name, Value)> = vec![
+        ("subscription".into(), Value::Text(id.to_string())),
+        ("kind".into(), Value::from(wanted.kind.as_str())),
+        ("selection".into(), wanted::selection(&wanted.selection)),
+        ("rate".into(), Value::Double(wanted.rate.hz())),
+        ("filter".into(), Value::Text(wanted.filter.to_string())),
+        ("budget".into(), wanted::budget(wanted.budget)),
+        ("revision".into(), Value::UInt(stands.revision)),
+        ("next".into(), Value::UInt(stands.next)),
+        ("due".into(), Value::UInt(stands.counts.due_total)),
+        ("empty".into(), Value::UInt(stands.counts.empty_total)),
+        ("waiting".into(), Value::UInt(stands.waiting.0 as u64)),
+        ("waiting_bytes".into(), Value::UInt(stands.waiting.1 as u64)),
+        ("missed".into(), Value::UInt(stands.missed_total)),
+        ("cpu_seconds".into(), Value::Double(stands.cpu.as_secs_f64())),
+        ("bytes".into(), Value::Double(stands.bytes_total)),
+    ];
+    let mut maybe = |name: &'static str, value: Option<Value>| {
+        members.extend(value.map(|value| (Name::Borrowed(name), value)));
+    };
+    maybe("condition", wanted.condition.as_ref().map(|condition| Value::Text(condition.to_string())));
+    maybe("is_true", stands.is_true.map(Value::Bool));
+    maybe("script", wanted.script.clone().map(Value::Text));
+    maybe("quarantined", stands.quarantined.clone().map(Value::Text));
+    Value::Struct(members)
+}

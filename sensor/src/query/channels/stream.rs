@@ -1,0 +1,67 @@
+//! What was taken of a subscription, as a value.
+//!
+//! Pure. Not here: processes as values (`processes`).
+
+use super::processes::{self, Picked};
+use super::shape;
+use crate::channel::hub::Answer;
+use rpc::value::{Name, Value};
+use std::time::Duration;
+use wire::channel::stream::{Body, Entry, Record};
+use wire::time::Time;
+
+/// The answer of `sensor.take`.
+pub(super) fn answer(answer: &Answer, booted: Time) -> Value {
+    let missed = |entry: &Entry| if let Body::Missed(count) = entry.body { count } else { 0 };
+    let next = answer.entries.last().map_or(answer.standing.next, |last| last.number + missed(last).max(1));
+    let mut members: Vec<(Name, Value)> = vec![
+        ("entries".into(), Value::array(answer.entries.iter().map(|told| entry(told, booted)))),
+        ("next".into(), Value::UInt(next)),
+        ("missed".into(), Value::UInt(answer.entries.iter().map(missed).sum())),
+        ("waiting".into(), Value::UInt(answer.standing.waiting.0 as u64)),
+        ("revision".into(), Value::UInt(answer.standing.revision)),
+    ];
+    members.extend(answer.standing.is_true.map(|is_true| ("condition".into(), Value::Bool(is_true))));
+    let reason = answer.standing.quarantined.clone();
+    members.extend(reason.map(|reason| ("quarantined".into(), Value::Text(reason))));
+    Value::Struct(members)
+}
+
+fn entry(entry: &Entry, booted: Time) -> Value {
+    let mut members: Vec<(Name, Value)> =
+        vec![("number".into(), Value::UInt(entry.number)), ("revision".into(), Value::UInt(entry.revision))];
+    // What had to make room has no one time.
+    if entry.at_ns > 0 {
+        members.push(("time".into(), shape::time(booted.plus(Duration::from_nanos(entry.at_ns)))));
+    }
+    match &entry.body {
+        Body::Sample { sweep, records, left_out, figures } => {
+            members.push(("what".into(), Value::from("sample")));
+            members.push(("sweep".into(), Value::UInt(*sweep)));
+            members.push(("processes".into(), Value::array(records.iter().map(|one| process(one, booted)))));
+            members.push(("left_out".into(), Value::UInt((*left_out).into())));
+            let figures = figures.iter().map(|(name, value)| (name.to_string(), Value::Double(*value)));
+            members.push(("figures".into(), Value::object(figures)));
+        }
+        Body::Signal { is_true, value } => {
+            members.push(("what".into(), Value::from("signal")));
+            members.push(("is_true".into(), Value::Bool(*is_true)));
+            // Of nothing there is no measure.
+            members.extend(value.is_finite().then(|| ("value".into(), Value::Double(*value))));
+        }
+        Body::Missed(count) => {
+            members.push(("what".into(), Value::from("missed")));
+            members.push(("count".into(), Value::UInt(*count)));
+        }
+        Body::Quarantined(reason) => {
+            members.push(("what".into(), Value::from("quarantined")));
+            members.push(("reason".into(), Value::Text(reason.clone())));
+        }
+    }
+    Value::Struct(members)
+}
+
+fn process(record: &Record, booted: Time) -> Value {
+    let shown = Picked { process: record.process.clone(), share: record.cpu, command: None };
+    processes::value(&shown, booted, None)
+}

@@ -1,0 +1,253 @@
+//! The methods of channels as any client calls them: JSON over HTTP.
+
+#![allow(clippy::unwrap_used)]
+
+use rpc::limits::Limits;
+use rpc::method::Registry;
+use sensor::channel::hub::Hub;
+use sensor::process::source::View;
+use sensor::process::table::Coverage;
+use sensor::process::tap::Tap;
+use sensor::query::channels::Channels;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+use wire::process::{Process, ProcessKey};
+
+/// A made-up host of ten processes of which number N uses a tenth of N cores, and the methods of its sensor.
+struct Host {
+    address: SocketAddr,
+    tap: Box<dyn Tap>,
+    view: View,
+    swept: u32,
+}
+
+impl Host {
+    async fn start() -> Host {
+        let hub = Hub::default();
+        let mut registry = Registry::new();
+        for method in (Channels { hub: hub.clone(), ending: CancellationToken::new() }).methods() {
+            registry.add(method).unwrap();
+        }
+        let listener = rpc::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = rpc::server::serve(
+            listener,
+            registry,
+            Limits::default(),
+            Arc::default(),
+            CancellationToken::new(),
+        );
+        tokio::spawn(serving);
+        Host { address, tap: hub.tap(), view: View::default(), swept: 0 }
+    }
+
+    /// Ten sweeps, a tenth of a second apart.
+    fn sweep(&mut self) {
+        for _ in 0..10 {
+            self.swept += 1;
+            let now = Duration::from_millis(1000) + Duration::from_millis(100) * self.swept;
+            let now_ns = u64::try_from(now.as_nanos()).unwrap();
+            self.view.table.begin(self.swept.into(), now_ns, Coverage::All);
+            for pid in 1..=10 {
+                let key = ProcessKey { pid, start_ns: 1 };
+                let mut process = Process { key, name: format!("worker{pid}").into(), ..Process::default() };
+                process.usage.cpu_ns = now_ns / 10 * u64::from(pid);
+                self.view.table.set(process);
+            }
+            self.view.table.end(0);
+            self.tap.swept(&self.view, now);
+        }
+    }
+
+    async fn http(&self, request: &str) -> (u16, Value) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap())
+    }
+
+    async fn get(&self, method: &str) -> (u16, Value) {
+        self.http(&format!(
+            "GET /api/v1/{method} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.address
+        ))
+        .await
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> (u16, Value) {
+        let (address, body) = (self.address, params.to_string());
+        let len = body.len();
+        self.http(&format!(
+            "POST /api/v1/{method} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len}\r\n\r\n{body}"
+        ))
+        .await
+    }
+
+    async fn done(&self, method: &str, params: Value) -> Value {
+        let (status, answer) = self.ask(method, params).await;
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+
+    async fn refused(&self, method: &str, params: Value, expected: &str) {
+        let (status, answer) = self.ask(method, params.clone()).await;
+        let told = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(status != 200 && told.contains(expected), "{params}: {status} {answer}");
+    }
+}
+
+fn names(processes: &Value) -> Vec<&str> {
+    processes.as_array().unwrap().iter().map(|process| process["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_subscribed_to_is_taken_altered_and_ended() {
+    let mut host = Host::start().await;
+    let wanted = json!({"rate": 10, "filter": "cpu > 0.75 and name ~ \"^worker\"", "condition": "count > 2"});
+    let made = host.done("sensor.subscribe", wanted).await;
+    let id = made["subscription"].clone();
+    assert_eq!(made["filter"], json!("cpu > 0.75 and name ~ \"^worker\""));
+    let empty = host.done("sensor.take", json!({"subscription": id})).await;
+    assert_eq!((&empty["entries"], &empty["next"]), (&json!([]), &json!(0)));
+    host.sweep();
+    let taken = host.done("sensor.take", json!({"subscription": id, "limit": 5, "wait": 1})).await;
+    let entries = taken["entries"].as_array().unwrap();
+    assert_eq!(
+        (entries.len(), &taken["next"], &taken["missed"], &taken["waiting"]),
+        (5, &json!(5), &json!(0), &json!(5))
+    );
+    assert_eq!(
+        (&entries[0]["what"], &entries[0]["is_true"], &taken["condition"]),
+        (&json!("signal"), &json!(true), &json!(true))
+    );
+    assert_eq!(
+        (&entries[1]["what"], &entries[1]["number"], &entries[1]["sweep"]),
+        (&json!("sample"), &json!(1), &json!(2))
+    );
+    assert_eq!(names(&entries[1]["processes"]), ["worker8", "worker9", "worker10"]);
+    let cpu = entries[1]["processes"][0]["cpu"].as_f64().unwrap();
+    assert!((cpu - 0.8).abs() < 1e-6, "{cpu}");
+    let altered = host
+        .done("sensor.alter", json!({"subscription": id, "filter": "top 1 by cpu", "condition": ""}))
+        .await;
+    assert_eq!(
+        (&altered["revision"], &altered["rate"], altered.get("condition")),
+        (&json!(1), &json!(10.0), None)
+    );
+    host.sweep();
+    let taken = host.done("sensor.take", json!({"subscription": id})).await;
+    let entries = taken["entries"].as_array().unwrap();
+    let numbers: Vec<u64> = entries.iter().map(|entry| entry["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (5..20).collect::<Vec<_>>(), "none is lost");
+    assert_eq!(names(&entries[14]["processes"]), ["worker10"]);
+    let all = host.get("sensor.subscriptions").await.1;
+    assert_eq!(all["subscriptions"][0]["subscription"], id);
+    assert_eq!((&all["subscriptions"][0]["due"], &all["rate"]), (&json!(20), &json!(10.0)));
+    host.done("sensor.unsubscribe", json!({"subscription": id})).await;
+    host.refused("sensor.take", json!({"subscription": id}), "no subscription").await;
+    assert_eq!(host.get("sensor.subscriptions").await.1["subscriptions"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_gives_figures_and_one_without_end_is_told_so() {
+    let mut host = Host::start().await;
+    let script = "#{ busy: records.sum(\"cpu\"), processes: records.len() }";
+    let made = host.done("sensor.subscribe", json!({"rate": 10, "script": script})).await;
+    let endless = host.done("sensor.subscribe", json!({"rate": 10, "script": "loop {}"})).await;
+    host.sweep();
+    let taken = host.done("sensor.take", json!({"subscription": made["subscription"]})).await;
+    let figures = &taken["entries"][9]["figures"];
+    assert!((figures["busy"].as_f64().unwrap() - 5.5).abs() < 1e-6, "{figures}");
+    assert_eq!(figures["processes"], json!(10.0));
+    let taken = host.done("sensor.take", json!({"subscription": endless["subscription"], "wait": 20})).await;
+    assert_eq!(taken["entries"][0]["what"], json!("quarantined"));
+    assert!(taken["quarantined"].as_str().unwrap().contains("end the loop"), "{taken}");
+    let mended = json!({"subscription": endless["subscription"], "script": "records.len() > 0"});
+    assert_eq!(host.done("sensor.alter", mended).await.get("quarantined"), None);
+    host.sweep();
+    let taken = host.done("sensor.take", json!({"subscription": endless["subscription"]})).await;
+    assert_eq!(taken["entries"].as_array().unwrap().len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selection_says_whose() {
+    let mut host = Host::start().await;
+    let selection = json!({"name": "worker1*", "user": 0});
+    let made = host.done("sensor.subscribe", json!({"selection": selection, "rate": "10"})).await;
+    assert_eq!(made["selection"], json!({"name": "worker1*", "user": "0"}));
+    host.sweep();
+    let taken = host.done("sensor.take", json!({"subscription": made["subscription"]})).await;
+    assert_eq!(names(&taken["entries"][0]["processes"]), ["worker1", "worker10"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_are_told_and_change_nothing() {
+    let host = Host::start().await;
+    for (params, expected) in [
+        (json!({"filter": "cpu >"}), "filter: expected a number, found the end at character 6"),
+        (
+            json!({"filter": "rss > 1"}),
+            "filter: expected a number of a process, found \"rss\"; known are cpu",
+        ),
+        (json!({"filter": "name ~ \"(\""}), "filter: expected a regular expression"),
+        (json!({"condition": "sum rss > 1"}), "condition: expected a number of a process"),
+        (json!({"condition": "most"}), "condition: expected count, or sum"),
+        (json!({"rate": 1001}), "rate: expected 0.1 to 1000 samples a second, found 1001"),
+        (json!({"script": "let ="}), "script: "),
+        (json!({"budget": {"cpu": 1}}), "budget: expected cpu_ms, bytes, queue_bytes, found \"cpu\""),
+        (json!({"budget": {"cpu_ms": 0}}), "budget: expected cpu_ms from 1 to 500, found 0"),
+        (json!({"selection": {"pid": -1}}), "selection.pid: expected a whole number"),
+        (json!({"selection": {"user": "nobody-of-this-name"}}), "this host has no user"),
+        (json!({"kind": "weather"}), "kind: expected one of process"),
+    ] {
+        host.refused("sensor.subscribe", params, expected).await;
+    }
+    assert_eq!(host.get("sensor.subscriptions").await.1["subscriptions"], json!([]));
+    let made = host.done("sensor.subscribe", json!({"filter": "cpu > 1"})).await;
+    let id = &made["subscription"];
+    host.refused("sensor.alter", json!({"subscription": id, "filter": "cpu <"}), "filter: expected a number")
+        .await;
+    host.refused("sensor.alter", json!({"subscription": "nobody"}), "subscribe again").await;
+    let stands = host.get("sensor.subscriptions").await.1;
+    assert_eq!(
+        (&stands["subscriptions"][0]["filter"], &stands["subscriptions"][0]["revision"]),
+        (&json!("cpu > 1"), &json!(0))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_something_is_not_reached_by_a_link() {
+    let host = Host::start().await;
+    for method in ["sensor.subscribe", "sensor.alter", "sensor.take", "sensor.unsubscribe"] {
+        let (status, answer) = host.get(&format!("{method}?subscription=0000000000000000")).await;
+        assert_eq!(status, 405, "{answer}");
+    }
+    let (status, channels) = host.get("sensor.channels").await;
+    assert_eq!(status, 200);
+    let fields = channels["kinds"][0]["fields"].as_array().unwrap();
+    assert!(
+        fields.iter().any(|field| field["name"] == "rss_bytes" && field["unit"] == "bytes"),
+        "{channels}"
+    );
+}
+
+#[test]
+fn every_field_and_method_is_documented() {
+    let page = include_str!("../../docs/channels.md");
+    let methods = include_str!("../../docs/methods.md");
+    let numbers = sensor::channel::fields::NUMBERS.iter().map(|number| number.name);
+    for name in numbers.chain(sensor::channel::fields::TEXTS.iter().map(|text| text.name)) {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+    for method in ["channels", "subscribe", "take", "alter", "unsubscribe", "subscriptions"] {
+        assert!(methods.contains(&format!("### `sensor.{method}")), "{method}");
+    }
+}

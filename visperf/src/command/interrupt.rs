@@ -1,0 +1,33 @@
+//! Ctrl-C while a command runs: it does what it has to do still, and ends the program.
+//!
+//! Not here: daemons, which end by themselves (`daemon::shutdown`).
+
+use crate::exit::{Failure, INTERRUPTED};
+
+/// Catches Ctrl-C as long as the program runs.
+pub(crate) struct Interrupt {
+    _thread: std::thread::JoinHandle<()>,
+}
+
+impl Interrupt {
+    /// From now on Ctrl-C does this and then ends the program.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(crate) fn catch(before_the_end: impl FnOnce() + Send + 'static) -> Result<Interrupt, Failure> {
+        let fail = |error| Failure::of("cannot catch Ctrl-C", error);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
+        let entered = runtime.enter();
+        let mut signal =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(fail)?;
+        drop(entered);
+        let waiting = move || {
+            if runtime.block_on(signal.recv()).is_some() {
+                before_the_end();
+                std::process::exit(INTERRUPTED.into());
+            }
+        };
+        let thread = std::thread::Builder::new().name("interrupt".to_owned()).spawn(waiting).map_err(fail)?;
+        Ok(Interrupt { _thread: thread })
+    }
+}

@@ -1,0 +1,313 @@
+//! `visperf watch`: the processes of a host as they change, as often as wanted, of which only those come that pass a filter.
+//!
+//! Rule: the subscription is ended however the command ends, as far as the daemon can be told. What was missed, on the way
+//! too, is noted.
+//! Not here: what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
+
+use crate::cli::Query;
+use crate::client::connection::Patience;
+use crate::client::target::Target;
+use crate::client::{Client, PATIENCE};
+use crate::command::interrupt::Interrupt;
+use crate::command::query::{Params, items};
+use crate::exit::Failure;
+use crate::output::figures::{bytes, number, number_of, share, text_of};
+use crate::output::times::in_table;
+use crate::output::{Color, Output, clean, note};
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wire::channel::expression;
+use wire::time::Time;
+
+/// How long a daemon may wait for a first entry before it answers with none.
+const WAIT_SECS: u64 = 20;
+/// Entries asked for at a time: the most a daemon gives.
+const PAGE: u64 = 1_000;
+/// How long a daemon may take to end a subscription, when the command ends.
+const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
+
+/// Print the processes of the host that is asked as they change, a line a sample, until Ctrl-C
+///
+/// What is wanted is evaluated by the sensor, at the rate that is wanted, and only what passes comes. A sample of which
+/// nothing passes is not printed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf watch --filter 'top 5 by cpu'
+  visperf watch --rate 64 --filter 'cpu > 0.5 and name ~ \"^slurm\"'
+  visperf watch --filter 'rate of read_bytes > 10M'
+  visperf watch --under 4711 --condition 'sum cpu > 3 until 2 for 10 s'
+  visperf watch --rate 10 --samples 100 --json | jq '.processes[].name'
+
+Predicates: cpu > 0.5, state = \"running\", name ~ \"REGEX\", name !~ \"REGEX\",
+rss_bytes changes by 1M, rate of read_bytes > 1M, child of PID, parent of PID;
+joined by and; then top N by FIELD. docs/channels.md lists the fields.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+    /// What to watch
+    #[arg(long, value_name = "KIND", value_parser = ["process"], default_value = "process")]
+    kind: String,
+    /// Samples a second, 0.1 to 1000
+    #[arg(long, value_name = "HZ", value_parser = rate, default_value = "1")]
+    rate: f64,
+    /// Only processes that pass, such as 'cpu > 0.5 top 5 by rss_bytes'
+    #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Signal when this becomes true and when false again, such as 'count > 100 until 90'
+    #[arg(long, value_name = "CONDITION", value_parser = condition)]
+    condition: Option<String>,
+    /// Run the script in this file at each sample, for what a filter cannot say
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Only processes of this name; * stands for any characters
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Only processes of this user: a name or a number, as that host knows them
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Only the process of this number
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Only the process of this number and all that descend from it
+    #[arg(long, value_name = "PID")]
+    under: Option<u32>,
+    /// End after so many samples
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    samples: Option<u64>,
+}
+
+/// Watch.
+///
+/// # Errors
+/// If no daemon is reached, it answers with a fault, or the sensor stopped the subscription.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut client = Client::new(&args.query.target);
+    let wanted = wanted(args)?;
+    let ask = |client: &mut Client, method: &str, params: &Value| {
+        client.call(method, params, PATIENCE).map_err(|error| client.explain(method, error))
+    };
+    let made = ask(&mut client, "sensor.subscribe", &wanted)?;
+    let subscription =
+        Subscription { id: text_of(&made, "subscription").to_owned(), target: args.query.target.clone() };
+    let (at_the_end, is_ending) = (subscription.clone(), Arc::new(AtomicBool::new(false)));
+    let ending = Arc::clone(&is_ending);
+    let _interrupt = Interrupt::catch(move || {
+        ending.store(true, Ordering::SeqCst);
+        at_the_end.end();
+    })?;
+    let taking = Params::default()
+        .with("subscription", Some(subscription.id.clone()))
+        .with("wait", Some(WAIT_SECS))
+        .with("limit", Some(args.samples.map_or(PAGE, |samples| samples.min(PAGE))));
+    let taking = taking.value();
+    let mut printing = Printing::new(args);
+    let watched = loop {
+        let printed = ask(&mut client, "sensor.take", &taking).and_then(|answer| printing.print(&answer));
+        match printed {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(failure) => break Err(failure),
+        }
+    };
+    // That there is no subscription any more is Ctrl-C's doing, which is about to end the program.
+    while is_ending.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+    subscription.end();
+    watched
+}
+
+/// A subscription that is to be ended.
+#[derive(Clone)]
+struct Subscription {
+    id: String,
+    target: Target,
+}
+
+impl Subscription {
+    /// One that cannot be ended now ends by itself when nobody takes.
+    fn end(&self) {
+        let params = Params::default().with("subscription", Some(self.id.clone())).value();
+        let _ended = Client::new(&self.target).call("sensor.unsubscribe", &params, ENDING);
+    }
+}
+
+fn wanted(args: &Args) -> Result<Value, Failure> {
+    let script = args.script.as_ref().map(|file| {
+        std::fs::read_to_string(file)
+            .map_err(|error| Failure::of(&format!("cannot read the script {}", file.display()), error))
+    });
+    let selection = Params::default()
+        .with("name", args.name.clone())
+        .with("user", args.user.clone())
+        .with("pid", args.pid)
+        .with("under", args.under)
+        .value();
+    let is_selected = selection.as_object().is_some_and(|members| !members.is_empty());
+    Ok(Params::default()
+        .with("kind", Some(args.kind.clone()))
+        .with("rate", Some(args.rate))
+        .with("filter", Some(args.filter.clone()))
+        .with("condition", args.condition.clone())
+        .with("script", script.transpose()?)
+        .with("selection", is_selected.then_some(selection))
+        .value())
+}
+
+struct Printing<'a> {
+    args: &'a Args,
+    output: Output,
+    zone: TimeZone,
+    left: u64,
+    /// The number of the first entry of the next answer.
+    next: u64,
+}
+
+impl Printing<'_> {
+    fn new(args: &Args) -> Printing<'_> {
+        let left = args.samples.unwrap_or(u64::MAX);
+        Printing { args, output: args.query.width.output(), zone: TimeZone::system(), left, next: 0 }
+    }
+
+    /// Print what was taken; whether there is more to come.
+    fn print(&mut self, answer: &Value) -> Result<bool, Failure> {
+        let entries = items(answer, "entries");
+        if let Some(first) = entries.first().and_then(|first| first["number"].as_u64())
+            && first > self.next
+        {
+            note(&format!("{} lost on the way", entries_told(first - self.next)));
+        }
+        self.next = answer["next"].as_u64().unwrap_or(self.next);
+        for entry in &entries {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= u64::from(text_of(entry, "what") == "sample");
+            match self.args.query.json {
+                true => self.output.json(entry)?,
+                false => {
+                    let line = line(entry, &self.zone, &self.output);
+                    self.output.line(&line)?;
+                }
+            }
+        }
+        self.output.flush()?;
+        match answer.get("quarantined").and_then(Value::as_str) {
+            Some(reason) => Err(Failure::Failed(format!("the sensor stopped it: {reason}"))),
+            None => Ok(self.left > 0),
+        }
+    }
+}
+
+/// An entry in a line.
+fn line(entry: &Value, zone: &TimeZone, output: &Output) -> String {
+    let time = number_of(entry, "time").map(|secs| in_table(Time::from_secs_f64(secs), zone, output));
+    let mut line = output.paint(Color::Dim, time.as_deref().unwrap_or("-")).into_owned();
+    let painted = |color, text: String| output.paint(color, &text).into_owned();
+    line += "  ";
+    line += &match text_of(entry, "what") {
+        "sample" => sample(entry, output),
+        "signal" => {
+            let value =
+                number_of(entry, "value").map(|value| format!(" at {}", number(value))).unwrap_or_default();
+            match entry["is_true"].as_bool() {
+                Some(true) => painted(Color::Caution, format!("the condition is true{value}")),
+                _ => painted(Color::Good, format!("the condition is false{value}")),
+            }
+        }
+        "missed" => {
+            painted(Color::Bad, format!("{} missed", entries_told(entry["count"].as_u64().unwrap_or(0))))
+        }
+        _ => painted(Color::Bad, clean(text_of(entry, "reason")).into_owned()),
+    };
+    line
+}
+
+fn sample(entry: &Value, output: &Output) -> String {
+    let mut told = String::new();
+    let figures: &Map<String, Value> = match entry.get("figures") {
+        Some(Value::Object(figures)) => figures,
+        _ => &Map::new(),
+    };
+    for (name, value) in figures {
+        let value = value.as_f64().map(number).unwrap_or_default();
+        // Writing into a text does not fail.
+        let _ = write!(told, "{} {value}  ", output.paint(Color::Name, &clean(name)));
+    }
+    for process in items(entry, "processes") {
+        let cpu = number_of(&process, "cpu").map(share).unwrap_or_default();
+        let memory = number_of(&process, "rss_bytes").map(bytes).unwrap_or_default();
+        let pid = process["pid"].as_u64().unwrap_or(0);
+        let name = clean(text_of(&process, "name")).into_owned();
+        let _ = write!(told, "{}[{pid}] {cpu} {memory}  ", output.paint(Color::Name, &name));
+    }
+    if let Some(left_out) = entry["left_out"].as_u64().filter(|left_out| *left_out > 0) {
+        let _ = write!(told, "and {left_out} more");
+    }
+    told.truncate(told.trim_end().len());
+    told
+}
+
+fn entries_told(count: u64) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let hz = text.parse::<f64>().map_err(|_| "expected a number of samples a second".to_owned())?;
+    wire::channel::Rate::try_from(hz).map(wire::channel::Rate::hz).map_err(|error| error.to_string())
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    expression::filter(text).map(|_| text.to_owned()).map_err(|error| pointed(text, &error))
+}
+
+fn condition(text: &str) -> Result<String, String> {
+    expression::condition(text).map(|_| text.to_owned()).map_err(|error| pointed(text, &error))
+}
+
+/// The mistake, with the place marked below what was written.
+fn pointed(text: &str, error: &expression::Error) -> String {
+    format!("{error}\n  {}\n  {}^", clean(text), " ".repeat(error.at.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_mistake_is_pointed_at() {
+        let told = filter("cpu > 0.5 and name ~ slurm").expect_err("no quotes");
+        let expected = "expected a text in quotes, found slurm at character 22\n  cpu > 0.5 and name ~ slurm\n                       ^";
+        assert_eq!(told, expected);
+        assert!(condition("count > 1 until 2").is_err());
+        assert_eq!(filter("cpu > 0.5").as_deref(), Ok("cpu > 0.5"));
+        assert_eq!(rate("64"), Ok(64.0));
+        assert!(rate("2000").expect_err("too fast").contains("0.1 to 1000"));
+    }
+
+    #[test]
+    fn every_kind_of_entry_is_a_line() {
+        let output = Output::into_writer(Vec::new(), None);
+        let check = |entry: Value, expected: &str| {
+            assert_eq!(line(&entry, &TimeZone::UTC, &output), expected, "{entry}");
+        };
+        check(
+            json!({"what": "sample", "left_out": 2, "figures": {}, "processes": [
+                {"name": "a\u{1b}b", "pid": 7, "cpu": 0.5, "rss_bytes": 4096},
+                {"name": "bash", "pid": 8, "rss_bytes": 1_048_576},
+            ]}),
+            "-  a\\u{1b}b[7] 50 % 4.0 KiB  bash[8]  1.0 MiB  and 2 more",
+        );
+        check(json!({"what": "sample", "figures": {"mean": 2.5}, "processes": []}), "-  mean 2.5");
+        check(json!({"what": "signal", "is_true": true, "value": 3.0}), "-  the condition is true at 3");
+        check(json!({"what": "signal", "is_true": false}), "-  the condition is false");
+        check(json!({"what": "missed", "count": 7}), "-  7 entries missed");
+        check(json!({"what": "quarantined", "reason": "too dear"}), "-  too dear");
+    }
+}

@@ -1,0 +1,63 @@
+//! What comes back from a subscription: entries, each with a number.
+//!
+//! Pure. Rule: numbers have no gap; what was left out is an entry too ([`Body::Missed`]), so that a reader of a stream knows
+//! what it has not seen.
+
+use crate::process::Process;
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+
+/// Most records of a sample; of a host with more a filter has to choose.
+pub const RECORDS_MAX: usize = 10_000;
+/// Most figures that a script may make of a sample.
+pub const FIGURES_MAX: usize = 64;
+
+/// A process in a sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// As the sweep saw it.
+    pub process: Process,
+    /// The share of a core since the subscription's sample before; unknown in the first that has it.
+    pub cpu: Option<f64>,
+}
+
+/// An entry of a stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number; of several that were missed, that of the first.
+    pub number: u64,
+    /// How often the subscription had been altered when it came to be.
+    pub revision: u64,
+    /// When, in nanoseconds since boot: the begin of the sweep.
+    pub at_ns: u64,
+    /// What.
+    pub body: Body,
+}
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// What was seen.
+    Sample {
+        /// The number of the sweep.
+        sweep: u64,
+        /// The records that passed, at most [`RECORDS_MAX`].
+        records: Vec<Record>,
+        /// Records that passed and had no place.
+        left_out: u32,
+        /// What the script made of them.
+        figures: Vec<(CompactString, f64)>,
+    },
+    /// The condition became true, or false again.
+    Signal {
+        /// Which.
+        is_true: bool,
+        /// The measure then.
+        value: f64,
+    },
+    /// So many entries were left out here.
+    Missed(u64),
+    /// The subscription was stopped, for this reason; altering it makes it go on.
+    Quarantined(String),
+}
