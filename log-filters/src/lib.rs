@@ -29,6 +29,7 @@ mod reason;
 mod references;
 pub mod registry;
 mod sameness;
+mod steps;
 mod tell;
 pub mod test_lines;
 pub mod timestamp;

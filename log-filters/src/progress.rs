@@ -9,6 +9,7 @@ use crate::ending::Ending;
 use crate::implied::Implied;
 use crate::reason::Reason;
 use crate::sameness::{better_job, hosts_of, same_host};
+use crate::steps::{Alone, Steps};
 use crate::told::{Told, in_order, set_text, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,8 @@ pub(crate) struct Progress {
     requeue_undone: bool,
     /// Its start and end as they follow from other events, for want of a log that tells them.
     implied: Implied,
+    /// What follows from its steps, while nothing else is known of it; most calls have none.
+    steps: Alone,
 }
 
 impl Progress {
@@ -76,6 +79,7 @@ impl Progress {
             last_requeue: None,
             requeue_undone: false,
             implied: Implied::default(),
+            steps: None,
         }
     }
 
@@ -105,14 +109,16 @@ impl Progress {
 
     /// When it started, by what logs tell or else by its choice.
     fn began(&self) -> Option<Time> {
-        self.started().or_else(|| self.implied.started(self.selected()))
+        let by_steps = || self.steps.as_ref().and_then(|steps| steps.started());
+        self.started().or_else(|| self.implied.started(self.selected())).or_else(by_steps)
     }
 
     /// When and how it ended where no log tells its end itself.
     fn implied_end(&self) -> Option<(Time, Outcome)> {
         let last_requeue = self.last_requeue.filter(|_| !self.requeue_undone);
         let end = self.implied.ended(last_requeue).filter(|_| self.ended().is_none());
-        end.filter(|&(at, _)| !self.is_earlier_try(at))
+        let by_steps = || self.steps.as_ref().and_then(|steps| steps.ended());
+        end.filter(|&(at, _)| !self.is_earlier_try(at)).or_else(by_steps)
     }
 
     pub(crate) fn state(&self) -> State {
@@ -152,12 +158,14 @@ impl Progress {
             tries: self.requeues + u32::from(self.began().is_some()),
             events: self.events,
         };
-        Call { reason: self.reason.of(&call), ..call }
+        let call = Call { reason: self.reason.of(&call), ..call };
+        Steps::fill_in(&self.steps, call)
     }
 
     /// Take an event in.
     #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
     pub(crate) fn apply(&mut self, content: &Content, by: Authority) {
+        Steps::take(&mut self.steps, content, self.events == 0);
         self.events += 1;
         self.first = self.first.min(content.time);
         self.facts(content, by);
@@ -227,6 +235,7 @@ impl Progress {
 
     /// Take in what another call, that is the same, was told.
     pub(crate) fn absorb(&mut self, other: &Progress) {
+        Steps::join(&mut self.steps, self.events == 0, (&other.steps, other.events == 0));
         self.events += other.events;
         self.first = self.first.min(other.first);
         self.requeues = self.requeues.max(other.requeues);

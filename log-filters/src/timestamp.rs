@@ -64,14 +64,16 @@ impl Format {
     /// # Errors
     /// Says which `%` letter is unknown.
     pub fn parse(text: &str) -> Result<Format, String> {
-        match text {
-            "epoch" => return Ok(Format { steps: vec![Step::Epoch(1_000_000)] }),
-            "epoch_ms" => return Ok(Format { steps: vec![Step::Epoch(1_000)] }),
-            "epoch_us" => return Ok(Format { steps: vec![Step::Epoch(1)] }),
-            _ => {}
-        }
-        let mut steps = Vec::new();
-        let mut bytes = text.bytes();
+        let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let (word, behind) = text.split_at(text.bytes().take_while(in_word).count());
+        let unit = match word {
+            "epoch" => Some(1_000_000),
+            "epoch_ms" => Some(1_000),
+            "epoch_us" => Some(1),
+            _ => None,
+        };
+        let mut steps: Vec<Step> = unit.map(Step::Epoch).into_iter().collect();
+        let mut bytes = if unit.is_some() { behind } else { text }.bytes();
         while let Some(byte) = bytes.next() {
             let step = match byte {
                 b'%' => Format::step(&mut bytes)?,

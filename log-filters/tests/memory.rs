@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Most bytes a call of two names, with a host, a user and a name takes, all indexes counted.
-const CALL_LEN_MAX_BYTES: usize = 1_000;
+const CALL_LEN_MAX_BYTES: usize = 1_010;
 
 fn event(number: u64, kind: Kind, secs: i64, naming: Naming) -> Found {
     let mut content = Content::new(kind, Time::from_micros((1_795_176_000 + secs) * 1_000_000));

@@ -69,10 +69,10 @@ impl Width {
 pub(crate) struct Between {
     /// Only from this time on: 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 10m or 2h (ago), or seconds
     /// since 1970
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_negative_numbers = true)]
     pub(crate) since: Option<Time>,
     /// Only up to this time, in the same forms
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_negative_numbers = true)]
     pub(crate) until: Option<Time>,
 }
 

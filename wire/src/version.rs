@@ -3,4 +3,4 @@
 //! Rule: a reader refuses a version it does not know, with an error that names both; it never guesses.
 
 /// Version of the frames of [`crate::codec`].
-pub const FRAME: u8 = 1;
+pub const FRAME: u8 = 2;

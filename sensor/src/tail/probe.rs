@@ -118,7 +118,9 @@ pub fn open(path: &Path, roots: &[PathBuf]) -> Result<(File, Stat), AtPath> {
         .next()
     else {
         let to = real.display();
-        return Err(AtPath::Refused(format!("it leads to {to}, outside the allowed roots; it is not read")));
+        return Err(AtPath::Refused(format!(
+            "it leads to {to}, outside the allowed roots; it is not read; follow {to} itself, or allow its folder (`roots` of the log in a configuration file)"
+        )));
     };
     // Looked at before it is opened: opening a FIFO or a device can block or have effects.
     let before = stat(&real).map_err(|error| hindered("look at it", error))?;

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     between: Between,
     /// At most so many
-    #[arg(long, value_name = "N", value_parser = whole(1..=LIMIT_MAX), default_value_t = 1000)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=LIMIT_MAX), default_value_t = 1000)]
     limit: u64,
     /// Oldest first
     #[arg(long)]

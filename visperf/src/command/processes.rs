@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only the process of this number
-    #[arg(long, value_name = "PID", value_parser = whole(1..=PID_MAX))]
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX))]
     pid: Option<u64>,
     /// Only those that serve or served this call, with how that is known
     #[arg(long, value_name = "CALL", conflicts_with_all = ["user", "order"])]
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ORDER", value_parser = ["cpu", "memory", "io", "start", "pid"], default_value = "cpu")]
     order: String,
     /// At most so many
-    #[arg(long, value_name = "N", value_parser = whole(1..=LIMIT_MAX), default_value_t = 30)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=LIMIT_MAX), default_value_t = 30)]
     limit: u64,
 }
 

@@ -130,6 +130,10 @@ fn absent(given: &str, found: &[(PathBuf, usize)]) -> Option<String> {
         _ => found.iter().map(|(path, _)| path.as_path()).chain(found.is_empty().then_some(path)).find_map(
             |path| match probe::open(path, &[PathBuf::from("/")]) {
                 Ok(_) | Err(AtPath::File { .. }) => None,
+                Err(AtPath::Nothing) if path.is_symlink() => Some(format!(
+                    "--tail {}: a link to what is not there yet; it is read as soon as it comes",
+                    path.display()
+                )),
                 Err(AtPath::Nothing) => {
                     Some(format!("--tail {given}: there is no such file yet; it is read as soon as it comes"))
                 }

@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     between: Between,
     /// Only the newest so many of the events that fit, printed oldest first; with --follow or --cursor the next so many
-    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX))]
     limit: Option<u64>,
     /// Go on where an earlier answer's cursor says
     #[arg(long, value_name = "CURSOR")]

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long)]
     demo: bool,
     /// How many times faster than it was recorded the demo runs
-    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = speed)]
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = speed, requires = "demo", allow_negative_numbers = true)]
     speed: f64,
     /// A log to follow, a glob or a folder, and the filter for it if its name does not tell
     ///
