@@ -11,6 +11,7 @@ use crate::fields::Cutting;
 use crate::filter::{Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Record, Until};
 use crate::pattern::{self, Set};
 use crate::references::Known;
+use crate::test_lines::Test;
 use crate::timestamp::Format;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jiff::tz::TimeZone;
@@ -56,6 +57,8 @@ impl Place<'_> {
 /// Compile a filter's text.
 pub(crate) fn filter(file: &str, text: &str) -> Result<Filter, Error> {
     let filter = without_program(file, text)?;
+    first_lines(file, text)?;
+    tests(file, text)?;
     filter.program.set(program(file, text)?).expect("nothing has asked for it yet");
     Ok(filter)
 }
@@ -100,7 +103,25 @@ fn calls(place: &Place<'_>, raw: &Definition) -> Result<Option<Calls>, Error> {
     call_keys(place, calls.get_ref(), None, calls.span(), &mut |name: &str| known.of_calls(name)).map(Some)
 }
 
-/// All of a filter but its rules.
+/// Compile what a filter knows first lines by.
+pub(crate) fn first_lines(file: &str, text: &str) -> Result<Option<Set>, Error> {
+    let place = Place { file, text };
+    let sources = definition(&place)?.files.first_lines;
+    let Some(first) = sources.first() else { return Ok(None) };
+    for source in &sources {
+        place.regex(source)?;
+    }
+    let plain: Vec<&str> = sources.iter().map(|source| source.get_ref().as_str()).collect();
+    Set::new(&plain).map(Some).map_err(|message| place.error(first.span(), message))
+}
+
+/// A filter's tests.
+pub(crate) fn tests(file: &str, text: &str) -> Result<Vec<Test>, Error> {
+    let place = Place { file, text };
+    crate::test_lines::compile(&place_error(&place), &definition(&place)?.test)
+}
+
+/// All of a filter but its rules, what it knows first lines by, and its tests.
 pub(crate) fn without_program(file: &str, text: &str) -> Result<Filter, Error> {
     let place = Place { file, text };
     let raw = definition(&place)?;
@@ -117,7 +138,7 @@ pub(crate) fn without_program(file: &str, text: &str) -> Result<Filter, Error> {
         name_globs: raw.files.names.iter().map(|glob| glob.get_ref().clone()).collect(),
         paths: paths(&place, &raw.files.paths)?,
         parts: raw.files.parts.as_ref().map(|source| place.regex(source)).transpose()?,
-        first_lines: first_lines(&place, &raw.files.first_lines)?,
+        first_lines: OnceLock::new(),
         prefix: raw.time.prefix.iter().map(|source| place.format(source)).collect::<Result<_, _>>()?,
         formats: raw.time.formats.iter().map(|source| place.format(source)).collect::<Result<_, _>>()?,
         zone: raw.time.zone.as_ref().map(|source| zone_key(&place, source)).transpose()?.flatten(),
@@ -127,7 +148,7 @@ pub(crate) fn without_program(file: &str, text: &str) -> Result<Filter, Error> {
         file: file.to_owned(),
         rule_count: raw.rule.len(),
         program: OnceLock::new(),
-        tests: crate::test_lines::compile(&place_error(&place), &raw.test)?,
+        test_count: raw.test.len(),
     })
 }
 
@@ -212,15 +233,6 @@ fn paths(place: &Place<'_>, sources: &[Spanned<String>]) -> Result<Vec<String>, 
         }
     }
     Ok(sources.iter().map(|source| source.get_ref().clone()).collect())
-}
-
-fn first_lines(place: &Place<'_>, sources: &[Spanned<String>]) -> Result<Option<Set>, Error> {
-    let Some(first) = sources.first() else { return Ok(None) };
-    for source in sources {
-        place.regex(source)?;
-    }
-    let plain: Vec<&str> = sources.iter().map(|source| source.get_ref().as_str()).collect();
-    Set::new(&plain).map(Some).map_err(|message| place.error(first.span(), message))
 }
 
 fn zone_key(place: &Place<'_>, source: &Spanned<String>) -> Result<Option<TimeZone>, Error> {

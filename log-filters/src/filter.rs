@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::expression::Expression;
 use crate::fields::Cutting;
 use crate::pattern::Set;
+use crate::test_lines::Test;
 use crate::timestamp::Format;
 use compact_str::CompactString;
 use globset::GlobSet;
@@ -25,6 +26,10 @@ pub(crate) const ALSO_MAX: usize = 16;
 /// Longest filter file, in bytes: 256 rules of ordinary size are a tenth of it.
 pub const FILE_LEN_MAX_BYTES: usize = 1 << 20;
 
+/// Why what a filter's text says can be compiled once more.
+const READ_BEFORE: &str =
+    "a filter of a user is compiled whole when it is read, and a test compiles all shipped ones";
+
 /// A compiled filter.
 #[derive(Debug)]
 pub struct Filter {
@@ -39,7 +44,7 @@ pub struct Filter {
     pub(crate) name_globs: Vec<String>,
     pub(crate) paths: Vec<String>,
     pub(crate) parts: Option<Regex>,
-    pub(crate) first_lines: Option<Set>,
+    pub(crate) first_lines: OnceLock<Option<Set>>,
     pub(crate) prefix: Vec<Format>,
     pub(crate) formats: Vec<Format>,
     pub(crate) zone: Option<TimeZone>,
@@ -50,7 +55,7 @@ pub struct Filter {
     pub(crate) file: String,
     pub(crate) rule_count: usize,
     pub(crate) program: OnceLock<Program>,
-    pub(crate) tests: Vec<crate::test_lines::Test>,
+    pub(crate) test_count: usize,
 }
 
 /// What the rules compiled to.
@@ -160,11 +165,18 @@ impl Filter {
 
     /// What its rules compiled to.
     pub(crate) fn program(&self) -> &Program {
-        self.program.get_or_init(|| {
-            crate::compile::program(&self.file, &self.text).expect(
-                "a filter of a user is compiled when it is read, and a test compiles all shipped ones",
-            )
-        })
+        self.program.get_or_init(|| crate::compile::program(&self.file, &self.text).expect(READ_BEFORE))
+    }
+
+    /// What it knows first lines by; compiled when the first file asks, for most names tell enough.
+    pub(crate) fn first_lines(&self) -> Option<&Set> {
+        let compiled = || crate::compile::first_lines(&self.file, &self.text).expect(READ_BEFORE);
+        self.first_lines.get_or_init(compiled).as_ref()
+    }
+
+    /// Its tests, read anew: only whoever runs them needs them.
+    pub(crate) fn test_lines(&self) -> Vec<Test> {
+        crate::compile::tests(&self.file, &self.text).expect(READ_BEFORE)
     }
 
     /// Its name.
@@ -218,6 +230,6 @@ impl Filter {
     /// How many embedded tests it has.
     #[must_use]
     pub fn tests(&self) -> usize {
-        self.tests.len()
+        self.test_count
     }
 }

@@ -170,7 +170,7 @@ impl<'a> FirstLines<'a> {
 
     /// How many lines the filter knows by its `first_lines`; a line is only one of its own if its stamp is.
     fn known_by(&self, filter: &Filter) -> usize {
-        let Some(set) = &filter.first_lines else { return 0 };
+        let Some(set) = filter.first_lines() else { return 0 };
         let is_stamped = |line: &[u8]| filter.prefix.iter().any(|format| format.read(line).is_some());
         let known = |line: &[u8]| (filter.prefix.is_empty() || is_stamped(line)) && set.fits(line);
         self.lines.iter().filter(|line| known(line)).count()
@@ -225,6 +225,7 @@ mod tests {
         let mut problems = String::new();
         for filter in registry.iter() {
             assert!(filter.tests() > 0, "{} carries no test", filter.name());
+            let _compiles = filter.first_lines();
             for failure in crate::test_lines::run(filter) {
                 problems += &format!("{}: {}: {}\n", filter.name(), failure.test, failure.message);
             }

@@ -68,7 +68,7 @@ pub(crate) fn compile(
 pub fn run(filter: &Arc<Filter>) -> Vec<Failure> {
     let fail = |test: &Test, message| Failure { test: test.name.clone(), message };
     filter
-        .tests
+        .test_lines()
         .iter()
         .filter_map(|test| check(filter, test).err().map(|message| fail(test, message)))
         .collect()
