@@ -50,7 +50,7 @@ impl Listener {
     /// Begin to listen; processes are looked at below `proc`.
     ///
     /// # Errors
-    /// Why it cannot be, in a sentence: without CAP_NET_ADMIN, in a container, or if the kernel has no such connector.
+    /// Why it cannot be, in a sentence: before Linux 6.6 without CAP_NET_ADMIN, in a container, or if the kernel has no such connector.
     pub fn open(proc: &Path) -> Result<Listener, String> {
         let socket = socket().map_err(|error| {
             format!("the process events connector cannot be listened to: {error}; it needs CAP_NET_ADMIN")
