@@ -64,6 +64,17 @@ impl Width {
     }
 }
 
+/// Which sensor of which domain answers.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Place {
+    /// Of this domain
+    #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
+    pub(crate) domain: Option<String>,
+    /// Of this host; of the host of the daemon that is asked, unless given
+    #[arg(long, value_name = "HOST", value_parser = chosen)]
+    pub(crate) host: Option<String>,
+}
+
 /// Bounds on times.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Between {

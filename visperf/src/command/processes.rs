@@ -2,7 +2,7 @@
 //!
 //! Not here: sampling (`sensor::process`).
 
-use crate::cli::{Query, chosen, user, whole};
+use crate::cli::{Place, Query, chosen, user, whole};
 use crate::command::query::{self, LIMIT_MAX, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, share, text_of};
@@ -30,12 +30,8 @@ have 400 %.")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Of this domain
-    #[arg(long, value_name = "DOMAIN")]
-    domain: Option<String>,
-    /// Of this host; of the host of the daemon that is asked, unless given
-    #[arg(long, value_name = "HOST")]
-    host: Option<String>,
+    #[command(flatten)]
+    place: Place,
     /// Only processes of this name; * stands for any characters
     #[arg(long, value_name = "NAME", value_parser = chosen)]
     name: Option<String>,
@@ -62,8 +58,7 @@ pub(crate) struct Args {
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let params = Params::default()
-        .with("domain", args.domain.clone())
-        .with("host", args.host.clone())
+        .at(&args.place)
         .with("name", args.name.clone())
         .with("user", args.user.clone())
         .with("pid", args.pid)
@@ -80,11 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Print the processes of a call.
 fn of_call(args: &Args, call: &str) -> Result<(), Failure> {
-    let params = Params::default()
-        .with("call", Some(call))
-        .with("domain", args.domain.clone())
-        .with("host", args.host.clone())
-        .with("limit", Some(0));
+    let params = Params::default().with("call", Some(call)).at(&args.place).with("limit", Some(0));
     let answer = query::ask(&args.query, "sensor.call_processes", params)?;
     let is_wanted = |process: &Value| {
         args.pid.is_none_or(|pid| process["pid"].as_u64() == Some(pid))

@@ -2,7 +2,7 @@
 //!
 //! Not here: the connection (`client`), the columns of each list (the commands).
 
-use crate::cli::Query;
+use crate::cli::{Place, Query};
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::output::{Output, note};
@@ -19,6 +19,11 @@ impl Params {
             self.0.insert(name.to_owned(), value.into());
         }
         self
+    }
+
+    /// Of this domain and host, where they are given.
+    pub(crate) fn at(self, place: &Place) -> Params {
+        self.with("domain", place.domain.clone()).with("host", place.host.clone())
     }
 
     /// As an object.

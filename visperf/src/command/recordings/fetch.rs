@@ -3,7 +3,7 @@
 //! Rule: the file has its name only when all of it is there.
 
 use super::file;
-use crate::cli::Query;
+use crate::cli::{Place, Query};
 use crate::client::{Client, PATIENCE};
 use crate::command::query::Params;
 use crate::exit::Failure;
@@ -28,12 +28,8 @@ pub(crate) struct Args {
     /// Write it there
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Of this domain
-    #[arg(long, value_name = "DOMAIN")]
-    domain: Option<String>,
-    /// Of this host; of the host of the daemon that is asked, unless given
-    #[arg(long, value_name = "HOST")]
-    host: Option<String>,
+    #[command(flatten)]
+    place: Place,
 }
 
 /// Fetch it.
@@ -48,8 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let params = Params::default()
             .with("id", Some(args.id.clone()))
             .with("offset", Some(whole.len()))
-            .with("domain", args.domain.clone())
-            .with("host", args.host.clone());
+            .at(&args.place);
         let answer = client.call(METHOD, &params.value(), PATIENCE);
         let answer = answer.map_err(|error| client.explain(METHOD, error))?;
         let part = STANDARD.decode(text_of(&answer, "data"));

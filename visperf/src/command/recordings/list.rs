@@ -2,7 +2,7 @@
 //!
 //! Not here: their samples (`export`).
 
-use crate::cli::Query;
+use crate::cli::{Place, Query};
 use crate::command::query::{Params, ask, items, print};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, text_of};
@@ -21,12 +21,8 @@ use wire::time::Time;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Of this domain
-    #[arg(long, value_name = "DOMAIN")]
-    domain: Option<String>,
-    /// Of this host; of the host of the daemon that is asked, unless given
-    #[arg(long, value_name = "HOST")]
-    host: Option<String>,
+    #[command(flatten)]
+    place: Place,
 }
 
 /// Print them.
@@ -34,7 +30,7 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let params = Params::default().with("domain", args.domain.clone()).with("host", args.host.clone());
+    let params = Params::default().at(&args.place);
     let answer = ask(&args.query, "sensor.recordings", params)?;
     print(&args.query, items(&answer, "recordings"), "no recordings", table)?;
     if args.query.json {
