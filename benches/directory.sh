@@ -3,7 +3,7 @@
 # records each 5 seconds while look-ups are asked, by other daemons over those connections and by clients over
 # HTTP (wrk). The directory has one core. So many daemons in one process need more than the other: they have both.
 #
-# directory.sh [SECONDS] [DOMAINS] [LOOKUPS]   (10 for each row, 5000, 20000 a second; a directory takes 8,192 connections)
+# directory.sh [SECONDS] [DOMAINS] [LOOKUPS]   (10 for each row, 5000, 20000 a second; a directory has three quarters of 16,384 descriptors)
 set -euo pipefail
 source "$(dirname "$0")/measure.sh"
 require_visperf

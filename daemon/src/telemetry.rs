@@ -65,11 +65,16 @@ pub fn start(form: Form, default_filter: &str) -> Result<(), Error> {
 }
 
 fn filter(origin: &'static str, text: &str) -> Result<EnvFilter, Error> {
-    EnvFilter::builder().parse(text).map_err(|reason| Error::Filter {
-        origin,
-        text: text.to_owned(),
-        reason: reason.to_string(),
-    })
+    let refused = |reason: String| Error::Filter { origin, text: text.to_owned(), reason };
+    // The parser takes a misspelt level for the name of a part of the program, of which then everything is told.
+    let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    if let Some(word) = words.clone().find(|word| !word.contains(['=', '[', ':']) && !is_level(word)) {
+        return Err(refused(format!(
+            "{word:?} is no level; of one part of the program it would be {word}=debug"
+        )));
+    }
+    EnvFilter::builder().parse(text).map_err(|reason| refused(reason.to_string()))
 }
 
 fn human<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
@@ -121,6 +126,15 @@ mod tests {
     fn a_bad_filter_says_who_gave_it_and_what_is_allowed() {
         let error = filter(FILTER_VARIABLE, "sensor=loud").expect_err("no such level").to_string();
         assert!(error.starts_with("VISPERF_LOG is \"sensor=loud\"; expected a level"), "{error}");
+        let error = filter("the program", "info,loud").expect_err("no such level").to_string();
+        assert!(
+            error.contains("\"loud\" is no level; of one part of the program it would be loud=debug"),
+            "{error}"
+        );
+        for good in ["info", "WARN,sensor=debug", "off", "error,overlay::net=trace", "sensor[span]=info", "3"]
+        {
+            assert!(filter("the program", good).is_ok(), "{good}");
+        }
     }
 
     fn events() {

@@ -7,12 +7,16 @@
 use crate::identity::trust::Readers;
 use serde::Deserialize;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use wire::address::Address;
 use wire::id::{DomainName, PeerKey};
 use wire::join::{ADDRESSES_MAX, DIRECTORIES_MAX, Directory, SEEDS_MAX};
 
 /// The TCP port of the overlay unless told otherwise.
 pub const PORT: u16 = 7318;
+
+/// Most proxies with which one daemon keeps a registration: one, and one for when that is dead.
+pub const VIA_MAX: usize = 2;
 
 /// The section as written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -29,8 +33,34 @@ pub struct RawConfig {
     /// Directories, each `KEY@HOST:PORT`.
     #[serde(default)]
     pub directories: Vec<String>,
+    /// Proxies outside with which this daemon keeps a registration, each `KEY@HOST:PORT`.
+    #[serde(default)]
+    pub via: Vec<String>,
+    /// The site's own HTTP proxy, where connections out lead through one.
+    pub connect: Option<RawConnect>,
     /// Which other domains may read here: `admitted`, `nobody`, or names.
     pub readers: Option<RawReaders>,
+}
+
+/// `connect` as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawConnect {
+    /// `HOST:PORT`.
+    pub proxy: String,
+    /// What it knows this host by.
+    pub name: Option<String>,
+    /// The file with the secret that goes with it.
+    pub secret: Option<PathBuf>,
+}
+
+/// The site's own HTTP proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpProxy {
+    /// Where.
+    pub at: Address,
+    /// The name, and the file of the secret, with which this host logs in there.
+    pub login: Option<(String, PathBuf)>,
 }
 
 /// `readers` as written.
@@ -54,6 +84,10 @@ pub struct Config {
     pub seeds: Vec<Address>,
     /// Directories beside those that the token named.
     pub directories: Vec<Directory>,
+    /// Proxies outside with which this daemon keeps a registration: it dials them, and others reach it through them.
+    pub via: Vec<Directory>,
+    /// The site's own HTTP proxy, asked where a connection out cannot be made directly.
+    pub http_proxy: Option<HttpProxy>,
     /// Which other domains may read here.
     pub readers: Readers,
 }
@@ -97,7 +131,11 @@ impl Config {
             listen: raw.listen.and_then(|text| listen_of(&text).map_err(|error| errors.push(error)).ok()),
             advertise: addresses("advertise", &raw.advertise, ADDRESSES_MAX, &mut errors),
             seeds: addresses("seeds", &raw.seeds, SEEDS_MAX, &mut errors),
-            directories: directories(&raw.directories, &mut errors),
+            directories: contacts("directories", &raw.directories, DIRECTORIES_MAX, &mut errors),
+            via: contacts("via", &raw.via, VIA_MAX, &mut errors),
+            http_proxy: raw.connect.and_then(|raw| {
+                http_proxy(raw).map_err(|message| errors.push(Error::new("connect", message))).ok()
+            }),
             readers: readers(raw.readers, &mut errors),
         };
         if errors.is_empty() { Ok(config) } else { Err(errors) }
@@ -114,6 +152,21 @@ fn listen_of(text: &str) -> Result<SocketAddr, Error> {
     text.parse().map_err(|_| {
         Error::new("listen", format!("{text:?} is no address to listen on; expected ADDRESS:PORT, such as 0.0.0.0:{PORT} or 127.0.0.1:{PORT}"))
     })
+}
+
+fn http_proxy(raw: RawConnect) -> Result<HttpProxy, String> {
+    let at = Address::try_from(raw.proxy.as_str()).map_err(|error| error.to_string())?;
+    if at.via().is_some() {
+        return Err(format!(
+            "proxy = {:?}; expected HOST:PORT of an HTTP proxy, which has no key",
+            raw.proxy
+        ));
+    }
+    match (raw.name, raw.secret) {
+        (Some(name), Some(secret)) => Ok(HttpProxy { at, login: Some((name, secret)) }),
+        (None, None) => Ok(HttpProxy { at, login: None }),
+        _ => Err("expected name and secret together, found one of them".to_owned()),
+    }
 }
 
 /// What can be meant of the texts of a list; of each of the others why it cannot.
@@ -137,9 +190,8 @@ fn addresses(key: &'static str, texts: &[String], most: usize, errors: &mut Vec<
     parsed(key, texts, Address::try_from, errors)
 }
 
-/// `KEY@HOST:PORT` each; several addresses of one key belong to one directory.
-fn directories(texts: &[String], errors: &mut Vec<Error>) -> Vec<Directory> {
-    let key = "directories";
+/// `KEY@HOST:PORT` each; several addresses of one key belong to one daemon.
+fn contacts(key: &'static str, texts: &[String], most: usize, errors: &mut Vec<Error>) -> Vec<Directory> {
     let mut all: Vec<Directory> = Vec::new();
     for contact in parsed(key, texts, parse_contact, errors) {
         match all.iter_mut().find(|directory| directory.key == contact.0) {
@@ -147,9 +199,8 @@ fn directories(texts: &[String], errors: &mut Vec<Error>) -> Vec<Directory> {
             None => all.push(Directory { key: contact.0, addresses: vec![contact.1] }),
         }
     }
-    if all.len() > DIRECTORIES_MAX {
-        let message = format!("{} directories; at most {DIRECTORIES_MAX} make a grid", all.len());
-        errors.push(Error::new(key, message));
+    if all.len() > most {
+        errors.push(Error::new(key, format!("{} daemons; at most {most} are used", all.len())));
     }
     for many in all.iter().filter(|directory| directory.addresses.len() > ADDRESSES_MAX) {
         let found = many.addresses.len();
@@ -165,7 +216,7 @@ fn directories(texts: &[String], errors: &mut Vec<Error>) -> Vec<Directory> {
 /// What was expected, and what was found.
 pub fn parse_contact(text: &str) -> Result<(PeerKey, Address), String> {
     let (key, address) = text.split_once('@').ok_or_else(|| {
-        format!("{text:?} has no key; expected KEY@HOST:PORT, as `visperf directory` prints at its start")
+        format!("{text:?} has no key; expected KEY@HOST:PORT, as `visperf directory` and `visperf proxy` print at their start")
     })?;
     let key = key.parse::<PeerKey>().map_err(|error| error.to_string())?;
     let address = Address::try_from(address).map_err(|error| error.to_string())?;
@@ -233,6 +284,13 @@ mod tests {
             "directories",
             "no key of a daemon",
         );
+        check(RawConfig { via: vec!["p.example:7318".into()], ..raw() }, "via", "has no key");
+        let connect = |proxy: &str, name: Option<&str>| {
+            let connect = RawConnect { proxy: proxy.into(), name: name.map(str::to_owned), secret: None };
+            RawConfig { connect: Some(connect), ..raw() }
+        };
+        check(connect("squid", None), "connect", "HOST:PORT");
+        check(connect("squid.example:3128", Some("site")), "connect", "together");
         check(RawConfig { readers: Some(RawReaders::Word("all".into())), ..raw() }, "readers", "nobody");
         check(
             RawConfig { readers: Some(RawReaders::Names(vec!["a b".into()])), ..raw() },

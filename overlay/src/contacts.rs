@@ -40,8 +40,10 @@ pub enum Keep {
 /// Most daemons in the table: half of the connections that a daemon may have.
 pub const CONTACTS_MAX: usize = 512;
 
-/// Most questions at a time to one daemon: below what one peer may have open there.
-const ASKED_MAX: usize = 32;
+/// Most questions at a time to one daemon. A proxy hands on what all its visitors ask of a domain, and some of these calls
+/// wait half a minute for something to happen: so many visitors may, each a stream and some KiB at both ends. Below what
+/// one peer may have open there.
+pub const ASKED_MAX: usize = 128;
 
 /// Time between two looks which connections nobody needs any more.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);

@@ -47,8 +47,8 @@ pub struct DenySync {
     pub denials: Arc<DenialFile>,
     /// Who is connected.
     pub net: Handle,
-    /// This sensor's part in its domain.
-    pub members: DomainHandle,
+    /// This sensor's part in its domain; none of a proxy, which is connected to the directories anyway.
+    pub members: Option<DomainHandle>,
     /// Whom to ask.
     pub directories: Arc<Directories>,
 }
@@ -61,8 +61,8 @@ impl DenySync {
         let mut waited = SELDOM;
         loop {
             let numbers = self.gate.decide(|gate| gate.denials().numbers(&self.domain));
-            let role = self.members.view().borrow().state.role;
-            let often = matches!(role, Role::Representative | Role::Standby);
+            let role = self.members.as_ref().map(|members| members.view().borrow().state.role);
+            let often = matches!(role, None | Some(Role::Representative | Role::Standby));
             if told != Some(numbers) || waited >= if often { OFTEN } else { SELDOM } {
                 let mut directories = self.directories.keys();
                 // One that starts may have missed a list, but has none to tell; a list that came since has to be told.

@@ -7,10 +7,12 @@
 use crate::clock;
 use crate::identity::admission::{Action, Gate, Principal};
 use crate::identity::deny_list::Taken;
+use crate::identity::order::Here;
 use crate::identity::refused::Refused;
 use crate::net::hello::Admission;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use wire::credential::{Chain, Delegation, Denial, DenyList, Statement};
+use wire::control::{Order, SignedOrder};
+use wire::credential::{Chain, Delegation, Denial, DenyList, ShownPass, Statement};
 use wire::id::PeerKey;
 use wire::registration::Record;
 use wire::replication::{Farewell, Leave};
@@ -66,6 +68,14 @@ impl Gatekeeper {
         self.decide(|gate| gate.check(principal, action, clock::calendar(), clock::now()))
     }
 
+    /// Who shows this pass to the proxy `me`.
+    ///
+    /// # Errors
+    /// Why it is not believed.
+    pub fn open_pass(&self, shown: &ShownPass, me: PeerKey) -> Result<Principal, Refused> {
+        self.decide(|gate| gate.handle_pass(shown, me, clock::calendar(), clock::now()))
+    }
+
     /// The record in a statement that `peer` handed over.
     ///
     /// # Errors
@@ -84,6 +94,14 @@ impl Gatekeeper {
     /// If its signer may not state it.
     pub fn open_farewell(&self, peer: PeerKey, farewell: &Farewell) -> Result<(Leave, Principal), Refused> {
         self.decide(|gate| gate.handle_farewell(peer, farewell, clock::calendar(), clock::now()))
+    }
+
+    /// The order in `signed`, which came to this daemon, and the operator who gave it.
+    ///
+    /// # Errors
+    /// If it is not for here, not of an operator, or over.
+    pub fn open_order(&self, signed: &SignedOrder, here: &Here) -> Result<(Order, Principal), Refused> {
+        self.decide(|gate| gate.handle_order(signed, here, clock::calendar(), clock::now()))
     }
 
     /// Whether `principal` may state its own domain's record here, at a directory.

@@ -4,6 +4,7 @@
 //! Not here: how a call was read or its answer is written (`xmlrpc`, `json`, `pages`).
 
 use crate::elsewhere::Caller;
+use crate::entrance::Scope;
 use crate::fault::{self, Fault};
 use crate::introspection::{self, Introspection};
 use crate::json;
@@ -27,6 +28,9 @@ pub struct Dispatcher {
     pub(crate) statistics: Arc<Statistics>,
 }
 
+/// For whom a call is run, and what it may reach.
+type Whose<'a> = (&'a Caller, &'a Scope);
+
 /// Takes a call out of the count of those in work when it ends, however it ends.
 struct InWork<'a>(&'a Statistics);
 
@@ -46,30 +50,33 @@ impl Dispatcher {
     /// Calls `name` for another daemon, with named parameters and every integer as it is.
     ///
     /// # Errors
-    /// The fault, as a client would get it; a method that changes anything is not called.
+    /// The fault, as a client would get it; a method that changes anything by its caller's word is not called.
     pub async fn call_for(
         &self,
         caller: &Caller,
         name: &str,
         params: Vec<(Name, Value)>,
     ) -> Result<Value, Fault> {
-        let is_reading = |method: &Method| method.declaration.reading == Reading::Only;
-        if self.registry.get(name).is_some_and(|method| !is_reading(method)) {
+        let changes = |method: &Method| method.declaration.reading == Reading::Changes;
+        if self.registry.get(name).is_some_and(changes) {
             return Err(Fault::new(fault::FORBIDDEN, format!("{name} is not called for other daemons")));
         }
         let time_left = caller.time_left.min(self.limits.call_time);
-        self.in_time(time_left, self.run(caller, name, vec![Value::Struct(params)], &JSON_INTEGERS)).await
+        let run = self.run((caller, Scope::OPEN), name, vec![Value::Struct(params)], &JSON_INTEGERS);
+        self.in_time(time_left, run).await
     }
 
-    /// Calls `name` with what the request gave; integers outside `exact` come as the call asked.
+    /// Calls `name` with what the request gave, as far as `scope` allows; integers outside `exact` come as the call
+    /// asked.
     pub(crate) async fn call(
         &self,
+        scope: &Scope,
         name: &str,
         arguments: Vec<Value>,
         exact: &RangeInclusive<i64>,
     ) -> Result<Value, Fault> {
         let caller = Caller::client(self.limits.call_time);
-        self.in_time(self.limits.call_time, self.run(&caller, name, arguments, exact)).await
+        self.in_time(self.limits.call_time, self.run((&caller, scope), name, arguments, exact)).await
     }
 
     async fn in_time(
@@ -96,33 +103,35 @@ impl Dispatcher {
 
     async fn run(
         &self,
-        caller: &Caller,
+        whose: Whose<'_>,
         name: &str,
         arguments: Vec<Value>,
         exact: &RangeInclusive<i64>,
     ) -> Result<Value, Fault> {
         let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
         if matches!(method.handler, Handler::Introspection(Introspection::Multicall)) {
-            let (params, integers) = check(method, arguments, &self.limits)?;
-            let answers = self.multicall(caller, &params, exact).await?;
+            let (params, integers) = check(method, arguments, &self.limits, Scope::OPEN)?;
+            let answers = self.multicall(whose, &params, exact).await?;
             return Ok(answers.with_integers(integers, exact));
         }
-        let (answer, integers) = self.one(caller, method, arguments).await?;
+        let (answer, integers) = self.one(whose, method, arguments).await?;
         Ok(answer.with_integers(integers, exact))
     }
 
     /// One call that holds no others.
     async fn one(
         &self,
-        caller: &Caller,
+        (caller, scope): Whose<'_>,
         method: &Method,
         arguments: Vec<Value>,
     ) -> Result<(Value, BigIntegers), Fault> {
         self.statistics.calls_total.add(1);
-        let (params, integers) = check(method, arguments, &self.limits)?;
+        let within = if matches!(method.handler, Handler::Introspection(_)) { Scope::OPEN } else { scope };
+        let (params, integers) = check(method, arguments, &self.limits, within)?;
         let answer = match &method.handler {
             Handler::Introspection(which) => introspection::answer(*which, &self.registry, &params)?,
             Handler::Daemon(handler) => {
+                let _held = scope.check(&method.declaration, &params)?;
                 let name = method.declaration.name;
                 let started = catch_unwind(AssertUnwindSafe(|| {
                     self.elsewhere(caller, method, &params).unwrap_or_else(|| handler(caller, params))
@@ -144,7 +153,7 @@ impl Dispatcher {
 
     async fn multicall(
         &self,
-        caller: &Caller,
+        whose: Whose<'_>,
         params: &Params,
         exact: &RangeInclusive<i64>,
     ) -> Result<Value, Fault> {
@@ -154,7 +163,7 @@ impl Dispatcher {
         for call in calls {
             let answer = match call {
                 Ok(_) if weight > self.limits.answer_bytes => Err(too_large(self.limits.answer_bytes)),
-                Ok(call) => self.inner(caller, &call.name, call.arguments, exact).await,
+                Ok(call) => self.inner(whose, &call.name, call.arguments, exact).await,
                 Err(fault) => Err(fault),
             };
             if answer.is_err() {
@@ -168,13 +177,13 @@ impl Dispatcher {
 
     async fn inner(
         &self,
-        caller: &Caller,
+        whose: Whose<'_>,
         name: &str,
         arguments: Vec<Value>,
         exact: &RangeInclusive<i64>,
     ) -> Result<Value, Fault> {
         let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
-        let (answer, integers) = self.one(caller, method, arguments).await?;
+        let (answer, integers) = self.one(whose, method, arguments).await?;
         Ok(answer.with_integers(integers, exact))
     }
 
@@ -210,9 +219,16 @@ pub(crate) fn too_large(at_most: usize) -> Fault {
     )
 }
 
-fn check(method: &Method, arguments: Vec<Value>, limits: &Limits) -> Result<(Params, BigIntegers), Fault> {
+fn check(
+    method: &Method,
+    arguments: Vec<Value>,
+    limits: &Limits,
+    scope: &Scope,
+) -> Result<(Params, BigIntegers), Fault> {
     let declaration = &method.declaration;
-    Params::check(&declaration.parameters, named(arguments, declaration.positional, limits)?)
+    let mut given = named(arguments, declaration.positional, limits)?;
+    scope.fill(declaration, &mut given)?;
+    Params::check(&declaration.parameters, given)
 }
 
 /// The one structure of named parameters. A client that cannot send a structure (the command line client of
@@ -263,7 +279,7 @@ mod tests {
     }
 
     async fn call(name: &str, arguments: Vec<Value>) -> Result<Value, Fault> {
-        dispatcher(Limits::default()).call(name, arguments, &XML_INTEGERS).await
+        dispatcher(Limits::default()).call(Scope::OPEN, name, arguments, &XML_INTEGERS).await
     }
 
     fn code(answer: Result<Value, Fault>) -> i32 {
@@ -284,6 +300,26 @@ mod tests {
         assert_eq!(code(call("test.nothing", vec![]).await), fault::METHOD_NOT_FOUND);
     }
 
+    struct Holding(Arc<()>);
+
+    impl crate::entrance::Access for Holding {
+        fn may(&self, _: crate::entrance::Asked<'_>) -> Result<crate::entrance::Held, Fault> {
+            Ok(Box::new(Arc::clone(&self.0)))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_call_holds_is_held_until_it_ends() {
+        let one = Arc::new(());
+        let scope = Scope { access: Some(Arc::new(Holding(Arc::clone(&one)))), ..Scope::default() };
+        let dispatcher = dispatcher(Limits::default());
+        let mut waiting = Box::pin(dispatcher.call(&scope, "test.never", vec![], &XML_INTEGERS));
+        assert!(tokio::time::timeout(Duration::ZERO, &mut waiting).await.is_err(), "it waits for ever");
+        assert_eq!(Arc::strong_count(&one), 3);
+        drop(waiting);
+        assert_eq!(Arc::strong_count(&one), 2);
+    }
+
     struct Next;
 
     impl crate::elsewhere::Elsewhere for Next {
@@ -301,21 +337,27 @@ mod tests {
         dispatcher.registry.add(located.handler_now(|_| Ok("here".into()))).unwrap();
         dispatcher.registry.set_elsewhere(Box::new(Next));
         let there = || vec![Value::object([("host", "n2")])];
-        let call = |name, arguments| dispatcher.call(name, arguments, &XML_INTEGERS);
+        let call = |name, arguments| dispatcher.call(Scope::OPEN, name, arguments, &XML_INTEGERS);
         assert_eq!(call("test.here", vec![]).await, Ok("here".into()));
-        assert_eq!(call("test.here", there()).await, Ok("test.here on n2, 2 hops".into()));
+        assert_eq!(call("test.here", there()).await, Ok("test.here on n2, 3 hops".into()));
         assert_eq!(code(call("test.echo", there()).await), fault::INVALID_PARAMS);
         let caller = Caller { peer: None, hops_left: 1, time_left: Duration::from_secs(1) };
         let handed_on = dispatcher.call_for(&caller, "test.here", vec![("host".into(), "n2".into())]).await;
         assert_eq!(handed_on, Ok("test.here on n2, 1 hops".into()));
         assert_eq!(code(dispatcher.call_for(&caller, "test.echo", vec![]).await), fault::FORBIDDEN);
+        let signed = Declaration::new("test.signed", "").signed().handler_now(|_| Ok("done".into()));
+        dispatcher.registry.add(signed).unwrap();
+        assert_eq!(dispatcher.call_for(&caller, "test.signed", vec![]).await, Ok("done".into()));
     }
 
     #[tokio::test]
     async fn a_panic_is_a_fault_and_is_counted() {
         let dispatcher = dispatcher(Limits::default());
         for name in ["test.panic", "test.early"] {
-            assert_eq!(code(dispatcher.call(name, vec![], &XML_INTEGERS).await), fault::INTERNAL);
+            assert_eq!(
+                code(dispatcher.call(Scope::OPEN, name, vec![], &XML_INTEGERS).await),
+                fault::INTERNAL
+            );
         }
         let counted = dispatcher.statistics.snapshot();
         assert_eq!((counted.panics_total, counted.faults_total, counted.calls_in_work), (2, 2, 0));
@@ -329,11 +371,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn calls_beyond_the_limit_are_refused() {
         let dispatcher = dispatcher(Limits { calls_in_work: 1, ..Limits::default() });
-        let never = dispatcher.call("test.never", vec![], &XML_INTEGERS);
-        let second = dispatcher.call("test.echo", vec![], &XML_INTEGERS);
+        let never = dispatcher.call(Scope::OPEN, "test.never", vec![], &XML_INTEGERS);
+        let second = dispatcher.call(Scope::OPEN, "test.echo", vec![], &XML_INTEGERS);
         let (first, second) = tokio::join!(never, second);
         assert_eq!((code(first), code(second)), (fault::TIMEOUT, fault::BUSY));
-        assert_eq!(dispatcher.call("test.echo", vec![], &XML_INTEGERS).await, Ok(Value::Nil));
+        assert_eq!(dispatcher.call(Scope::OPEN, "test.echo", vec![], &XML_INTEGERS).await, Ok(Value::Nil));
     }
 
     #[tokio::test]
@@ -365,7 +407,7 @@ mod tests {
         let dispatcher = dispatcher(Limits { answer_bytes: 100, ..Limits::default() });
         let inner = Value::object([("methodName", Value::from("system.listMethods"))]);
         let calls = vec![Value::Array(vec![inner; 3])];
-        let answers = dispatcher.call("system.multicall", calls, &XML_INTEGERS).await.unwrap();
+        let answers = dispatcher.call(Scope::OPEN, "system.multicall", calls, &XML_INTEGERS).await.unwrap();
         let last = answers.as_array().and_then(|answers| answers.last()).unwrap();
         assert_eq!(last.get("faultCode"), Some(&Value::from(fault::TOO_LARGE)));
     }

@@ -11,8 +11,9 @@ use crate::params::Params;
 use std::time::Duration;
 use wire::id::PeerKey;
 
-/// Hops of a call that comes from a client: one to the representative, one to the host.
-pub const HOPS: u8 = 2;
+/// Hops of a call that comes from a client: one to the representative, one to the host; and one before them from a daemon
+/// that knows of its domain only a member to ask.
+pub const HOPS: u8 = 3;
 
 /// On whose behalf a call is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

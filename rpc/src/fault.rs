@@ -39,6 +39,8 @@ pub const TIMEOUT: i32 = -32004;
 pub const BUSY: i32 = -32005;
 /// The request came from where it may not come (a web page, another host's name).
 pub const FORBIDDEN: i32 = -32006;
+/// What is signed is not believed, or what it asks is not allowed here.
+pub const REFUSED: i32 = -32007;
 /// What was asked for does not exist (an unknown host, domain, cursor …).
 pub const NOT_FOUND: i32 = -32010;
 /// What was asked for exists, but cannot be reached now; asking later may help.
@@ -63,6 +65,7 @@ pub const CODES: &[(i32, &str, u16, &str)] = &[
     (TIMEOUT, "timeout", 504, "the request did not arrive, or the method did not answer, in time"),
     (BUSY, "busy", 503, "as many connections, calls or bytes in work as the daemon takes"),
     (FORBIDDEN, "forbidden", 403, "from a web page, or for a host name, that may not ask"),
+    (REFUSED, "refused", 403, "what is signed is not believed, or what it asks is not allowed here"),
     (NOT_FOUND, "not found", 404, "what was asked for does not exist"),
     (UNAVAILABLE, "unavailable", 503, "it exists, but cannot be reached now; ask again later"),
 ];
@@ -142,7 +145,7 @@ mod tests {
         codes.sort_unstable();
         let listed = codes.len();
         codes.dedup();
-        assert_eq!((codes.len(), listed), (18, 18));
+        assert_eq!((codes.len(), listed), (19, 19));
     }
 
     #[test]

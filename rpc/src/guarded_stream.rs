@@ -17,7 +17,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
@@ -35,8 +34,8 @@ const LINGER_TIME: Duration = Duration::from_secs(1);
 /// Why a connection's bytes are not read on; set once, by the stream, for the answer.
 pub(crate) type RefusalCell = Arc<OnceLock<Refusal>>;
 
-pub(crate) struct GuardedStream {
-    stream: TcpStream,
+pub(crate) struct GuardedStream<S> {
+    stream: S,
     framing: Framing,
     limits: Arc<Limits>,
     statistics: Arc<Statistics>,
@@ -74,13 +73,13 @@ impl Deadline {
     }
 }
 
-impl GuardedStream {
+impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
     pub(crate) fn new(
-        stream: TcpStream,
+        stream: S,
         limits: Arc<Limits>,
         statistics: Arc<Statistics>,
         refusal: RefusalCell,
-    ) -> GuardedStream {
+    ) -> GuardedStream<S> {
         GuardedStream {
             stream,
             framing: Framing::new(&limits),
@@ -194,7 +193,7 @@ impl GuardedStream {
     }
 }
 
-impl AsyncRead for GuardedStream {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -231,7 +230,7 @@ impl AsyncRead for GuardedStream {
     }
 }
 
-impl AsyncWrite for GuardedStream {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let count = Pin::new(&mut this.stream).poll_write(context, bytes);

@@ -2,15 +2,17 @@
 //!
 //! A daemon fills a [`method::Registry`] and hands it to [`server::serve`]; it never sees HTTP, XML or JSON.
 //! ```text
-//! socket → guarded_stream (framing, deadlines) → hyper → routes (Host, Origin, body) → xmlrpc | json
+//! socket → TLS, if any → guarded_stream (framing, deadlines) → hyper → routes (Host, Origin, entrance, body) → xmlrpc | json
 //!        → dispatch (params, deadline, panic) → handler → xml_writer | json → socket
 //! ```
-//! Not here: any state of any daemon; who may call (a step of `routes`, see [`server`]).
+//! Not here: any state of any daemon; who may come in ([`entrance`] asks whoever decides that).
 
 pub mod config;
 pub mod dispatch;
 pub mod elsewhere;
+pub mod entrance;
 pub mod fault;
+pub mod hatch;
 pub mod json;
 pub mod limits;
 pub mod method;

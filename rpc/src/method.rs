@@ -66,8 +66,13 @@ pub struct Declaration {
 pub(crate) enum Reading {
     /// It only reads: HTTP GET may call it.
     Only,
+    /// It keeps something for who asks, and changes nothing for others: POST only, and other daemons may hand it on.
+    ForAsker,
     /// It may change something: POST only.
     Changes,
+    /// It changes something, and what it is given proves by itself who wants that: POST only, and a daemon may call it
+    /// for another.
+    Signed,
 }
 
 /// Whether another daemon may have to answer.
@@ -110,10 +115,36 @@ impl Declaration {
         }
     }
 
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it changes nothing for others by its caller's word alone, as [`crate::entrance::Access::may`] is told.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        self.reading != Reading::Changes
+    }
+
     /// It only reads, so GET may call it.
     #[must_use]
     pub fn reading(mut self) -> Declaration {
         self.reading = Reading::Only;
+        self
+    }
+
+    /// It keeps something for who asks, and changes nothing for others: other daemons may hand it on, though not by GET.
+    #[must_use]
+    pub fn for_asker(mut self) -> Declaration {
+        self.reading = Reading::ForAsker;
+        self
+    }
+
+    /// It changes something, and what it is given proves by itself who wants that: it does not matter who hands it on.
+    #[must_use]
+    pub fn signed(mut self) -> Declaration {
+        self.reading = Reading::Signed;
         self
     }
 
@@ -386,6 +417,8 @@ mod tests {
         let refused = |path: &str, method: &str| Error::Path { path: path.into(), method: method.into() };
         assert_eq!(registry.add_path("/x", "a.b"), Err(refused("/x", "a.b")), "it may change something");
         assert_eq!(registry.add_path("/x", "a.d"), Err(refused("/x", "a.d")));
+        registry.add(Declaration::new("a.e", "changes").signed().handler_now(|_| Ok(Value::Nil))).unwrap();
+        assert_eq!(registry.add_path("/x", "a.e"), Err(refused("/x", "a.e")), "a proof is no reading");
         registry.add_path("/x", "a.c").unwrap();
         assert_eq!(registry.add_path("/x", "a.c"), Err(refused("/x", "a.c")));
         let mut other = Registry::new();

@@ -7,16 +7,20 @@
 //! GET  /api/v1                what can be called
 //! GET  /                      how to ask, for people
 //! GET  PATH                   a reading method under the path that another program expects
+//! GET, POST /tunnel…          what is no call           bytes, where there is a hatch for it
 //! ```
-//! A request passes, in order: the refusal of its bytes, Host and Origin, **here a later authentication**,
-//! the body within its limits, the codec, the call. Only the first two happen before it is known who asks.
+//! A request passes, in order: the refusal of its bytes, Host and Origin, the entrance where there is one, the body
+//! within its limits, the codec, the call. Only the first two happen before it is known who asks; what is for the hatch is
+//! known by what it carries.
 //! Not here: sockets (`server`), calls (`dispatch`).
 
 use crate::body::Bodies;
 use crate::dispatch::{Dispatcher, too_large};
+use crate::entrance::{Admitted, Entrance, Entry, Knock, Scope, Turned};
 use crate::fault::{self, Fault};
 use crate::framing::Refusal;
 use crate::guarded_stream::{REFUSED_TARGET, RefusalCell};
+use crate::hatch::{Asked as Carried, Hatch};
 use crate::method::Reading;
 use crate::origin::{self, Asked, Names};
 use crate::value::{JSON_INTEGERS, XML_INTEGERS};
@@ -24,13 +28,17 @@ use crate::{introspection, json, query, xml_writer, xmlrpc};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN,
+};
 use hyper::{Method, Request, Response, StatusCode};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 const API: &str = "/api/v1";
 const XML: HeaderValue = HeaderValue::from_static("text/xml; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 pub(crate) type Answer = Response<Full<Bytes>>;
@@ -40,6 +48,10 @@ pub(crate) struct Routes {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) bodies: Bodies,
     pub(crate) names: Names,
+    /// Who may come in; anybody where there is none.
+    pub(crate) entrance: Option<Arc<dyn Entrance>>,
+    /// What is no call is for it.
+    pub(crate) hatch: Option<Arc<dyn Hatch>>,
 }
 
 /// Whether the connection may be used again.
@@ -50,8 +62,13 @@ enum After {
 }
 
 impl Routes {
-    /// Answers one request.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, refusal: &RefusalCell) -> Answer {
+    /// Answers one request of a client at `source`.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        refusal: &RefusalCell,
+        source: SocketAddr,
+    ) -> Answer {
         self.dispatcher.statistics.requests_total.add(1);
         if let Some(refusal) = refusal.get()
             && request.uri().path() == REFUSED_TARGET
@@ -69,21 +86,89 @@ impl Routes {
             self.dispatcher.statistics.requests_refused_total.add(1);
             return with_close(json_fault(&fault), After::Close);
         }
-        // A later authentication belongs here: it sees the head, and nothing of the body was read yet.
-        self.route(request, refusal).await
+        if let Some(hatch) =
+            self.hatch.as_ref().filter(|hatch| request.uri().path().starts_with(hatch.path()))
+        {
+            return self.hand_on(hatch.as_ref(), request, refusal, source).await;
+        }
+        match self.knock(&request, source.ip()) {
+            None => {
+                let path = request.uri().path().to_owned();
+                self.route(request, refusal, &path, Scope::OPEN).await
+            }
+            Some(Entry::Admitted(Admitted { path, scope, fields, seat: _seat })) => {
+                with_fields(self.route(request, refusal, &path, &scope).await, fields)
+            }
+            Some(Entry::Turned(turned)) => self.turn_away(turned),
+        }
     }
 
-    async fn route(&self, request: Request<Incoming>, refusal: &RefusalCell) -> Answer {
-        let path = request.uri().path();
+    /// A request that is no call: whoever makes it is known by what it carries, not here.
+    async fn hand_on(
+        &self,
+        hatch: &dyn Hatch,
+        request: Request<Incoming>,
+        refusal: &RefusalCell,
+        source: SocketAddr,
+    ) -> Answer {
+        let is_post = request.method() == Method::POST;
+        if !is_post && request.method() != Method::GET {
+            return not_allowed(request.method(), "GET, POST", "GET or POST");
+        }
+        let uri = request.uri().clone();
+        let held = match self.bodies.read(request, refusal).await {
+            Ok(held) => held,
+            Err(fault) => return with_close(self.json_fault(&fault), self.unread()),
+        };
+        let query = uri.query().unwrap_or_default();
+        let told = hatch.ask(Carried { is_post, path: uri.path(), query, body: &held.bytes, source }).await;
+        let mut answer = Response::new(Full::from(told.body));
+        *answer.status_mut() = StatusCode::from_u16(told.status).unwrap_or(StatusCode::BAD_REQUEST);
+        answer.headers_mut().insert(CONTENT_TYPE, BYTES);
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        answer
+    }
+
+    /// What the entrance says, where there is one. It sees the head, and nothing of the body was read yet.
+    fn knock(&self, request: &Request<Incoming>, source: IpAddr) -> Option<Entry> {
+        let entrance = self.entrance.as_ref()?;
+        let mut shown = request.headers().get_all(AUTHORIZATION).iter();
+        let (authorization, more) = (shown.next(), shown.next());
+        if more.is_some() {
+            let fault = Fault::new(fault::TRANSPORT, "expected Authorization once, found it twice");
+            return Some(Entry::Turned(Turned { status: 400, fields: Vec::new(), fault }));
+        }
+        let uri = request.uri();
+        Some(entrance.knock(&Knock {
+            method: request.method().as_str(),
+            target: uri.path_and_query().map_or(uri.path(), |target| target.as_str()),
+            path: uri.path(),
+            authorization: authorization.map(|value| value.to_str().unwrap_or("?")),
+            source,
+        }))
+    }
+
+    fn turn_away(&self, Turned { status, fields, fault }: Turned) -> Answer {
+        self.dispatcher.statistics.requests_refused_total.add(1);
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::FORBIDDEN);
+        with_fields(respond(status, JSON, json::write_fault(&fault)), fields)
+    }
+
+    async fn route(
+        &self,
+        request: Request<Incoming>,
+        refusal: &RefusalCell,
+        path: &str,
+        scope: &Scope,
+    ) -> Answer {
         if let Some(name) = path.strip_prefix("/api/v1/").filter(|name| !name.is_empty()) {
-            let name = name.to_owned();
-            return self.json(&name, request, refusal).await;
+            return self.json(name, request, refusal, scope).await;
         }
         if let Some(name) = self.dispatcher.registry.at_path(path) {
-            return self.json(name, request, refusal).await;
+            return self.json(name, request, refusal, scope).await;
         }
         match (request.method(), path) {
-            (&Method::POST, "/RPC2" | "/RPC2/" | "/") => self.xml(request, refusal).await,
+            (&Method::POST, "/RPC2" | "/RPC2/" | "/") => self.xml(request, refusal, scope).await,
             (&Method::GET | &Method::HEAD, "/") => respond(StatusCode::OK, TEXT, INDEX.to_owned()),
             (&Method::GET | &Method::HEAD, API | "/api/v1/") => {
                 let listing = introspection::listing(&self.dispatcher.registry);
@@ -100,7 +185,7 @@ impl Routes {
         }
     }
 
-    async fn xml(&self, request: Request<Incoming>, refusal: &RefusalCell) -> Answer {
+    async fn xml(&self, request: Request<Incoming>, refusal: &RefusalCell, scope: &Scope) -> Answer {
         let (held, after) = match self.bodies.read(request, refusal).await {
             Ok(held) => (held, After::Keep),
             Err(fault) => return with_close(self.xml_fault(&fault), self.unread()),
@@ -110,7 +195,7 @@ impl Routes {
             Err(fault) => return with_close(self.xml_fault(&fault), after),
         };
         drop(held.bytes);
-        let written = match self.dispatcher.call(&call.name, call.params, &XML_INTEGERS).await {
+        let written = match self.dispatcher.call(scope, &call.name, call.params, &XML_INTEGERS).await {
             Ok(value) => xml_writer::write_answer(&value),
             Err(fault) => xml_writer::write_fault(&fault),
         };
@@ -120,7 +205,13 @@ impl Routes {
         respond(StatusCode::OK, XML, written)
     }
 
-    async fn json(&self, name: &str, request: Request<Incoming>, refusal: &RefusalCell) -> Answer {
+    async fn json(
+        &self,
+        name: &str,
+        request: Request<Incoming>,
+        refusal: &RefusalCell,
+        scope: &Scope,
+    ) -> Answer {
         let Some(method) = self.dispatcher.registry.get(name) else {
             return self.json_fault(&Fault::method_not_found(name));
         };
@@ -144,7 +235,7 @@ impl Routes {
             }
         };
         let answer = match arguments {
-            Ok(arguments) => self.dispatcher.call(name, arguments, &JSON_INTEGERS).await,
+            Ok(arguments) => self.dispatcher.call(scope, name, arguments, &JSON_INTEGERS).await,
             Err(fault) => return self.json_fault(&fault),
         };
         match answer.map(|value| json::write_answer(&value)) {
@@ -234,6 +325,16 @@ fn respond(status: StatusCode, content_type: HeaderValue, body: String) -> Answe
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, content_type);
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn with_fields(mut answer: Answer, fields: Vec<(&'static str, String)>) -> Answer {
+    for (name, value) in fields {
+        // What an entrance says is made of what was read from a field before, or of its own words.
+        if let Ok(value) = HeaderValue::try_from(value) {
+            answer.headers_mut().append(HeaderName::from_static(name), value);
+        }
+    }
     answer
 }
 

@@ -1,15 +1,17 @@
 //! The listener of a daemon: accepts connections within their limits, serves them, drains at the end.
 //!
 //! One task owns the listener and the table of connections; each connection is a task of its set, none is
-//! detached. Authentication, once there is some, is a step of `routes`, before a body is read.
+//! detached. A [`Door`] stands before those that come from beyond this machine.
 //! Not here: what is answered (`routes`), what one connection may do (`guarded_stream`).
 
 use crate::body::Bodies;
 use crate::config::Listen;
 use crate::connections::Connections;
 use crate::dispatch::Dispatcher;
+use crate::entrance::Entrance;
 use crate::fault::{self, Fault};
 use crate::guarded_stream::{GuardedStream, RefusalCell};
+use crate::hatch::{Begun, Hatch};
 use crate::json;
 use crate::limits::Limits;
 use crate::method::Registry;
@@ -26,9 +28,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{Id, JoinSet};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 /// Connections beyond the limit that are told so at a time; further ones are just closed.
@@ -78,6 +81,17 @@ pub async fn serve(
     serve_methods(listener, Arc::new(Dispatcher::new(registry, limits, statistics)), shutdown).await
 }
 
+/// What stands before a listener.
+#[derive(Clone, Default)]
+pub struct Door {
+    /// Who may come in; anybody where there is none.
+    pub entrance: Option<Arc<dyn Entrance>>,
+    /// How connections are encrypted; not at all where there is none.
+    pub tls: Option<TlsAcceptor>,
+    /// What is no call is for it; refused where there is none.
+    pub hatch: Option<Arc<dyn Hatch>>,
+}
+
 /// As [`serve`], with methods that are called from elsewhere too.
 ///
 /// # Errors
@@ -87,16 +101,32 @@ pub async fn serve_methods(
     dispatcher: Arc<Dispatcher>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
+    serve_behind(Door::default(), listener, dispatcher, shutdown).await
+}
+
+/// As [`serve_methods`], for those that `door` lets in.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_behind(
+    door: Door,
+    listener: TcpListener,
+    dispatcher: Arc<Dispatcher>,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::Address)?;
-    let names = if Listen::from(address).is_loopback() { Names::Loopback } else { Names::Any };
+    let is_known_here = Listen::from(address).is_loopback() && door.entrance.is_none();
+    let names = if is_known_here { Names::Loopback } else { Names::Any };
     let shared = Arc::new(dispatcher.limits.clone());
     let bodies = Bodies::new(&shared);
     let drain_time = shared.drain_time;
-    let routes = Arc::new(Routes { dispatcher, bodies, names });
+    let Door { entrance, tls, hatch } = door;
+    let routes = Arc::new(Routes { dispatcher, bodies, names, entrance, hatch });
     let mut server = Server {
         table: Connections::new(&shared),
         limits: shared,
         routes,
+        tls,
         shutdown: shutdown.clone(),
         connections: JoinSet::new(),
         addresses: HashMap::new(),
@@ -126,6 +156,7 @@ struct Server {
     table: Connections,
     limits: Arc<Limits>,
     routes: Arc<Routes>,
+    tls: Option<TlsAcceptor>,
     shutdown: CancellationToken,
     connections: JoinSet<()>,
     /// Who is at the other end of each task of `connections`.
@@ -142,7 +173,8 @@ impl Server {
         if !self.table.admit(peer.ip()) {
             self.statistics().connections_refused_total.add(1);
             tracing::debug!(%peer, "refused a connection, there are too many");
-            if self.told_busy.len() < TOLD_BUSY {
+            // By TLS it would cost a handshake to say so.
+            if self.told_busy.len() < TOLD_BUSY && self.tls.is_none() {
                 self.told_busy.spawn(tell_busy(stream));
             }
             return;
@@ -151,9 +183,13 @@ impl Server {
         let _ = stream.set_nodelay(true);
         self.statistics().connections_total.add(1);
         self.statistics().connections_open.add(1);
-        let serving =
-            serve_connection(stream, self.routes.clone(), self.limits.clone(), self.shutdown.clone());
-        let task = self.connections.spawn(serving);
+        let serving = Serving {
+            source: peer,
+            routes: self.routes.clone(),
+            limits: self.limits.clone(),
+            shutdown: self.shutdown.clone(),
+        };
+        let task = self.connections.spawn(serving.serve_any(stream, self.tls.clone()));
         self.addresses.insert(task.id(), peer.ip());
     }
 
@@ -183,35 +219,89 @@ impl Server {
     }
 }
 
-async fn serve_connection(
-    stream: TcpStream,
+/// What one connection needs.
+struct Serving {
+    source: SocketAddr,
     routes: Arc<Routes>,
     limits: Arc<Limits>,
     shutdown: CancellationToken,
-) {
-    let refusal = RefusalCell::default();
-    let statistics = routes.dispatcher.statistics.clone();
-    let guarded = GuardedStream::new(stream, limits.clone(), statistics, refusal.clone());
-    let service = service_fn(|request| {
-        let (routes, refusal) = (&routes, &refusal);
-        async move { Ok::<_, Infallible>(routes.answer(request, refusal).await) }
-    });
-    // The guarded stream keeps the deadlines; a client that closed its sending side still gets its answer.
-    let connection = http1::Builder::new()
-        .half_close(true)
-        .header_read_timeout(None)
-        .max_headers(limits.headers)
-        .serve_connection(TokioIo::new(guarded), service);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+}
+
+impl Serving {
+    /// A connection as it comes, encrypted by `tls` where there is one.
+    async fn serve_any(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        let hatch = self.routes.hatch.clone();
+        if let Some(hatch) = &hatch {
+            let mut first = [0];
+            let Some(Ok(_)) = self.in_time(stream.peek(&mut first)).await else { return };
+            if hatch.takes_plain(first[0]) {
+                self.until_shutdown(hatch.take_plain(stream, self.source)).await;
+                return;
+            }
         }
-    };
-    if let Err(error) = ended {
-        tracing::trace!(%error, "a connection ended early");
+        match tls {
+            None => self.serve_begun(stream).await,
+            Some(tls) => match self.in_time(tls.accept(stream)).await {
+                Some(Ok(stream)) => self.serve_begun(stream).await,
+                Some(Err(error)) => tracing::trace!(%error, "a connection was not encrypted"),
+                None => {}
+            },
+        }
+    }
+
+    /// The same within TLS.
+    async fn serve_begun<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
+        let Some(hatch) = self.routes.hatch.clone() else { return self.serve(stream).await };
+        match self.in_time(Begun::look(stream, hatch.upgrade())).await {
+            Some(Ok((stream, true))) => {
+                self.until_shutdown(hatch.take_upgrade(Box::new(stream), self.source)).await;
+            }
+            Some(Ok((stream, false))) => self.serve(stream).await,
+            Some(Err(_)) | None => {}
+        }
+    }
+
+    /// What comes before the head of a request has as long as that.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = tokio::time::timeout(self.limits.head_time, work) => done.ok(),
+            () = self.shutdown.cancelled() => None,
+        }
+    }
+
+    async fn until_shutdown(&self, work: impl Future<Output = ()>) {
+        tokio::select! {
+            () = work => {}
+            () = self.shutdown.cancelled() => {}
+        }
+    }
+
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S) {
+        let Serving { source, routes, limits, shutdown } = self;
+        let refusal = RefusalCell::default();
+        let statistics = routes.dispatcher.statistics.clone();
+        let guarded = GuardedStream::new(stream, limits.clone(), statistics, refusal.clone());
+        let service = service_fn(|request| {
+            let (routes, refusal) = (&routes, &refusal);
+            async move { Ok::<_, Infallible>(routes.answer(request, refusal, source).await) }
+        });
+        // The guarded stream keeps the deadlines; a client that closed its sending side still gets its answer.
+        let connection = http1::Builder::new()
+            .half_close(true)
+            .header_read_timeout(None)
+            .max_headers(limits.headers)
+            .serve_connection(TokioIo::new(guarded), service);
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::trace!(%error, "a connection ended early");
+        }
     }
 }
 

@@ -1,24 +1,30 @@
 //! What sampling every process costs: each way of reading at several rates and numbers of processes, beside reading
 //! every file of every process anew and beside a library, and what a sweep takes on the wire.
 //!
-//! `cargo bench -p sensor --bench processes [-- SECONDS [IDLE]]` starts processes of its own (300 idle ones, 270 idle and 30 busy
+//! `cargo bench -p sensor --bench processes [-- SECONDS [IDLE [HZ]]]` starts processes of its own (300 idle ones, 270 idle and 30 busy
 //! ones, 1,000, 3,000), sweeps for SECONDS (5 by default) and prints the CPU time of the sweeping thread, the median of a
 //! sweep, sweeps that slipped, bytes of a process in a sweep, and what listening to the scheduler costs the machine.
 //! Processes that run on the machine anyway are sampled too and counted. With IDLE there are only so many idle ones, swept
-//! 64 times a second.
+//! 64 times a second; with HZ, so often. The whole pipeline is the sweep, the sweep written as it travels, the ring of the flight recorder and a
+//! subscription for all processes, whole or by changes.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // A bench: it has a clock, starts processes and prints.
 
 mod loads;
 
 use loads::{Load, Work, thread_time};
+use sensor::channel::hub::Hub;
 use sensor::process::source::{Chosen, Kind, Source, View, choose};
+use sensor::process::tap::Tap;
 use sensor::recorder::ring::{BYTES_MAX, Limits, Ring};
-use sensor::sample::schedule::{Rate, Schedule};
+use sensor::sample::beat::{Beat, Next};
+use sensor::sample::prompt;
+use sensor::sample::schedule::Rate;
 use std::fs;
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wire::channel::{Budget, CPU_MAX_MS, Wanted};
 use wire::process::delta::Encoder;
 
 /// Sweeps of the others between two whole ones on the wire.
@@ -35,7 +41,8 @@ fn main() {
         "processes", "Hz", "seen", "% core", "µs a sweep", "slipped", "bytes", "B/sample"
     );
     if let Some(idle) = arguments.get(1) {
-        return rows((idle.parse().expect("a number of processes"), 0), &[64.0], secs);
+        let hz = arguments.get(2).map_or(64.0, |hz| hz.parse().expect("a rate"));
+        return rows((idle.parse().expect("a number of processes"), 0), &[hz], secs);
     }
     for (idle, busy, rates) in
         [(300, 0, &[64.0, 1000.0][..]), (270, 30, &[64.0, 1000.0]), (1000, 0, &[64.0]), (3000, 0, &[64.0])]
@@ -50,21 +57,28 @@ fn rows((idle, busy): (usize, usize), rates: &[f64], secs: u64) {
     let works = [(idle, Work::Idle), (busy, Work::Duty { busy_us: 200, period_us: 20_000 })];
     let _load = Load::start(&works);
     println!("{idle} idle and {busy} busy");
-    for hz in rates {
-        print_row("every file anew", *hz, &measure(&mut Anew::default(), *hz, secs));
-        print_row(
-            "the sysinfo crate",
-            *hz,
-            &measure(&mut Sysinfo(sysinfo::System::new().expect("a system that it knows")), *hz, secs),
-        );
-        for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
-            match choose(Path::new("/proc"), Some(kind)) {
-                Ok(Chosen { mut source, .. }) => {
-                    print_row(kind.as_str(), *hz, &measure(&mut Kept::new(&mut *source), *hz, secs));
-                    record(kind, *hz, secs, &mut *source);
-                }
-                Err(error) => println!("  {kind}: {error}"),
+    // A thread of its own, as the sensor has: what it asks of the kernel is not for the processes that are its load.
+    std::thread::scope(|scope| {
+        let sweeping = scope.spawn(|| {
+            prompt::be_woken_promptly();
+            rates.iter().for_each(|hz| rows_at(*hz, secs));
+        });
+        sweeping.join().expect("it does not panic");
+    });
+}
+
+fn rows_at(hz: f64, secs: u64) {
+    print_row("every file anew", hz, &measure(&mut Anew::default(), hz, secs));
+    let library = sysinfo::System::new().expect("a system that it knows");
+    print_row("the sysinfo crate", hz, &measure(&mut Sysinfo(library), hz, secs));
+    for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
+        match choose(Path::new("/proc"), Some(kind)) {
+            Ok(Chosen { mut source, .. }) => {
+                print_row(kind.as_str(), hz, &measure(&mut Kept::new(&mut *source), hz, secs));
+                record(kind, hz, secs, &mut *source);
+                pipe(kind, hz, secs, &mut *source);
             }
+            Err(error) => println!("  {kind}: {error}"),
         }
     }
 }
@@ -186,6 +200,78 @@ fn record(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
     println!("    {kib:.0} KiB hold {held:.1} s; a minute takes {a_minute:.0} KiB");
 }
 
+/// All of it: swept, written as it travels, recorded, and told to a subscription for all processes whose samples somebody
+/// takes, on a thread of his own.
+struct Piped<'a> {
+    recorded: Recorded<'a>,
+    encoder: Encoder,
+    frame: Vec<u8>,
+    channel: Box<dyn Tap>,
+}
+
+impl Sweeps for Piped<'_> {
+    fn sweep(&mut self, number: u64) -> (usize, usize) {
+        let (seen, _) = self.recorded.sweep(number);
+        let (table, frame) = (&self.recorded.view.table, &mut self.frame);
+        frame.clear();
+        let changed = table.changed().iter().map(|place| *place as usize);
+        self.encoder.changes(table.sweep(), table.rows(), changed, frame);
+        self.channel.swept(&self.recorded.view, running());
+        (seen, self.frame.len())
+    }
+}
+
+fn pipe(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
+    let limits = Limits { reach_ns: 60_000_000_000, bytes_max: BYTES_MAX };
+    for changes in [false, true] {
+        let hub = Hub::default();
+        let rate = hz.try_into().expect("allowed");
+        // What it costs is measured, not bounded.
+        let budget = Budget { cpu_ms: CPU_MAX_MS, bytes: wire::channel::BYTES_MAX, ..Budget::default() };
+        let wanted = Wanted { rate, changes, budget, ..Wanted::default() };
+        let id = hub.subscribe(wanted).expect("there is room");
+        let taking = {
+            let hub = hub.clone();
+            std::thread::spawn(move || take_all(&hub, id))
+        };
+        let recorded = Recorded { source, view: View::default(), ring: Ring::new(limits), lives_next: 0 };
+        let channel = hub.tap();
+        let (encoder, frame, begun) = (Encoder::default(), Vec::new(), Instant::now());
+        let mut piped = Piped { recorded, encoder, frame, channel };
+        let measured = measure(&mut piped, hz, secs);
+        let told = if changes { "changes" } else { "all" };
+        print_row(&format!("{kind}, whole pipeline, {told}"), hz, &measured);
+        let stands = hub.unsubscribe(id).expect("it is there");
+        let (taken, took) = taking.join().expect("it does not panic");
+        #[allow(clippy::cast_precision_loss)]
+        let (each, share) = (
+            stands.bytes_total / stands.counts.due_total as f64,
+            took.as_secs_f64() / begun.elapsed().as_secs_f64(),
+        );
+        println!(
+            "    the one that takes: {taken} samples, {:.2} % of a core; {each:.0} bytes a sample waited, {} missed",
+            share * 100.0,
+            stands.missed_total
+        );
+    }
+}
+
+/// Take until the subscription is ended; how many samples, and the CPU time of it.
+fn take_all(hub: &Hub, id: sensor::channel::hub::Id) -> (usize, Duration) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut taken = 0;
+    while let Ok(answer) = runtime.block_on(hub.take(id, 1000, Duration::from_secs(1))) {
+        taken += black_box(answer.entries).len();
+    }
+    (taken, thread_time())
+}
+
+/// The clock of subscriptions: since boot, without suspension.
+fn running() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
 struct Measured {
     seen: usize,
     core: f64,
@@ -202,12 +288,13 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
         sweeps.sweep(number);
     }
     let begun = Instant::now();
-    let mut schedule = Schedule::new(rate, Duration::ZERO);
+    let beat = Beat::new(rate);
+    let mut follower = beat.follow();
     let (mut times, mut bytes, mut samples, mut seen) = (Vec::new(), 0, 0, 0);
     let used = thread_time();
     while begun.elapsed() < Duration::from_secs(secs) {
-        std::thread::sleep(schedule.wait(begun.elapsed()));
-        schedule.begin(begun.elapsed());
+        let next = follower.next(None);
+        assert!(matches!(next, Next::Sweep(_)), "{next:?}");
         let sweep = Instant::now();
         let (processes, len) = sweeps.sweep(4 + times.len() as u64);
         times.push(sweep.elapsed());
@@ -215,7 +302,7 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
     }
     let core = (thread_time() - used).as_secs_f64() / begun.elapsed().as_secs_f64();
     times.sort_unstable();
-    Measured { seen, core, median: times[times.len() / 2], slipped: schedule.slipped_total(), bytes, samples }
+    Measured { seen, core, median: times[times.len() / 2], slipped: follower.slipped_total(), bytes, samples }
 }
 
 #[allow(clippy::cast_precision_loss)]

@@ -3,6 +3,8 @@
 //! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
 //! Not here: where it listens and where its state is (flags and the composing program say so).
 
+use crate::control;
+use crate::module;
 use crate::process::source::Kind;
 use crate::recorder;
 use crate::sample::schedule::Rate;
@@ -49,6 +51,12 @@ pub struct RawConfig {
     /// The flight recorder.
     #[serde(default)]
     pub recorder: recorder::config::RawConfig,
+    /// Whose processes operators may control.
+    #[serde(default)]
+    pub control: control::config::RawConfig,
+    /// Where modules are named.
+    #[serde(default)]
+    pub modules: module::config::RawConfig,
     /// The logs to follow.
     #[serde(default)]
     pub tail: Vec<RawTail>,
@@ -140,6 +148,10 @@ pub struct Config {
     pub journal_bytes: u64,
     /// The flight recorder.
     pub recorder: recorder::config::Config,
+    /// Whose processes operators may control: nobody's unless they are listed.
+    pub control: control::config::Config,
+    /// Where modules are named.
+    pub modules: module::config::Config,
     /// The logs to follow.
     pub tails: Vec<Tail>,
 }
@@ -195,29 +207,38 @@ impl Config {
         }
         let recorder = recorder::config::Config::new(raw.recorder);
         let recorder = recorder.map_err(|mistakes| wrong.of_section("recorder", mistakes)).ok();
+        let control = control::config::Config::new(raw.control);
+        let control = control.map_err(|mistakes| wrong.of_section("control", mistakes)).ok();
+        let modules = module::config::Config::new(raw.modules);
+        let modules = modules.map_err(|mistakes| wrong.of_section("modules", mistakes)).ok();
         let tails = raw.tail.iter().enumerate().filter_map(|tail| tail_of(tail, &mut wrong)).collect();
         let first_start = match raw.first_start {
             Some(FirstStartWord::End) => FirstStart::End,
             Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
         };
-        match (domain, host, own_zone, sample_rate, process_rate, recorder) {
-            (Some(domain), Some(host), Some(zone), Some(sample_rate), Some(process_rate), Some(recorder))
-                if wrong.0.is_empty() =>
-            {
-                Ok(Config {
-                    domain,
-                    host,
-                    filters: raw.filters,
-                    zone,
-                    sample_rate,
-                    process_rate,
-                    process_source: raw.process_source,
-                    first_start,
-                    journal_bytes: mib << 20,
-                    recorder,
-                    tails,
-                })
-            }
+        match (domain, host, own_zone, sample_rate, process_rate, recorder.zip(control).zip(modules)) {
+            (
+                Some(domain),
+                Some(host),
+                Some(zone),
+                Some(sample_rate),
+                Some(process_rate),
+                Some(((recorder, control), modules)),
+            ) if wrong.0.is_empty() => Ok(Config {
+                domain,
+                host,
+                filters: raw.filters,
+                zone,
+                sample_rate,
+                process_rate,
+                process_source: raw.process_source,
+                first_start,
+                journal_bytes: mib << 20,
+                recorder,
+                control,
+                modules,
+                tails,
+            }),
             _ => Err(wrong.0),
         }
     }
@@ -352,6 +373,8 @@ mod tests {
                 "zone sample_hz journal_mib tail.0.path tail.0.zone tail.1.path",
             ),
             ("filters = ['/etc', 'own']", "filters.1"),
+            ("[modules]\nfolder = 'modules'", "modules.folder"),
+            ("[control]\nusers = ['ada', 'root']", "control.users.1"),
             (
                 "zone = 'q'\n[recorder]\nhz = 0\n[[recorder.triggers]]\nname = 'a'\njob = '('",
                 "zone recorder.hz recorder.triggers.0.job",

@@ -2,12 +2,15 @@
 //!
 //! Not here: the listener and the directory (the composing program has them).
 
+mod modules;
 mod sweeping;
 
 use crate::channel::hub::Hub;
 use crate::config::Config;
+use crate::control;
 use crate::filters::{Choice, Filtering};
 use crate::journal::reader::Reader;
+use crate::module;
 use crate::process;
 use crate::query;
 use crate::recorder::{desk, store};
@@ -17,9 +20,8 @@ use crate::report::own_way::OwnWay;
 use crate::representative::domain;
 use crate::representative::office::{self, Duty, Office};
 use crate::sample::beat;
-use crate::sample::collector::Collectors;
 use crate::sample::figures::Figures;
-use crate::sample::host::{PROC, collectors};
+use crate::sample::host::PROC;
 use crate::sample::sampler::{self, Sampler};
 use crate::serving::watch;
 use crate::tail;
@@ -73,6 +75,9 @@ pub struct Sensor {
     recorder: Option<(desk::Desk, desk::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
+    /// None where the configuration names no folder of them.
+    modules: Option<(module::desk::Desk, module::desk::Handle)>,
+    control: control::desk::Handle,
     office: Office,
     representative: office::Handle,
     /// None once it is taken: somebody else knows the way to the representative.
@@ -92,6 +97,7 @@ pub struct Status {
     sampler: sampler::Handle,
     processes: process::sampler::Handle,
     recorder: Option<desk::Handle>,
+    modules: Option<module::desk::Handle>,
     /// None while the sensor is put together.
     report: Option<(link::Board, office::Handle)>,
     beside: Arc<Beside>,
@@ -113,11 +119,16 @@ impl Sensor {
         let joiner = Arc::new(Mutex::new(Joiner::default()));
         let choice = Choice::new(Arc::clone(&filtering), &config);
         let join = Box::new(Arc::clone(&joiner));
-        let tail = tail::handle::Handle::start(config.tail(), state, Box::new(choice), join)?;
-        let sampler = Sampler::new(Collectors::new(collectors(Path::new(PROC))), config.sample_rate);
+        let mut following = config.tail();
+        following.files.push(control::trail::spec(state));
+        let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
+        let modules = modules::open(&config, state);
+        let sampler = modules::sampler(&config, modules.as_ref());
         let tail = Arc::new(tail);
         let channels = Hub::default();
         let (processes, recorder, serving) = sweeping::sweeping(chosen, &config, state, &tail, &channels)?;
+        let control =
+            control::desk::Handle::new(config.control.clone(), state, config.host.clone(), Path::new(PROC));
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
         let beside = Arc::new(Beside::new());
         let status = Status {
@@ -126,6 +137,7 @@ impl Sensor {
             sampler: sampler.handle(),
             processes: processes.handle(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
+            modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
             beside: Arc::clone(&beside),
         };
@@ -141,6 +153,8 @@ impl Sensor {
             recorder,
             serving,
             channels,
+            modules,
+            control,
             office,
             representative,
             reporting: link.board(),
@@ -184,6 +198,7 @@ impl Sensor {
             sampler: self.sampler.handle(),
             processes: self.processes.handle(),
             recorder: self.recorder(),
+            modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
             beside: Arc::clone(&self.beside),
         }
@@ -193,6 +208,18 @@ impl Sensor {
     #[must_use]
     pub fn recorder(&self) -> Option<desk::Handle> {
         self.recorder.as_ref().map(|(_, handle)| handle.clone())
+    }
+
+    /// Its modules, where the configuration names a folder of them.
+    #[must_use]
+    pub fn modules(&self) -> Option<module::desk::Handle> {
+        self.modules.as_ref().map(|(_, handle)| handle.clone())
+    }
+
+    /// Where orders to processes are obeyed: for whoever knows whom to believe.
+    #[must_use]
+    pub fn control(&self) -> control::desk::Handle {
+        self.control.clone()
     }
 
     /// Its part as the representative of its domain: for whoever knows of the election.
@@ -263,6 +290,7 @@ impl Sensor {
             .method(),
             query::metrics::method(&self.sampler.handle()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),
+            query::control::method(&self.control),
             query::files::files_method(&self.config, move || tail.files()),
             query::files::filters_method(&self.filtering),
             of_domain,
@@ -271,7 +299,7 @@ impl Sensor {
         let recorder = self.recorder();
         let methods = methods.into_iter().chain(domain.methods()).chain(query::recordings::methods(recorder));
         let channels = query::channels::Channels { hub: self.channels.clone(), ending: self.ending.clone() };
-        let methods = methods.chain(channels.methods());
+        let methods = methods.chain(channels.methods()).chain(query::modules::methods(self.modules()));
         for method in methods {
             registry.add(method)?;
         }
@@ -290,6 +318,8 @@ impl Sensor {
             processes,
             recorder,
             serving,
+            channels,
+            modules,
             office,
             representative,
             link,
@@ -298,6 +328,8 @@ impl Sensor {
         } = self;
         let watched = Arc::clone(&tail);
         let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
+        let sources = (channels, tail.reader(), sampler.handle());
+        let extending = modules::run(modules, sources, shutdown.clone());
         let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
         let recording = sweeping::record(recorder, serving.0, shutdown.clone());
@@ -308,7 +340,7 @@ impl Sensor {
                 async { sweeping.await.map_err(Error::from) },
                 async { representing.await.map_err(Error::from) },
                 async {
-                    recording.await;
+                    tokio::join!(recording, extending);
                     Ok(())
                 },
                 async {
@@ -360,6 +392,7 @@ impl Status {
         let troubled = files.iter().filter(|file| file.is_ill());
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.standing.told())));
         health.extend(self.recorder.as_ref().and_then(desk::Handle::trouble));
+        health.extend(self.modules.iter().flat_map(module::desk::Handle::health));
         if let Some((reporting, office)) = &self.report {
             health.extend(reporting.figures().trouble);
             health.extend(office.figures().trouble);

@@ -169,6 +169,34 @@ async fn a_line_of_a_slurm_log_keeps_the_samples_from_before_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_condition_over_the_processes_keeps_what_was_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    // A name that no other process has.
+    let shell = folder.path().join("vp-condition");
+    std::fs::copy("/bin/sh", &shell).unwrap();
+    let trigger = "hz = 20\n[[recorder.triggers]]\nname = 'many'\ncondition = 'count > 1'\n\
+                   filter = 'name = \"vp-condition\"'\nhz = 10\nbefore_s = 1\nafter_s = 0.2";
+    let running = Running::start(folder.path(), trigger);
+    running.until_it_reaches_back(2.0).await;
+    #[allow(clippy::disallowed_methods)] // What is watched is a process.
+    let start = || Busy(Command::new(&shell).args(["-c", "while :; do :; done"]).spawn().unwrap());
+    let one = start();
+    running.until_it_reaches_back(4.0).await;
+    assert!(list(&running.ask("sensor.recordings", &[]).await, "recordings").is_empty(), "one is not many");
+    let _other = start();
+    let kept = running.recorded().await;
+    assert_eq!(text(&kept, "trigger"), "many");
+    let note = text(&kept, "note");
+    assert!(note.starts_with("count > 1") && note.ends_with(", at 2"), "{note}");
+    let asked = [("id", text(&kept, "id").into()), ("pid", one.pid()), ("limit", Value::Int(10_000))];
+    let recording = running.ask("sensor.recording", &asked).await;
+    let at = number(&kept, "time");
+    let before = list(&recording, "samples").iter().filter(|sample| number(sample, "time") < at).count();
+    assert!(before > 5, "{before} samples of the first one from before the second");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_lines_makes_one_recording_and_tells_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let trigger =

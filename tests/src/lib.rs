@@ -4,6 +4,8 @@
 //! it is linked in here. Everything waited for is polled with a deadline ([`wait`]).
 //! Not here: the stories (`system/`), the clients of other languages (`clients/`).
 
+pub mod account;
+pub mod crates;
 pub mod grid;
 pub mod lab;
 pub mod ledger;

@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Rotated files kept: minutes of rotations, so that none is deleted before a busy machine has read it.
-const ROTATED_KEPT: usize = 120;
+/// Rotated files kept where nothing else is wanted: minutes of rotations, so that none is deleted before a busy machine has
+/// read it.
+pub const ROTATED_KEPT: usize = 120;
 /// Lines are written in so many strokes a second.
 const STROKES_PER_SEC: u32 = 50;
 
@@ -28,6 +29,8 @@ pub struct Growth {
     /// The writer pauses while it is ahead of what was read by more lines than this, so that on a slow or
     /// busy machine no rotated file has to be deleted before it was read.
     pub ahead_max: usize,
+    /// Rotated files kept; older ones are deleted.
+    pub kept: usize,
 }
 
 /// A log with a thread that writes it.
@@ -135,13 +138,13 @@ impl Log {
             name.push(format!(".{number}"));
             PathBuf::from(name)
         };
-        for number in (1..=ROTATED_KEPT).rev() {
+        for number in (1..=self.growth.kept).rev() {
             if name(number).exists() {
                 std::fs::rename(name(number), name(number + 1))?;
             }
         }
         std::fs::rename(&self.path, name(1))?;
-        match std::fs::remove_file(name(ROTATED_KEPT + 1)) {
+        match std::fs::remove_file(name(self.growth.kept + 1)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             Err(_) | Ok(()) => {}
         }
@@ -173,7 +176,8 @@ mod tests {
     fn rotation_renames_every_file_and_goes_on_in_a_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("slurmctld.log");
-        let growth = Growth { lines_per_sec: 100, rotate_every: Duration::from_millis(20), ahead_max: 0 };
+        let growth =
+            Growth { lines_per_sec: 100, rotate_every: Duration::from_millis(20), ahead_max: 0, kept: 2 };
         let mut log = Log::create(&path, growth).unwrap();
         for _ in 0..3 {
             log.stroke().unwrap();
@@ -183,7 +187,9 @@ mod tests {
         assert_eq!(read("slurmctld.log"), line(5) + &line(6));
         assert_eq!(read("slurmctld.log.1"), line(3) + &line(4));
         assert_eq!(read("slurmctld.log.2"), line(1) + &line(2));
-        assert!(!folder.path().join("slurmctld.log.3").exists());
+        log.stroke().unwrap();
+        assert_eq!(read("slurmctld.log.2"), line(3) + &line(4));
+        assert!(!folder.path().join("slurmctld.log.3").exists(), "deleted");
     }
 
     #[test]

@@ -1,18 +1,27 @@
 //! Where the programs are: the `visperf` under test, and those that a story runs beside it.
 //!
 //! Rule: the program under test is never an old one: where it is missing or older than a source file, it is
-//! built. `VISPERF_BIN` names another (an installed one); then nothing is built.
+//! built. `VISPERF_BIN` and `VISPERF_VIEWER_BIN` name others (installed ones); then nothing is built.
 //! Not here: running a daemon ([`crate::grid`]).
 
+use crate::crates::made_of;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// The crates of which the program is made.
-const CRATES: &[&str] =
-    &["wire", "log-filters", "overlay", "rpc", "daemon", "sensor", "directory", "visperf"];
+/// A program of the workspace.
+struct Program {
+    name: &'static str,
+    package: &'static str,
+    /// Names another one, which is taken as it is.
+    variable: &'static str,
+}
+
+const VISPERF: Program = Program { name: "visperf", package: "visperf", variable: "VISPERF_BIN" };
+
+const VIEWER: Program = Program { name: "visperf-viewer", package: "viewer", variable: "VISPERF_VIEWER_BIN" };
 
 /// The root of the workspace.
 #[must_use]
@@ -33,48 +42,55 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 /// If it is not there and cannot be built.
 pub fn visperf() -> Result<&'static Path> {
     static FOUND: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| find().map_err(|error| format!("{error:#}")));
+    let found = FOUND.get_or_init(|| find(&VISPERF).map_err(|error| format!("{error:#}")));
     found.as_deref().map_err(|error| anyhow!("{error}"))
 }
 
-fn find() -> Result<PathBuf> {
-    if let Some(named) = std::env::var_os("VISPERF_BIN") {
+/// The `visperf-viewer` under test.
+///
+/// # Errors
+/// If it is not there and cannot be built.
+pub fn viewer() -> Result<&'static Path> {
+    static FOUND: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| find(&VIEWER).map_err(|error| format!("{error:#}")));
+    found.as_deref().map_err(|error| anyhow!("{error}"))
+}
+
+fn find(wanted: &Program) -> Result<PathBuf> {
+    let (name, variable) = (wanted.name, wanted.variable);
+    if let Some(named) = std::env::var_os(variable) {
         let named = PathBuf::from(named);
-        ensure!(
-            named.is_file(),
-            "expected the visperf program at VISPERF_BIN={}, found none",
-            named.display()
-        );
-        return named.canonicalize().context("VISPERF_BIN");
+        ensure!(named.is_file(), "expected {name} at {variable}={}, found none", named.display());
+        return named.canonicalize().context(variable);
     }
     // target/PROFILE/deps/system-HASH
     let own = std::env::current_exe()?;
     let profile = own.parent().and_then(Path::parent).context("expected this test in target/PROFILE/deps")?;
-    let program = profile.join("visperf");
-    if !is_current(&program)? {
-        build(profile)?;
+    let program = profile.join(name);
+    if !is_current(&program, &made_of(wanted.package))? {
+        build(profile, wanted)?;
         ensure!(program.is_file(), "expected {} after building it, found none", program.display());
     }
     Ok(program)
 }
 
-fn build(profile: &Path) -> Result<()> {
+fn build(profile: &Path, Program { name, package, variable, .. }: &Program) -> Result<()> {
     let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace()).args(["build", "--quiet", "--package", "visperf"]);
+    cargo.current_dir(workspace()).args(["build", "--quiet", "--package", package]);
     if profile.ends_with("release") {
         cargo.arg("--release");
     }
-    let advice = "build it with `cargo build -p visperf`, or name it with VISPERF_BIN";
+    let advice = format!("build it with `cargo build -p {package}`, or name it with {variable}");
     let ended = cargo.status().with_context(|| format!("cannot run cargo; {advice}"))?;
     if !ended.success() {
-        bail!("cargo could not build the visperf program ({ended}); {advice}");
+        bail!("cargo could not build {name} ({ended}); {advice}");
     }
     Ok(())
 }
 
-fn is_current(program: &Path) -> Result<bool> {
+fn is_current(program: &Path, crates: &[&str]) -> Result<bool> {
     let Ok(built) = program.metadata().and_then(|about| about.modified()) else { return Ok(false) };
-    for name in CRATES {
+    for name in crates {
         let folder = workspace().join(name);
         if has_newer(&folder.join("src"), built)? || has_newer(&folder.join("filters"), built)? {
             return Ok(false);
@@ -114,8 +130,12 @@ mod tests {
 
     #[test]
     fn every_crate_that_is_looked_at_is_there() {
-        for name in CRATES {
-            assert!(workspace().join(name).join("src").is_dir(), "{name}");
+        for program in [VISPERF, VIEWER] {
+            let crates = made_of(program.package);
+            assert!(crates.contains(&program.package) && crates.contains(&"wire"), "{crates:?}");
+            for name in crates {
+                assert!(workspace().join(name).join("src").is_dir(), "{name}");
+            }
         }
     }
 }

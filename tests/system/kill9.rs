@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system_tests::grid::{Daemon, member};
 use system_tests::ledger::{Ledger, Verdict};
-use system_tests::logs::{Growth, Writer};
+use system_tests::logs::{Growth, ROTATED_KEPT, Writer};
 use system_tests::query::{self, Answer};
 use system_tests::random::Random;
 use system_tests::wait;
@@ -21,8 +21,12 @@ use system_tests::wait;
 /// Kills unless the environment says otherwise: enough to meet each phase of a run, in half a minute.
 const KILLS: u64 = 20;
 /// Lines a second, and time between rotations.
-const GROWTH: Growth =
-    Growth { lines_per_sec: 5_000, rotate_every: Duration::from_secs(2), ahead_max: 50_000 };
+const GROWTH: Growth = Growth {
+    lines_per_sec: 5_000,
+    rotate_every: Duration::from_secs(2),
+    ahead_max: 50_000,
+    kept: ROTATED_KEPT,
+};
 /// Longest life of a sensor before it is killed, in milliseconds.
 const LIFE_MS: u64 = 700;
 /// Longest wait for a sensor to tell what is on disk, without any progress.

@@ -5,16 +5,15 @@
 //! last one is held against what was written; and one who read on from a cursor through all of it has missed nothing.
 //! Not here: how soon there is another representative (`lab_domain`), one sensor killed alone (`kill9`).
 
-use anyhow::{Context, Result};
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use system_tests::account::Account;
 use system_tests::lab::domains::{Domain, agreed, sensor, settled};
 use system_tests::lab::{self, Daemon, Host, Network, Stopwatch};
-use system_tests::ledger::{Ledger, Verdict};
-use system_tests::logs::{Growth, Writer};
-use system_tests::query::Answer;
+use system_tests::ledger::Ledger;
+use system_tests::logs::{Growth, ROTATED_KEPT, Writer};
 use system_tests::wait::Seen;
 
 /// Hosts of the domain.
@@ -22,77 +21,18 @@ const HOSTS: u16 = 4;
 /// Kills of representatives.
 const KILLS: usize = 2;
 /// How each log grows: what five sensors of one machine, built for debugging, keep up with.
-const GROWTH: Growth = Growth { lines_per_sec: 300, rotate_every: Duration::from_secs(3), ahead_max: 20_000 };
+const GROWTH: Growth = Growth {
+    lines_per_sec: 300,
+    rotate_every: Duration::from_secs(3),
+    ahead_max: 20_000,
+    kept: ROTATED_KEPT,
+};
 /// Lines that every log gets after each kill before the next.
 const LINES_BETWEEN: usize = 600;
 /// Longest wait for events to arrive.
 const ARRIVED: Duration = Duration::from_secs(120);
 /// The same where it is known that they are not as they should be.
 const ARRIVED_IN_VAIN: Duration = Duration::from_secs(8);
-/// Most events of one answer.
-const PAGE: usize = 10_000;
-
-/// Events as they came out, by the host whose log they are from.
-#[derive(Default)]
-struct Account {
-    cursor: String,
-    hosts: BTreeMap<String, Ledger>,
-    ids: BTreeSet<String>,
-    /// Events that one who reads on saw a second time.
-    again: usize,
-    missed: u64,
-}
-
-impl Account {
-    /// One page: how many events were on it; none if nobody answers for the domain now. An event whose id was seen
-    /// is passed over if that is `allowed`: so does one who reads on from one representative to the next.
-    fn read(&mut self, daemon: &Daemon, allowed: bool) -> Result<Option<usize>> {
-        let params = json!({ "cursor": self.cursor, "limit": PAGE });
-        let page = match daemon.ask("domain.events", &params) {
-            Ok(Answer::Result(page)) => page,
-            Ok(Answer::Fault { .. }) | Err(_) => return Ok(None),
-        };
-        self.cursor = page["cursor"].as_str().context("a cursor is a text")?.to_owned();
-        self.missed += page["missed"].as_u64().context("missed is a count")?;
-        let events = page["events"].as_array().context("events are an array")?;
-        for event in events {
-            self.enter(event, allowed);
-        }
-        Ok(Some(events.len()))
-    }
-
-    fn enter(&mut self, event: &Value, allowed: bool) {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (id, host) = (text(&event["id"]), text(&event["source"]["host"]));
-        if !self.ids.insert(id.clone()) && allowed {
-            self.again += 1;
-            return;
-        }
-        // Anything but a submission was not written, and is unexpected as it stands.
-        let number = if event["kind"] == "job_submit" { text(&event["job"]) } else { event.to_string() };
-        self.hosts.entry(host).or_default().enter(&id, &number);
-    }
-
-    fn count(&self) -> usize {
-        self.hosts.values().map(Ledger::count).sum()
-    }
-
-    /// How it stands with each host if so many lines were written there.
-    fn verdicts(&self, written: &BTreeMap<String, usize>) -> BTreeMap<String, Verdict> {
-        let of = |(host, lines): (&String, &usize)| {
-            (host.clone(), self.hosts.get(host).map_or_else(Ledger::default, Clone::clone).verdict(*lines))
-        };
-        written.iter().map(of).collect()
-    }
-}
-
-/// What the last representative's store holds, read from its beginning.
-fn stored(daemon: &Daemon) -> Result<Account> {
-    let mut account = Account::default();
-    while account.read(daemon, false)?.context("the domain has a representative")? > 0 {}
-    Ok(account)
-}
-
 fn log(host: &Host) -> PathBuf {
     host.folder().join("logs/slurmctld.log")
 }
@@ -202,7 +142,13 @@ impl Story {
             self.notes.push(format!("{error:#}"));
         }
         let answers = daemons.iter().map(answers_of).collect();
-        Told { stored: stored(&daemons[0]).unwrap(), written, answers, read: self.reader, notes: self.notes }
+        Told {
+            stored: Account::stored(&daemons[0]).unwrap(),
+            written,
+            answers,
+            read: self.reader,
+            notes: self.notes,
+        }
     }
 }
 

@@ -9,19 +9,34 @@ mod architecture;
 mod deploy;
 mod hostile_filters;
 mod interop;
+#[cfg(feature = "clients")]
+mod interop_proxy;
 mod kill9;
 #[cfg(feature = "matrix")]
 mod lab_admission;
+mod lab_away;
+mod lab_channels;
+mod lab_control;
 mod lab_daemons;
 mod lab_domain;
 mod lab_entry;
 #[cfg(feature = "matrix")]
 mod lab_grid;
 #[cfg(feature = "matrix")]
+mod lab_ladder;
+#[cfg(feature = "matrix")]
 mod lab_matrix;
 mod lab_network;
 #[cfg(feature = "matrix")]
+mod lab_proxy;
+#[cfg(feature = "matrix")]
+mod lab_reach;
+#[cfg(feature = "matrix")]
 mod lab_reports;
+mod lab_visitor;
 mod slow_filter;
 #[cfg(feature = "slurm")]
 mod slurm_job;
+mod viewer;
+#[cfg(feature = "desktop")]
+mod viewer_window;

@@ -112,8 +112,15 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
         Ok(if live == expected { Seen::Done(()) } else { Seen::NotYet(format!("{expected:?}, {answer}")) })
     })
     .unwrap();
-    let recorded = fail_and_record(folder.path(), address);
+    // It has to be of some age: what was more than a second before the end is asked for.
     let computing = computing(folder.path());
+    wait::until(PATIENCE, "a worker that has computed for a while", || {
+        let told = ask(address, "sensor.processes", &json!({"pid": computing, "limit": 1}));
+        let used = told["processes"][0]["cpu_seconds"].as_f64().unwrap_or(0.0);
+        Ok(if used > 1.5 { Seen::Done(()) } else { Seen::NotYet(told.to_string()) })
+    })
+    .unwrap();
+    let recorded = fail_and_record(folder.path(), address);
     let asked = json!({"id": recorded["id"], "pid": computing, "limit": 10000});
     let recording = ask(address, "sensor.recording", &asked);
     let at = recorded["time"].as_f64().unwrap();

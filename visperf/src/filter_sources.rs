@@ -145,7 +145,7 @@ impl FilterSources {
         let given = given.to_lowercase();
         let is_near = |filter: &Filter| {
             let name = filter.name();
-            name.contains(&given)
+            (!given.is_empty() && name.contains(&given))
                 || (given.len() > 3 && given.contains(name))
                 || differ_little(name, &given)
                 || (given.len() >= 3 && filter.product().to_lowercase().contains(&given))
@@ -246,6 +246,7 @@ mod tests {
         let near = |given: &str| sources.unknown(given).unwrap();
         assert!(near("PBS").contains("torque-server") && near("Slurm").contains("slurmd"), "{}", near("PBS"));
         assert!(!near("nope").contains("did you mean"), "{}", near("nope"));
+        assert!(!near("").contains("did you mean"), "{}", near(""));
         let slurmctld = sources.named_or_file("slurmctld").unwrap();
         assert!(sources.is_shipped(&slurmctld));
         assert!(!sources.is_shipped(&Arc::new(Filter::parse("slurmctld.toml", slurmctld.text()).unwrap())));

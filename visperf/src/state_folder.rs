@@ -13,19 +13,9 @@ pub(crate) const LISTEN_FILE: &str = "listen";
 /// line.
 pub(crate) const REACHED_FILE: &str = "reached-at";
 
-/// The folder of daemons' state: `/var/lib/visperf` for root, else `visperf` in the user's state folder.
+/// The folder of daemons' state, unless another is named.
 pub(crate) fn usual() -> PathBuf {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    of(rustix::process::geteuid().is_root(), set("XDG_STATE_HOME"), set("HOME"))
-}
-
-fn of(root: bool, state_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
-    match (state_home, home) {
-        (Some(state), _) => state.join("visperf"),
-        (None, _) if root => PathBuf::from("/var/lib/visperf"),
-        (None, Some(home)) => home.join(".local/state/visperf"),
-        (None, None) => PathBuf::from("/var/lib/visperf"),
-    }
+    overlay::identity::state_folder::usual()
 }
 
 /// The address that the daemon of this folder told, if the file is there.
@@ -43,18 +33,6 @@ pub(crate) fn reached_at(folder: &Path) -> Vec<Address> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_usual_folder_follows_who_asks() {
-        let check = |root, state: Option<&str>, home: Option<&str>, expected: &str| {
-            assert_eq!(of(root, state.map(PathBuf::from), home.map(PathBuf::from)), Path::new(expected));
-        };
-        check(false, Some("/s"), Some("/h"), "/s/visperf");
-        check(false, None, Some("/h"), "/h/.local/state/visperf");
-        check(true, None, Some("/root"), "/var/lib/visperf");
-        check(true, Some("/s"), None, "/s/visperf");
-        check(false, None, None, "/var/lib/visperf");
-    }
 
     #[test]
     fn the_address_is_the_first_line() {

@@ -21,7 +21,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
         "visperf info tells how a daemon is, visperf summary how the domain is, visperf hosts how each host is",
     ),
     (
-        &["top", "ps", "load"],
+        &["ps", "load"],
         "visperf processes shows what runs, visperf watch as it changes, visperf hosts the load, visperf metrics every figure",
     ),
     (
@@ -38,10 +38,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
         &["start", "run", "serve", "daemon", "agent"],
         "visperf up watches this machine, visperf sensor as a service",
     ),
-    (
-        &["stop", "quit", "kill", "down", "restart"],
-        "Ctrl-C ends a daemon where it runs; visperf info prints its pid",
-    ),
+    (&["stop", "quit", "down", "restart"], "Ctrl-C ends a daemon where it runs; visperf info prints its pid"),
     (&["demo"], "visperf up --demo"),
     (&["version"], "visperf --version"),
     (&["check", "validate"], "visperf config check FILE"),
@@ -181,7 +178,7 @@ mod tests {
             ("job", "visperf calls"),
             ("nodes", "visperf hosts"),
             ("status", "visperf info"),
-            ("top", "visperf metrics"),
+            ("load", "visperf metrics"),
             ("tail x.log", "visperf up --tail FILE"),
             ("running", "visperf calls --in running"),
             ("calls failed", "tip: visperf calls --outcome failed"),
@@ -207,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_nobody_knows_gets_no_hint_and_no_control_characters() {
-        for line in ["frobnicate", "calls \x1b[2J", "metrics x y", "key x"] {
+        for line in ["xyzzy", "calls \x1b[2J", "metrics x y", "key x"] {
             assert!(!told(line).contains("tip: "), "{line}: {}", told(line));
         }
         assert!(told("host").contains("'hosts'"), "likeness of letters is left to clap");

@@ -1,16 +1,17 @@
-//! Where a daemon listens in the overlay: `HOST:PORT`, the host a DNS name, an IPv4 or a bracketed IPv6
-//! address.
+//! Where a daemon is reached in the overlay: `HOST:PORT`, the host a DNS name, an IPv4 or a bracketed IPv6
+//! address; or `KEY@HOST:PORT`, through the proxy of that key which listens there.
 //!
 //! Pure: nothing is resolved here. Checked where one enters from outside; a value of the type is valid.
 //! Not here: the addresses of the query interface, which are URLs (`registration::Record::addresses`).
 
+use crate::id::PeerKey;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 
-/// Longest address in bytes: a DNS name, a colon and a port.
-pub const ADDRESS_LEN_MAX_BYTES: usize = 253 + 6;
+/// Longest address in bytes: a key, a DNS name and a port, and what parts them.
+pub const ADDRESS_LEN_MAX_BYTES: usize = 53 + 253 + 6;
 
 /// Why a text is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,16 +29,31 @@ pub struct Error {
 pub struct Address(CompactString);
 
 impl Address {
-    /// The whole, `HOST:PORT`.
+    /// The whole, `HOST:PORT` or `KEY@HOST:PORT`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The host: a name or an address, without brackets.
+    /// The proxy through which it is reached; none where it is dialled itself.
+    #[must_use]
+    pub fn via(&self) -> Option<PeerKey> {
+        self.0.split_once('@').and_then(|(key, _)| key.parse().ok())
+    }
+
+    /// As reached through the proxy of this key, which listens here.
+    ///
+    /// # Errors
+    /// If it is through a proxy already.
+    pub fn through(&self, proxy: PeerKey) -> Result<Address, Error> {
+        Address::try_from(compact_str::format_compact!("{proxy}@{self}"))
+    }
+
+    /// The host: a name or an address, without brackets; the proxy's, where it is reached through one.
     #[must_use]
     pub fn host(&self) -> &str {
-        let host = self.0.rsplit_once(':').map_or(&*self.0, |(host, _)| host);
+        let dialled = self.0.split_once('@').map_or(&*self.0, |(_, dialled)| dialled);
+        let host = dialled.rsplit_once(':').map_or(dialled, |(host, _)| host);
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
     }
 
@@ -94,7 +110,12 @@ fn refusal(text: &str) -> Error {
 }
 
 fn is_address(text: &str) -> bool {
-    let Some((host, port)) = text.rsplit_once(':').filter(|_| text.len() <= ADDRESS_LEN_MAX_BYTES) else {
+    let dialled = match text.split_once('@') {
+        None => text,
+        Some((key, dialled)) if key.parse::<PeerKey>().is_ok() => dialled,
+        Some(_) => return false,
+    };
+    let Some((host, port)) = dialled.rsplit_once(':').filter(|_| text.len() <= ADDRESS_LEN_MAX_BYTES) else {
         return false;
     };
     is_port(port) && is_host(host)
@@ -151,6 +172,19 @@ mod tests {
         ] {
             assert!(Address::try_from(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_address_may_lead_through_a_proxy() {
+        let key = PeerKey([7; 32]);
+        let plain = Address::try_from("[2001:db8::5]:7318").expect("an address");
+        let through = plain.through(key).expect("an address");
+        assert_eq!((through.via(), through.host(), through.port()), (Some(key), "2001:db8::5", 7318));
+        assert_eq!(through.as_str(), format!("{key}@[2001:db8::5]:7318"));
+        assert_eq!(plain.via(), None);
+        assert!(through.through(key).is_err(), "through one proxy, not two");
+        assert!(Address::try_from("x@head.example:7318").is_err());
+        assert!(Address::try_from("@head.example:7318").is_err());
     }
 
     #[test]

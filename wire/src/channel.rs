@@ -181,6 +181,10 @@ pub struct Wanted {
     pub condition: Option<Condition>,
     /// What the filter cannot say.
     pub script: Option<String>,
+    /// Whether a sample tells only what is other than in the one before.
+    pub changes: bool,
+    /// Whether only the condition's signals are told, and no samples.
+    pub only_signals: bool,
     /// What it may cost.
     pub budget: Budget,
 }

@@ -236,6 +236,31 @@ pub struct Chain {
     pub delegation: Option<Sealed<Delegation>>,
 }
 
+/// A member's word that whoever shows this asks for its host; signed by the member's daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pass {
+    /// To which proxy, and to no other.
+    pub proxy: PeerKey,
+    /// From when it holds.
+    pub issued: Time,
+    /// Until when.
+    pub expires: Time,
+}
+
+impl Sealable for Pass {
+    const LABEL: &'static str = "pass";
+    const BODY_LEN_MAX_BYTES: usize = 128;
+}
+
+/// A pass and why to believe its signer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownPass {
+    /// The pass.
+    pub pass: Sealed<Pass>,
+    /// The chain of its signer.
+    pub chain: Chain,
+}
+
 /// A peer whose certificates hold no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {

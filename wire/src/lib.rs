@@ -10,6 +10,7 @@ pub mod address;
 pub mod call;
 pub mod channel;
 pub mod codec;
+pub mod control;
 pub mod credential;
 pub mod event;
 pub mod id;

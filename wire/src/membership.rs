@@ -28,7 +28,7 @@ pub const MESSAGE_LEN_MAX_BYTES: usize = 2 << 20;
 pub const ADDRESSES_MAX: usize = 4;
 
 /// Longest address, in bytes: a name of [`crate::id::NAME_LEN_MAX_BYTES`] within a multiaddress.
-pub const ADDRESS_LEN_MAX_BYTES: usize = 300;
+pub const ADDRESS_LEN_MAX_BYTES: usize = 320;
 
 /// Bits of a term that mark its holder.
 const MARK_BITS: u32 = 20;

@@ -82,6 +82,8 @@ proptest! {
         sweeps in vec((vec(step(), 8), any::<(bool, bool)>(), any::<[u64; 3]>()), 1..12),
     ) {
         let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        // Who comes later begins with the whole sweep told last.
+        let mut late = None;
         let mut rows = vec![None; 8];
         for (steps, (is_whole, knows_which), [number, begin_ns, took_ns]) in sweeps {
             let before = rows.clone();
@@ -96,6 +98,13 @@ proptest! {
             }
             prop_assert_eq!(decoder.read(&frame), Ok(sweep));
             prop_assert_eq!(occupied(decoder.rows()), occupied(&rows));
+            if is_whole {
+                late = Some(Decoder::default());
+            }
+            if let Some(late) = &mut late {
+                prop_assert_eq!(late.read(&frame), Ok(sweep));
+                prop_assert_eq!(occupied(late.rows()), occupied(&rows));
+            }
         }
     }
 

@@ -87,7 +87,7 @@ impl Sensor {
             gate: Arc::clone(&gate),
             denials: file,
             net: net.clone(),
-            members: members.clone(),
+            members: Some(members.clone()),
             directories: Arc::clone(&directories),
         };
         let mut tasks = JoinSet::new();

@@ -62,6 +62,8 @@ pub struct Seen {
     pub member: Member,
     /// How busy its host is, where this sensor hears it.
     pub load: Option<Load>,
+    /// When it was last heard, as far as this sensor knows.
+    pub heard: Moment,
 }
 
 /// What the sensor knows of its domain; replaced whole.
@@ -198,6 +200,21 @@ impl Domain {
             lease,
         };
         Ok((domain, handle))
+    }
+
+    /// Stay in touch with the seeds until `shutdown`, without a part in the domain: who may publish nothing is no sensor of
+    /// it, and asks others.
+    pub async fn visit(mut self, shutdown: CancellationToken) {
+        for seed in &self.config.seeds {
+            self.net.keep(Target::Seed(seed.clone()), vec![seed.clone()]).await;
+        }
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                Some(visit) = self.visits.recv() => drop(visit),
+                Some(met) = self.met.recv() => drop(met),
+            }
+        }
     }
 
     /// Take part until `shutdown`; then resign and leave.
@@ -402,10 +419,11 @@ pub fn standing(principal: &Principal, domain: &DomainName, gate: &Gatekeeper) -
 }
 
 fn view_of(node: &Node, links: &Links, now: Moment) -> View {
-    let members = node
-        .table()
-        .rows()
-        .map(|row| Seen { load: node.load_of(&row.member.key), member: row.member.clone() });
+    let members = node.table().rows().map(|row| Seen {
+        load: node.load_of(&row.member.key),
+        member: row.member.clone(),
+        heard: row.heard,
+    });
     View {
         state: node.state(now),
         members: members.collect(),

@@ -21,12 +21,17 @@
 use super::audit::{Audit, Subject, Trail, What};
 use super::certificate::{self, Opened};
 use super::deny_list::{self, Denials, Taken};
+use super::order::Here;
 use super::record::Opener;
 use super::refused::Refused;
 use super::trust::{Standing, Trust};
 use super::verified::Verified;
+use super::{key, pass};
 use std::collections::BTreeSet;
-use wire::credential::{Chain, Delegation, Denial, DenyList, Role, Roles, Serial, Statement};
+use wire::control::{Order, SignedOrder};
+use wire::credential::{
+    Chain, Delegation, Denial, DenyList, Pass, Role, Roles, Serial, ShownPass, Statement,
+};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::registration::Record;
 use wire::replication::{Farewell, Leave};
@@ -255,6 +260,38 @@ impl Gate {
         known
     }
 
+    /// Who shows this pass to the proxy `me`: the member that signed it.
+    ///
+    /// # Errors
+    /// If it is for another proxy, holds no longer, or its signer would not be let in itself.
+    pub fn handle_pass(
+        &mut self,
+        shown: &ShownPass,
+        me: PeerKey,
+        now: Time,
+        at: Moment,
+    ) -> Result<Principal, Refused> {
+        let signer = shown.pass.signer();
+        let opened = self.open_pass(shown, me, now);
+        if let Err(refused) = &opened {
+            self.trail.refuse(Subject::stranger(signer), refused, now, at);
+        }
+        opened
+    }
+
+    fn open_pass(&self, shown: &ShownPass, me: PeerKey, now: Time) -> Result<Principal, Refused> {
+        let signer = shown.pass.signer();
+        let pass: Pass = key::open(&shown.pass, signer)?;
+        if pass.proxy != me {
+            return Err(Refused::OtherProxy { found: pass.proxy, expected: me });
+        }
+        certificate::check_life("pass", &pass.issued, pass.expires, pass::LIFE_MAX)?;
+        certificate::check_times("pass", pass.issued, pass.expires, now)?;
+        let principal = certificate::verify(&shown.chain, signer, now, &self.deny, &self.trust)?;
+        principal.may(Action::Read)?;
+        Ok(principal)
+    }
+
     /// `peer` is refused before what it shows can be looked at.
     pub fn refuse_hello(&mut self, peer: PeerKey, refused: &Refused, now: Time, at: Moment) {
         self.trail.refuse(Subject::stranger(peer), refused, now, at);
@@ -328,6 +365,29 @@ impl Gate {
     ) -> Result<(Leave, Principal), Refused> {
         let opened = self.opener(now).leave(farewell);
         self.tell_unbelieved(peer, opened.as_ref().err(), now, at);
+        opened
+    }
+
+    /// The order in `signed`, which came to this daemon, and the operator who gave it.
+    ///
+    /// # Errors
+    /// If it is not for here, not of an operator, or over.
+    pub fn handle_order(
+        &mut self,
+        signed: &SignedOrder,
+        here: &Here,
+        now: Time,
+        at: Moment,
+    ) -> Result<(Order, Principal), Refused> {
+        let opened = self.opener(now).order(signed, here);
+        let what = What::Action(Action::ControlProcesses.as_str());
+        match &opened {
+            Ok((_, operator)) => self.trail.admit(operator.subject(what), operator.roles, now, at),
+            Err(refused) => {
+                let subject = Subject { what, ..Subject::stranger(signed.order.signer()) };
+                self.trail.refuse(subject, refused, now, at);
+            }
+        }
         opened
     }
 

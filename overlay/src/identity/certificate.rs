@@ -139,7 +139,12 @@ pub(super) fn check_times(what: &'static str, from: Time, until: Time, now: Time
     Ok(())
 }
 
-fn check_life(what: &'static str, issued: &Time, expires: Time, max: Duration) -> Result<(), Refused> {
+pub(super) fn check_life(
+    what: &'static str,
+    issued: &Time,
+    expires: Time,
+    max: Duration,
+) -> Result<(), Refused> {
     let span = expires.since(*issued);
     if span > max { Err(Refused::TooLong { what, span, max }) } else { Ok(()) }
 }

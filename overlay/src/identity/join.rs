@@ -186,7 +186,7 @@ impl Desk {
     /// # Errors
     /// If it has failed too often lately.
     pub fn admit(&self, peer: PeerKey, now: Moment) -> Result<(), Refused> {
-        match self.failed.wait_of(peer, now) {
+        match self.failed.wait_of(&peer, now) {
             Duration::ZERO => Ok(()),
             wait => Err(Refused::TooManyAttempts { wait }),
         }

@@ -43,6 +43,16 @@ pub enum Refused {
         /// This daemon's.
         expected: u16,
     },
+    /// A pass to somebody else.
+    #[error(
+        "the pass is for the proxy {found}, and this one is {expected}; make one with `visperf account pass {expected}`"
+    )]
+    OtherProxy {
+        /// For whom.
+        found: PeerKey,
+        /// Who was shown it.
+        expected: PeerKey,
+    },
     /// What was shown cannot be read at all.
     #[error("what it shows is no certificate chain; is it of another version?")]
     Unreadable,
@@ -328,6 +338,90 @@ pub enum Refused {
         domain: DomainName,
         /// Of both.
         number: u64,
+    },
+    /// An order for somewhere else.
+    #[error(
+        "order is for {field} {found}, and this is {here}; an order is of use where it was given for alone"
+    )]
+    OrderElsewhere {
+        /// What differs.
+        field: &'static str,
+        /// In the order.
+        found: String,
+        /// Here.
+        here: String,
+    },
+    /// Of somebody who may not give any.
+    #[error(
+        "{peer} has {found}, but to control processes needs operator, which the root alone gives: type `visperf domain \
+         certify {peer} --role operator` on the host with the domain's root key"
+    )]
+    NotOperator {
+        /// Who.
+        peer: PeerKey,
+        /// What it has.
+        found: Roles,
+    },
+    /// One that would hold for too long, or for no time.
+    #[error("order holds for {} s; expected more than none and at most {} s", span.as_secs(), max.as_secs())]
+    OrderSpan {
+        /// Its life.
+        span: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// Too late.
+    #[error(
+        "order ended at {}, {} s ago by this host's clock ({}); give it again, and if it is refused again compare the \
+         clocks of both hosts: an order holds 30 s", At(*ended), now.since(*ended).as_secs(), At(*now)
+    )]
+    OrderStale {
+        /// When it ended.
+        ended: Time,
+        /// Here.
+        now: Time,
+    },
+    /// From the future.
+    #[error(
+        "order is of {}, {} s ahead of this host's clock ({}); compare the clocks of both hosts", At(*issued),
+        issued.since(*now).as_secs(), At(*now)
+    )]
+    OrderEarly {
+        /// When it was given.
+        issued: Time,
+        /// Here.
+        now: Time,
+    },
+    /// Given before.
+    #[error("order {sequence} of {peer} came before; none is obeyed twice: give a new one")]
+    OrderRepeated {
+        /// Whose.
+        peer: PeerKey,
+        /// Which.
+        sequence: u64,
+    },
+    /// A number that was used for another one.
+    #[error(
+        "order {sequence} of {peer} differs from the one of that number that came before; is its key in use on two \
+         hosts? Give each its own"
+    )]
+    OrderTwin {
+        /// Whose.
+        peer: PeerKey,
+        /// Which.
+        sequence: u64,
+    },
+    /// Not newer than what is no longer remembered one by one.
+    #[error(
+        "order {sequence} of {peer} is not newer than {floor}, up to which all count as come before; give a new one"
+    )]
+    OrderOld {
+        /// Whose.
+        peer: PeerKey,
+        /// Which.
+        sequence: u64,
+        /// Up to which.
+        floor: u64,
     },
     /// No room.
     #[error("{what} are {max} already, the most there may be; {remedy}")]

@@ -1,7 +1,7 @@
 //! Files that only their owner may read, replaced whole: keys, books, lists.
 //!
 //! Rule: what others may read or write, or own, is refused with what to type.
-//! Not here: what is in them (`key_file`, `domain_files`, `member_files`).
+//! Not here: what is in them (`key_file`, `domain_files`, `member_files`; the accounts of a proxy).
 
 use crate::whole_file::{self, Readers};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -77,7 +77,10 @@ struct Framed<T> {
 }
 
 /// The content of a private file; `None` if there is none.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+///
+/// # Errors
+/// If it cannot be read, is too long, is another user's, or others may read or write it.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(Error::file("open", path))?,
@@ -134,7 +137,10 @@ pub(super) fn replace_framed<T: Serialize>(path: &Path, purpose: &str, content: 
 }
 
 /// Replace the content of a private file.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+///
+/// # Errors
+/// If the system refuses; the file is then as it was.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     whole_file::replace(path, Readers::Owner, bytes).map_err(Error::file("replace", path))
 }
 
@@ -144,13 +150,19 @@ pub(super) fn create(path: &Path, bytes: &[u8], mark: u64) -> Result<bool, Error
 }
 
 /// Make a folder that only its owner may enter, and those above it.
-pub(super) fn make_folder(path: &Path) -> Result<(), Error> {
+///
+/// # Errors
+/// If the system refuses.
+pub fn make_folder(path: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(Error::file("create folder", path))?;
     whole_file::sync_folder(path).map_err(Error::file("sync the folder of", path))
 }
 
 /// Held by one process at a time; given back when the file is closed, however the process ends.
-pub(super) fn lock(path: &Path) -> Result<File, Error> {
+///
+/// # Errors
+/// If the system refuses.
+pub fn lock(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     let file = options.open(path).map_err(Error::file("open", path))?;

@@ -1,7 +1,7 @@
 //! How often something may happen, for each peer and in all.
 //!
-//! Pure: callers pass `now`. Invariants: no more than the burst at once and one per interval after that, per
-//! peer and in all; at most [`PEERS_MAX`] peers are remembered, and those forgotten for lack of room are the ones
+//! Pure: callers pass `now`; a peer is a daemon's key, or by what else somebody is told from others. Invariants: no more
+//! than the burst at once and one per interval after that, per peer and in all; at most [`PEERS_MAX`] peers are remembered, and those forgotten for lack of room are the ones
 //! that have waited longest.
 
 use std::collections::BTreeMap;
@@ -40,24 +40,24 @@ impl Bucket {
 
 /// The limits and what of them is used.
 #[derive(Clone, Debug)]
-pub struct Throttle {
+pub struct Throttle<Peer = PeerKey> {
     each: Rate,
     all: Rate,
-    peers: BTreeMap<PeerKey, Bucket>,
+    peers: BTreeMap<Peer, Bucket>,
     total: Bucket,
 }
 
-impl Throttle {
+impl<Peer: Ord + Clone> Throttle<Peer> {
     /// Limits for each peer and in all.
     #[must_use]
-    pub fn new(each: Rate, all: Rate) -> Throttle {
+    pub fn new(each: Rate, all: Rate) -> Throttle<Peer> {
         Throttle { each, all, peers: BTreeMap::new(), total: Bucket::default() }
     }
 
     /// How long `peer` has to wait for its own limit; zero if it need not.
     #[must_use]
-    pub fn wait_of(&self, peer: PeerKey, now: Moment) -> Duration {
-        self.peers.get(&peer).map_or(Duration::ZERO, |bucket| bucket.wait(self.each, now))
+    pub fn wait_of(&self, peer: &Peer, now: Moment) -> Duration {
+        self.peers.get(peer).map_or(Duration::ZERO, |bucket| bucket.wait(self.each, now))
     }
 
     /// How long everybody has to wait; zero if nobody need.
@@ -70,8 +70,8 @@ impl Throttle {
     ///
     /// # Errors
     /// How long to wait; nothing is counted then.
-    pub fn take(&mut self, peer: PeerKey, now: Moment) -> Result<(), Duration> {
-        let wait = self.wait_of(peer, now).max(self.wait_of_all(now));
+    pub fn take(&mut self, peer: Peer, now: Moment) -> Result<(), Duration> {
+        let wait = self.wait_of(&peer, now).max(self.wait_of_all(now));
         if wait > Duration::ZERO {
             return Err(wait);
         }
@@ -82,16 +82,16 @@ impl Throttle {
 
     /// It happened once for `peer`, whether the limits allow it or not; in all it counts only up to the limit, so
     /// that a flood does not make everybody wait for longer than one interval.
-    pub fn count_anyhow(&mut self, peer: PeerKey, now: Moment) {
+    pub fn count_anyhow(&mut self, peer: Peer, now: Moment) {
         if self.wait_of_all(now) == Duration::ZERO {
             self.total.take(self.all, now);
         }
-        if self.wait_of(peer, now) == Duration::ZERO {
+        if self.wait_of(&peer, now) == Duration::ZERO {
             self.count(peer, now);
         }
     }
 
-    fn count(&mut self, peer: PeerKey, now: Moment) {
+    fn count(&mut self, peer: Peer, now: Moment) {
         if !self.peers.contains_key(&peer) && self.peers.len() >= PEERS_MAX {
             self.make_room(now);
         }
@@ -101,7 +101,8 @@ impl Throttle {
     fn make_room(&mut self, now: Moment) {
         self.peers.retain(|_, bucket| bucket.full_at > now);
         if self.peers.len() >= PEERS_MAX {
-            let first = self.peers.iter().min_by_key(|(_, bucket)| bucket.full_at).map(|(&peer, _)| peer);
+            let first =
+                self.peers.iter().min_by_key(|(_, bucket)| bucket.full_at).map(|(peer, _)| peer.clone());
             first.map(|peer| self.peers.remove(&peer));
         }
     }

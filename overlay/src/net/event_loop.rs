@@ -5,14 +5,17 @@
 //! Not here: what is done on a swarm event (`swarm_events`), serving a stream (`accept`).
 
 use super::accept::Door;
+use super::circuits::{self, Circuits};
 use super::figures::Figures;
 use super::guests::{Change, Guests};
 use super::handle::{Answer, Command, Handle};
 use super::hello::Admission;
 use super::protocol::Protocol;
 use super::redial::{Redial, Target};
+use super::rungs::Rungs;
 use super::stream::Stream;
 use super::streams::Streams;
+use super::way_out::{ARRIVALS_MAX, HttpProxy, WayOut, Ways};
 use super::{Error, transport};
 use crate::clock;
 use crate::identity::admission::Principal;
@@ -20,8 +23,9 @@ use crate::identity::key::Key;
 use crate::identity::repeats::Repeats;
 use futures::StreamExt as _;
 use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::swarm::{ConnectionId, NetworkBehaviour, SwarmEvent};
-use libp2p::{PeerId, Swarm, ping};
+use libp2p::{Multiaddr, PeerId, Swarm, ping, relay};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -31,6 +35,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::id::PeerKey;
+use wire::join::Directory;
 use wire::time::Moment;
 
 /// Commands that may wait.
@@ -51,9 +56,11 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Most connections of a daemon at a time: a domain of 500 members, seven directories, other domains' questions.
 pub const CONNECTIONS_MAX: u32 = 1024;
 
-/// Most connections of a directory at a time: 2,000 domains of which the representative and two standbys hold one each,
-/// and a quarter more for sensors that visit. Half of the descriptors that its service file gives it.
-pub const DIRECTORY_CONNECTIONS_MAX: u32 = 8192;
+/// Most connections of a directory at a time, wherever it may have more: some 700 MiB of them.
+pub const DIRECTORY_CONNECTIONS_MAX: u32 = 16_384;
+
+/// Descriptors of a directory that are not for connections with daemons: clients of its query interface, files.
+const BESIDE: u64 = 4096;
 
 /// How long a connection that nobody wants held is kept while most places are taken: longer than a representative and
 /// its standbys are silent, so that those who hold their connection keep it and others make place.
@@ -61,6 +68,18 @@ const CROWDED_IDLE: Duration = Duration::from_secs(20);
 
 /// Connections beyond the most, so that whoever comes then can be told why it has to go.
 const SPARE: u32 = 64;
+
+/// Most connections with one peer: both sides dialled at once, directly and through proxies, and those of its process
+/// before, which nobody has found dead yet.
+pub const CONNECTIONS_OF_PEER_MAX: u32 = 8;
+
+/// Most connections of a directory that may have so many descriptors open: a representative and two standbys of each
+/// domain hold one each, and sensors visit.
+#[must_use]
+pub fn directory_connections(descriptors: u64) -> u32 {
+    let most = descriptors.saturating_sub(BESIDE).max(descriptors / 2);
+    u32::try_from(most).unwrap_or(u32::MAX).min(DIRECTORY_CONNECTIONS_MAX)
+}
 
 /// How the overlay of a daemon behaves.
 #[derive(Clone, Debug)]
@@ -73,6 +92,12 @@ pub struct Config {
     pub crowded_idle: Duration,
     /// Program and version, told to peers.
     pub program: String,
+    /// Proxies with which a registration is kept: they are dialled, and others reach this daemon through them.
+    pub via: Vec<Directory>,
+    /// Whether others are reached through this daemon.
+    pub is_proxy: bool,
+    /// The site's own HTTP proxy, where connections out lead through one.
+    pub http_proxy: Option<HttpProxy>,
 }
 
 impl Config {
@@ -80,7 +105,15 @@ impl Config {
     #[must_use]
     pub fn new(listen: Vec<SocketAddr>) -> Config {
         let program = concat!("visperf ", env!("CARGO_PKG_VERSION")).to_owned();
-        Config { listen, connections_max: CONNECTIONS_MAX, crowded_idle: CROWDED_IDLE, program }
+        Config {
+            listen,
+            connections_max: CONNECTIONS_MAX,
+            crowded_idle: CROWDED_IDLE,
+            program,
+            via: Vec::new(),
+            is_proxy: false,
+            http_proxy: None,
+        }
     }
 }
 
@@ -139,6 +172,8 @@ pub(super) struct Behaviour {
     pub(super) limits: connection_limits::Behaviour,
     pub(super) ping: ping::Behaviour,
     pub(super) streams: Streams,
+    pub(super) through: relay::client::Behaviour,
+    pub(super) proxy: Toggle<relay::Behaviour>,
 }
 
 /// What a greeting task found out.
@@ -151,6 +186,8 @@ pub(super) struct Connected {
     /// When it was shown this daemon's certificate last.
     pub(super) greeted: Moment,
     pub(super) address: Option<SocketAddr>,
+    /// The same as it was dialled, by name perhaps; none of a circuit.
+    pub(super) place: Option<Multiaddr>,
 }
 
 /// The task. See the rule at the head of this file.
@@ -166,6 +203,10 @@ pub struct EventLoop {
     /// Which seed led to which peer.
     pub(super) seeds: BTreeMap<PeerKey, Target>,
     pub(super) missed_pings: BTreeMap<ConnectionId, u32>,
+    pub(super) circuits: Circuits,
+    pub(super) ways: Arc<Ways>,
+    /// How each connection is made.
+    pub(super) rungs: Arc<Rungs>,
     /// Most places are taken, so that nobody keeps one idly.
     pub(super) is_crowded: bool,
     /// Who refused this daemon, and what was logged of that.
@@ -174,7 +215,7 @@ pub struct EventLoop {
     pub(super) untold: VecDeque<Event>,
     pub(super) tasks: JoinSet<()>,
     pub(super) welcomes: mpsc::Sender<(PeerKey, Greeted)>,
-    pub(super) resolved: mpsc::Sender<(Target, Vec<SocketAddr>)>,
+    pub(super) resolved: mpsc::Sender<(Target, Vec<Multiaddr>)>,
     pub(super) listening: watch::Sender<Vec<SocketAddr>>,
     inbox: Inbox,
 }
@@ -183,7 +224,7 @@ struct Inbox {
     commands: mpsc::Receiver<Command>,
     greeted: mpsc::Receiver<(PeerKey, Change)>,
     welcomes: mpsc::Receiver<(PeerKey, Greeted)>,
-    resolved: mpsc::Receiver<(Target, Vec<SocketAddr>)>,
+    resolved: mpsc::Receiver<(Target, Vec<Multiaddr>)>,
 }
 
 impl EventLoop {
@@ -199,7 +240,9 @@ impl EventLoop {
     ) -> Result<(EventLoop, Handle, mpsc::Receiver<Event>), Error> {
         let me = key.peer();
         let connections_max = config.connections_max;
-        let mut swarm = swarm(&config, key)?;
+        let ways = Ways::new(config.http_proxy.clone());
+        let (arrivals, arrivals_rx) = mpsc::channel(ARRIVALS_MAX);
+        let mut swarm = swarm(&config, key, WayOut::new(Arc::clone(&ways), arrivals_rx))?;
         for address in &config.listen {
             let listened = swarm.listen_on(super::swarm_events::multiaddr(*address));
             listened.map_err(|error| Error::Listen { address: *address, reason: error.to_string() })?;
@@ -212,12 +255,15 @@ impl EventLoop {
         let (listening, listening_rx) = watch::channel(Vec::new());
         let guests = Arc::new(Guests::default());
         let figures = Arc::new(Figures::default());
+        let rungs = Arc::new(Rungs::default());
         let handle = Handle {
             me,
+            rungs: Arc::clone(&rungs),
             commands,
             guests: Arc::clone(&guests),
             figures: Arc::clone(&figures),
             listening: listening_rx,
+            arrivals,
         };
         let inbox = Inbox {
             commands: commands_rx,
@@ -225,8 +271,11 @@ impl EventLoop {
             welcomes: welcomes_rx,
             resolved: resolved_rx,
         };
-        let event_loop = EventLoop {
+        let mut event_loop = EventLoop {
             swarm,
+            circuits: Circuits::new(config.via.clone()),
+            ways,
+            rungs,
             config,
             start,
             door: Arc::new(Door {
@@ -252,6 +301,7 @@ impl EventLoop {
             listening,
             inbox,
         };
+        event_loop.dial_proxies();
         Ok((event_loop, handle, events_rx))
     }
 
@@ -299,6 +349,8 @@ impl EventLoop {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Keep(target, endpoints) => self.keep(target, endpoints),
+            // The way to the registrations stays, whoever else used it.
+            Command::Forget(Target::Peer(peer)) if self.circuits.is_via(peer) => {}
             Command::Forget(target) => self.redial.forget(&target),
             Command::Close(peer) => self.close(peer),
             Command::Open(peer, protocol, opened) => match peer_id(peer) {
@@ -308,7 +360,7 @@ impl EventLoop {
         }
     }
 
-    fn keep(&mut self, target: Target, endpoints: Vec<Address>) {
+    pub(super) fn keep(&mut self, target: Target, endpoints: Vec<Address>) {
         let connected = matches!(&target, Target::Peer(peer) if self.connected.contains_key(peer));
         if let Err(full) = self.redial.keep(target, endpoints, connected, clock::now()) {
             tracing::warn!(%full, "a daemon is not dialled");
@@ -326,8 +378,10 @@ impl EventLoop {
     fn dial_due(&mut self) -> Option<Moment> {
         while let Some(dial) = self.redial.poll_dial(clock::now()) {
             let resolved = self.resolved.clone();
+            // A site that has its own way out may not know the names of what is outside.
+            let by_name = self.config.http_proxy.is_some();
             self.tasks.spawn(async move {
-                let addresses = super::swarm_events::look_up(&dial.endpoints).await;
+                let addresses = super::swarm_events::look_up(&dial.endpoints, by_name).await;
                 // The event loop reads until it ends.
                 let _ = resolved.send((dial.target, addresses)).await;
             });
@@ -340,22 +394,27 @@ impl EventLoop {
     }
 }
 
-fn swarm(config: &Config, key: &Key) -> Result<Swarm<Behaviour>, Error> {
+fn swarm(config: &Config, key: &Key, way_out: WayOut) -> Result<Swarm<Behaviour>, Error> {
     let limits = ConnectionLimits::default()
         .with_max_pending_incoming(Some(128))
         .with_max_pending_outgoing(Some(64))
-        .with_max_established(Some(config.connections_max.saturating_add(SPARE)));
+        .with_max_established(Some(config.connections_max.saturating_add(SPARE)))
+        .with_max_established_per_peer(Some(CONNECTIONS_OF_PEER_MAX));
+    let key = key.for_transport();
+    let local = key.public().to_peer_id();
+    let (circuits, through) = relay::client::new(local);
+    let proxy = config.is_proxy.then(|| relay::Behaviour::new(local, circuits::limits()));
     let behaviour = Behaviour {
         limits: connection_limits::Behaviour::new(limits),
         ping: ping::Behaviour::new(
             ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_INTERVAL),
         ),
         streams: Streams::default(),
+        through,
+        proxy: proxy.into(),
     };
     let swarm_config = libp2p::swarm::Config::with_tokio_executor();
-    let key = key.for_transport();
-    let local = key.public().to_peer_id();
-    Ok(Swarm::new(transport::build(&key)?, behaviour, local, swarm_config))
+    Ok(Swarm::new(transport::build(&key, circuits, way_out)?, behaviour, local, swarm_config))
 }
 
 async fn sleep_until(due: Option<Moment>) {
@@ -374,4 +433,23 @@ pub(super) fn peer_key(id: &PeerId) -> Option<PeerKey> {
 pub(super) fn peer_id(key: PeerKey) -> Option<PeerId> {
     let key = libp2p::identity::ed25519::PublicKey::try_from_bytes(&key.0).ok()?;
     Some(libp2p::identity::PublicKey::from(key).to_peer_id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_connections_by_its_descriptors() {
+        for (descriptors, expected) in [
+            (1024, 512),
+            (8192, 4096),
+            (16_384, 12_288),
+            (20_000, 15_904),
+            (1 << 20, DIRECTORY_CONNECTIONS_MAX),
+            (u64::MAX, DIRECTORY_CONNECTIONS_MAX),
+        ] {
+            assert_eq!(directory_connections(descriptors), expected, "{descriptors}");
+        }
+    }
 }

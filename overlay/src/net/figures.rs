@@ -2,7 +2,9 @@
 //!
 //! Rule: all only grow, but for the gauges so named.
 
+use super::rungs::Rungs;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tunnel::ladder::Rung;
 
 macro_rules! figures {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
@@ -47,7 +49,38 @@ figures!(
     questions_total,
     /// Questions that failed or ran out of time.
     questions_failed_total,
+    /// Proxies with which this daemon is registered (a gauge).
+    registrations,
+    /// Daemons that are registered with this proxy (a gauge).
+    registered,
+    /// Circuits between two others that this proxy carries (a gauge).
+    circuits,
+    /// Circuits that it began to carry.
+    circuits_total,
+    /// Registrations and circuits that it refused: too many.
+    circuits_refused_total,
+    /// Connections that are made directly (a gauge).
+    by_direct,
+    /// Through a proxy, by a circuit (a gauge).
+    by_circuit,
+    /// By a WebSocket (a gauge).
+    by_websocket,
+    /// Through the site's own HTTP proxy (a gauge).
+    by_connect,
+    /// By requests and answers of HTTPS (a gauge).
+    by_polling,
 );
+
+impl Figures {
+    /// By which rungs connections are made now.
+    pub(super) fn set_rungs(&self, rungs: &Rungs) {
+        let gauges =
+            [&self.by_direct, &self.by_circuit, &self.by_websocket, &self.by_connect, &self.by_polling];
+        for (rung, gauge) in Rung::ALL.into_iter().zip(gauges) {
+            gauge.set(rungs.count(rung));
+        }
+    }
+}
 
 /// One count.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@
 //! Not here: deciding who they are ([`super::hello::Admission`]).
 
 use crate::clock;
+use crate::contacts::ASKED_MAX;
 use crate::identity::admission::Principal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +12,8 @@ use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Most streams that one admitted peer may have open towards us: its lasting ones and 64 questions.
-pub const STREAMS_MAX: usize = 72;
+/// Most streams that one admitted peer may have open towards us: its lasting ones and [`ASKED_MAX`] questions.
+pub const STREAMS_MAX: usize = ASKED_MAX + 8;
 
 /// Most streams of a peer that has not shown a certificate: its hello, a join, and one of each again.
 pub const STRANGER_STREAMS_MAX: usize = 4;

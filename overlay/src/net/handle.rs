@@ -10,14 +10,17 @@ use super::guests::Guests;
 use super::hello::Verdict;
 use super::protocol::{Protocol, Shape};
 use super::redial::Target;
+use super::rungs::Rungs;
 use super::stream::Stream;
 use super::streams::{OpenError, Opened};
+use super::way_out::Arrival;
 use crate::identity::admission::Principal;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
+use tunnel::ladder::Rung;
 use wire::address::Address;
 use wire::id::PeerKey;
 
@@ -88,6 +91,9 @@ pub struct Handle {
     pub(super) guests: Arc<Guests>,
     pub(super) figures: Arc<Figures>,
     pub(super) listening: watch::Receiver<Vec<SocketAddr>>,
+    pub(super) rungs: Arc<Rungs>,
+    /// Connections that come in elsewhere.
+    pub(super) arrivals: mpsc::Sender<Arrival>,
 }
 
 impl Handle {
@@ -101,6 +107,12 @@ impl Handle {
     #[must_use]
     pub fn figures(&self) -> &Figures {
         &self.figures
+    }
+
+    /// At most `most` connections that are not made directly, newest first: with whom, and how.
+    #[must_use]
+    pub fn rungs(&self, most: usize) -> Vec<(PeerKey, Rung)> {
+        self.rungs.told(most)
     }
 
     /// Where it listens, once it does.

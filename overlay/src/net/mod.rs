@@ -12,6 +12,8 @@
 //! Not here: what is decided from what is heard (`membership`, `election`), who is admitted (`identity`).
 
 mod accept;
+pub mod carried;
+mod circuits;
 pub mod event_loop;
 pub mod figures;
 pub mod frames;
@@ -20,10 +22,12 @@ pub mod handle;
 pub mod hello;
 pub mod protocol;
 pub mod redial;
+mod rungs;
 pub mod stream;
 mod streams;
 mod swarm_events;
 mod transport;
+pub mod way_out;
 
 /// Why the overlay could not start.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,9 @@
 //! in reaches the event loop or is reset, and counted there.
 //! Not here: what is said on a stream, and whether the peer may open it (`event_loop`, `accept`).
 
+use super::circuits::is_circuit;
 use super::protocol::Protocol;
+use super::way_out::all_rungs;
 use futures::future;
 use libp2p::PeerId;
 use libp2p::core::transport::PortUse;
@@ -94,6 +96,17 @@ impl Streams {
 impl NetworkBehaviour for Streams {
     type ConnectionHandler = Handler;
     type ToSwarm = Inbound;
+
+    /// A proxy that is dialled for a circuit is so by every rung. Other dials name their addresses and ask for no more.
+    fn handle_pending_outbound_connection(
+        &mut self,
+        _: ConnectionId,
+        _: Option<PeerId>,
+        addresses: &[Multiaddr],
+        _: Endpoint,
+    ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
+        Ok(addresses.iter().filter(|at| !is_circuit(at)).flat_map(|at| all_rungs(at).skip(1)).collect())
+    }
 
     fn handle_established_inbound_connection(
         &mut self,

@@ -4,6 +4,7 @@
 //! once, when its last connection ended.
 //! Not here: the loop itself (`event_loop`).
 
+use super::circuits;
 use super::event_loop::{BehaviourEvent, Connected, Event, EventLoop, Greeted, peer_id, peer_key};
 use super::frames::{self, Reader};
 use super::guests::Change;
@@ -12,6 +13,7 @@ use super::hello::{Hello, VERSION, Verdict};
 use super::protocol::Protocol;
 use super::redial::Target;
 use super::stream::Stream;
+use super::way_out;
 use crate::clock;
 use libp2p::core::ConnectedPoint;
 use libp2p::multiaddr::Protocol as Part;
@@ -22,6 +24,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tunnel::ladder::Rung;
 use wire::address::Address;
 use wire::id::PeerKey;
 use wire::time::Moment;
@@ -47,6 +50,9 @@ const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most addresses tried of one daemon at one attempt.
 const ADDRESSES_MAX: usize = 16;
 
+/// Of these, at most so many through proxies.
+const CIRCUITS_MAX: usize = 4;
+
 /// How long the peer may take to answer a hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -68,10 +74,13 @@ pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
             tracing::debug!(%error, "an inbound connection failed");
         }
         SwarmEvent::NewListenAddr { address, .. } => {
-            if let Some(address) = socket_addr(&address) {
+            this.handle_new_address(&address);
+            if let Some(address) = socket_addr(&address).filter(|_| !circuits::is_circuit(&address)) {
                 this.listening.send_modify(|all| all.push(address));
             }
         }
+        SwarmEvent::ListenerClosed { listener_id, .. } => this.handle_listener_closed(listener_id),
+        SwarmEvent::Behaviour(BehaviourEvent::Proxy(event)) => this.handle_circuit(&event),
         SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "a listener of the overlay failed"),
         SwarmEvent::Behaviour(BehaviourEvent::Ping(event)) => this.handle_ping(&event),
         SwarmEvent::Behaviour(BehaviourEvent::Streams(inbound)) => {
@@ -92,14 +101,32 @@ impl EventLoop {
             return;
         };
         let now = clock::now();
-        let address = socket_addr(point.get_remote_address());
-        self.connected.insert(peer, Connected { since: now, greeted: now, address });
+        // A circuit's address is the proxy's, where nobody finds this peer.
+        let address = socket_addr(point.get_remote_address()).filter(|_| !point.is_relayed());
+        self.circuits.handle_established(connection, point);
+        let rung = self.rung(point);
+        tracing::debug!(%peer, rung = rung.name(), "connected");
+        self.rungs.handle_established(connection, peer, rung);
+        self.door.figures.set_rungs(&self.rungs);
+        let place = (!point.is_relayed()).then(|| point.get_remote_address().iter().take(2).collect());
+        // A further connection makes nobody less of a stranger.
+        let since = self.connected.get(&peer).map_or(now, |before| before.since);
+        self.connected.insert(peer, Connected { since, greeted: now, address, place });
         if let Some(target @ Target::Seed(_)) = self.dials.remove(&connection) {
             self.redial.handle_connected(&target, now);
             self.seeds.insert(peer, target);
         }
         self.redial.handle_connected(&Target::Peer(peer), now);
         self.greet(peer, id);
+    }
+
+    /// How a connection is made.
+    fn rung(&self, point: &ConnectedPoint) -> Rung {
+        match point {
+            _ if point.is_relayed() => Rung::Circuit,
+            ConnectedPoint::Dialer { address, .. } => self.ways.handle_standing(address),
+            ConnectedPoint::Listener { send_back_addr, .. } => way_out::rung_of(send_back_addr),
+        }
     }
 
     /// Show this daemon's certificate.
@@ -185,7 +212,14 @@ impl EventLoop {
         self.door.figures.disconnected_total.add();
         self.count_connections();
         self.missed_pings.remove(&connection);
-        let Some(peer) = peer_key(&id).filter(|_| left == 0) else { return };
+        self.rungs.handle_closed(connection);
+        self.door.figures.set_rungs(&self.rungs);
+        let Some(peer) = peer_key(&id) else { return };
+        self.circuits.handle_closed(connection, peer, left);
+        self.door.figures.registered.set(self.circuits.registered_len());
+        if left > 0 {
+            return;
+        }
         let now = clock::now();
         self.connected.remove(&peer);
         self.redial.handle_failed(&Target::Peer(peer), now);
@@ -216,8 +250,13 @@ impl EventLoop {
     }
 
     /// `addresses` are what the names of `target` stand for now.
-    pub(super) fn dial(&mut self, target: Target, addresses: &[SocketAddr]) {
-        let addresses: Vec<Multiaddr> = addresses.iter().copied().map(multiaddr).collect();
+    pub(super) fn dial(&mut self, target: Target, addresses: &[Multiaddr]) {
+        let is_proxy = matches!(&target, Target::Peer(peer) if self.circuits.is_via(*peer));
+        let addresses: Vec<Multiaddr> = match is_proxy {
+            // What lies between may let web traffic through alone.
+            true => addresses.iter().flat_map(way_out::all_rungs).take(ADDRESSES_MAX).collect(),
+            false => addresses.to_vec(),
+        };
         let options = match (&target, addresses.first()) {
             (_, None) => None,
             (Target::Peer(peer), Some(_)) => peer_id(*peer).map(|id| {
@@ -260,6 +299,7 @@ impl EventLoop {
     pub(super) fn sweep(&mut self) {
         let now = clock::now();
         self.greet_again(now);
+        self.register(now);
         self.look_at_places();
         let mut unwanted = Vec::new();
         for (peer, connected) in &self.connected {
@@ -298,6 +338,7 @@ impl EventLoop {
         let idle = if self.is_crowded { self.config.crowded_idle } else { IDLE_TIMEOUT };
         !self.redial.wants(&Target::Peer(peer))
             && !self.seeds.contains_key(&peer)
+            && !self.circuits.carries(peer)
             && self.door.guests.is_idle(peer, idle)
     }
 
@@ -331,8 +372,36 @@ async fn say_hello(mut stream: Stream, hello: &Hello) -> Result<Option<Verdict>,
     Reader::new(stream, VERDICT_LEN_MAX_BYTES).next().await
 }
 
-/// What the endpoints stand for now, in their order.
-pub(super) async fn look_up(endpoints: &[Address]) -> Vec<SocketAddr> {
+/// What the endpoints stand for now, in their order, those through proxies last; `by_name` leaves names as they are.
+pub(super) async fn look_up(endpoints: &[Address], by_name: bool) -> Vec<Multiaddr> {
+    let (direct, through): (Vec<_>, Vec<_>) = endpoints.iter().partition(|at| at.via().is_none());
+    let mut found = Vec::new();
+    for endpoint in direct {
+        found.extend(places(endpoint, by_name).await);
+    }
+    let mut circuits = Vec::new();
+    for endpoint in through {
+        let Some(proxy) = endpoint.via().and_then(peer_id) else { continue };
+        circuits.extend(places(endpoint, by_name).await.into_iter().map(|at| circuits::through(at, proxy)));
+    }
+    circuits.truncate(CIRCUITS_MAX);
+    found.truncate(ADDRESSES_MAX - circuits.len());
+    found.extend(circuits);
+    found
+}
+
+async fn places(endpoint: &Address, by_name: bool) -> Vec<Multiaddr> {
+    match endpoint.host().parse::<IpAddr>() {
+        Ok(ip) => vec![multiaddr(SocketAddr::new(ip, endpoint.port()))],
+        Err(_) if by_name => {
+            let name = Part::Dns(endpoint.host().to_owned().into());
+            vec![Multiaddr::empty().with(name).with(Part::Tcp(endpoint.port()))]
+        }
+        Err(_) => look_up_all(&[endpoint]).await.into_iter().map(multiaddr).collect(),
+    }
+}
+
+async fn look_up_all(endpoints: &[&Address]) -> Vec<SocketAddr> {
     let mut found = Vec::new();
     for endpoint in endpoints {
         let looking = tokio::net::lookup_host((endpoint.host(), endpoint.port()));
@@ -342,7 +411,6 @@ pub(super) async fn look_up(endpoints: &[Address]) -> Vec<SocketAddr> {
             Err(_) => tracing::debug!(%endpoint, "a name could not be looked up in time"),
         }
     }
-    found.truncate(ADDRESSES_MAX);
     found
 }
 

@@ -1,52 +1,41 @@
-//! TCP, Noise, Yamux: the one way in which bytes reach another daemon.
+//! What leads out (`way_out`), or a circuit through a proxy, then Noise and Yamux: the ways in which bytes reach another daemon.
 //!
-//! Rule: a peer that stops acknowledging is noticed by the kernel within [`USER_TIMEOUT`] although nothing
-//! above writes (libp2p's own pings do not close a connection).
+//! Rule: through a proxy Noise is spoken with the daemon at the other end: the proxy sees what it encrypts.
 //! Not here: who is dialled (`redial`), what is said (`streams`).
 
 use super::Error;
+use super::way_out::WayOut;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::Boxed;
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
-use libp2p::{PeerId, Transport as _, noise, tcp, yamux};
+use libp2p::{PeerId, Transport as _, noise, relay, yamux};
 use std::time::Duration;
-
-/// How long sent bytes may stay unacknowledged before the kernel gives the connection up (`tcp(7)`,
-/// `TCP_USER_TIMEOUT`): as long as two missed pings.
-pub(super) const USER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a connection may take to be encrypted and multiplexed.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Streams of one connection at a time: 64 questions at once each way and what lasts, with room.
-const STREAMS_MAX: usize = 256;
+/// Streams of one connection at a time: what a peer may have open each way, with room.
+const STREAMS_MAX: usize = 512;
 
-/// The transport of a daemon whose key is `key`.
+/// The transport of a daemon whose key is `key`; `circuits` leads through proxies, `way_out` to whoever is dialled.
 ///
 /// # Errors
 /// If the key cannot sign for Noise.
-pub(super) fn build(key: &Keypair) -> Result<Boxed<(PeerId, StreamMuxerBox)>, Error> {
+pub(super) fn build(
+    key: &Keypair,
+    circuits: relay::client::Transport,
+    way_out: WayOut,
+) -> Result<Boxed<(PeerId, StreamMuxerBox)>, Error> {
     let noise = noise::Config::new(key).map_err(|error| Error::Key(error.to_string()))?;
     let mut multiplex = yamux::Config::default();
     multiplex.set_max_num_streams(STREAMS_MAX);
-    let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
-    Ok(tcp
-        .map(|stream, _| {
-            limit_silence(&stream.0);
-            stream
-        })
+    // The circuits first: what leads out would take the proxy's address for the daemon's.
+    Ok(circuits
+        .or_transport(way_out)
         .upgrade(Version::V1Lazy)
         .authenticate(noise)
         .multiplex(multiplex)
         .timeout(HANDSHAKE_TIMEOUT)
         .boxed())
-}
-
-fn limit_silence(stream: &tokio::net::TcpStream) {
-    let millis = u32::try_from(USER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
-    if let Err(error) = rustix::net::sockopt::set_tcp_user_timeout(stream, millis) {
-        // Pings still find a dead peer, only later.
-        tracing::debug!(%error, "cannot limit how long a peer may stay silent");
-    }
 }

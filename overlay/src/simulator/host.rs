@@ -94,6 +94,8 @@ pub(super) struct Host<C: Core> {
     pub seeds: Vec<usize>,
     /// How long its disk takes to sync.
     pub sync: (Duration, Duration),
+    /// When the last write asked for is on disk, in virtual time.
+    pub last_write: Duration,
 }
 
 impl<C: Core> Host<C> {
@@ -114,6 +116,7 @@ impl<C: Core> Host<C> {
             timer: None,
             seeds: Vec::new(),
             sync: (Duration::from_millis(2), Duration::from_millis(20)),
+            last_write: Duration::ZERO,
         }
     }
 

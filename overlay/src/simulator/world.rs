@@ -392,7 +392,10 @@ impl<C: Core> World<C> {
                 }
                 Effect::Persist(disk) => {
                     let (low, high) = self.hosts[host].sync;
-                    let at = self.now + self.dice.span(low, high);
+                    let synced = self.now + self.dice.span(low, high);
+                    // One thread writes, so a later write is not on disk before an earlier one.
+                    let at = synced.max(self.hosts[host].last_write);
+                    self.hosts[host].last_write = at;
                     self.plan_at(host, at, Happening::Written(disk));
                 }
             }

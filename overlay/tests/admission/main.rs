@@ -7,6 +7,8 @@ mod files;
 mod flips;
 mod joining;
 mod leaves;
+mod orders;
+mod passes;
 mod records;
 mod refusals;
 mod rig;

@@ -1,14 +1,18 @@
 //! Real swarms on loopback: greeting, questions, lasting streams, peers that come and go.
 
 mod daemons;
+mod stranger;
 
 use daemons::{Daemon, Rules};
-use overlay::net::event_loop::Event;
+use overlay::contacts::{Contacts, Keep};
+use overlay::net::event_loop::{CONNECTIONS_OF_PEER_MAX, Event};
 use overlay::net::frames::{self, Reader};
 use overlay::net::handle::{Answer, AskError};
 use overlay::net::protocol::Protocol;
 use overlay::net::redial::Target;
+use std::sync::Arc;
 use std::time::Duration;
+use stranger::Stranger;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -200,5 +204,56 @@ async fn where_most_places_are_taken_who_is_idle_goes_and_who_asks_stays() {
         gone = idle.next_event(|event| if let Event::Gone(peer) = event { Some(peer) } else { None }) => {
             assert_eq!(gone, crowded.key());
         }
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_is_closed_in_time_however_often_it_connects() {
+    let daemon = Daemon::start(23, Rules::welcoming(&[])).await;
+    let mut stranger = Stranger::of(daemon.address());
+    assert!(stranger.is_shaken_off(Duration::from_secs(15)).await, "it is there although it showed nothing");
+}
+
+#[tokio::test]
+async fn one_key_has_so_many_connections_and_no_more() {
+    let daemon = Daemon::start(24, Rules::welcoming(&[])).await;
+    let most = usize::try_from(CONNECTIONS_OF_PEER_MAX).expect("few");
+    let standing = Stranger::of(daemon.address()).crowd(4 * most, most).await;
+    assert_eq!(standing, most);
+    assert!(daemon.handle.figures().connections_refused_total.get() > 0);
+}
+
+#[tokio::test]
+async fn while_many_wait_at_one_daemon_another_is_answered() {
+    const WAITING: usize = 100;
+    let mut asked = Daemon::start(25, Rules::welcoming(&[26])).await;
+    let mut asker = Daemon::start(26, Rules::welcoming(&[25])).await;
+    asker.dial(&asked).await;
+    asker.ready(&asked).await;
+    asked.ready(&asker).await;
+    let contacts = Arc::new(Contacts::new(asker.handle.clone(), None));
+    let ask = |question: &'static [u8]| {
+        let (contacts, peer) = (Arc::clone(&contacts), asked.key());
+        async move { contacts.ask((peer, &[]), Protocol::Query, question, Keep::ForMore, DEADLINE).await }
+    };
+    let mut waiting: tokio::task::JoinSet<_> = (0..WAITING).map(|_| ask(b"something new")).collect();
+    let another = ask(b"what is now");
+    let question = |event| if let Event::Question(question) = event { Some(question) } else { None };
+    let mut held = Vec::new();
+    while held.len() < WAITING {
+        held.push(asked.next_event(question).await);
+    }
+    let answering = async {
+        let asked = asked.next_event(question).await;
+        assert_eq!(asked.body, b"what is now");
+        let _ = asked.reply.send(Answer::Done(b"this".to_vec()));
+    };
+    let (answer, ()) = tokio::join!(another, answering);
+    assert_eq!(answer, Ok(b"this".to_vec()));
+    for question in held {
+        let _ = question.reply.send(Answer::Done(b"news".to_vec()));
+    }
+    while let Some(answer) = waiting.join_next().await {
+        assert_eq!(answer.expect("no panic"), Ok(b"news".to_vec()));
     }
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
 use rpc::config::Listen;
+use rpc::dispatch::Dispatcher;
+use rpc::entrance::Entrance;
 use rpc::fault::Fault;
 use rpc::limits::Limits;
 use rpc::method::{Declaration, Registry};
@@ -66,7 +68,11 @@ pub fn registry() -> Registry {
         .handler_now(|_| Err(Fault::unavailable("the other host is away, J\u{fc}rgen <&>")));
     let never = Declaration::new("test.never", "Never answers").handler(|_| std::future::pending());
     let panics = Declaration::new("test.panic", "Panics").handler_now(|_| panic!("on purpose"));
-    for method in [echo, counters, fails, never, panics] {
+    let here = Declaration::new("test.here", "Says for which domain").reading().of_domain();
+    let here = here.handler_now(|params| {
+        Ok(Value::object([("domain", params.value("domain").cloned().unwrap_or_default())]))
+    });
+    for method in [echo, counters, fails, never, panics, here] {
         registry.add(method).unwrap();
     }
     registry.add_path("/given/path", "test.echo").unwrap();
@@ -75,13 +81,23 @@ pub fn registry() -> Registry {
 
 impl Served {
     pub fn start(limits: Limits) -> Served {
+        Served::start_with(server::Door::default(), limits)
+    }
+
+    /// One that lets in whom `entrance` does.
+    pub fn start_behind(entrance: Arc<dyn Entrance>, limits: Limits) -> Served {
+        Served::start_with(server::Door { entrance: Some(entrance), ..server::Door::default() }, limits)
+    }
+
+    fn start_with(door: server::Door, limits: Limits) -> Served {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let listen: Listen = "127.0.0.1:0".parse().unwrap();
         let listener = runtime.block_on(server::bind(listen)).unwrap();
         let address = listener.local_addr().unwrap();
         let (statistics, shutdown) = (Arc::new(Statistics::default()), CancellationToken::new());
-        let serving = server::serve(listener, registry(), limits, statistics.clone(), shutdown.clone());
+        let dispatcher = Arc::new(Dispatcher::new(registry(), limits, statistics.clone()));
+        let serving = server::serve_behind(door, listener, dispatcher, shutdown.clone());
         let task = Some(runtime.spawn(serving));
         Served { address, statistics, shutdown, task, runtime }
     }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use wire::channel::Wanted;
 use wire::channel::stream::Entry;
+use wire::id::PeerKey;
 
 /// Most subscriptions of a sensor.
 pub const SUBSCRIPTIONS_MAX: usize = 256;
@@ -90,6 +91,8 @@ struct Shared {
 
 struct Slot {
     subscription: Subscription,
+    /// The daemon that handed it on; none where a client of this one asked.
+    owner: Option<PeerKey>,
     taken_at: Duration,
     arrived: Arc<Notify>,
 }
@@ -112,6 +115,14 @@ impl Hub {
     /// # Errors
     /// If it cannot be made, or there are too many; there is none then.
     pub fn subscribe(&self, wanted: Wanted) -> Result<Id, Error> {
+        self.subscribe_for(None, wanted)
+    }
+
+    /// A new subscription of another daemon, which alone may take from it then, beside clients of this one.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn subscribe_for(&self, owner: Option<PeerKey>, wanted: Wanted) -> Result<Id, Error> {
         let prepared = Prepared::new(wanted, thread_time)?;
         let id = Id(getrandom::u64().map_err(Error::Random)?);
         let now = running();
@@ -121,7 +132,7 @@ impl Hub {
         }
         let subscription = Subscription::new(prepared, now);
         make_sure_of_room(&slots, None, subscription.wanted())?;
-        slots.insert(id, Slot { subscription, taken_at: now, arrived: Arc::default() });
+        slots.insert(id, Slot { subscription, owner, taken_at: now, arrived: Arc::default() });
         self.0.wish_for(&slots);
         Ok(id)
     }
@@ -184,6 +195,57 @@ impl Hub {
         }
     }
 
+    /// So many samples, of those that the source makes `of` times a second, did not come from it.
+    pub fn miss(&self, count: u64, of: f64, at_ns: u64) {
+        for slot in locked(&self.0.slots).values_mut() {
+            slot.subscription.miss(count, of, at_ns);
+            slot.arrived.notify_waiters();
+        }
+    }
+
+    /// End those from which nobody takes, where no sweeps come that would do so.
+    pub fn drop_idle(&self, now: Duration) {
+        let mut slots = locked(&self.0.slots);
+        if drop_idle(&mut slots, now) {
+            self.0.wish_for(&slots);
+        }
+    }
+
+    /// Move a subscription, with what waits in it, to another place, where this is wanted. Two must not be handed over in
+    /// opposite directions at once.
+    ///
+    /// # Errors
+    /// If there is none, or what is wanted cannot be made: it stays then as it was.
+    pub fn hand_over(&self, id: Id, to: &Hub, wanted: Wanted) -> Result<(), Error> {
+        let prepared = Prepared::new(wanted.clone(), thread_time)?;
+        let (mut here, mut there) = (locked(&self.0.slots), locked(&to.0.slots));
+        make_sure_of_room(&there, None, &wanted)?;
+        let mut slot = here.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
+        slot.subscription.alter(prepared, running());
+        there.insert(id, slot);
+        self.0.wish_for(&here);
+        to.0.wish_for(&there);
+        Ok(())
+    }
+
+    /// Whether who asks may have to do with it.
+    #[must_use]
+    pub fn is_of(&self, id: Id, asker: Option<PeerKey>) -> bool {
+        asker.is_none() || locked(&self.0.slots).get(&id).is_some_and(|slot| slot.owner == asker)
+    }
+
+    /// Whether it is there.
+    #[must_use]
+    pub fn has(&self, id: Id) -> bool {
+        locked(&self.0.slots).contains_key(&id)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        locked(&self.0.slots).is_empty()
+    }
+
     /// How a subscription stands.
     ///
     /// # Errors
@@ -238,6 +300,19 @@ impl Shared {
     }
 }
 
+/// End those from which nobody takes; whether there were any.
+fn drop_idle(slots: &mut BTreeMap<Id, Slot>, now: Duration) -> bool {
+    let before = slots.len();
+    slots.retain(|_, slot| {
+        let is_kept = now.saturating_sub(slot.taken_at) < IDLE_MAX;
+        if !is_kept {
+            slot.arrived.notify_waiters();
+        }
+        is_kept
+    });
+    slots.len() != before
+}
+
 /// Evaluates the subscriptions on the sampling thread.
 struct Evaluating(Arc<Shared>);
 
@@ -248,15 +323,8 @@ impl Tap for Evaluating {
             return;
         }
         let at_ns = view.table.sweep().begin_ns;
-        let before = slots.len();
-        slots.retain(|_, slot| {
-            let is_kept = now.saturating_sub(slot.taken_at) < IDLE_MAX;
-            if !is_kept {
-                slot.arrived.notify_waiters();
-            }
-            is_kept
-        });
-        let mut is_changed = slots.len() != before;
+        // By the clock of who takes; the sweep may be of another host.
+        let mut is_changed = drop_idle(&mut slots, running());
         let mut begun = thread_time();
         for slot in slots.values_mut() {
             if !slot.subscription.is_due(now) {
@@ -278,7 +346,7 @@ impl Tap for Evaluating {
 }
 
 /// CPU time of this thread.
-fn thread_time() -> Duration {
+pub(crate) fn thread_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }

@@ -84,6 +84,26 @@ impl Ready {
         Ok(Ready { tests, top: top.transpose()? })
     }
 
+    /// Whether it asks what a process was started with.
+    #[must_use]
+    pub fn asks_command(&self) -> bool {
+        self.tests.iter().any(
+            |test| matches!(test, Test::Matches(text, ..) | Test::Is(text, ..) if text.name == "command"),
+        )
+    }
+
+    /// Whether it passes a process or not by what its row in the table says alone: as long as that is as it was, the answer is.
+    #[must_use]
+    pub fn is_of_rows(&self) -> bool {
+        let is_of_row = |test: &Test| match test {
+            Test::Threshold(number, ..) => number.name != "cpu",
+            Test::Matches(text, ..) | Test::Is(text, ..) => text.name != "command",
+            Test::ChildOf(_) => true,
+            Test::Changes(..) | Test::Growth(..) | Test::ParentOf(_) => false,
+        };
+        self.top.is_none() && self.tests.iter().all(is_of_row)
+    }
+
     /// How many numbers of each process have to be remembered.
     fn slots(&self) -> usize {
         self.tests.iter().filter(|test| matches!(test, Test::Changes(..) | Test::Growth(..))).count()
@@ -193,12 +213,13 @@ impl Memory {
         self.values.clear();
     }
 
-    /// Those of the table that are selected and pass, and from now on their past. With a top they come in its order, else
-    /// in that of their places.
+    /// Those of the table at `places` that are selected and pass, and from now on their past; places left out must not have
+    /// changed since the sample before. With a top they come in its order, else in that of the places.
     pub fn choose<'a>(
         &mut self,
         filter: &Ready,
         table: &'a Table,
+        places: impl Iterator<Item = usize>,
         command: impl Fn(ProcessKey) -> Option<&'a str>,
         is_selected: impl Fn(&Seen<'_>) -> bool,
     ) -> Vec<Chosen> {
@@ -207,8 +228,14 @@ impl Memory {
         let secs = at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
         self.make_room(filter, table.rows().len());
         let mut chosen = Vec::new();
-        for (place, process) in table.rows().iter().enumerate() {
-            let Some(process) = process else { continue };
+        for place in places {
+            let Some(process) = table.rows().get(place).and_then(Option::as_ref) else {
+                // Who comes back to a place has no past.
+                if let Some(past) = self.past.get_mut(place) {
+                    *past = Past::default();
+                }
+                continue;
+            };
             let mut seen = Seen { process, cpu: None, command: command(process.key) };
             if !is_selected(&seen) {
                 continue;
@@ -238,6 +265,9 @@ impl Memory {
         if self.slots != filter.slots() {
             self.slots = filter.slots();
             self.values = vec![f64::NAN; self.past.len() * self.slots];
+        }
+        if let Some(behind) = self.past.get_mut(places..) {
+            behind.fill(Past::default());
         }
         if self.past.len() < places {
             self.past.resize(places, Past::default());
@@ -307,7 +337,8 @@ mod tests {
             self.table.begin(self.number, (1000 + 100 * self.number) * MS, Coverage::All);
             processes.iter().for_each(|process| self.table.set(process.clone()));
             self.table.end(0);
-            let chosen = self.memory.choose(&self.filter, &self.table, |_| None, |_| true);
+            let chosen =
+                self.memory.choose(&self.filter, &self.table, 0..self.table.rows().len(), |_| None, |_| true);
             chosen.iter().filter_map(|(place, _)| Some(self.table.rows()[*place].as_ref()?.key.pid)).collect()
         }
     }
@@ -332,6 +363,20 @@ mod tests {
         let mut other = process(2, 150, 1);
         other.key.start_ns = 2;
         assert_eq!(story.sweep(&[other]), [0; 0], "what it used is not known");
+    }
+
+    #[test]
+    fn who_was_away_has_no_past() {
+        let mut story = Story::new("cpu > 0.5");
+        story.sweep(&[process(1, 0, 1), process(2, 0, 1)]);
+        story.sweep(&[process(1, 90, 1)]);
+        assert_eq!(
+            story.sweep(&[process(1, 180, 1), process(2, 900, 1)]),
+            [1],
+            "not all that it used meanwhile"
+        );
+        story.sweep(&[process(2, 910, 1)]);
+        assert_eq!(story.sweep(&[process(1, 900, 1), process(2, 920, 1)]), [0; 0]);
     }
 
     #[test]

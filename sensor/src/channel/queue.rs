@@ -113,13 +113,18 @@ impl Queue {
 
     /// An entry that would have come here is left out.
     pub fn miss(&mut self, revision: u64, at_ns: u64) {
-        self.missed_total += 1;
+        self.miss_many(revision, at_ns, 1);
+    }
+
+    /// So many entries that would have come here are left out.
+    pub fn miss_many(&mut self, revision: u64, at_ns: u64, more: u64) {
         let first = self.next;
-        self.next += 1;
+        self.missed_total += more;
+        self.next += more;
         if let Some(Item::Missed { count, .. }) = self.items.back_mut() {
-            *count += 1;
-        } else {
-            self.add(Item::Missed { first, count: 1, revision, at_ns });
+            *count += more;
+        } else if more > 0 {
+            self.add(Item::Missed { first, count: more, revision, at_ns });
             self.make_room();
         }
     }
@@ -204,7 +209,13 @@ mod tests {
     use wire::channel::stream::Record;
 
     fn sample(records: usize) -> Body {
-        Body::Sample { sweep: 1, records: vec![Record::default(); records], left_out: 0, figures: Vec::new() }
+        Body::Sample {
+            sweep: 1,
+            gone: None,
+            records: vec![Record::default(); records],
+            left_out: 0,
+            figures: Vec::new(),
+        }
     }
 
     /// All that comes out covers the numbers from `from` on; gives the number after it, and how many were missed.

@@ -5,6 +5,7 @@
 //! nothing until it is altered.
 //! Not here: the other subscriptions, the lock and the clock (`hub`).
 
+use super::changes::{Difference, Told};
 use super::condition::{self, State};
 use super::fields::{Seen, Unknown};
 use super::meter::Meter;
@@ -35,6 +36,14 @@ pub enum Error {
     /// Its script cannot be used.
     #[error(transparent)]
     Script(#[from] script::Error),
+    /// There is nothing to tell.
+    #[error("only_signals: expected a condition beside it, found none; give one, or leave it out")]
+    NoCondition,
+    /// A script says itself what is told.
+    #[error(
+        "changes: expected no script beside it, as a script says itself what is told; leave out one of them"
+    )]
+    ChangesOfScript,
 }
 
 /// What is wanted, made ready: the part of a subscription that takes time to make.
@@ -54,6 +63,12 @@ impl Prepared {
     pub fn new(wanted: Wanted, thread_time: fn() -> Duration) -> Result<Prepared, Error> {
         wanted.budget.checked()?;
         selection::check(&wanted.selection)?;
+        if wanted.changes && wanted.script.is_some() {
+            return Err(Error::ChangesOfScript);
+        }
+        if wanted.only_signals && wanted.condition.is_none() {
+            return Err(Error::NoCondition);
+        }
         let filter = Ready::new(&wanted.filter)?;
         let condition = wanted.condition.clone().map(State::new).transpose()?;
         let script = wanted.script.as_ref().map(|text| Script::new(text, thread_time)).transpose()?;
@@ -66,7 +81,7 @@ impl Prepared {
 pub struct Counts {
     /// Samples that were due.
     pub due_total: u64,
-    /// Of them, those of which nothing passed: they are not told.
+    /// Of them, those of which nothing passed or changed: the former are not told.
     pub empty_total: u64,
 }
 
@@ -101,6 +116,9 @@ pub struct Subscription {
     prepared: Prepared,
     revision: u64,
     memory: Memory,
+    told: Told,
+    /// Of a sample that did not come, the part that was not told yet.
+    missed_part: f64,
     /// None until the first sweep, whose moment is the first of its raster.
     schedule: Option<Schedule>,
     /// When it saw the last sweep, whether due or not.
@@ -121,6 +139,8 @@ impl Subscription {
             prepared,
             revision: 0,
             memory: Memory::default(),
+            told: Told::default(),
+            missed_part: 0.0,
             schedule: None,
             swept_at: None,
             queue: Queue::new(budget.queue_bytes as usize),
@@ -196,36 +216,99 @@ impl Subscription {
     pub fn sample(&mut self, view: &View, now: Duration) -> bool {
         self.counts.due_total += 1;
         let waiting = self.queue.next();
+        if self.prepared.wanted.only_signals {
+            let chosen = self.choose(view, 0..view.table.rows().len());
+            self.signal(&chosen, view, now);
+        } else if self.prepared.wanted.changes {
+            self.sample_changes(view, now);
+        } else {
+            self.sample_all(view, now);
+        }
+        self.queue.next() > waiting
+    }
+
+    fn sample_all(&mut self, view: &View, now: Duration) {
         let sweep = view.table.sweep();
-        let Prepared { wanted, filter, .. } = &self.prepared;
-        let selection = &wanted.selection;
-        let chosen = self.memory.choose(
-            filter,
-            &view.table,
-            |key| view.lives.command(key).map(CompactString::as_str),
-            |seen| selection::fits(selection, seen, &view.table),
-        );
+        let chosen = self.choose(view, 0..view.table.rows().len());
         self.signal(&chosen, view, now);
-        let left_out = chosen.len().saturating_sub(RECORDS_MAX);
-        let record =
-            |(place, cpu): &Chosen| Some(Record { process: view.table.rows()[*place].clone()?, cpu: *cpu });
-        let records = chosen.iter().take(RECORDS_MAX).filter_map(record).collect();
+        let (records, left_out) = records(view, &chosen);
         match self.scripted(records, sweep.begin_ns) {
             Ok((records, figures)) if records.is_empty() && figures.is_empty() => {
-                self.counts.empty_total += 1
+                self.counts.empty_total += 1;
             }
             Ok((records, figures)) => {
-                let left_out = u32::try_from(left_out).unwrap_or(u32::MAX);
-                let body = Body::Sample { sweep: sweep.number, records, left_out, figures };
-                if self.bytes.has_left(now) {
-                    self.push(sweep.begin_ns, body);
-                } else {
-                    self.queue.miss(self.revision, sweep.begin_ns);
-                }
+                let body = Body::Sample { sweep: sweep.number, gone: None, records, left_out, figures };
+                self.tell(sweep.begin_ns, body, now);
             }
             Err(error) => self.stop(error.to_string(), sweep.begin_ns),
         }
-        self.queue.next() > waiting
+    }
+
+    fn sample_changes(&mut self, view: &View, now: Duration) {
+        let (table, sweep) = (&view.table, view.table.sweep());
+        let (missed_total, revision) = (self.queue.missed_total(), self.revision);
+        if self.told.must_be_whole(now, missed_total, revision) {
+            let chosen = self.choose(view, 0..table.rows().len());
+            self.signal(&chosen, view, now);
+            let (records, left_out) = records(view, &chosen);
+            self.told.tell_all(table, &chosen, now, missed_total, revision);
+            if left_out > 0 {
+                self.told.forget();
+            }
+            let body =
+                Body::Sample { sweep: sweep.number, gone: None, records, left_out, figures: Vec::new() };
+            self.tell(sweep.begin_ns, body, now);
+            return;
+        }
+        // One of which nothing changed is told too: who knows only changes would not know how old what it knows is.
+        let Difference { records: changed, gone } = self.difference(view, now);
+        self.counts.empty_total += u64::from(changed.is_empty() && gone.is_empty());
+        let (records, left_out) = records(view, &changed);
+        if left_out > 0 {
+            self.told.forget();
+        }
+        let body =
+            Body::Sample { sweep: sweep.number, gone: Some(gone), records, left_out, figures: Vec::new() };
+        self.tell(sweep.begin_ns, body, now);
+    }
+
+    fn difference(&mut self, view: &View, now: Duration) -> Difference {
+        let table = &view.table;
+        let Prepared { wanted, filter, condition, .. } = &self.prepared;
+        let selection = &wanted.selection;
+        let is_of_rows = selection.under.is_none() && selection.command.is_none() && filter.is_of_rows();
+        let is_of_changed = is_of_rows && condition.is_none();
+        if is_of_changed {
+            let chosen = self.choose(view, self.told.places(table));
+            return self.told.differ_from_changed(table, &chosen);
+        }
+        let chosen = self.choose(view, 0..table.rows().len());
+        self.signal(&chosen, view, now);
+        self.told.differ_from_all(table, &chosen)
+    }
+
+    /// Those at these places that are selected and pass.
+    fn choose(&mut self, view: &View, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
+        let Prepared { wanted, filter, .. } = &self.prepared;
+        let selection = &wanted.selection;
+        // Looking one up takes longer than most filters.
+        let is_asked = selection.command.is_some() || filter.asks_command();
+        let command = |key| {
+            let told = is_asked.then(|| view.lives.command(key))?;
+            told.map(CompactString::as_str)
+        };
+        self.memory.choose(filter, &view.table, places, command, |seen| {
+            selection::fits(selection, seen, &view.table)
+        })
+    }
+
+    /// Unless the bytes of the budget are used up.
+    fn tell(&mut self, at_ns: u64, body: Body, now: Duration) {
+        if self.bytes.has_left(now) {
+            self.push(at_ns, body);
+        } else {
+            self.queue.miss(self.revision, at_ns);
+        }
     }
 
     /// The sample at `now` took so much CPU time; gives whether the subscription was stopped for it.
@@ -248,6 +331,18 @@ impl Subscription {
     /// The oldest entries that wait.
     pub fn take(&mut self, limit: usize) -> Taken {
         self.queue.take(limit)
+    }
+
+    /// So many samples of the source, which makes `of` a second, did not come: those that were due to this one.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub fn miss(&mut self, count: u64, of: f64, at_ns: u64) {
+        if !self.is_live() {
+            return;
+        }
+        self.missed_part += count as f64 * (self.prepared.wanted.rate.hz() / of).min(1.0);
+        let due = self.missed_part.floor();
+        self.missed_part -= due;
+        self.queue.miss_many(self.revision, at_ns, due as u64);
     }
 
     /// Whether something waits.
@@ -286,13 +381,13 @@ impl Subscription {
         }
     }
 
-    fn scripted(&mut self, records: Vec<Record>, at_ns: u64) -> Result<Told, script::Error> {
+    fn scripted(&mut self, records: Vec<Record>, at_ns: u64) -> Result<Scripted, script::Error> {
         let Some(script) = &mut self.prepared.script else { return Ok((records, Vec::new())) };
         #[allow(clippy::cast_precision_loss)] // Seconds since boot.
         let (outcome, records) = script.run(records, at_ns as f64 / 1e9)?;
         Ok(match outcome {
             Outcome::Pass => (records, Vec::new()),
-            Outcome::Hold => Told::default(),
+            Outcome::Hold => Scripted::default(),
             Outcome::Only(places) => {
                 let only = places.into_iter().take(RECORDS_MAX);
                 (only.filter_map(|place| records.get(place).cloned()).collect(), Vec::new())
@@ -312,8 +407,19 @@ impl Subscription {
     }
 }
 
+/// Of those chosen, as many as a sample has, and how many more there are.
+fn records(view: &View, chosen: &[Chosen]) -> (Vec<Record>, u32) {
+    let rows = view.table.rows();
+    let record = |(place, cpu): &Chosen| Some(Record { process: rows[*place].clone()?, cpu: *cpu });
+    let left_out = chosen.len().saturating_sub(RECORDS_MAX);
+    (
+        chosen.iter().take(RECORDS_MAX).filter_map(record).collect(),
+        u32::try_from(left_out).unwrap_or(u32::MAX),
+    )
+}
+
 /// Records and figures.
-type Told = (Vec<Record>, Vec<(CompactString, f64)>);
+type Scripted = (Vec<Record>, Vec<(CompactString, f64)>);
 
 /// A channel's rate as that of sweeps.
 #[must_use]

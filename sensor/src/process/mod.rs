@@ -7,6 +7,7 @@
 //! thread, [`tap`] what sees every sweep on it.
 //! Not here: how sweeps travel (`wire::process`), what a user asks (`query`).
 
+mod births;
 #[cfg(feature = "bpf")]
 pub mod bpf;
 pub mod connector;

@@ -9,6 +9,7 @@ use super::procfs::Procfs;
 use super::source::{Chosen, Error, Kind, Source, View};
 use super::tap::Tap;
 use crate::sample::beat::{self, Beat, Next, Wish, locked, running};
+use crate::sample::prompt;
 use crate::sample::schedule::Rate;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -116,6 +117,7 @@ impl Handle {
 
 impl Shared {
     fn sweep_until_stopped(&self, mut source: Box<dyn Source>, proc: &Path, mut taps: Vec<Box<dyn Tap>>) {
+        prompt::be_woken_promptly();
         let mut beat = self.beat.follow();
         let mut sweeps_total = 0;
         loop {

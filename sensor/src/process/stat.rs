@@ -96,6 +96,28 @@ pub fn uid(text: &[u8]) -> Option<u32> {
     u32::try_from(named(text, b"Uid:")?).ok()
 }
 
+/// The user's numbers, of `status`: real, effective, saved, and for files; `None` if there are not four.
+#[must_use]
+pub fn uids(text: &[u8]) -> Option<[u32; 4]> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    let mut fields = Fields(line);
+    let mut uids = [0; 4];
+    for uid in &mut uids {
+        *uid = u32::try_from(fields.number()?).ok()?;
+    }
+    Some(uids)
+}
+
+/// Whether `stat` is that of a thread of the kernel: its flags say so (PF_KTHREAD in include/linux/sched.h).
+#[must_use]
+pub fn is_of_kernel(text: &[u8]) -> Option<bool> {
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    let close = memchr::memrchr(b')', text)?;
+    let mut fields = Fields(text.get(close + 1..)?);
+    fields.skip(6)?;
+    Some(fields.number()? & PF_KTHREAD != 0)
+}
+
 /// The first number of the line that begins with `name`.
 fn named(text: &[u8], name: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find(|line| line.starts_with(name))?;
@@ -154,6 +176,14 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_of_the_kernel_says_so() {
+        assert_eq!(is_of_kernel(format!("42 (a) b){REST}").as_bytes()), Some(false));
+        let kernel = REST.replace("4194304", "2129984");
+        assert_eq!(is_of_kernel(format!("42 (kworker/0:1){kernel}").as_bytes()), Some(true));
+        assert_eq!(is_of_kernel(b"42 (a) S 1"), None);
+    }
+
+    #[test]
     fn what_is_no_stat_is_refused() {
         for text in ["", "42", "42 (a", "42 (a) ?", "42 (a) S x", &format!("42 (a){}", &REST[..40])] {
             assert_eq!(stat(text.as_bytes()), None, "{text:?}");
@@ -166,6 +196,8 @@ mod tests {
         let expected = Io { read_bytes: 30, written_bytes: 40, read_chars: 10, written_chars: 20 };
         assert_eq!(io(text), Some(expected));
         assert_eq!(io(b"rchar: 10\n"), None);
+        assert_eq!(uids(b"Uid:\t1\t2\t3\t4294967295\n"), Some([1, 2, 3, u32::MAX]));
+        assert_eq!(uids(b"Uid:\t1\t2\t3\nGid:\t4\n"), None);
         assert_eq!(uid(b"Name:\tx\nUid:\t1000\t1001\t0\t0\nGid:\t5\t5\t5\t5\n"), Some(1000));
     }
 }

@@ -79,6 +79,15 @@ impl Table {
         }
     }
 
+    /// A process is as it was; `false` if nothing was told of it.
+    pub fn is_as_it_was(&mut self, key: ProcessKey) -> bool {
+        let place = self.place(key);
+        if let Some(place) = place {
+            self.marks[place as usize].seen = self.sweep.number;
+        }
+        place.is_some()
+    }
+
     /// A process is gone. Between two sweeps this counts to the next.
     pub fn gone(&mut self, key: ProcessKey) {
         if let Some(place) = self.place(key) {
@@ -150,6 +159,12 @@ impl Table {
     /// Places at which something was changed by a sweep of a higher number than `number`, in rising order.
     pub fn changed_since(&self, number: u64) -> impl Iterator<Item = usize> + Clone {
         self.marks.iter().enumerate().filter(move |(_, mark)| mark.changed > number).map(|(place, _)| place)
+    }
+
+    /// Whether a sweep of a higher number than `number` changed something at this place.
+    #[must_use]
+    pub fn has_changed_since(&self, number: u64, place: usize) -> bool {
+        self.marks.get(place).is_some_and(|mark| mark.changed > number)
     }
 
     /// Processes for which there was no place, since the start: each counts in each sweep.

@@ -1,17 +1,19 @@
 //! `sensor.channels`, `sensor.subscribe`, `sensor.take`, `sensor.alter`, `sensor.unsubscribe`, `sensor.subscriptions`:
 //! rate, filter, condition and budget set by the consumer while it runs, evaluated here.
 //!
-//! Rule: what changes something is answered only to who asks this daemon itself, and not by GET. Entries are handed out
-//! once; the number of the next is told, so that a lost answer is noticed.
-//! Not here: the evaluation (`channel`), entries as values (`stream`).
+//! Rule: entries are handed out once; the number of the next is told, so that a lost answer is noticed. Scripts are taken only
+//! from who asks this daemon itself.
+//! Not here: the evaluation (`channel`), entries as values (`stream`), subscriptions to other hosts (`relays`).
 
-mod stream;
+pub mod relays;
+pub(crate) mod stream;
 mod wanted;
 
 use super::{declared, processes, shape};
 use crate::channel::fields::{NUMBERS, TEXTS};
 use crate::channel::hub::{Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
 use crate::channel::subscription::Standing;
+use rpc::elsewhere::Caller;
 use rpc::fault::{self, Fault};
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
@@ -19,11 +21,14 @@ use rpc::value::{Name, Value};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::channel::{Kind, RATE_MAX_HZ, RATE_MIN_HZ, Wanted};
+use wire::time::Time;
 
 /// Most entries of one answer: at the fastest rate a second.
 const LIMIT_MAX: i64 = 1000;
 /// Longest wait for a first entry, in seconds: below the time after which a call is given up.
 const WAIT_MAX_SECS: f64 = 25.0;
+/// What is kept of the caller's time for the answer to arrive.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 pub(super) const STANDING: &str = "due counts the samples that were due, empty those of which nothing passed, missed the entries \
      left out; cpu_seconds and bytes are what it took since it was made; quarantined tells why it was stopped, if it is.";
@@ -50,25 +55,32 @@ impl Channels {
         let booted = processes::booted();
         vec![
             declared::sensor_channels().handler_now(|_| Ok(kinds())),
-            declared::sensor_subscriptions().handler_now(move |_| Ok(listing.subscriptions())),
-            declaration_of_subscribe().handler_now(move |params| subscribing.subscribe(params)),
-            declaration_of_alter().handler_now(move |params| altering.alter(params)),
-            declaration_of_unsubscribe().handler_now(move |params| ending.unsubscribe(params)),
-            declaration_of_take().handler(move |params| {
-                let taking = taking.clone();
-                async move { taking.take(&params, booted).await }
+            declared::sensor_subscriptions()
+                .handler_for(move |caller, _| std::future::ready(Ok(listing.subscriptions(caller)))),
+            declared::sensor_subscribe().handler_for(move |caller, params| {
+                std::future::ready(subscribing.subscribe(caller, &params))
+            }),
+            declared::sensor_alter()
+                .handler_for(move |caller, params| std::future::ready(altering.alter(caller, &params))),
+            declared::sensor_unsubscribe()
+                .handler_for(move |caller, params| std::future::ready(ending.unsubscribe(caller, &params))),
+            declared::sensor_take().handler_for(move |caller, params| {
+                let (taking, caller) = (taking.clone(), *caller);
+                async move { taking.take(&caller, &params, booted).await }
             }),
         ]
     }
 
-    fn subscribe(&self, params: &Params) -> Result<Value, Fault> {
+    fn subscribe(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
+        of_peer(caller, params)?;
         let wanted = wanted::changed(Wanted::default(), params)?;
-        let id = self.hub.subscribe(wanted)?;
+        let id = self.hub.subscribe_for(caller.peer, wanted)?;
         Ok(standing(id, &self.hub.standing(id)?))
     }
 
-    fn alter(&self, params: &Params) -> Result<Value, Fault> {
-        let id = id(params)?;
+    fn alter(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
+        of_peer(caller, params)?;
+        let id = self.id(caller, params)?;
         let altered = self.hub.alter(id, |wanted| wanted::changed(wanted, params).map_err(Refused::Fault));
         altered.map(|stands| standing(id, &stands)).map_err(|refused| match refused {
             Refused::Fault(fault) => fault,
@@ -76,30 +88,59 @@ impl Channels {
         })
     }
 
-    fn unsubscribe(&self, params: &Params) -> Result<Value, Fault> {
+    /// The subscription that a call names; one of another daemon's is none to who asks.
+    fn id(&self, caller: &Caller, params: &Params) -> Result<Id, Fault> {
         let id = id(params)?;
+        if self.hub.is_of(id, caller.peer) { Ok(id) } else { Err(Error::Unknown(id.to_string()).into()) }
+    }
+
+    fn unsubscribe(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
+        let id = self.id(caller, params)?;
         Ok(standing(id, &self.hub.unsubscribe(id)?))
     }
 
-    fn subscriptions(&self) -> Value {
+    fn subscriptions(&self, caller: &Caller) -> Value {
         let all = self.hub.standings();
         let fastest = all.iter().map(|(_, stands)| stands.wanted.rate.hz()).reduce(f64::max);
+        // Which they are, and what scripts of others say, is nothing to other daemons.
+        let told = |(id, stands): &(Id, Standing)| {
+            let mut told = standing(*id, stands);
+            if let (false, Value::Struct(members)) = (self.hub.is_of(*id, caller.peer), &mut told) {
+                members.retain(|(name, _)| !matches!(name.as_ref(), "subscription" | "script"));
+            }
+            told
+        };
         Value::object([
-            ("subscriptions", Value::array(all.iter().map(|(id, stands)| standing(*id, stands)))),
+            ("subscriptions", Value::array(all.iter().map(told))),
             ("rate", fastest.map_or(Value::Double(0.0), Value::Double)),
         ])
     }
 
-    async fn take(&self, params: &Params, booted: wire::time::Time) -> Result<Value, Fault> {
-        let id = id(params)?;
-        let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
-        let wait = params.number("wait")?.unwrap_or(0.0).clamp(0.0, WAIT_MAX_SECS);
+    async fn take(&self, caller: &Caller, params: &Params, booted: Time) -> Result<Value, Fault> {
+        let (id, (limit, wait)) = (self.id(caller, params)?, patience(params, caller.time_left)?);
         let answer = tokio::select! {
-            answer = self.hub.take(id, limit, Duration::from_secs_f64(wait)) => answer?,
+            answer = self.hub.take(id, limit, wait) => answer?,
             () = self.ending.cancelled() => return Err(Fault::unavailable("the sensor ends; subscribe again when it is back")),
         };
-        Ok(stream::answer(&answer, booted))
+        let is_packed = params.flag("packed")?.unwrap_or(false);
+        Ok(if is_packed { stream::packed(&answer, booted) } else { stream::answer(&answer, booted) })
     }
+}
+
+/// How many entries a call takes at most, and how long it waits for the first: no longer than who asks has `left`.
+fn patience(params: &Params, left: Duration) -> Result<(usize, Duration), Fault> {
+    let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
+    let wait = params.number("wait")?.unwrap_or(0.0).clamp(0.0, WAIT_MAX_SECS);
+    Ok((limit, Duration::from_secs_f64(wait).min(left.saturating_sub(ANSWER_TIME))))
+}
+
+/// What a script may do is bounded, but it is a program: not from another daemon, which does not say for whom it asks.
+fn of_peer(caller: &Caller, params: &Params) -> Result<(), Fault> {
+    if caller.peer.is_some() && params.text("script")?.is_some_and(|script| !script.trim().is_empty()) {
+        let told = "script: expected none in a subscription that another daemon hands on; ask the sensor of that host itself";
+        return Err(Fault::new(fault::FORBIDDEN, told));
+    }
+    Ok(())
 }
 
 /// Why a subscription is not altered.
@@ -142,10 +183,20 @@ fn with_wanted(declaration: Declaration) -> Declaration {
             "what is signalled when it becomes true and false",
         ))
         .parameter(Parameter::new("script", Type::Text, "what the filter cannot say (docs/channels.md)"))
+        .parameter(Parameter::new(
+            "changes",
+            Type::Flag,
+            "tell only what is other than in the sample before; no unless given",
+        ))
+        .parameter(Parameter::new(
+            "only_signals",
+            Type::Flag,
+            "tell the condition's signals and no samples; no unless given",
+        ))
         .parameter(Parameter::new("budget", Type::Struct, "what it may cost"))
 }
 
-fn declaration_of_subscribe() -> Declaration {
+pub(super) fn declaration_of_subscribe() -> Declaration {
     const KINDS: [&str; 1] = [Kind::Process.as_str()];
     let summary = "subscribe to what flows at this sensor; take what comes with sensor.take";
     with_wanted(Declaration::new("sensor.subscribe", summary))
@@ -153,20 +204,20 @@ fn declaration_of_subscribe() -> Declaration {
         .returns("struct", "subscription and how it stands, as in sensor.subscriptions")
 }
 
-fn declaration_of_alter() -> Declaration {
+pub(super) fn declaration_of_alter() -> Declaration {
     let summary = "change what a subscription wants, while it runs; what is not given stays";
     with_wanted(Declaration::new("sensor.alter", summary))
         .parameter(of_subscription())
         .returns("struct", "subscription and how it stands, as in sensor.subscriptions")
 }
 
-fn declaration_of_unsubscribe() -> Declaration {
+pub(super) fn declaration_of_unsubscribe() -> Declaration {
     Declaration::new("sensor.unsubscribe", "end a subscription; what waits is given up")
         .parameter(of_subscription())
         .returns("struct", "subscription and how it stood, as in sensor.subscriptions")
 }
 
-fn declaration_of_take() -> Declaration {
+pub(super) fn declaration_of_take() -> Declaration {
     Declaration::new(
         "sensor.take",
         "take what waits of a subscription, the oldest first; each entry is given once",
@@ -178,6 +229,14 @@ fn declaration_of_take() -> Declaration {
     )
     .parameter(
         Parameter::new("wait", Type::Number, "seconds to wait for a first entry, at most 25").default(0.0),
+    )
+    .parameter(
+        Parameter::new(
+            "packed",
+            Type::Flag,
+            "entries as daemons hand them on: bytes, and when the host booted",
+        )
+        .default(false),
     )
     .returns("struct", "entries, next, missed, waiting, revision, condition, quarantined")
 }
@@ -214,6 +273,8 @@ fn standing(id: Id, stands: &Standing) -> Value {
         ("selection".into(), wanted::selection(&wanted.selection)),
         ("rate".into(), Value::Double(wanted.rate.hz())),
         ("filter".into(), Value::Text(wanted.filter.to_string())),
+        ("changes".into(), Value::Bool(wanted.changes)),
+        ("only_signals".into(), Value::Bool(wanted.only_signals)),
         ("budget".into(), wanted::budget(wanted.budget)),
         ("revision".into(), Value::UInt(stands.revision)),
         ("next".into(), Value::UInt(stands.next)),

@@ -3,7 +3,7 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::{call_processes, calls, channels, events, metrics, processes, recordings};
+use super::{call_processes, calls, channels, control, events, metrics, modules, processes, recordings};
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
 
@@ -17,6 +17,7 @@ pub fn all() -> Vec<Declaration> {
         sensor_filters(),
         sensor_metrics(),
         sensor_processes(),
+        sensor_control(),
         sensor_call_processes(),
         sensor_recordings(),
         sensor_record(),
@@ -24,6 +25,12 @@ pub fn all() -> Vec<Declaration> {
         sensor_recording_file(),
         sensor_channels(),
         sensor_subscriptions(),
+        sensor_subscribe(),
+        sensor_alter(),
+        sensor_unsubscribe(),
+        sensor_take(),
+        sensor_modules(),
+        sensor_change_module(),
         domain_hosts(),
         domain_summary(),
         domain_events(),
@@ -69,6 +76,12 @@ pub(super) fn sensor_processes() -> Declaration {
         .returns("struct", "processes, total, time, source, reasons, interval, slipped, lost")
 }
 
+pub(super) fn sensor_control() -> Declaration {
+    control::declaration()
+        .of_host()
+        .returns("struct", "order, host, pid, start_ns, name, uid, user, act, ended")
+}
+
 pub(super) fn sensor_call_processes() -> Declaration {
     call_processes::declaration()
         .of_host()
@@ -109,6 +122,30 @@ pub(super) fn sensor_subscriptions() -> Declaration {
         .details(channels::STANDING)
         .of_host()
         .returns("struct", "subscriptions, rate")
+}
+
+pub(super) fn sensor_subscribe() -> Declaration {
+    channels::declaration_of_subscribe().for_asker().of_host()
+}
+
+pub(super) fn sensor_alter() -> Declaration {
+    channels::declaration_of_alter().for_asker().of_host()
+}
+
+pub(super) fn sensor_unsubscribe() -> Declaration {
+    channels::declaration_of_unsubscribe().for_asker().of_host()
+}
+
+pub(super) fn sensor_take() -> Declaration {
+    channels::declaration_of_take().for_asker().of_host()
+}
+
+pub(super) fn sensor_modules() -> Declaration {
+    modules::declaration().of_host().returns("struct", "modules, on, folder, trouble")
+}
+
+pub(super) fn sensor_change_module() -> Declaration {
+    modules::declaration_of_change().returns("struct", "modules, as in sensor.modules")
 }
 
 pub(super) fn domain_hosts() -> Declaration {

@@ -4,7 +4,7 @@
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
 use super::{calls, declared, shape};
-use crate::representative::hosts::{Role, Standing};
+use crate::representative::hosts::{Departed, Role, Standing};
 use crate::representative::office::{Absent, Handle};
 use crate::representative::overview::Overall;
 use crate::representative::summary;
@@ -91,30 +91,28 @@ impl Domain {
     }
 
     async fn hosts(&self) -> Result<Value, Fault> {
-        let asked = self.office.ask(|domain, now| domain.hosts(now.moment));
-        let mut rows = asked.await.map_err(absent)?;
+        let asked = self.office.ask(|domain, now| {
+            let shown = |host: &Departed| departed_row(host, now.wall);
+            (domain.hosts(now.moment), domain.departed().iter().map(shown).collect::<Vec<_>>())
+        });
+        let (mut rows, gone) = asked.await.map_err(absent)?;
         if let (Some(own), Some(row)) = (&self.own, rows.iter_mut().find(|row| row.host == self.host)) {
             (row.events_next, row.events_behind) = (own.events(), 0);
             row.calls_running = own.summary().hosts.get(row.host.as_str()).copied().unwrap_or(0);
         }
         Ok(Value::object([
             ("domain", Value::Text(self.domain.to_string())),
-            ("hosts", Value::Array(rows.iter().map(|row| self.row(row)).collect())),
+            ("hosts", Value::Array(rows.iter().map(|row| self.row(row)).chain(gone).collect())),
         ]))
     }
 
     fn row(&self, row: &HostRow) -> Value {
         let is_own = row.host == self.host;
-        let state = match row.standing {
-            Standing::Alive => "live",
-            Standing::Silent => "last_seen",
-            Standing::Left => "left",
-        };
         // It may not have heard yet that it represents the domain; that it answers says so.
         let role = if is_own { Role::Representative } else { row.role };
         let mut members: Vec<(Name, Value)> = vec![
             ("host".into(), Value::Text(row.host.to_string())),
-            ("state".into(), Value::Text(state.into())),
+            ("state".into(), state(row.standing)),
             ("role".into(), Value::Text(role.as_str().into())),
             ("sensor".into(), Value::Text(row.sensor.to_string())),
             ("version".into(), Value::Text(row.program.to_string())),
@@ -163,6 +161,25 @@ impl Domain {
             ),
         ]))
     }
+}
+
+fn state(standing: Standing) -> Value {
+    let word = match standing {
+        Standing::Alive => "live",
+        Standing::Silent => "last_seen",
+        Standing::Left => "left",
+    };
+    Value::Text(word.into())
+}
+
+/// A host that went before this representative came: nothing else is known of it.
+fn departed_row(host: &Departed, now: Time) -> Value {
+    Value::object([
+        ("host", Value::Text(host.host.to_string())),
+        ("state", state(host.standing)),
+        ("role", Value::Text(Role::Member.as_str().into())),
+        ("age", Value::Double(now.since(host.heard).as_secs_f64())),
+    ])
 }
 
 fn show_state(members: &mut Vec<(Name, Value)>, row: &HostRow) {

@@ -144,6 +144,7 @@ pub(super) fn value(shown: &Picked, booted: Time, users: Option<&mut Users>) -> 
     let mut members: Vec<(Name, Value)> = vec![
         ("pid".into(), Value::UInt(process.key.pid.into())),
         ("start".into(), shape::time(booted.plus(Duration::from_nanos(process.key.start_ns)))),
+        ("start_ns".into(), Value::UInt(process.key.start_ns)),
         ("parent".into(), Value::UInt(process.parent.into())),
         ("uid".into(), Value::UInt(process.uid.into())),
         ("name".into(), Value::Text(process.name.to_string())),
@@ -175,6 +176,6 @@ pub(super) fn value(shown: &Picked, booted: Time, users: Option<&mut Users>) -> 
 
 /// When the host was booted, as the calendar stands now.
 #[allow(clippy::disallowed_methods)] // The shell that brings times since boot to the calendar.
-pub(super) fn booted() -> Time {
+pub(crate) fn booted() -> Time {
     Time::from(std::time::SystemTime::now()).minus(Duration::from_nanos(boot_ns()))
 }

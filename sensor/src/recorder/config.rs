@@ -5,11 +5,13 @@
 
 use super::ring::{BYTES_MAX, Limits};
 use super::trigger::{On, Pattern, Trigger};
+use crate::channel::subscription::Prepared;
 use crate::process::source::Kind;
 use crate::sample::schedule::Rate;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::time::Duration;
+use wire::channel::{self, Wanted, expression};
 
 /// How far the recorder reaches back unless told otherwise, in seconds.
 pub const SECONDS_DEFAULT: f64 = 60.0;
@@ -53,9 +55,15 @@ pub struct RawConfig {
 pub struct RawTrigger {
     /// Its name.
     pub name: String,
-    /// Which events it looks at: `line`, `call-start` or `call-end`.
+    /// Which events it looks at: `line`, `call-start` or `call-end`; or `condition`, which is so where one is given.
     #[serde(default)]
     pub on: On,
+    /// Fires when this becomes true, as docs/channels.md has conditions.
+    pub condition: Option<String>,
+    /// Over the processes that pass this.
+    pub filter: Option<String>,
+    /// Looked at so often a second; 1 unless given.
+    pub hz: Option<f64>,
     /// Expression for the kind.
     pub kind: Option<String>,
     /// Expression for the id of the call.
@@ -156,6 +164,7 @@ fn trigger(raw: &RawTrigger, reach: Duration, mut note: impl FnMut(&str, String)
     if raw.name.is_empty() {
         note("name", "it is empty; expected a name for its recordings".to_owned());
     }
+    let condition = condition(raw, &mut note);
     let mut expression = |key: &str, text: &Option<String>| -> Option<Regex> {
         let built = RegexBuilder::new(text.as_ref()?).size_limit(EXPRESSION_BYTES_MAX).build();
         built.map_err(|error| note(key, error.to_string())).ok()
@@ -181,12 +190,54 @@ fn trigger(raw: &RawTrigger, reach: Duration, mut note: impl FnMut(&str, String)
     let max = reach.as_secs_f64();
     Trigger {
         name: raw.name.as_str().into(),
-        on: raw.on,
+        on: if condition.is_some() { On::Condition } else { raw.on },
         pattern,
+        condition,
         before: span("before_s", raw.before_s, max.min(30.0), max),
         after: span("after_s", raw.after_s, max.min(10.0), max),
         cool_down: span("cool_down_s", raw.cool_down_s, 60.0, 86_400.0),
     }
+}
+
+/// What is subscribed to, where a condition is given; what belongs to events is a mistake beside it, and the other way round.
+fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Box<Wanted>> {
+    let Some(text) = &raw.condition else {
+        let others =
+            [("filter", raw.filter.is_some()), ("hz", raw.hz.is_some()), ("on", raw.on == On::Condition)];
+        for (key, _) in others.into_iter().filter(|(_, is_given)| *is_given) {
+            note(key, "it is of a condition; expected one in `condition`".to_owned());
+        }
+        return None;
+    };
+    let RawTrigger { kind, call, job, outcome, user, host, text: texts, .. } = raw;
+    let fields = [
+        ("kind", kind),
+        ("call", call),
+        ("job", job),
+        ("outcome", outcome),
+        ("user", user),
+        ("host", host),
+        ("text", texts),
+    ];
+    for (key, _) in fields.into_iter().filter(|(_, field)| field.is_some()) {
+        note(key, "it looks at events; expected nothing of them beside a condition".to_owned());
+    }
+    if !matches!(raw.on, On::Line | On::Condition) {
+        note("on", "it looks at events; expected \"condition\" beside a condition".to_owned());
+    }
+    let condition = expression::condition(text).map_err(|error| note("condition", error.to_string())).ok();
+    let filter = expression::filter(raw.filter.as_deref().unwrap_or(""));
+    let filter = filter.map_err(|error| note("filter", error.to_string())).unwrap_or_default();
+    let rate = channel::Rate::try_from(raw.hz.unwrap_or(1.0)).map_err(|error| note("hz", error.to_string()));
+    let rate = rate.unwrap_or_default();
+    let wanted = Wanted { filter, condition, rate, only_signals: true, ..Wanted::default() };
+    // Which fields there are is known to who evaluates it.
+    if let Err(error) = Prepared::new(wanted.clone(), || Duration::ZERO)
+        && wanted.condition.is_some()
+    {
+        note("condition", error.to_string());
+    }
+    Some(Box::new(wanted))
 }
 
 #[cfg(test)]
@@ -219,6 +270,27 @@ mod tests {
         let expected = "seconds hz budget_mib triggers.1.name triggers.1.kind triggers.1.text triggers.1.before_s \
                         triggers.1.after_s triggers.1.cool_down_s";
         assert_eq!(check(text).map(|_| ()), Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn a_condition_is_of_processes_and_nothing_else() {
+        let text = "[[triggers]]\nname = 'a'\ncondition = 'sum cpu > 3 until 2'\nfilter = 'uid > 0'\nhz = 10";
+        let config = check(text).expect("good");
+        let trigger = &config.triggers[0];
+        let wanted = trigger.condition.as_ref().expect("given");
+        assert_eq!((trigger.on, wanted.rate.hz(), wanted.only_signals), (On::Condition, 10.0, true));
+        for (more, expected) in [
+            ("condition = 'sum cpu > 3'\nkind = 'job'", "triggers.0.kind"),
+            ("condition = 'sum cpu > 3'\non = 'call-end'", "triggers.0.on"),
+            ("condition = 'sum cpu'", "triggers.0.condition"),
+            ("condition = 'sum warmth > 3'", "triggers.0.condition"),
+            ("condition = 'count > 3'\nfilter = 'warm'\nhz = 5000", "triggers.0.filter triggers.0.hz"),
+            ("filter = 'cpu > 1'\nhz = 5", "triggers.0.filter triggers.0.hz"),
+            ("on = 'condition'", "triggers.0.on"),
+        ] {
+            let found = check(&format!("[[triggers]]\nname = 'a'\n{more}")).map(|_| ());
+            assert_eq!(found, Err(expected.to_owned()), "{more}");
+        }
     }
 
     #[test]

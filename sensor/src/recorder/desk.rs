@@ -5,12 +5,14 @@
 //! may block.
 //! Not here: what fires (`trigger`), the ring (`ring`), the folder (`store`).
 
+use super::conditions::{Conditions, Heard};
 use super::config::Config;
 use super::parts::{put, put_events, serving_of};
 use super::ring::Kept as Held;
 use super::store::{self, Store, Writing};
 use super::tap::Shared as Ring;
 use super::trigger::{Count, Fired, Now, Trigger, Triggers};
+use crate::channel::hub::Hub;
 use crate::journal::reader::Reader;
 use crate::process::procfs::boot_ns;
 use crate::process::sampler;
@@ -85,6 +87,7 @@ pub struct Desk {
     reader: Reader,
     processes: sampler::Handle,
     serving: watch::Handle,
+    channels: Hub,
     config: Config,
     shared: Arc<Shared>,
     orders: mpsc::Receiver<(Order, oneshot::Sender<Result<CompactString, Refusal>>)>,
@@ -127,7 +130,7 @@ impl Desk {
         whose: Whose,
         ring: Ring,
         reader: Reader,
-        (processes, serving): (sampler::Handle, watch::Handle),
+        (processes, serving, channels): (sampler::Handle, watch::Handle, Hub),
     ) -> Result<(Desk, Handle, Vec<String>), store::Error> {
         let (store, told) = Store::open(folder, config.budget_bytes)?;
         let reach = config.ring.map_or(Duration::ZERO, |ring| Duration::from_nanos(ring.reach_ns));
@@ -138,7 +141,8 @@ impl Desk {
         let shared = Arc::new(shared);
         let handle = Handle { ring: ring.clone(), shared: Arc::clone(&shared), orders: sender, reach };
         let open = Vec::new();
-        Ok((Desk { whose, ring, reader, processes, serving, config, shared, orders, open }, handle, told))
+        let desk = Desk { whose, ring, reader, processes, serving, channels, config, shared, orders, open };
+        Ok((desk, handle, told))
     }
 
     /// Hear and write until `shutdown`; then end what is open.
@@ -149,7 +153,8 @@ impl Desk {
         wish.set(Some(rate));
         let mut events = self.reader.next();
         let mut cursor = *events.borrow_and_update();
-        let hears = !self.config.triggers.is_empty();
+        let hears = self.config.triggers.iter().any(|trigger| trigger.condition.is_none());
+        let mut conditions = Conditions::hear(&self.channels, self.config.triggers.iter());
         let mut change = tokio::time::interval(CHANGE_EVERY);
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -167,6 +172,7 @@ impl Desk {
                     }
                     Err(_) => break,
                 },
+                heard = conditions.next() => self.take_up(heard).await,
                 _ = change.tick() => if self.rate() != rate {
                     rate = self.rate();
                     wish.set(Some(rate));
@@ -207,6 +213,21 @@ impl Desk {
                 return cursor;
             }
         }
+    }
+
+    /// What was heard of a condition.
+    async fn take_up(&mut self, heard: Heard) {
+        let done = match heard {
+            Heard::Stopped(why) => Err(why),
+            Heard::True { number, at_ns, value } => {
+                let fired = locked(&self.shared.triggers).signal(number, at_ns, value);
+                let Some(Fired { trigger, note, at_ns, from_ns, to_ns }) = fired else { return };
+                let cause = Cause { trigger, note, ..Cause::default() };
+                let begun = self.begin(cause, at_ns, from_ns, to_ns).await;
+                begun.map(drop).map_err(|refusal| refusal.to_string())
+            }
+        };
+        self.note(done);
     }
 
     async fn obey(&mut self, order: Order) -> Result<CompactString, Refusal> {

@@ -2,9 +2,10 @@
 //! something happens.
 //!
 //! [`ring`] and [`trigger`] are the pure parts: what is held, and when it is kept. [`tap`] fills the ring on the sampling
-//! thread, [`desk`] hears the triggers and orders and writes, [`store`] is the folder.
+//! thread, [`desk`] hears the triggers and orders and writes, `conditions` listens for it to the processes, [`store`] is the folder.
 //! Not here: the form of a recording (`wire::recording`), what a user asks (`query`).
 
+mod conditions;
 pub mod config;
 pub mod desk;
 mod parts;

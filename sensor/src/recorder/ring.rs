@@ -291,6 +291,7 @@ mod tests {
                 match item {
                     Item::Swept(swept) => {
                         assert_eq!(swept.rows.iter().flatten().count(), 5);
+                        assert_eq!(swept.sweep.begin_ns, SECOND + swept.sweep.number * SECOND / 4);
                         sweeps.push(swept.sweep.number);
                     }
                     Item::Ended(life) => ended.push(life.end_ns),

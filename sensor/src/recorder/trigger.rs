@@ -1,14 +1,15 @@
-//! What causes a recording: a line of a log, the start or end of a call.
+//! What causes a recording: a line of a log, the start or end of a call, a condition that becomes true.
 //!
 //! Pure: events and the time come in, windows come out. Rules: a trigger that has fired is quiet for its cool-down, so that a
 //! storm of lines makes few recordings, and those it suppressed are counted; a line that tells of a time before what the ring
 //! reaches back to (an old log that is read late) fires nothing and is counted.
-//! Not here: an operator's order, and what is done in a window (`desk`).
+//! Not here: an operator's order, and what is done in a window (`desk`), hearing conditions (`conditions`).
 
 use compact_str::{CompactString, format_compact};
 use regex::Regex;
 use serde::Deserialize;
 use std::time::Duration;
+use wire::channel::Wanted;
 use wire::event::{Event, Kind, Value};
 use wire::time::Time;
 
@@ -23,6 +24,8 @@ pub enum On {
     CallStart,
     /// Those that end one.
     CallEnd,
+    /// None: a condition over the processes.
+    Condition,
 }
 
 impl On {
@@ -33,6 +36,7 @@ impl On {
             On::Line => "line",
             On::CallStart => "call-start",
             On::CallEnd => "call-end",
+            On::Condition => "condition",
         }
     }
 
@@ -41,6 +45,7 @@ impl On {
             On::Line => true,
             On::CallStart => matches!(kind, Kind::JobStart | Kind::StepStart | Kind::TransferStart),
             On::CallEnd => matches!(kind, Kind::JobEnd | Kind::StepEnd | Kind::TransferEnd),
+            On::Condition => false,
         }
     }
 }
@@ -105,12 +110,26 @@ pub struct Trigger {
     pub on: On,
     /// What they must be like.
     pub pattern: Pattern,
+    /// What is subscribed to, where it is a condition.
+    pub condition: Option<Box<Wanted>>,
     /// How long before the event is kept.
     pub before: Duration,
     /// How long after it.
     pub after: Duration,
     /// How long it is quiet after it has fired.
     pub cool_down: Duration,
+}
+
+impl Trigger {
+    fn fired(&self, note: CompactString, at_ns: u64) -> Fired {
+        Fired {
+            trigger: self.name.clone(),
+            note,
+            at_ns,
+            from_ns: at_ns.saturating_sub(nanos(self.before)),
+            to_ns: at_ns.saturating_add(nanos(self.after)),
+        }
+    }
 }
 
 /// The moments of now, by both clocks of the host.
@@ -202,16 +221,23 @@ impl Triggers {
             } else {
                 count.fired_total += 1;
                 *quiet_until_ns = now.boot_ns.saturating_add(nanos(trigger.cool_down));
-                first = Some(Fired {
-                    trigger: trigger.name.clone(),
-                    note: told(event),
-                    at_ns,
-                    from_ns: at_ns.saturating_sub(nanos(trigger.before)),
-                    to_ns: at_ns.saturating_add(nanos(trigger.after)),
-                });
+                first = Some(trigger.fired(told(event), at_ns));
             }
         }
         first
+    }
+
+    /// The condition of the trigger of this number became true then, at this value: its window.
+    pub fn signal(&mut self, number: usize, at_ns: u64, value: f64) -> Option<Fired> {
+        let Armed { trigger, quiet_until_ns, count } = self.armed.get_mut(number)?;
+        if at_ns < *quiet_until_ns {
+            count.suppressed_total += 1;
+            return None;
+        }
+        count.fired_total += 1;
+        *quiet_until_ns = at_ns.saturating_add(nanos(trigger.cool_down));
+        let condition = trigger.condition.as_ref()?.condition.as_ref()?;
+        Some(trigger.fired(format_compact!("{condition}, at {value}"), at_ns))
     }
 
     /// Each trigger with how often it fired.
@@ -271,6 +297,7 @@ mod tests {
             name: "failed".into(),
             on: On::Line,
             pattern: Pattern::default(),
+            condition: None,
             before: Duration::from_secs(30),
             after: Duration::from_secs(10),
             cool_down: Duration::from_secs(60),
@@ -333,6 +360,25 @@ mod tests {
         }
         let (_, count) = triggers.counts().next().expect("one");
         assert_eq!((fired, count.fired_total, count.suppressed_total), (3, 3, 1797));
+    }
+
+    #[test]
+    fn a_condition_fires_and_is_quiet_for_its_cool_down() {
+        let condition = wire::channel::expression::condition("count > 2").expect("understood");
+        let wanted = Wanted { condition: Some(condition), ..Wanted::default() };
+        let mut triggers = trigger(|trigger| {
+            trigger.on = On::Condition;
+            trigger.condition = Some(Box::new(wanted.clone()));
+        });
+        assert_eq!(triggers.event(&job_end("17", Outcome::Ok, 1, 1), now(1)), None, "no event is meant");
+        let fired = triggers.signal(0, 1000 * SECOND, 3.5).expect("it fires");
+        assert_eq!((fired.from_ns, fired.to_ns), (970 * SECOND, 1010 * SECOND));
+        assert!(fired.note.starts_with("count > 2") && fired.note.ends_with(", at 3.5"), "{}", fired.note);
+        assert_eq!(triggers.signal(0, 1059 * SECOND, 3.5), None);
+        assert!(triggers.signal(0, 1060 * SECOND, 3.5).is_some());
+        assert_eq!(triggers.signal(1, 9000 * SECOND, 3.5), None, "there is none");
+        let (_, count) = triggers.counts().next().expect("one");
+        assert_eq!((count.fired_total, count.suppressed_total), (2, 1));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! Not here: when there is a desk ([`super::office`]), the streams' own ends ([`super::visit`]).
 
 use super::domain::{Domain, Link, Now, Output};
-use super::hosts::Role;
+use super::hosts::Place;
 use super::office::{Duty, Shared};
 use super::store::writer::Commit;
 use super::visit::{self, Lines, Told, Visit};
@@ -31,7 +31,7 @@ const BYTES_AT_ONCE: usize = 256;
 const TOLD_MAX: usize = 1024;
 /// Frames on the way to one member: the core gives one at a time, and a last one.
 const FRAMES_MAX: usize = 4;
-/// How often roles and figures are looked at, and the lease where it did not hold.
+/// How often places and figures are looked at, and the lease where it did not hold.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often what has been gone for long is forgotten.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ pub(super) struct Inbox {
     pub(super) visits: mpsc::Receiver<Visit>,
     pub(super) questions: mpsc::Receiver<Question>,
     pub(super) duty: watch::Receiver<Duty>,
-    pub(super) roles: watch::Receiver<Arc<BTreeMap<HostName, Role>>>,
+    pub(super) places: watch::Receiver<Arc<BTreeMap<HostName, Place>>>,
 }
 
 /// A stream as the desk sees it.
@@ -243,9 +243,7 @@ impl Desk {
             self.tidied = moment;
             self.domain.tidy(moment);
         }
-        for (host, role) in inbox.roles.borrow_and_update().iter() {
-            self.domain.set_role(host, *role);
-        }
+        self.domain.place(&inbox.places.borrow_and_update());
         self.shared.show(self.domain.counts(), self.domain.links_len());
     }
 

@@ -12,7 +12,7 @@
 use super::claims::Claims;
 use super::connection::{Connection, Speaker};
 use super::cursor::{Feed, Known};
-use super::hosts::{Hosts, Role};
+use super::hosts::{Hosts, Place};
 use super::receiver::{Arrived, Names, Said};
 use super::replay::Joining;
 use super::store;
@@ -308,11 +308,9 @@ impl Domain {
         }
     }
 
-    /// What a host's sensor does for the domain, as the election says.
-    pub fn set_role(&mut self, host: &HostName, role: Role) {
-        if let Some(host) = self.hosts.get_mut(host) {
-            host.role = role;
-        }
+    /// What the election knows of the hosts.
+    pub fn place(&mut self, places: &BTreeMap<HostName, Place>) {
+        self.hosts.place(places);
     }
 
     /// What the shell must do next.

@@ -70,6 +70,26 @@ impl Role {
     }
 }
 
+/// What the election knows of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// What its sensor does for the domain.
+    pub role: Role,
+    /// How it went, and when it was last heard; none if it is there.
+    pub gone: Option<(Standing, Time)>,
+}
+
+/// A host that was there before this representative was, and has told it nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departed {
+    /// Its name.
+    pub host: HostName,
+    /// How it went.
+    pub standing: Standing,
+    /// When it was last heard, by this host's clock.
+    pub heard: Time,
+}
+
 /// One host.
 #[derive(Debug)]
 pub struct Host {
@@ -159,6 +179,7 @@ impl Host {
 #[derive(Debug, Default)]
 pub struct Hosts {
     table: BTreeMap<HostName, Host>,
+    departed: Vec<Departed>,
 }
 
 impl Hosts {
@@ -213,6 +234,27 @@ impl Hosts {
             host.is_connected = false;
             host.has_left |= has_left;
         }
+    }
+
+    /// What the election knows of all hosts.
+    pub fn place(&mut self, places: &BTreeMap<HostName, Place>) {
+        self.departed.clear();
+        for (name, place) in places {
+            match (self.table.get_mut(name), place.gone) {
+                (Some(host), _) => host.role = place.role,
+                (None, Some((standing, heard))) => {
+                    self.departed.push(Departed { host: name.clone(), standing, heard });
+                }
+                // It is about to report.
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Those that are known to have gone and never reported here, by name.
+    #[must_use]
+    pub fn departed(&self) -> &[Departed] {
+        &self.departed
     }
 
     /// The host of this name.

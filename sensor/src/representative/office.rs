@@ -9,7 +9,7 @@
 use super::cursor::Feed;
 use super::desk::{self, Inbox, Question};
 use super::domain::{self, Counts, Domain, Now};
-use super::hosts::Role;
+use super::hosts::Place;
 use super::visit::Visit;
 use crate::segments::disk::Directory;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub type Lease = Box<dyn Fn() -> bool + Send + Sync>;
 
 pub(super) struct Shared {
     duty: watch::Sender<Duty>,
-    roles: watch::Sender<Arc<BTreeMap<HostName, Role>>>,
+    places: watch::Sender<Arc<BTreeMap<HostName, Place>>>,
     open: watch::Sender<Option<Open>>,
     lease: OnceLock<Lease>,
     figures: Mutex<Figures>,
@@ -129,9 +129,9 @@ impl Handle {
         self.0.duty.send_if_modified(|known| std::mem::replace(known, duty) != duty);
     }
 
-    /// What the hosts' sensors do for the domain.
-    pub fn set_roles(&self, roles: BTreeMap<HostName, Role>) {
-        self.0.roles.send_replace(Arc::new(roles));
+    /// What the election knows of the hosts.
+    pub fn set_places(&self, places: BTreeMap<HostName, Place>) {
+        self.0.places.send_replace(Arc::new(places));
     }
 
     /// Say nothing to members while `lease` does not hold. Without one it always does. To be called once.
@@ -226,7 +226,7 @@ impl Office {
     pub fn new(folder: PathBuf, config: domain::Config) -> (Office, Handle) {
         let shared = Arc::new(Shared {
             duty: watch::Sender::default(),
-            roles: watch::Sender::default(),
+            places: watch::Sender::default(),
             open: watch::Sender::new(None),
             lease: OnceLock::new(),
             figures: Mutex::default(),
@@ -288,7 +288,7 @@ impl Office {
     ) -> Result<(), Defect> {
         let (visits_to, visits) = mpsc::channel(VISITS_MAX);
         let (questions_to, questions) = mpsc::channel(QUESTIONS_MAX);
-        let inbox = Inbox { visits, questions, duty, roles: self.shared.roles.subscribe() };
+        let inbox = Inbox { visits, questions, duty, places: self.shared.places.subscribe() };
         let open = Open { visits: visits_to, questions: questions_to, feed: domain.feed() };
         let (shared, ending) = (Arc::clone(&self.shared), shutdown.child_token());
         // A thread is not ended by dropping the future that waits for it.

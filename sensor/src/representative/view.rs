@@ -5,7 +5,7 @@
 
 use super::cursor::Feed;
 use super::domain::Domain;
-use super::hosts::{Role, Standing};
+use super::hosts::{Departed, Role, Standing};
 use super::overview::{METRICS_OF_HOST_MAX, Overall, Overview};
 use super::summary;
 use crate::sample::history::{Completeness, Series};
@@ -128,18 +128,26 @@ impl Domain {
         self.hosts.iter().map(row).collect()
     }
 
+    /// Hosts that went before this representative came, by name.
+    #[must_use]
+    pub fn departed(&self) -> &[Departed] {
+        self.hosts.departed()
+    }
+
     /// The domain in a few figures.
     #[must_use]
     pub fn summary(&self, now: Moment) -> Summary {
         let mut hosts = [0; 3];
+        let column = |standing: Standing| match standing {
+            Standing::Alive => 0,
+            Standing::Silent => 1,
+            Standing::Left => 2,
+        };
+        self.hosts.departed().iter().for_each(|departed| hosts[column(departed.standing)] += 1);
         let mut overview = Overview::default();
         for (name, host) in self.hosts.iter() {
             let standing = host.standing(now);
-            hosts[match standing {
-                Standing::Alive => 0,
-                Standing::Silent => 1,
-                Standing::Left => 2,
-            }] += 1;
+            hosts[column(standing)] += 1;
             if standing != Standing::Alive {
                 continue;
             }

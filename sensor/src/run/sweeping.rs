@@ -48,7 +48,7 @@ pub(super) fn sweeping(
         whose,
         ring,
         tail.reader(),
-        (processes.handle(), serving.clone()),
+        (processes.handle(), serving.clone(), channels.clone()),
     )?;
     told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
     Ok((processes, Some((desk, handle)), (watch, serving)))

@@ -2,7 +2,7 @@
 //!
 //! [`collector`] is what each source of figures implements and how they are run together, [`host`] are
 //! the sources, one subsystem a file; [`table`], [`history`] and [`schedule`] are the pure parts;
-//! [`beat`] is the clock by which a thread sweeps, [`sampler`] the shell around them.
+//! [`beat`] is the clock by which a thread sweeps, [`prompt`] how soon it is woken, [`sampler`] the shell around them.
 //! Not here: processes (`process`), and how tables reach other programs (`channel`, `query`).
 
 pub mod beat;
@@ -10,6 +10,7 @@ pub mod collector;
 pub mod figures;
 pub mod history;
 pub mod host;
+pub mod prompt;
 pub mod sampler;
 pub mod schedule;
 pub mod table;

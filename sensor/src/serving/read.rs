@@ -11,6 +11,7 @@ use crate::process::stat;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wire::process::ProcessKey;
@@ -69,12 +70,13 @@ fn open(path: &Path) -> std::io::Result<File> {
     File::open(path)
 }
 
-/// A pipe or device that somebody's environment names would hold the sensor up.
+/// A pipe that somebody's environment names would hold the sensor up, and to open a device may set it off: it is looked
+/// at before it is opened, by the same handle.
 fn plain(path: &Path) -> std::io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
+    let flags = OFlags::PATH | OFlags::NOFOLLOW;
+    let found = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    match found.metadata()?.is_file() {
+        true => File::open(format!("/proc/self/fd/{}", found.as_raw_fd())),
         false => Err(std::io::ErrorKind::InvalidInput.into()),
     }
 }

@@ -1,8 +1,8 @@
 //! How fast a filter is, and whether it may go on.
 //!
 //! Pure: the shell measures the time. Rule: a filter is judged by stretches of at least [`STRETCH_BYTES`]
-//! or [`STRETCH`] of work; one slower than the threshold over such a stretch is in quarantine for the
-//! rest of this run.
+//! or [`STRETCH`] of work; one slower than the threshold for [`PATIENCE`] of work, stretch after stretch, is in quarantine for
+//! the rest of this run. A machine that stands still for a moment makes one stretch slow, not several.
 
 use std::time::Duration;
 
@@ -15,11 +15,16 @@ pub const STRETCH_BYTES: u64 = 1 << 20;
 /// A stretch is over after so much work.
 pub const STRETCH: Duration = Duration::from_millis(200);
 
+/// So much slow work without a better stretch in between is the filter's doing.
+pub const PATIENCE: Duration = Duration::from_millis(800);
+
 /// The meter of one filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
     bytes: u64,
     work: Duration,
+    /// Work of slow stretches in a row.
+    slow: Duration,
     too_slow: Option<u64>,
 }
 
@@ -34,7 +39,8 @@ impl Meter {
         let (bytes, work) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.work));
         let micros = u64::try_from(work.as_micros()).unwrap_or(u64::MAX).max(1);
         let speed = bytes.saturating_mul(1_000_000) / micros;
-        self.too_slow = (speed < bytes_per_sec_min).then_some(speed);
+        self.slow = if speed < bytes_per_sec_min { self.slow + work } else { Duration::ZERO };
+        self.too_slow = (self.slow >= PATIENCE).then_some(speed);
         self.too_slow
     }
 
@@ -52,10 +58,21 @@ mod tests {
     #[test]
     fn a_slow_filter_is_found_out_after_a_stretch_and_told_once() {
         let mut meter = Meter::default();
+        assert_eq!(meter.add(100_000, PATIENCE - STRETCH, BYTES_PER_SEC_MIN), None);
         assert_eq!(meter.add(100_000, Duration::from_millis(150), BYTES_PER_SEC_MIN), None);
         assert_eq!(meter.add(100_000, Duration::from_millis(50), BYTES_PER_SEC_MIN), Some(1_000_000));
         assert_eq!(meter.add(1, Duration::from_secs(1), BYTES_PER_SEC_MIN), None);
         assert_eq!(meter.too_slow(), Some(1_000_000));
+    }
+
+    #[test]
+    fn a_machine_that_stands_still_for_a_moment_stops_no_filter() {
+        let mut meter = Meter::default();
+        for _ in 0..10 {
+            assert_eq!(meter.add(10, PATIENCE - STRETCH, BYTES_PER_SEC_MIN), None);
+            assert_eq!(meter.add(STRETCH_BYTES, STRETCH / 10, BYTES_PER_SEC_MIN), None);
+        }
+        assert_eq!(meter.too_slow(), None);
     }
 
     #[test]

@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// Siblings looked at: a directory of logs holds fewer, a spool directory must not stop the sensor.
 const SIBLINGS_MAX: usize = 4096;
+/// Looks at a directory until two agree: a rotation renames file after file, and a look amid it can miss one. In a
+/// directory that changes all the time the last look counts.
+const LOOKS_MAX: usize = 8;
 
 /// The plain files beside a path, with the path itself.
 pub(super) struct Siblings {
@@ -31,16 +34,18 @@ impl Siblings {
     /// What the system says.
     pub(super) fn of(path: &Path) -> io::Result<Siblings> {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(directory)?.take(SIBLINGS_MAX) {
-            let path = entry?.path();
-            if let Ok(stat) = probe::stat(&path)
-                && stat.kind == FileType::RegularFile
-            {
-                files.push((path, stat));
+        let mut files = look(directory)?;
+        for _ in 1..LOOKS_MAX {
+            let again = look(directory)?;
+            let is_same = |(one, other): (&(PathBuf, Stat), &(PathBuf, Stat))| {
+                one.0 == other.0 && same_file(&one.1.identity, &other.1.identity)
+            };
+            let agrees = files.len() == again.len() && files.iter().zip(&again).all(is_same);
+            files = again;
+            if agrees {
+                break;
             }
         }
-        files.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(Siblings { files, elsewhere: Vec::new() })
     }
 
@@ -109,6 +114,21 @@ impl Siblings {
         found.sort();
         found.into_iter().map(|(_, _, path, identity)| (path.clone(), identity)).collect()
     }
+}
+
+/// The plain files of a directory, by name.
+fn look(directory: &Path) -> io::Result<Vec<(PathBuf, Stat)>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory)?.take(SIBLINGS_MAX) {
+        let path = entry?.path();
+        if let Ok(stat) = probe::stat(&path)
+            && stat.kind == FileType::RegularFile
+        {
+            files.push((path, stat));
+        }
+    }
+    files.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(files)
 }
 
 /// Whether a name is one that rotation gives: the log's own, then `.`, `-` or `_`, then digits, dashes,

@@ -131,6 +131,10 @@ impl Track {
                     return Search::Undecided;
                 }
             };
+            if !same_file(&known.identity, &stat.identity) {
+                // It was renamed just now, and will be found under its other name.
+                return Search::Undecided;
+            }
             let Ok(content_fits) = probe::content_fits(&file, &known) else { return Search::Undecided };
             let candidate =
                 Candidate { identity: stat.identity, size: stat.size, content_fits, is_named_so: false };

@@ -2,11 +2,12 @@
 
 use crate::rig::{Rig, event, now_at};
 use sensor::representative::domain::Config;
-use sensor::representative::hosts::{Role, Standing};
+use sensor::representative::hosts::{Departed, Place, Role, Standing};
 use sensor::representative::store;
 use sensor::sample::table::{Rows, metric};
 use wire::call::{Authority, State};
 use wire::event::{Kind, Outcome};
+use wire::id::HostName;
 use wire::report::HostState;
 use wire::sample::Semantics;
 use wire::time::Time;
@@ -69,7 +70,16 @@ fn calls_come_back_from_the_head_of_a_segment() {
 fn hosts_are_alive_then_silent_then_left() {
     let mut rig = Rig::new(3, Config::default());
     rig.settle();
-    rig.domain.set_role(&rig.members[0].host.clone(), Role::Representative);
+    let first = Place { role: Role::Representative, gone: None };
+    let before = HostName::try_from("before").unwrap();
+    let gone = Place { role: Role::Member, gone: Some((Standing::Silent, Time::from_micros(7))) };
+    let known = [(rig.members[0].host.clone(), first), (before.clone(), gone)];
+    rig.domain.place(&known.into());
+    let departed = Departed { host: before.clone(), standing: Standing::Silent, heard: Time::from_micros(7) };
+    assert_eq!(rig.domain.departed(), [departed], "it went before this representative came");
+    assert_eq!(rig.domain.summary(rig.now.moment).hosts, [3, 1, 0]);
+    rig.domain.place(&[(rig.members[0].host.clone(), first), (before, Place::default())].into());
+    assert!(rig.domain.departed().is_empty(), "it is back, and about to report");
     let standing = |rig: &Rig| -> Vec<Standing> {
         rig.domain.hosts(rig.now.moment).iter().map(|row| row.standing).collect()
     };

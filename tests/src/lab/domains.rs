@@ -17,6 +17,9 @@ use std::time::Duration;
 /// Longest wait for daemons to agree: seconds, on a machine that builds at the same time.
 pub const AGREED: Duration = Duration::from_secs(90);
 
+/// The port of the overlay, unless told otherwise.
+pub const OVERLAY: u16 = 7318;
+
 /// What `visperf ARGUMENTS…` prints on a host.
 ///
 /// # Errors
@@ -41,6 +44,8 @@ pub struct Directory {
     pub host: Host,
     /// `KEY@HOST:PORT`.
     pub contact: String,
+    port: u16,
+    via: Option<String>,
 }
 
 impl Directory {
@@ -49,9 +54,30 @@ impl Directory {
     /// # Errors
     /// If the command fails.
     pub fn new(host: &Host) -> Result<Directory> {
+        Directory::at(host, OVERLAY)
+    }
+
+    /// The same, at another port.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub fn at(host: &Host, port: u16) -> Result<Directory> {
         let state = host.folder().join("directory").display().to_string();
         let key = visperf(host, &["key", "--state", &state])?;
-        Ok(Directory { host: host.clone(), contact: format!("{}@{}:7318", key.trim(), host.ipv4()) })
+        Ok(Directory {
+            host: host.clone(),
+            contact: format!("{}@{}:{port}", key.trim(), host.ipv4()),
+            port,
+            via: None,
+        })
+    }
+
+    /// The same, registered with a proxy, `KEY@HOST:PORT`, through which those are told to reach it who have no other way.
+    #[must_use]
+    pub fn through(&self, proxy: &str) -> Directory {
+        let key = self.contact.split_once('@').map_or(self.contact.as_str(), |(key, _)| key);
+        let contact = format!("{key}@{proxy}");
+        Directory { host: self.host.clone(), contact, port: self.port, via: Some(proxy.to_owned()) }
     }
 
     /// Start it beside `all`, for these domains, each with its root.
@@ -64,6 +90,10 @@ impl Directory {
             text.push_str(&format!("{} = {:?}\n", domain.name, domain.root));
         }
         text.push_str(&overlay_section(all));
+        text.push_str(&format!("listen = \"0.0.0.0:{}\"\n", self.port));
+        if let Some(via) = &self.via {
+            text.push_str(&format!("via = [{via:?}]\n"));
+        }
         let file = self.host.folder().join("directory.toml");
         std::fs::write(&file, text)?;
         let words = ["directory", "--listen", "127.0.0.1:7317", "--log", "info", "--config"];

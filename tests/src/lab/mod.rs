@@ -24,8 +24,10 @@ mod held;
 mod host;
 mod measure;
 mod network;
+pub mod proxies;
 mod quota;
 mod scenario;
+pub mod walls;
 mod wire;
 
 pub use daemon::Daemon;

@@ -1,44 +1,11 @@
 //! Who may depend on whom: the table of crates, and the libraries that one crate keeps to itself.
 //!
-//! Rule: what the table does not allow is forbidden; a crate that it does not know must be entered here,
+//! Rule: what `system_tests::crates` does not allow is forbidden; a crate that it does not know must be entered here,
 //! with a reason in `docs/decisions/`. Not here: dependencies of tests alone, which are free.
 
 use super::assert_none;
 use super::manifests::{Member, members};
-
-/// Every crate, and the crates of the workspace which it may use.
-const TABLE: &[(&str, &[&str])] = &[
-    ("wire", &[]),
-    ("log-filters", &["wire"]),
-    ("tunnel", &["wire"]),
-    ("overlay", &["wire"]),
-    ("rpc", &["wire"]),
-    ("daemon", &[]),
-    ("sensor", &["wire", "log-filters", "overlay", "rpc", "daemon"]),
-    ("directory", &["wire", "overlay", "rpc", "daemon"]),
-    ("proxy", &["wire", "tunnel", "overlay", "rpc", "daemon"]),
-    (
-        "visperf",
-        &["wire", "log-filters", "tunnel", "overlay", "rpc", "daemon", "sensor", "directory", "proxy"],
-    ),
-    ("viewer", &["wire", "tunnel", "overlay"]),
-    (
-        "system-tests",
-        &[
-            "wire",
-            "log-filters",
-            "tunnel",
-            "overlay",
-            "rpc",
-            "daemon",
-            "sensor",
-            "directory",
-            "proxy",
-            "visperf",
-            "viewer",
-        ],
-    ),
-];
+use system_tests::crates::TABLE;
 
 /// Libraries, by the beginning of their names, and the only crates that may name them.
 const KEPT: &[(&str, &[&str])] = &[

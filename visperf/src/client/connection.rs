@@ -2,11 +2,12 @@
 //!
 //! Not here: what is asked (`json`, `xml`), trying again (the commands).
 
-use crate::client::{Answer, http};
+use crate::client::http::{self, Response};
 use crate::output::note;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
 /// How long connecting may take.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -34,9 +35,52 @@ pub(crate) struct Connection {
     reusable: bool,
 }
 
+/// What is spoken on the way to a daemon.
+#[derive(Debug)]
+pub(crate) enum Wire {
+    /// HTTP as it is: to this machine.
+    Plain(TcpStream),
+    /// HTTP within TLS: to a proxy.
+    Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Wire {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Wire::Plain(stream) => stream,
+            Wire::Encrypted(stream) => &stream.sock,
+        }
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => stream.read(into),
+            Wire::Encrypted(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => stream.write(bytes),
+            Wire::Encrypted(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Wire::Plain(stream) => stream.flush(),
+            Wire::Encrypted(stream) => stream.flush(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Deadlined {
-    stream: TcpStream,
+    stream: Wire,
     deadline: Instant,
     /// When to say that the answer is waited for, and of whom.
     tell: Option<(Instant, String)>,
@@ -57,13 +101,18 @@ fn monotonic() -> Instant {
 }
 
 impl Connection {
-    /// Connect to `socket`, which the user knows as `address`.
+    /// Connect to `socket`, which the user knows as `address`; `wire` says what is spoken there.
     ///
     /// # Errors
-    /// What the system says.
-    pub(crate) fn open(address: &str, socket: SocketAddr) -> io::Result<Connection> {
+    /// What the system says, or `wire`.
+    pub(crate) fn open(
+        address: &str,
+        socket: SocketAddr,
+        wire: impl FnOnce(TcpStream) -> Result<Wire, String>,
+    ) -> io::Result<Connection> {
         let stream = TcpStream::connect_timeout(&socket, CONNECT_TIME)?;
         stream.set_nodelay(true)?;
+        let stream = wire(stream).map_err(io::Error::other)?;
         let deadlined = Deadlined { stream, deadline: monotonic(), tell: None };
         Ok(Connection { address: address.to_owned(), stream: BufReader::new(deadlined), reusable: true })
     }
@@ -78,23 +127,23 @@ impl Connection {
         self.reusable
     }
 
-    /// Send a request and take its answer, both within `patience`.
+    /// Send a request with more `fields` in its head, each a line, and take its answer, both within `patience`.
     ///
     /// # Errors
     /// See [`Error`]; the connection is of no more use then.
     pub(crate) fn post(
         &mut self,
         path: &str,
-        content_type: &str,
+        fields: &str,
         body: &[u8],
         patience: Patience,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let now = monotonic();
         let stream = self.stream.get_mut();
         stream.deadline = now + patience.most;
         stream.tell = patience.tell_after.map(|after| (now + after, self.address.clone()));
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: visperf/{}\r\nContent-Type: {content_type}\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: visperf/{}\r\n{fields}\
              Content-Length: {}\r\n\r\n",
             self.address,
             env!("CARGO_PKG_VERSION"),
@@ -112,7 +161,7 @@ impl Connection {
             other @ (http::Error::ClosedBefore | http::Error::Malformed(_)) => other.into(),
         })?;
         self.reusable = response.keeps;
-        Ok(Answer { status: response.status, body: response.body })
+        Ok(response)
     }
 }
 
@@ -151,7 +200,7 @@ impl Read for Deadlined {
             let left = self.left()?;
             let until_told =
                 self.tell.as_ref().map(|(when, _)| when.saturating_duration_since(monotonic()).max(SHORTEST));
-            self.stream.set_read_timeout(left.min(until_told.or(left)))?;
+            self.stream.socket().set_read_timeout(left.min(until_told.or(left)))?;
             // A signal that someone else answers, such as Ctrl-C or a stopped terminal, is no end.
             match self.stream.read(into) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -165,7 +214,7 @@ impl Read for Deadlined {
 impl Write for Deadlined {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            self.stream.set_write_timeout(self.left()?)?;
+            self.stream.socket().set_write_timeout(self.left()?)?;
             match self.stream.write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 done => return done,

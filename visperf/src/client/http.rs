@@ -27,12 +27,16 @@ pub(crate) enum Error {
 }
 
 /// An answer.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
     /// Whether the connection may be used again.
     pub(crate) keeps: bool,
+    /// Each field `WWW-Authenticate`.
+    pub(crate) challenges: Vec<String>,
+    /// The field `Authentication-Info`.
+    pub(crate) info: Option<String>,
 }
 
 /// Read one answer.
@@ -51,7 +55,8 @@ pub(crate) fn read(from: &mut impl BufRead) -> Result<Response, Error> {
             (Some(length), false) => (exactly(from, *length)?, true),
             (None, false) => (to_the_end(from)?, false),
         };
-        return Ok(Response { status: head.status, body, keeps: known_end && !head.closes });
+        let Head { status, closes, challenges, info, .. } = head;
+        return Ok(Response { status, body, keeps: known_end && !closes, challenges, info });
     }
 }
 
@@ -60,6 +65,8 @@ struct Head {
     length: Option<u64>,
     chunked: bool,
     closes: bool,
+    challenges: Vec<String>,
+    info: Option<String>,
 }
 
 fn head(from: &mut impl BufRead) -> Result<Head, Error> {
@@ -73,7 +80,8 @@ fn head(from: &mut impl BufRead) -> Result<Head, Error> {
         .and_then(|rest| rest.split(' ').nth(1)?.parse().ok())
         .ok_or_else(|| Error::Malformed(format!("{status_line:?}, which is not HTTP")))?;
     let closes = status_line.starts_with("HTTP/1.0");
-    let mut head = Head { status, length: None, chunked: false, closes };
+    let (challenges, info) = (Vec::new(), None);
+    let mut head = Head { status, length: None, chunked: false, closes, challenges, info };
     loop {
         let line = line(from, &mut room)?;
         if line.is_empty() {
@@ -88,6 +96,8 @@ fn head(from: &mut impl BufRead) -> Result<Head, Error> {
                 head.length = Some(length);
             }
             "transfer-encoding" => head.chunked = value.to_ascii_lowercase().ends_with("chunked"),
+            "www-authenticate" => head.challenges.push(value.to_owned()),
+            "authentication-info" => head.info = Some(value.to_owned()),
             "connection" => head.closes |= value.eq_ignore_ascii_case("close"),
             _ => {}
         }
@@ -164,8 +174,10 @@ mod tests {
     fn check(answer: &str, expected: Option<(u16, &str, bool)>) {
         let mut from = io::BufReader::with_capacity(3, answer.as_bytes());
         let found = read(&mut from).ok();
-        let expected =
-            expected.map(|(status, body, keeps)| Response { status, body: body.as_bytes().to_vec(), keeps });
+        let expected = expected.map(|(status, body, keeps)| {
+            let body = body.as_bytes().to_vec();
+            Response { status, body, keeps, ..Response::default() }
+        });
         assert_eq!(found, expected, "{answer:?}");
     }
 
@@ -181,6 +193,15 @@ mod tests {
         check("HTTP/1.1 200 OK\r\n\r\nto the end", Some((200, "to the end", false)));
         check("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", Some((200, "x", false)));
         check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n", Some((204, "", true)));
+    }
+
+    #[test]
+    fn fields_of_a_login_are_told() {
+        let answer = "HTTP/1.1 401 No\r\nWWW-Authenticate: Digest a\r\nwww-authenticate: Digest b\r\n\
+                      Authentication-Info: rspauth\r\nContent-Length: 0\r\n\r\n";
+        let read = read(&mut answer.as_bytes()).unwrap();
+        assert_eq!(read.challenges, ["Digest a", "Digest b"]);
+        assert_eq!(read.info.as_deref(), Some("rspauth"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The queries' way to a daemon: JSON over HTTP/1.1, blocking, one connection kept alive.
+//! The queries' way to a daemon: JSON over HTTP/1.1, blocking, one connection kept alive; to a proxy within TLS, with a
+//! login by HTTP Digest.
 //!
 //! Rule: every call has a deadline, every answer a largest size. A connection that the daemon closed while
 //! it was idle is made anew, once, without being told.
@@ -7,13 +8,16 @@ pub(crate) mod connection;
 mod hint;
 mod http;
 pub(crate) mod target;
+mod via;
 pub(crate) mod xml;
 
 use crate::exit::Failure;
 use connection::{Connection, Patience};
+use http::Response;
 use serde_json::Value;
 use std::time::Duration;
 use target::Target;
+use tunnel::digest;
 
 /// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
 pub(crate) const PATIENCE: Patience =
@@ -23,6 +27,15 @@ pub(crate) const PATIENCE: Patience =
 const EXPLAINING: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
 /// The fault of a method that is not there (`docs/query-interface.md`).
 const NO_METHOD: i64 = -32601;
+
+/// The fault of somebody who may not ask.
+const FORBIDDEN: i64 = -32006;
+
+/// Requests sent at most for one call to a proxy: to be challenged, to answer, and to answer again by a new nonce.
+const SENT_MAX: usize = 4;
+
+/// Random bytes of a client's nonce.
+const CNONCE_LEN_BYTES: usize = 16;
 
 /// Why a call has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,12 +95,14 @@ pub(crate) struct Answer {
 pub(crate) struct Client {
     target: Target,
     connection: Option<Connection>,
+    /// Logs in, where a proxy is asked.
+    login: Option<digest::client::Client>,
 }
 
 impl Client {
     /// A client for the daemon that `target` means; it connects with the first call.
     pub(crate) fn new(target: &Target) -> Client {
-        Client { target: target.clone(), connection: None }
+        Client { target: target.clone(), connection: None, login: None }
     }
 
     /// Call a method with named parameters.
@@ -124,8 +139,52 @@ impl Client {
         body: &[u8],
         patience: Patience,
     ) -> Result<Answer, Error> {
+        if self.target.via.address().is_none() {
+            let Response { status, body, .. } = self.send(path, content_type, body, patience)?;
+            return Ok(Answer { status, body });
+        }
+        let path = &format!("{}{path}", self.target.via.prefix());
+        let forbidden =
+            |error: digest::client::Error| Error::Fault { code: FORBIDDEN, message: error.to_string() };
+        for sent in 0..SENT_MAX {
+            // Whoever is not known yet is turned away before the body.
+            let body = if self.login.is_none() { &[] } else { body };
+            let response = self.send(path, content_type, body, patience)?;
+            let challenges = response.challenges.iter().map(String::as_str);
+            match (&mut self.login, response.status) {
+                (None, _) => {
+                    let login = self.target.via.login().map_err(Error::Unreachable)?;
+                    let login =
+                        login.ok_or_else(|| Error::Unreachable("a proxy asks for an account".to_owned()))?;
+                    let mut login = digest::client::Client::new(login);
+                    login.handle_challenge(challenges).map_err(forbidden)?;
+                    self.login = Some(login);
+                }
+                (Some(login), 401) if sent + 1 < SENT_MAX => {
+                    login.handle_challenge(challenges).map_err(forbidden)?
+                }
+                (Some(login), status) => {
+                    if response.info.is_some() || status == 200 {
+                        login.handle_answer(response.info.as_deref()).map_err(forbidden)?;
+                    }
+                    return Ok(Answer { status, body: response.body });
+                }
+            }
+        }
+        Err(Error::Answer { address: self.address(), found: "challenges without end".to_owned() })
+    }
+
+    /// Send once, on the connection that stands or a new one.
+    fn send(
+        &mut self,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+        patience: Patience,
+    ) -> Result<Response, Error> {
         if let Some(mut kept) = self.connection.take() {
-            match kept.post(path, content_type, body, patience) {
+            let fields = self.fields(path, content_type)?;
+            match kept.post(path, &fields, body, patience) {
                 Ok(answer) => return Ok(self.keep(kept, answer)),
                 // Closed while idle: nothing of this request was answered, so it may be sent again.
                 Err(connection::Error::Answer(http::Error::ClosedBefore)) => {}
@@ -133,7 +192,8 @@ impl Client {
             }
         }
         let mut fresh = self.target.connect()?;
-        match fresh.post(path, content_type, body, patience) {
+        let fields = self.fields(path, content_type)?;
+        match fresh.post(path, &fields, body, patience) {
             Ok(answer) => Ok(self.keep(fresh, answer)),
             Err(error) => Err(lost(&fresh, &error)),
         }
@@ -158,7 +218,22 @@ impl Client {
         self.connection.as_ref().map_or_else(|| self.target.first_choice(), |open| open.address().to_owned())
     }
 
-    fn keep(&mut self, connection: Connection, answer: Answer) -> Answer {
+    /// Lines of the head: what the body is, and who asks.
+    fn fields(&mut self, path: &str, content_type: &str) -> Result<String, Error> {
+        let mut fields = format!("Content-Type: {content_type}\r\n");
+        if let Some(login) = &mut self.login {
+            let mut drawn = [0; CNONCE_LEN_BYTES];
+            let failed = |error| Error::Unreachable(format!("the system gives no random numbers: {error}"));
+            getrandom::fill(&mut drawn).map_err(failed)?;
+            let cnonce = data_encoding::HEXLOWER.encode(&drawn);
+            if let Some(said) = login.authorization("POST", path, &cnonce) {
+                fields.push_str(&format!("Authorization: {said}\r\n"));
+            }
+        }
+        Ok(fields)
+    }
+
+    fn keep(&mut self, connection: Connection, answer: Response) -> Response {
         self.connection = connection.is_reusable().then_some(connection);
         answer
     }

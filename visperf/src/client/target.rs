@@ -2,7 +2,8 @@
 //! else the usual port of this machine.
 
 use crate::client::Error;
-use crate::client::connection::Connection;
+use crate::client::connection::{Connection, Wire};
+use crate::client::via::Via;
 use crate::serve::grid::LISTEN_DEFAULT;
 use crate::state_folder;
 use crate::wrong_word;
@@ -22,6 +23,8 @@ pub(crate) struct Target {
     /// The state folder of the daemon to ask, as it was given to it
     #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) via: Via,
 }
 
 /// An address to try, and why.
@@ -34,6 +37,11 @@ impl Target {
     /// The state folder that was named.
     pub(crate) fn named_state(&self) -> Option<&Path> {
         self.state.as_deref()
+    }
+
+    /// The domain that the path at a proxy names.
+    pub(crate) fn door_domain(&self) -> Option<&str> {
+        self.via.prefix().strip_prefix("/d/")?.split('/').next()
     }
 
     /// The address that is tried first.
@@ -49,7 +57,7 @@ impl Target {
         let mut tried = Vec::new();
         for choice in self.choices() {
             let Choice { address, reason } = &choice;
-            match open(address) {
+            match open(address, &self.via) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => tried.push(format!("\n  {address} ({reason}): {error}")),
             }
@@ -74,6 +82,9 @@ impl Target {
     }
 
     fn choices(&self) -> Vec<Choice> {
+        if let Some(address) = self.via.address() {
+            return vec![Choice { address, reason: "the proxy, as told".to_owned() }];
+        }
         if let Some(address) = &self.connect {
             return vec![Choice { address: address.clone(), reason: "as told".to_owned() }];
         }
@@ -92,11 +103,15 @@ impl Target {
     }
 }
 
-fn open(address: &str) -> Result<Connection, String> {
+fn open(address: &str, via: &Via) -> Result<Connection, String> {
     let sockets: Vec<_> = address.to_socket_addrs().map_err(|error| error.to_string())?.collect();
     let mut last = "the name has no address".to_owned();
     for socket in sockets {
-        match Connection::open(address, socket) {
+        let wire = |stream| match via.address() {
+            Some(_) => via.wire(stream),
+            None => Ok(Wire::Plain(stream)),
+        };
+        match Connection::open(address, socket, wire) {
             Ok(connection) => return Ok(connection),
             Err(error) => last = error.to_string(),
         }
@@ -149,7 +164,7 @@ mod tests {
     #[test]
     fn what_was_tried_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let target = Target { connect: None, state: Some(folder.path().to_owned()) };
+        let target = Target { state: Some(folder.path().to_owned()), ..Target::default() };
         let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
         assert!(text.contains("listen: no daemon told") && text.contains("visperf up"), "{text}");
         std::fs::write(folder.path().join("listen"), "127.0.0.1:1\n").unwrap();

@@ -61,6 +61,7 @@ impl Places {
 pub(crate) struct RawFile {
     pub(crate) sensor: Option<sensor::config::RawConfig>,
     pub(crate) directory: Option<directory::config::RawConfig>,
+    pub(crate) proxy: Option<proxy::config::RawConfig>,
     pub(crate) overlay: Option<overlay::config::RawConfig>,
 }
 
@@ -69,6 +70,9 @@ pub(crate) struct RawFile {
 pub(crate) struct File {
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
+    pub(crate) proxy: Option<proxy::config::Config>,
+    /// Whether the file says that nothing is encrypted at the proxy's door.
+    pub(crate) is_plain_proxy: bool,
     pub(crate) overlay: overlay::config::Config,
     /// Whether the file has a section for it.
     pub(crate) has_overlay: bool,
@@ -109,12 +113,17 @@ impl File {
                 .map_err(|errors| errors.iter().for_each(|error| note("directory", &error.way(), error)))
                 .ok()
         });
+        let is_plain_proxy = raw.proxy.as_ref().is_some_and(|raw| raw.tls == Some(false));
+        let proxy = raw.proxy.and_then(|raw| {
+            let config = proxy::config::Config::new(raw);
+            config.map_err(|errors| errors.iter().for_each(|error| note("proxy", &error.way(), error))).ok()
+        });
         let overlay = overlay::config::Config::new(raw.overlay.unwrap_or_default());
         let overlay = overlay.unwrap_or_else(|errors| {
             errors.iter().for_each(|error| note("overlay", &words(&error.way()), error));
             overlay::config::Config::default()
         });
-        (File { sensor, directory, overlay, has_overlay, written }, mistakes)
+        (File { sensor, directory, proxy, is_plain_proxy, overlay, has_overlay, written }, mistakes)
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         listen: Some(args.places.listen_or_usual()?),
         sensor: None,
         directory: Some(file.directory.unwrap_or_default()),
+        proxy: None,
         overlay: file.overlay,
     };
     daemons::run(async {

@@ -29,7 +29,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let state = args.live.then_some("live");
     let answer = query::ask(&args.query, "directory.domains", Params::default().with("state", state))?;
-    query::print(&args.query, query::items(&answer, "domains"), "the directory knows no domain", table)
+    query::print(&args.query, query::items(&answer, "domains"), "no directory tells of a domain", table)
 }
 
 /// Domains as a table, also for the one of `visperf resolve`.

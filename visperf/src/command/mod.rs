@@ -2,10 +2,12 @@
 //!
 //! Each has an `Args` (its options) and a `run`; the order here is the order of `--help`.
 
+mod account;
 mod call;
 mod calls;
 mod completions;
 mod config;
+pub(crate) mod control;
 pub(crate) mod daemons;
 mod directory;
 mod domain;
@@ -20,15 +22,18 @@ mod join;
 mod key;
 mod membership;
 mod metrics;
+mod modules;
 mod own_addresses;
 mod processes;
-mod query;
+mod proxy;
+pub(crate) mod query;
 mod recordings;
 mod resolve;
 mod sensor;
 mod status;
 mod summary;
 mod token;
+mod top;
 mod up;
 mod watch;
 
@@ -41,6 +46,8 @@ pub(crate) enum Command {
     Up(up::Args),
     Sensor(sensor::Args),
     Directory(directory::Args),
+    Proxy(proxy::Args),
+    Account(account::Args),
     Domain(domain::Args),
     Token(token::Args),
     Join(join::Args),
@@ -51,7 +58,11 @@ pub(crate) enum Command {
     Metrics(metrics::Args),
     Processes(processes::Args),
     Recordings(recordings::Args),
+    Modules(modules::Args),
     Watch(watch::Args),
+    Top(top::Args),
+    Kill(control::kill::Args),
+    Renice(control::renice::Args),
     Hosts(hosts::Args),
     Summary(summary::Args),
     Domains(domains::Args),
@@ -74,6 +85,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Up(args) => up::run(&args),
         Command::Sensor(args) => sensor::run(&args),
         Command::Directory(args) => directory::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
+        Command::Account(args) => account::run(&args),
         Command::Domain(args) => domain::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Join(args) => join::run(&args),
@@ -84,7 +97,11 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Metrics(args) => metrics::run(&args),
         Command::Processes(args) => processes::run(&args),
         Command::Recordings(args) => recordings::run(&args),
+        Command::Modules(args) => modules::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Kill(args) => control::kill::run(&args),
+        Command::Renice(args) => control::renice::run(&args),
         Command::Hosts(args) => hosts::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Domains(args) => domains::run(&args),

@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf sensor --config /etc/visperf/visperf.toml
-  visperf sensor --tail /data/my.log=slurmctld --state ./s --listen 127.0.0.1:0")]
+  visperf sensor --tail /data/my.log=slurmctld --state ./s --listen 127.0.0.1:0
+  visperf sensor --via 12D3KooW...@proxy.example:7318   through a proxy")]
 pub(crate) struct Args {
     /// Configuration file; its [sensor] section says how the sensor behaves
     #[arg(long, value_name = "FILE")]
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     /// A folder stands for the logs in it; rotated copies and folders in it are left out. May be repeated
     #[arg(long, value_name = "FILE[=FILTER]")]
     tail: Vec<String>,
+    /// A proxy outside, as `visperf proxy` prints it: this sensor dials it and is asked through it; may be repeated
+    #[arg(long, value_name = "KEY@HOST:PORT")]
+    via: Vec<String>,
     #[command(flatten)]
     filters: FilterFolders,
     #[command(flatten)]
@@ -55,18 +59,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let named = tails(&args.tail)?;
     start_check::named_logs(&named, &sources)?;
     config.tails.extend(named);
+    let mut overlay = file.overlay;
+    overlay.via.extend(proxies(&args.via)?);
     let plan = Plan {
         state: args.places.state(),
         listen: Some(args.places.listen_or_usual()?),
         sensor: Some(config),
         directory: None,
-        overlay: file.overlay,
+        proxy: None,
+        overlay,
     };
     daemons::run(async {
         let grid = daemons::open(plan).await?;
         note(&format!("visperf sensor answers on http://{}/RPC2", grid.address()));
         grid.run(CancellationToken::new(), |_| ()).await.map_err(|error| daemons::failure(&error))
     })
+}
+
+/// The proxies that `--via` names.
+fn proxies(given: &[String]) -> Result<Vec<wire::join::Directory>, Failure> {
+    let raw = overlay::config::RawConfig { via: given.to_vec(), ..Default::default() };
+    let config = overlay::config::Config::new(raw);
+    config.map(|config| config.via).map_err(|errors| Failure::of_option("--via", &errors))
 }
 
 /// A sensor without a configuration file.

@@ -1,13 +1,14 @@
 //! `visperf watch`: the processes of a host as they change, as often as wanted, of which only those come that pass a filter.
 //!
 //! Rule: the subscription is ended however the command ends, as far as the daemon can be told. What was missed, on the way
-//! too, is noted.
+//! too, is noted. A host that cannot be asked for a while, or another daemon that represents its domain, is noted, and it goes on.
 //! Not here: what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
 
-use crate::cli::Query;
+use crate::cli::{Place, Query, chosen};
 use crate::client::connection::Patience;
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
+use crate::command::events::PASSING_FAULTS;
 use crate::command::interrupt::Interrupt;
 use crate::command::query::{Params, items};
 use crate::exit::Failure;
@@ -15,11 +16,12 @@ use crate::output::figures::{bytes, number, number_of, share, text_of};
 use crate::output::times::in_table;
 use crate::output::{Color, Output, clean, note};
 use jiff::tz::TimeZone;
+use rpc::fault::NOT_FOUND;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::channel::expression;
 use wire::time::Time;
@@ -28,10 +30,12 @@ use wire::time::Time;
 const WAIT_SECS: u64 = 20;
 /// Entries asked for at a time: the most a daemon gives.
 const PAGE: u64 = 1_000;
+/// Until a host that cannot be asked is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How long a daemon may take to end a subscription, when the command ends.
 const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
 
-/// Print the processes of the host that is asked as they change, a line a sample, until Ctrl-C
+/// Print the processes of a host as they change, a line a sample, until Ctrl-C
 ///
 /// What is wanted is evaluated by the sensor, at the rate that is wanted, and only what passes comes. A sample of which
 /// nothing passes is not printed.
@@ -39,7 +43,7 @@ const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: No
 #[command(after_long_help = "Examples:
   visperf watch --filter 'top 5 by cpu'
   visperf watch --rate 64 --filter 'cpu > 0.5 and name ~ \"^slurm\"'
-  visperf watch --filter 'rate of read_bytes > 10M'
+  visperf watch UT-ICL/wn07 --rate 64 --filter 'cpu > 0.5'
   visperf watch --under 4711 --condition 'sum cpu > 3 until 2 for 10 s'
   visperf watch --rate 10 --samples 100 --json | jq '.processes[].name'
 
@@ -49,6 +53,12 @@ joined by and; then top N by FIELD. docs/channels.md lists the fields.")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    /// Which host of which domain; that of the daemon that is asked, unless
+    /// given
+    #[arg(value_name = "DOMAIN/HOST", value_parser = place, conflicts_with_all = ["domain", "host"])]
+    of: Option<(String, String)>,
+    #[command(flatten)]
+    place: Place,
     /// What to watch
     #[arg(long, value_name = "KIND", value_parser = ["process"], default_value = "process")]
     kind: String,
@@ -86,58 +96,130 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, it answers with a fault, or the sensor stopped the subscription.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let mut client = Client::new(&args.query.target);
-    let wanted = wanted(args)?;
-    let ask = |client: &mut Client, method: &str, params: &Value| {
-        client.call(method, params, PATIENCE).map_err(|error| client.explain(method, error))
+    let place = match &args.of {
+        Some((domain, host)) => Place { domain: Some(domain.clone()), host: Some(host.clone()) },
+        None => args.place.clone(),
     };
-    let made = ask(&mut client, "sensor.subscribe", &wanted)?;
-    let subscription =
-        Subscription { id: text_of(&made, "subscription").to_owned(), target: args.query.target.clone() };
-    let (at_the_end, is_ending) = (subscription.clone(), Arc::new(AtomicBool::new(false)));
+    let mut watching = Watching {
+        client: Client::new(&args.query.target),
+        wanted: wanted(args, &place)?,
+        subscription: Subscription { id: Arc::default(), target: args.query.target.clone(), place },
+        limit: args.samples.map_or(PAGE, |samples| samples.min(PAGE)),
+        is_noted: false,
+    };
+    watching.subscribe()?;
+    let (at_the_end, is_ending) = (watching.subscription.clone(), Arc::new(AtomicBool::new(false)));
     let ending = Arc::clone(&is_ending);
     let _interrupt = Interrupt::catch(move || {
         ending.store(true, Ordering::SeqCst);
         at_the_end.end();
     })?;
-    let taking = Params::default()
-        .with("subscription", Some(subscription.id.clone()))
-        .with("wait", Some(WAIT_SECS))
-        .with("limit", Some(args.samples.map_or(PAGE, |samples| samples.min(PAGE))));
-    let taking = taking.value();
     let mut printing = Printing::new(args);
     let watched = loop {
-        let printed = ask(&mut client, "sensor.take", &taking).and_then(|answer| printing.print(&answer));
+        let printed = watching.take().and_then(|answer| match answer {
+            Some(answer) => printing.print(&answer),
+            None => Ok(true),
+        });
+        // That there is no subscription any more is Ctrl-C's doing, which is about to end the program.
+        while is_ending.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
         match printed {
             Ok(true) => {}
             Ok(false) => break Ok(()),
             Err(failure) => break Err(failure),
         }
     };
-    // That there is no subscription any more is Ctrl-C's doing, which is about to end the program.
-    while is_ending.load(Ordering::SeqCst) {
-        std::thread::park();
-    }
-    subscription.end();
+    watching.subscription.end();
     watched
+}
+
+/// A subscription that is kept up.
+struct Watching {
+    client: Client,
+    wanted: Value,
+    subscription: Subscription,
+    limit: u64,
+    /// Whether it was told that the host cannot be asked.
+    is_noted: bool,
+}
+
+impl Watching {
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+        self.client.call(method, params, PATIENCE).map_err(|error| self.client.explain(method, error))
+    }
+
+    fn subscribe(&mut self) -> Result<(), Failure> {
+        let wanted = self.wanted.clone();
+        let made = self.ask("sensor.subscribe", &wanted)?;
+        text_of(&made, "subscription").clone_into(&mut self.subscription.locked());
+        Ok(())
+    }
+
+    /// What came; none if the host cannot be asked now, or had to be subscribed to anew.
+    fn take(&mut self) -> Result<Option<Value>, Failure> {
+        let params = self.subscription.params().with("wait", Some(WAIT_SECS)).with("limit", Some(self.limit));
+        // That nothing comes is no news: nothing may pass.
+        let patience = Patience { tell_after: None, ..PATIENCE };
+        let taken = self.client.call("sensor.take", &params.value(), patience);
+        let failure = match taken.map_err(|error| self.client.explain("sensor.take", error)) {
+            Ok(answer) => {
+                self.is_noted = false;
+                return Ok(Some(answer));
+            }
+            Err(failure) => failure,
+        };
+        let Failure::Fault { code, message } = &failure else { return Err(failure) };
+        if self.subscription.place.host.is_none() {
+            return Err(failure);
+        }
+        if *code == i64::from(NOT_FOUND) {
+            match self.subscribe() {
+                Ok(()) => note(&format!("{message}: subscribed anew")),
+                // The one that represents the domain now may not be connected to the host yet.
+                Err(failure) if passes(&failure) => {}
+                Err(failure) => return Err(failure),
+            }
+        } else if !passes(&failure) {
+            return Err(failure);
+        } else if !std::mem::replace(&mut self.is_noted, true) {
+            note(&format!("{message}; it is asked again and again"));
+        }
+        std::thread::sleep(AGAIN);
+        Ok(None)
+    }
+}
+
+/// Whether it passes by itself.
+fn passes(failure: &Failure) -> bool {
+    matches!(failure, Failure::Fault { code, .. } if PASSING_FAULTS.contains(code))
 }
 
 /// A subscription that is to be ended.
 #[derive(Clone)]
 struct Subscription {
-    id: String,
+    id: Arc<Mutex<String>>,
     target: Target,
+    place: Place,
 }
 
 impl Subscription {
+    fn locked(&self) -> MutexGuard<'_, String> {
+        self.id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It, where it is.
+    fn params(&self) -> Params {
+        Params::default().at(&self.place).with("subscription", Some(self.locked().clone()))
+    }
+
     /// One that cannot be ended now ends by itself when nobody takes.
     fn end(&self) {
-        let params = Params::default().with("subscription", Some(self.id.clone())).value();
-        let _ended = Client::new(&self.target).call("sensor.unsubscribe", &params, ENDING);
+        let _ended = Client::new(&self.target).call("sensor.unsubscribe", &self.params().value(), ENDING);
     }
 }
 
-fn wanted(args: &Args) -> Result<Value, Failure> {
+fn wanted(args: &Args, place: &Place) -> Result<Value, Failure> {
     let script = args.script.as_ref().map(|file| {
         std::fs::read_to_string(file)
             .map_err(|error| Failure::of(&format!("cannot read the script {}", file.display()), error))
@@ -150,6 +232,7 @@ fn wanted(args: &Args) -> Result<Value, Failure> {
         .value();
     let is_selected = selection.as_object().is_some_and(|members| !members.is_empty());
     Ok(Params::default()
+        .at(place)
         .with("kind", Some(args.kind.clone()))
         .with("rate", Some(args.rate))
         .with("filter", Some(args.filter.clone()))
@@ -257,6 +340,14 @@ fn entries_told(count: u64) -> String {
     if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
+/// A domain and a host of it.
+fn place(text: &str) -> Result<(String, String), String> {
+    let (domain, host) = text
+        .split_once('/')
+        .ok_or_else(|| format!("expected DOMAIN/HOST, found no / in {:?}", clean(text)))?;
+    Ok((chosen(domain)?, chosen(host)?))
+}
+
 fn rate(text: &str) -> Result<f64, String> {
     let hz = text.parse::<f64>().map_err(|_| "expected a number of samples a second".to_owned())?;
     wire::channel::Rate::try_from(hz).map(wire::channel::Rate::hz).map_err(|error| error.to_string())
@@ -289,6 +380,9 @@ mod tests {
         assert_eq!(filter("cpu > 0.5").as_deref(), Ok("cpu > 0.5"));
         assert_eq!(rate("64"), Ok(64.0));
         assert!(rate("2000").expect_err("too fast").contains("0.1 to 1000"));
+        assert_eq!(place("UT-ICL/wn07"), Ok(("UT-ICL".to_owned(), "wn07".to_owned())));
+        assert!(place("wn07").expect_err("no domain").starts_with("expected DOMAIN/HOST"));
+        assert!(place("/wn07").is_err());
     }
 
     #[test]

@@ -44,6 +44,11 @@ impl Output {
         Output { out: Box::new(BufWriter::with_capacity(1 << 16, stdout)), colors, width }
     }
 
+    /// Whether colours are shown.
+    pub(crate) fn has_colors(&self) -> bool {
+        self.colors
+    }
+
     /// The same, with nothing shortened to fit a terminal.
     pub(crate) fn whole(self) -> Output {
         Output { width: None, ..self }

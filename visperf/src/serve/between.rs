@@ -72,12 +72,17 @@ impl Between {
             gate: gate(),
             denials,
             net: overlay.net.clone(),
-            members: members.clone(),
+            members: Some(members.clone()),
             directories: Arc::clone(&directories),
         };
         let finder = Finder { me, domain, asker: asker.clone(), members: members.clone() };
         let welcome = overlay.welcome.clone();
         Ok(Between { asker, contacts, directories, asking, registrar, denying, finder, welcome })
+    }
+
+    /// Whether there are directories to ask.
+    pub(crate) fn has_directories(&self) -> bool {
+        !self.directories.keys().is_empty()
     }
 
     /// Where questions for other domains go.

@@ -11,6 +11,7 @@
 
 use super::others::Others;
 use overlay::domain::{DomainHandle, View};
+use overlay::identity::admission::Principal;
 use overlay::net::handle::{AskError, Handle};
 use overlay::net::protocol::Protocol;
 use rpc::elsewhere::{Caller, Elsewhere};
@@ -19,8 +20,11 @@ use rpc::method::Answer as Pending;
 use rpc::packed;
 use rpc::params::Params;
 use rpc::value::{Name, Value};
+use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+use wire::credential::Role;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::query::{Answer, Question};
 
@@ -30,16 +34,29 @@ const HOP_MARGIN: Duration = Duration::from_millis(200);
 /// Knows this daemon's place in the grid.
 pub(crate) struct Router {
     pub(crate) net: Handle,
-    /// None: it is a directory.
+    /// None: it is a directory, or a proxy.
     pub(crate) own: Option<Own>,
     pub(crate) others: Others,
+    /// Subscriptions to hosts of its domain, while it represents that; none where there is none.
+    pub(crate) relays: Option<Relays>,
 }
 
 /// This daemon's place in its domain.
+#[derive(Clone)]
 pub(crate) struct Own {
     pub(crate) domain: DomainName,
     pub(crate) host: HostName,
     pub(crate) members: DomainHandle,
+    pub(crate) belonging: Belonging,
+}
+
+/// What this daemon is in its domain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Belonging {
+    /// One of its sensors.
+    Sensor,
+    /// It may publish nothing: it asks the representative, which directories know, or else whichever member it reaches.
+    Visitor { has_directories: bool },
 }
 
 /// One hop: who is asked, and as what.
@@ -67,6 +84,8 @@ enum Way {
     Hop(Hop),
     /// To another domain's representative.
     Domain(DomainName),
+    /// To this host of the own domain, as one of several who may want the same of it.
+    Relay(HostName),
 }
 
 impl fmt::Display for Way {
@@ -74,6 +93,7 @@ impl fmt::Display for Way {
         match self {
             Way::Hop(hop) => hop.fmt(f),
             Way::Domain(domain) => write!(f, "the representative of {domain}"),
+            Way::Relay(host) => host.fmt(f),
         }
     }
 }
@@ -85,6 +105,9 @@ impl Elsewhere for Router {
             Ok(Some(way)) => way,
             Err(fault) => return Some(Box::pin(std::future::ready(Err(fault)))),
         };
+        if let Way::Relay(host) = &way {
+            return self.relays.as_ref()?.ask(caller, host.as_str(), method, params);
+        }
         let Some(hops_left) = caller.hops_left.checked_sub(1) else {
             let fault = unavailable(format!(
                 "{method} was handed on too often; this daemon would hand it to {way}, so daemons of the domain do \
@@ -99,6 +122,7 @@ impl Elsewhere for Router {
                 let net = self.net.clone();
                 Some(Box::pin(async move { ask_hop(&net, &hop, &question, time_left).await }))
             }
+            Way::Relay(_) => None,
             Way::Domain(domain) => {
                 let others = self.others.clone();
                 Some(Box::pin(async move { others.ask(&domain, question, time_left).await }))
@@ -112,16 +136,23 @@ impl Router {
     fn way(&self, caller: &Caller, method: &str, params: &Params) -> Result<Option<Way>, Fault> {
         let named = params.text("domain")?.map(DomainName::try_from).transpose();
         let named = named.map_err(|error| Fault::invalid_params(format!("domain: {error}")))?;
-        match (&self.own, named) {
-            (Some(own), None) => own.hop(&self.net, method, params),
-            (Some(own), Some(domain)) if domain == own.domain => own.hop(&self.net, method, params),
-            (_, Some(domain)) if caller.peer.is_none() => Ok(Some(Way::Domain(domain))),
-            (_, Some(domain)) => Err(Fault::not_found(format!(
+        let is_own = |own: &&Own| named.as_ref().is_none_or(|domain| *domain == own.domain);
+        if let Some(own) = self.own.as_ref().filter(is_own) {
+            return match own.belonging {
+                Belonging::Sensor => own.hop(&self.net, method, params),
+                Belonging::Visitor { has_directories } => {
+                    own.visit(&self.net, caller, method, params, has_directories)
+                }
+            };
+        }
+        match named {
+            Some(domain) if caller.peer.is_none() => Ok(Some(Way::Domain(domain))),
+            Some(domain) => Err(Fault::not_found(format!(
                 "a question for {domain} was handed to a daemon of another domain, which does not hand it on"
             ))),
-            (None, None) => Err(Fault::invalid_params(
-                "this daemon is a directory, of no domain itself: expected domain, found none; directory.domains \
-                 tells which there are"
+            None => Err(Fault::invalid_params(
+                "this daemon is of no domain that could be meant: expected domain, found none; directory.domains tells \
+                 which there are"
                     .to_owned(),
             )),
         }
@@ -131,12 +162,22 @@ impl Router {
 impl Own {
     fn hop(&self, net: &Handle, method: &str, params: &Params) -> Result<Option<Way>, Fault> {
         let view = self.members.view().borrow().clone();
+        let of_host = |host: &str| {
+            HostName::try_from(host).map_err(|error| Fault::invalid_params(format!("host: {error}")))
+        };
         let hop = match params.text("host")? {
-            Some(host) if method.starts_with("sensor.") => {
-                let host = HostName::try_from(host)
-                    .map_err(|error| Fault::invalid_params(format!("host: {error}")))?;
-                self.to_host(net, &view, host)?
+            // All of them go the same way, so that who subscribed is known where it takes.
+            Some(host) if relays::METHODS.contains(&method) && of_host(host)? != self.host => {
+                if self.members.may_serve() {
+                    let host = of_host(host)?;
+                    if method == relays::METHODS[0] {
+                        self.to_host(net, &view, host.clone())?;
+                    }
+                    return Ok(Some(Way::Relay(host)));
+                }
+                Some(self.to_representative(net, &view)?)
             }
+            Some(host) if method.starts_with("sensor.") => self.to_host(net, &view, of_host(host)?)?,
             _ if method.starts_with("domain.") && !self.members.may_serve() => {
                 Some(self.to_representative(net, &view)?)
             }
@@ -145,6 +186,46 @@ impl Own {
         Ok(hop.map(Way::Hop))
     }
 
+    /// The way of a daemon that has no part in its domain.
+    fn visit(
+        &self,
+        net: &Handle,
+        caller: &Caller,
+        method: &str,
+        params: &Params,
+        has_directories: bool,
+    ) -> Result<Option<Way>, Fault> {
+        let is_of_others = match params.text("host")? {
+            Some(host) if method.starts_with("sensor.") => host != self.host.as_str(),
+            _ => method.starts_with("domain."),
+        };
+        if !is_of_others {
+            return Ok(None);
+        }
+        if caller.peer.is_some() {
+            let host = &self.host;
+            return Err(Fault::not_found(format!(
+                "{host} has no part in {}, and answers for itself alone",
+                self.domain
+            )));
+        }
+        if has_directories {
+            return Ok(Some(Way::Domain(self.domain.clone())));
+        }
+        let is_member = |peer: &Arc<Principal>| {
+            peer.domain.as_ref() == Some(&self.domain) && peer.roles.has(Role::Publisher)
+        };
+        let member = net.ready().into_iter().find(is_member).ok_or_else(|| {
+            unavailable(format!(
+                "no member of {} is reached now, and no directory is configured; ask again in some seconds",
+                self.domain
+            ))
+        })?;
+        let domain = Some(self.domain.clone());
+        Ok(Some(Way::Hop(Hop { peer: member.peer, host: member.host.clone(), part: "member", domain })))
+    }
+
+    /// None if it is this one.
     fn to_host(&self, net: &Handle, view: &View, host: HostName) -> Result<Option<Hop>, Fault> {
         if host == self.host {
             return Ok(None);
@@ -182,6 +263,30 @@ impl Own {
         let host =
             view.members.iter().find(|seen| seen.member.key == peer).map(|seen| seen.member.host.clone());
         Ok(Hop { peer, host, part: "representative", domain: Some(self.domain.clone()) })
+    }
+}
+
+/// Asks hosts of the own domain for those who subscribe to them.
+pub(crate) struct Members {
+    pub(crate) net: Handle,
+    pub(crate) own: Own,
+}
+
+impl relays::Asker for Members {
+    fn ask(&self, host: &str, method: &'static str, params: Vec<(Name, Value)>, time: Duration) -> Pending {
+        let view = self.own.members.view().borrow().clone();
+        let to_host = HostName::try_from(host)
+            .map_err(|error| Fault::invalid_params(format!("host: {error}")))
+            .and_then(|host| self.own.to_host(&self.net, &view, host));
+        let (net, host) = (self.net.clone(), host.to_owned());
+        Box::pin(async move {
+            // Once another daemon represents the domain, subscriptions are its.
+            let hop = to_host?.filter(|hop| hop.part == "member");
+            let hop = hop.ok_or_else(|| {
+                unavailable(format!("{host} is asked by another representative now; subscribe again"))
+            })?;
+            ask_hop(&net, &hop, &question(method, params, time, 0), time).await
+        })
     }
 }
 

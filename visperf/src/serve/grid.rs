@@ -4,14 +4,16 @@
 //! started.
 
 use super::elsewhere::Alone;
-use super::info::{self, Identity, Sources};
+use super::gateway::{self, Gateway, Told};
+use super::info::{self, Identity, Reach, Sources};
 use super::member::{self, Member};
 use super::replica::{self, Replica};
-use super::{registration, state_dir};
+use super::{control, registration, state_dir};
 use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
 use directory::handle::SystemClock;
 use directory::run::Directory;
+use overlay::net::handle::Handle;
 use rpc::config::{Listen, PORT_DEFAULT};
 use rpc::dispatch::Dispatcher;
 use rpc::limits::Limits;
@@ -35,6 +37,7 @@ pub(crate) struct Plan {
     pub(crate) listen: Option<Listen>,
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
+    pub(crate) proxy: Option<proxy::config::Config>,
     /// How it takes part in the overlay, once it has joined a domain.
     pub(crate) overlay: overlay::config::Config,
 }
@@ -48,6 +51,7 @@ pub(crate) struct Grid {
     http: Arc<Statistics>,
     sensor: Option<Sensor>,
     directory: Option<Place>,
+    proxy: Option<Gateway>,
     member: Option<Member>,
     term: u64,
 }
@@ -76,6 +80,7 @@ impl Grid {
             refuse_open_bind(listen)?;
         }
         state_dir::prepare(&plan.state)?;
+        daemon::descriptors::raise();
         let membership = member::membership(&plan.state)?;
         let mut sensor = match plan.sensor {
             Some(mut config) => {
@@ -94,9 +99,18 @@ impl Grid {
             }
             _ => None,
         };
+        if let Some(sensor) = &sensor {
+            control::open(&plan.state, sensor, member.as_ref().map(|member| Arc::clone(&member.gate)))?;
+        }
         // A sensor that has joined a domain has its directories elsewhere.
         let directory = match plan.directory.filter(|_| member.is_none()) {
             Some(config) => Some(open_directory(config, &plan.state, sensor.is_some(), &plan.overlay)?),
+            None => None,
+        };
+        let proxy = match &plan.proxy {
+            Some(config) => {
+                Some(Gateway::open(&plan.state, membership.as_ref(), config, &plan.overlay).await?)
+            }
             None => None,
         };
         let http = Arc::new(Statistics::default());
@@ -109,6 +123,7 @@ impl Grid {
             http,
             sensor,
             directory,
+            proxy,
             member,
         };
         grid.fill_registry()?;
@@ -126,6 +141,8 @@ impl Grid {
             sources.statistics.push(("sensor", Box::new(move || status.statistics())));
             sources.statistics.push(("processes", Box::new(move || processes.processes())));
             sources.statistics.push(("reporting", Box::new(move || report.reporting())));
+            let control = sensor.control();
+            sources.statistics.push(("control", Box::new(move || control.figures().told())));
         }
         if let Some(place) = &self.directory {
             let directory = place.directory();
@@ -138,14 +155,20 @@ impl Grid {
                     let welcome = replica.welcome();
                     sources.health.push(Box::new(move || welcome.health()));
                     let net = replica.net.clone();
+                    sources.reach = reach(net.clone());
                     sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
                 }
             }
             sources.statistics.push(("directory", Box::new(move || directory_counts(&handle, unreadable))));
         }
+        if let Some(proxy) = &self.proxy {
+            proxy.add_methods(&mut self.registry)?;
+            tell_of_proxy(proxy, &mut sources);
+        }
         let kind = match (&self.sensor, &self.directory) {
             (Some(_), Some(_)) => "up",
             (Some(_), None) => "sensor",
+            (None, _) if self.proxy.is_some() => "proxy",
             (None, _) => "directory",
         };
         let config = self.sensor.as_ref().map(Sensor::config);
@@ -172,6 +195,7 @@ impl Grid {
             let view = member.view.view();
             sources.statistics.push(("election", Box::new(move || view.borrow().told())));
             let net = member.net.clone();
+            sources.reach = reach(net.clone());
             sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
         }
         self.registry.add(info::method(identity, sources, Arc::clone(&self.http)))?;
@@ -191,6 +215,11 @@ impl Grid {
         }
     }
 
+    /// What is to be told of a proxy.
+    pub(crate) fn told_as_proxy(&self) -> Option<&Told> {
+        self.proxy.as_ref().map(|proxy| &proxy.told)
+    }
+
     /// The sensor, if there is one.
     pub(crate) fn sensor(&self) -> Option<&Sensor> {
         self.sensor.as_ref()
@@ -205,7 +234,7 @@ impl Grid {
         let signals = Signals::catch().context("cannot catch signals")?;
         let obeying = tokio::spawn(signals.obey(shutdown.clone()));
         let mut tasks = Tasks::new(shutdown.clone());
-        let Grid { state, listener, address, registry, http, sensor, directory, member, term } = self;
+        let Grid { state, listener, address, registry, http, sensor, directory, proxy, member, term } = self;
         if let (Some(sensor), Some(place)) = (&sensor, &directory) {
             let config = sensor.config();
             let record = registration::record(&config.domain, &config.host, address, term);
@@ -215,11 +244,15 @@ impl Grid {
         if let Some(sensor) = sensor {
             tasks.spawn("sensor", sensor.run(shutdown.clone()));
         }
-        let dispatcher = Arc::new(Dispatcher::new(registry, Limits::default(), http));
+        let limits = if proxy.is_some() { gateway::limits() } else { Limits::default() };
+        let dispatcher = Arc::new(Dispatcher::new(registry, limits, http));
         match directory {
             None => {}
             Some(Place::Here(directory)) => tasks.spawn("directory", directory.run(shutdown.clone())),
             Some(Place::Grid(replica)) => replica.spawn(&mut tasks, Arc::clone(&dispatcher), &shutdown),
+        }
+        if let Some(proxy) = proxy {
+            proxy.spawn(&mut tasks, Arc::clone(&dispatcher), &shutdown);
         }
         if let Some(member) = member {
             member.spawn(&mut tasks, Arc::clone(&dispatcher), &shutdown);
@@ -261,6 +294,22 @@ fn open_directory(
         return Ok(Place::Grid(Box::new(Replica::open(state, &folder, config, overlay)?)));
     }
     Ok(Place::Here(Directory::open(config, &folder, SystemClock)?))
+}
+
+fn tell_of_proxy(proxy: &Gateway, sources: &mut Sources) {
+    let (welcome, door, net) = (proxy.welcome(), Arc::clone(&proxy.door), proxy.net.clone());
+    let tunnels = Arc::clone(&proxy.tunnels);
+    sources.reach = reach(net.clone());
+    sources.health.push(Box::new(move || welcome.health()));
+    sources.statistics.push(("door", Box::new(move || [door.told(), tunnels.told()].concat())));
+    sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
+}
+
+/// Most connections of which `daemon.info` tells how they are made.
+const REACH_TOLD_MAX: usize = 64;
+
+fn reach(net: Handle) -> Option<Reach> {
+    Some(Box::new(move || net.rungs(REACH_TOLD_MAX)))
 }
 
 fn directory_counts(handle: &directory::handle::Handle, unreadable: u64) -> Vec<(&'static str, u64)> {

@@ -7,6 +7,8 @@ use rpc::statistics::Statistics;
 use rpc::value::{Name, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
+use tunnel::ladder::Rung;
+use wire::id::PeerKey;
 use wire::time::Time;
 
 /// What a daemon tells of itself, fixed parts.
@@ -24,7 +26,12 @@ pub(crate) struct Identity {
 pub(crate) struct Sources {
     pub(crate) health: Vec<Box<dyn Fn() -> Vec<String> + Send + Sync>>,
     pub(crate) statistics: Vec<Statistic>,
+    /// How connections are made that are not direct: with whom, and by which rung.
+    pub(crate) reach: Option<Reach>,
 }
+
+/// See [`Sources::reach`].
+pub(crate) type Reach = Box<dyn Fn() -> Vec<(PeerKey, Rung)> + Send + Sync>;
 
 type Statistic = (&'static str, Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>);
 
@@ -33,7 +40,7 @@ pub(crate) fn method(identity: Identity, sources: Sources, http: Arc<Statistics>
         .reading()
         .returns(
             "struct",
-            "name, version, kind, host, domain, pid, started, uptime, listen, state_directory, healthy, health, statistics",
+            "name, version, kind, host, domain, pid, started, uptime, listen, state_directory, healthy, health, reach, statistics",
         )
         .handler_now(move |_| Ok(answer(&identity, &sources, &http)))
 }
@@ -46,6 +53,11 @@ fn answer(identity: &Identity, sources: &Sources, http: &Statistics) -> Value {
         statistics.push(((*part).into(), Value::object(figures)));
     }
     statistics.push(("queries".into(), queries(http)));
+    let reach = sources.reach.as_ref().map(|ask| ask()).unwrap_or_default();
+    let reach = reach.into_iter().map(|(peer, rung)| {
+        Value::object([("peer", Value::Text(peer.to_string())), ("rung", Value::Text(rung.name().into()))])
+    });
+    let reach = reach.collect();
     let mut members: Vec<(Name, Value)> = vec![
         ("name".into(), Value::Text("visperf".into())),
         ("version".into(), Value::Text(env!("CARGO_PKG_VERSION").into())),
@@ -63,6 +75,7 @@ fn answer(identity: &Identity, sources: &Sources, http: &Statistics) -> Value {
         ("state_directory".into(), Value::Text(identity.state.display().to_string())),
         ("healthy".into(), Value::Bool(health.is_empty())),
         ("health".into(), Value::Array(health.into_iter().map(Value::Text).collect())),
+        ("reach".into(), Value::Array(reach)),
         ("statistics".into(), Value::Struct(statistics)),
     ]);
     Value::Struct(members)

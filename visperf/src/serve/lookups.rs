@@ -32,7 +32,8 @@ pub(crate) struct Lookups {
     pub(crate) asker: Asker,
     pub(crate) directories: Arc<Directories>,
     pub(crate) net: Handle,
-    pub(crate) members: DomainHandle,
+    /// None: this daemon has no part in a domain.
+    pub(crate) members: Option<DomainHandle>,
     pub(crate) welcome: Welcome,
 }
 
@@ -88,7 +89,7 @@ impl Lookups {
 
     /// What the domain's representative remembers: it holds connections to the directories, and learns every domain.
     async fn ask_representative(&self, params: &Params) -> Option<Result<Value, Fault>> {
-        let peer = self.members.view().borrow().state.representative?;
+        let peer = self.members.as_ref()?.view().borrow().state.representative?;
         let bytes = question("directory.resolve", params);
         let hop = Hop { peer, host: None, part: "representative", domain: None };
         let answered = self.net.ask(peer, Protocol::Query, &bytes, DEADLINE / 2).await;

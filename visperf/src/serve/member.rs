@@ -5,9 +5,9 @@
 //! Not here: joining (`overlay::joining`), reports (`reporting`), other domains (`between`).
 
 use super::between::Between;
-use super::elsewhere::{Own, Router};
+use super::elsewhere::{Belonging, Members, Own, Router};
 use super::issuing::Issuing;
-use super::overlay::Overlay;
+use super::overlay::{Overlay, Part};
 use super::reporting::Reporting;
 use super::welcome::Welcome;
 use super::{queries, state_dir};
@@ -28,6 +28,7 @@ use overlay::net::event_loop::{CONNECTIONS_MAX, Question};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
+use sensor::query::channels::relays::{Relays, Running};
 use sensor::run::Sensor;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -41,7 +42,7 @@ use wire::join::Directory;
 
 /// A member that is open: bound, and part of nothing yet.
 pub(crate) struct Member {
-    pub(crate) certificate: Certificate,
+    own: Own,
     pub(crate) net: Handle,
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) view: DomainHandle,
@@ -53,6 +54,8 @@ pub(crate) struct Member {
     renewal: Renewal,
     /// Only where the domain was created: admits others.
     issuer: Option<Issuing>,
+    /// Subscriptions to other hosts of the domain, for the time that it represents it.
+    relays: (Relays, Running),
 }
 
 /// The membership in `state`, if its daemon has joined a domain.
@@ -105,7 +108,7 @@ impl Member {
         let gate = Gate::new(trust, denials, directories.iter().map(|directory| directory.key).collect());
         let chain = Some(membership.chain.clone());
         let mut overlay =
-            Overlay::open(key, gate, chain, config, (certificate.host.as_str(), CONNECTIONS_MAX))?;
+            Overlay::open(key, gate, chain, config, (certificate.host.as_str(), CONNECTIONS_MAX, Part::End))?;
         let is_usual = config.listen.is_none() && config.advertise.is_empty();
         state_dir::write_reached(state, if is_usual { &[] } else { &overlay.advertised })?;
         let questions = overlay.hub.questions(Protocol::Query);
@@ -123,10 +126,20 @@ impl Member {
             .then(|| Issuing::new(files, directories.clone(), &mut overlay, Arc::clone(&denial_file)));
         let (domain, view) = open_domain(state, membership, config, &certificate, &mut overlay)?;
         let between = Between::open(state, &overlay, &certificate, &view, denial_file, directories, address)?;
-        let reporting = Reporting::open(sensor, &mut overlay, &certificate, &view);
+        let takes_part = certificate.roles.has(Role::Publisher);
+        let reporting =
+            takes_part.then(|| Reporting::open(sensor, &mut overlay, &certificate, &view)).flatten();
         let (net, gate) = (overlay.net.clone(), Arc::clone(&overlay.gate));
+        let belonging = match takes_part {
+            true => Belonging::Sensor,
+            false => Belonging::Visitor { has_directories: between.has_directories() },
+        };
+        let own =
+            Own { domain: certificate.domain, host: certificate.host, members: view.clone(), belonging };
+        let relays = Relays::new(Arc::new(Members { net: net.clone(), own: own.clone() }));
         Ok(Member {
-            certificate,
+            relays,
+            own,
             net,
             gate,
             view,
@@ -147,21 +160,36 @@ impl Member {
 
     /// Where queries for others go.
     pub(crate) fn router(&self) -> Router {
-        let own = Own {
-            domain: self.certificate.domain.clone(),
-            host: self.certificate.host.clone(),
-            members: self.view.clone(),
-        };
-        Router { net: self.net.clone(), own: Some(own), others: self.between.others() }
+        let relays = Some(self.relays.0.clone());
+        Router { net: self.net.clone(), own: Some(self.own.clone()), others: self.between.others(), relays }
     }
 
     /// Take part until `shutdown`; the connections are closed when the last words are said.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
-        let Member { gate, view, between, overlay, domain, questions, reporting, renewal, issuer, .. } = self;
+        let Member {
+            gate,
+            view,
+            between,
+            overlay,
+            domain,
+            questions,
+            reporting,
+            renewal,
+            issuer,
+            relays,
+            own,
+            ..
+        } = self;
         let quiet = CancellationToken::new();
         let (ending, closing) = (shutdown.clone(), quiet.clone());
         tasks.spawn("domain", async move {
-            let result = domain.run(ending).await;
+            let result = match own.belonging {
+                Belonging::Sensor => domain.run(ending).await,
+                Belonging::Visitor { .. } => {
+                    domain.visit(ending).await;
+                    Ok(())
+                }
+            };
             closing.cancel();
             result
         });
@@ -170,6 +198,8 @@ impl Member {
         if let Some(reporting) = reporting {
             reporting.spawn(tasks, shutdown);
         }
+        let ending = shutdown.clone();
+        tasks.spawn_sure("subscriptions", relays.1.run(ending));
         let ending = shutdown.clone();
         tasks.spawn_sure("renewal", renewal.run(ending));
         if let Some(issuing) = issuer {

@@ -4,8 +4,10 @@
 //! the address it answers on to `STATE/listen`, and drains at the first signal.
 
 pub(crate) mod between;
+pub(crate) mod control;
 pub(crate) mod discovered;
 pub(crate) mod elsewhere;
+pub(crate) mod gateway;
 pub(crate) mod grid;
 pub(crate) mod info;
 pub(crate) mod interfaces;

@@ -12,14 +12,26 @@ use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::{Hub, PeerEvent};
 use overlay::identity::admission::Gate;
 use overlay::identity::key::Key;
+use overlay::identity::safe_file;
 use overlay::net::event_loop::{self, EventLoop};
 use overlay::net::handle::Handle;
+use overlay::net::way_out::HttpProxy;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use tunnel::digest::client::Login;
 use wire::address::Address;
 use wire::credential::Chain;
+
+/// What a daemon is to others' connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// One end.
+    End,
+    /// What leads through to others, too.
+    Proxy,
+}
 
 /// Open, and part of nothing yet.
 pub(crate) struct Overlay {
@@ -48,13 +60,23 @@ impl Overlay {
         gate: Gate,
         chain: Option<Chain>,
         config: &Config,
-        (host, connections_max): (&str, u32),
+        (host, connections_max, part): (&str, u32, Part),
     ) -> anyhow::Result<Overlay> {
         let gate = Arc::new(Gatekeeper::new(gate, chain));
         let listen = config.listen.map_or_else(everywhere, |listen| vec![listen]);
-        let advertised = advertised(config, &listen, host);
+        let mut advertised = advertised(config, &listen, host);
+        let through = through(&config.via);
+        advertised
+            .truncate(wire::membership::ADDRESSES_MAX - through.len().min(wire::membership::ADDRESSES_MAX));
+        advertised.extend(through);
         let seed = getrandom::u64().context("the system gives no random numbers")?;
-        let config = event_loop::Config { connections_max, ..event_loop::Config::new(listen) };
+        let config = event_loop::Config {
+            connections_max,
+            via: config.via.clone(),
+            is_proxy: part == Part::Proxy,
+            http_proxy: config.http_proxy.as_ref().map(http_proxy).transpose()?,
+            ..event_loop::Config::new(listen)
+        };
         let (event_loop, net, events) = EventLoop::open(config, &key, gate.clone(), seed)?;
         let hub = Hub::new(events);
         let (heard, welcome) = (hub.peers(), Welcome::default());
@@ -69,6 +91,27 @@ impl Overlay {
         tasks.spawn_sure("overlay", event_loop.run(quiet));
         tasks.spawn_sure("hub", hub.run());
     }
+}
+
+/// The site's own HTTP proxy, with the secret that its file holds.
+fn http_proxy(config: &overlay::config::HttpProxy) -> anyhow::Result<HttpProxy> {
+    let login = match &config.login {
+        None => None,
+        Some((name, file)) => {
+            let secret =
+                safe_file::read(file)?.with_context(|| format!("there is no file {}", file.display()))?;
+            let secret =
+                String::from_utf8(secret).with_context(|| format!("{} is no text", file.display()))?;
+            Some(Login { name: name.clone(), secret: secret.trim().to_owned(), allows_md5: true })
+        }
+    };
+    Ok(HttpProxy { at: config.at.clone(), login })
+}
+
+/// The addresses by which others reach this daemon through its proxies.
+fn through(via: &[wire::join::Directory]) -> Vec<Address> {
+    let all = via.iter().flat_map(|proxy| proxy.addresses.iter().map(|at| at.through(proxy.key)));
+    all.filter_map(Result::ok).collect()
 }
 
 /// Every address of the host, of both families where the system has both.

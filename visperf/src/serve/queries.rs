@@ -20,8 +20,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::query::{Answer, Question};
 
-/// Questions in work at a time; a peer waits for its turn beyond them.
-const IN_WORK_MAX: usize = 256;
+/// Questions in work at a time; a peer waits for its turn beyond them. As many as four proxies hand on, and a third of what
+/// the dispatcher takes.
+const IN_WORK_MAX: usize = 512;
 
 /// Answer questions until `shutdown`.
 pub(crate) async fn serve(

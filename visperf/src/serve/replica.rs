@@ -7,7 +7,7 @@
 use super::discovered;
 use super::elsewhere::Router;
 use super::others::{Lookup, Others};
-use super::overlay::Overlay;
+use super::overlay::{Overlay, Part};
 use super::queries;
 use super::welcome::Welcome;
 use anyhow::ensure;
@@ -23,7 +23,7 @@ use overlay::identity::admission::Gate;
 use overlay::identity::deny_list::Denials;
 use overlay::identity::key_file;
 use overlay::identity::trust::Trust;
-use overlay::net::event_loop::{DIRECTORY_CONNECTIONS_MAX, Question};
+use overlay::net::event_loop::{Question, directory_connections};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
@@ -82,7 +82,8 @@ impl Replica {
         let gate =
             Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), keys.clone().collect());
         let host = crate::command::daemons::host_name();
-        let mut overlay = Overlay::open(key, gate, None, overlay_config, (&host, DIRECTORY_CONNECTIONS_MAX))?;
+        let connections = directory_connections(daemon::descriptors::raise());
+        let mut overlay = Overlay::open(key, gate, None, overlay_config, (&host, connections, Part::End))?;
         let beside = Beside { peers: keys.collect(), seed: overlay.seed };
         let directory = Directory::open_among(config, part, SystemClock, &beside)?;
         let (asks, asked) = mpsc::channel(ASKS_MAX);
@@ -119,7 +120,7 @@ impl Replica {
 
     /// Where queries for domains go.
     fn router(&self) -> Router {
-        Router { net: self.net.clone(), own: None, others: self.others.clone() }
+        Router { net: self.net.clone(), own: None, others: self.others.clone(), relays: None }
     }
 
     /// Add what daemons of domains answer: a question about any domain may enter here.

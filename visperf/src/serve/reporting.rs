@@ -6,7 +6,8 @@
 
 use super::overlay::Overlay;
 use daemon::shutdown::Tasks;
-use overlay::domain::{DomainHandle, View};
+use overlay::clock;
+use overlay::domain::{DomainHandle, Seen, View};
 use overlay::election;
 use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::Visit;
@@ -15,7 +16,7 @@ use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use sensor::report::link::{Link, Way};
 use sensor::report::own_way::own_stream;
-use sensor::representative::hosts::Role;
+use sensor::representative::hosts::{Place, Role, Standing};
 use sensor::representative::office::{self, Duty};
 use sensor::representative::visit::{self, Duplex};
 use sensor::run::{Sensor, Status};
@@ -28,7 +29,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::credential::Certificate;
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::membership::Load;
+use wire::membership::{Load, State};
 use wire::report::FromRepresentative;
 
 /// How long the representative may take to welcome a stream.
@@ -111,7 +112,7 @@ impl Electing {
         loop {
             let known = view.borrow_and_update().clone();
             self.office.set_duty(duty(&known));
-            self.office.set_roles(roles(&known));
+            self.office.set_places(places(&known));
             tokio::select! {
                 changed = view.changed() => if changed.is_err() {
                     // The election has ended, and with it this sensor's part.
@@ -149,13 +150,31 @@ fn duty(view: &View) -> Duty {
     }
 }
 
-fn roles(view: &View) -> BTreeMap<HostName, Role> {
+fn places(view: &View) -> BTreeMap<HostName, Place> {
     let role = |peer: &PeerKey| match () {
         () if view.state.representative == Some(*peer) => Role::Representative,
         () if view.standbys.contains(peer) => Role::Standby,
         () => Role::Member,
     };
-    view.members.iter().map(|seen| (seen.member.host.clone(), role(&seen.member.key))).collect()
+    let (now, wall) = (clock::now(), clock::calendar());
+    let gone = |seen: &Seen| {
+        let standing = match seen.member.state {
+            State::Alive | State::Suspect => return None,
+            State::Dead => Standing::Silent,
+            State::Left => Standing::Left,
+        };
+        Some((standing, wall.minus(now.since(seen.heard))))
+    };
+    // Of two sensors of one host the one that is there counts.
+    let mut places = BTreeMap::new();
+    for seen in &view.members {
+        let place = Place { role: role(&seen.member.key), gone: gone(seen) };
+        let known = places.entry(seen.member.host.clone()).or_insert(place);
+        if known.gone.is_some() {
+            *known = place;
+        }
+    }
+    places
 }
 
 /// Takes members' streams.

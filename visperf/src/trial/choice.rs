@@ -37,6 +37,10 @@ pub(crate) fn choose(
             };
             Ok((Arc::clone(choice.filter), reason))
         }
+        Err(_) if beginning.is_empty() => Err(format!(
+            "no filter reads {shown_name}: it is empty, and none claims its name\nname one with `--filter NAME` (`visperf \
+             filter list`)"
+        )),
         Err(unchosen) => {
             let lines = count(unchosen.lines as u64, "line");
             let why = match unchosen.refused.as_slice() {
@@ -162,6 +166,8 @@ mod tests {
         assert!(text.contains("first 64 lines") && text.contains("in its first 100 lines"), "{text}");
         let text = refused("x", b"three\nfour\n");
         assert!(text.contains("no filter finds an event") && text.contains("first 2 lines"), "{text}");
+        let text = refused("x", b"");
+        assert!(text.contains("dir/x: it is empty"), "{text}");
         let text = refused("one.log", &[&[0; 100][..], b"\n"].concat());
         assert!(text.contains("it has a name of P") && text.contains("not look like text"), "{text}");
     }

@@ -5,12 +5,15 @@
     reason = "these tests start programs, and may panic"
 )]
 
+mod control;
 mod filters;
 mod followed;
 mod membership;
+mod modules;
 mod page;
 mod program;
 mod queries;
 mod server;
 mod started;
 mod terminal;
+mod top;

@@ -42,6 +42,9 @@ pub enum Body {
     Sample {
         /// The number of the sweep.
         sweep: u64,
+        /// None: `records` are all that passed. Else they are those of them that changed since the sample before, and these
+        /// are the numbers of processes that were told before, and have ended or pass no longer.
+        gone: Option<Vec<u32>>,
         /// The records that passed, at most [`RECORDS_MAX`].
         records: Vec<Record>,
         /// Records that passed and had no place.

@@ -8,7 +8,9 @@
 //!              (gap + 1) << 1 | is another process, (pid, start,) which fields, per field the difference | 0
 //! ```
 //!
-//! A field that may be unknown is kept as 0 for unknown and otherwise one more than its value.
+//! What is expected is one period after the last, the period being that between the last two; after a whole sweep none is
+//! known, so that it can be the first for whoever comes then. A field that may be unknown is kept as 0 for unknown and
+//! otherwise one more than its value.
 //! Invariant: what is decoded is what was encoded, to the bit; a decoder gives an error, never a wrong table, on bytes
 //! that are not the next frame, and holds at most [`PROCESSES_MAX`] processes.
 //! Not here: which sweeps are sent to whom, and framing.
@@ -113,6 +115,7 @@ impl Encoder {
             }
         }
         self.last = Some(sweep);
+        self.period_ns = 0;
     }
 
     /// Write what is other than in the last sweep written. `changed` are the places at which something can be, in rising
@@ -245,6 +248,7 @@ impl Decoder {
         let sweep = Sweep { number: reader.number()?, begin_ns: reader.number()?, took_ns: reader.number()? };
         let places = place_within(reader.number()?, PROCESSES_MAX as u64 + 1)?;
         self.rows.clear();
+        self.period_ns = 0;
         // A process takes at least three bytes, so a short frame cannot ask for a large table.
         let mut next = 0_u64;
         while !reader.is_at_end() {

@@ -237,3 +237,106 @@ fn what_costs_too_much_is_stopped_told_and_goes_on_when_altered() {
     run(&mut subscription, Duration::from_millis(15));
     assert!(subscription.is_live());
 }
+
+/// What a consumer knows that applies what it is told, by numbers of processes.
+#[derive(Default)]
+struct Consumer {
+    known: std::collections::BTreeMap<u32, Process>,
+    wholes: usize,
+    records: usize,
+}
+
+impl Consumer {
+    fn apply(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            let Body::Sample { gone, records, .. } = entry.body else { panic!("{entry:?}") };
+            match gone {
+                None => {
+                    self.known.clear();
+                    self.wholes += 1;
+                }
+                Some(gone) => gone.iter().for_each(|pid| assert!(self.known.remove(pid).is_some(), "{pid}")),
+            }
+            self.records += records.len();
+            self.known.extend(records.into_iter().map(|record| (record.process.key.pid, record.process)));
+        }
+    }
+}
+
+#[test]
+fn changes_say_the_same_as_whole_samples_with_fewer_records() {
+    for filter in ["", "cpu > 0.05", "pid < 9", "top 3 by cpu", "cpu_seconds changes by 1"] {
+        // Half of them stand still.
+        let shares: Vec<f64> =
+            (0..20).map(|nth| if nth % 2 == 0 { 0.0 } else { 0.01 * f64::from(nth) }).collect();
+        let mut sweeps = Sweeps::new(&shares);
+        let mut of_all = subscription(64.0, filter);
+        let changes = prepared(32.0, filter, |wanted| wanted.changes = true);
+        let mut of_changes = Subscription::new(changes, Duration::from_secs(100));
+        let slow = prepared(32.0, filter, |_| ());
+        let mut slow = Subscription::new(slow, Duration::from_secs(100));
+        let mut consumer = Consumer::default();
+        let mut records = 0;
+        for number in 0..400 {
+            if number == 200 {
+                sweeps.shares.truncate(12);
+            }
+            sweeps.next(Duration::from_secs_f64(1.0 / 64.0));
+            for subscription in [&mut of_all, &mut of_changes, &mut slow] {
+                sweeps.offer(subscription);
+            }
+            consumer.apply(take(&mut of_changes));
+            take(&mut of_all);
+            let due = number % 2 == 0;
+            let told = take(&mut slow);
+            let all: Vec<Process> = told
+                .into_iter()
+                .flat_map(|entry| {
+                    let Body::Sample { records, .. } = entry.body else { panic!("{entry:?}") };
+                    records
+                })
+                .map(|record| record.process)
+                .collect();
+            if due {
+                records += all.len();
+                let mut all: Vec<Process> = all;
+                all.sort_by_key(|process| process.key);
+                let known: Vec<Process> = consumer.known.values().cloned().collect();
+                assert_eq!(known, all, "{filter}, sweep {number}");
+            }
+        }
+        assert_eq!(consumer.wholes, 1, "{filter}");
+        if filter.is_empty() {
+            assert!(consumer.records * 3 < records * 2, "{} of {records}", consumer.records);
+        }
+    }
+}
+
+#[test]
+fn after_a_miss_comes_a_whole_sample() {
+    let mut sweeps = Sweeps::new(&[0.5; 50]);
+    let changes = prepared(64.0, "", |wanted| {
+        wanted.changes = true;
+        wanted.budget.queue_bytes = wire::channel::QUEUE_MIN_BYTES;
+    });
+    let mut subscription = Subscription::new(changes, Duration::from_secs(100));
+    let mut step = |subscription: &mut Subscription| {
+        sweeps.next(Duration::from_millis(16));
+        sweeps.offer(subscription);
+    };
+    (0..20).for_each(|_| step(&mut subscription));
+    let entries = take(&mut subscription);
+    assert!(matches!(entries[0].body, Body::Missed(_)), "{:?}", entries[0]);
+    step(&mut subscription);
+    let next = take(&mut subscription);
+    assert!(matches!(&next[0].body, Body::Sample { gone: None, records, .. } if records.len() == 50));
+    step(&mut subscription);
+    let next = take(&mut subscription);
+    assert!(matches!(&next[0].body, Body::Sample { gone: Some(_), .. }));
+}
+
+#[test]
+fn a_script_says_itself_what_is_told() {
+    let wanted = Wanted { changes: true, script: Some("true".to_owned()), ..Wanted::default() };
+    assert!(matches!(Prepared::new(wanted, || Duration::ZERO), Err(Error::ChangesOfScript)));
+}

@@ -27,7 +27,18 @@ pub(super) fn answer(answer: &Answer, booted: Time) -> Value {
     Value::Struct(members)
 }
 
-fn entry(entry: &Entry, booted: Time) -> Value {
+/// The same, as daemons hand it on.
+pub(super) fn packed(answer: &Answer, booted: Time) -> Value {
+    let bytes = postcard::to_stdvec(&answer.entries).expect("a value of plain types is written into memory");
+    let mut members: Vec<(Name, Value)> =
+        vec![("packed".into(), Value::Bytes(bytes)), ("booted".into(), Value::Double(booted.secs_f64()))];
+    let reason = answer.standing.quarantined.clone();
+    members.extend(reason.map(|reason| ("quarantined".into(), Value::Text(reason))));
+    Value::Struct(members)
+}
+
+/// One entry.
+pub(crate) fn entry(entry: &Entry, booted: Time) -> Value {
     let mut members: Vec<(Name, Value)> =
         vec![("number".into(), Value::UInt(entry.number)), ("revision".into(), Value::UInt(entry.revision))];
     // What had to make room has no one time.
@@ -35,8 +46,12 @@ fn entry(entry: &Entry, booted: Time) -> Value {
         members.push(("time".into(), shape::time(booted.plus(Duration::from_nanos(entry.at_ns)))));
     }
     match &entry.body {
-        Body::Sample { sweep, records, left_out, figures } => {
+        Body::Sample { sweep, gone, records, left_out, figures } => {
             members.push(("what".into(), Value::from("sample")));
+            if let Some(gone) = gone {
+                members
+                    .push(("gone".into(), Value::array(gone.iter().map(|pid| Value::UInt((*pid).into())))));
+            }
             members.push(("sweep".into(), Value::UInt(*sweep)));
             members.push(("processes".into(), Value::array(records.iter().map(|one| process(one, booted)))));
             members.push(("left_out".into(), Value::UInt((*left_out).into())));

@@ -20,6 +20,11 @@ pub(super) fn changed(mut wanted: Wanted, params: &Params) -> Result<Wanted, Fau
     if let Some(given) = params.value("selection") {
         wanted.selection = selection_of(members("selection", given, &SELECTION)?)?;
     }
+    changed_but_selection(wanted, params)
+}
+
+/// The same, where another host selects: names of users are its.
+pub(super) fn changed_but_selection(mut wanted: Wanted, params: &Params) -> Result<Wanted, Fault> {
     if let Some(hz) = params.number("rate")? {
         wanted.rate = Rate::try_from(hz).map_err(invalid)?;
     }
@@ -32,6 +37,12 @@ pub(super) fn changed(mut wanted: Wanted, params: &Params) -> Result<Wanted, Fau
     }
     if let Some(text) = params.text("script")? {
         wanted.script = (!text.trim().is_empty()).then(|| text.to_owned());
+    }
+    if let Some(changes) = params.flag("changes")? {
+        wanted.changes = changes;
+    }
+    if let Some(only_signals) = params.flag("only_signals")? {
+        wanted.only_signals = only_signals;
     }
     if let Some(given) = params.value("budget") {
         wanted.budget = budget_of(wanted.budget, members("budget", given, &BUDGET)?)?;
@@ -54,7 +65,7 @@ pub(super) fn selection(selection: &Selection) -> Value {
 /// A budget as a value.
 pub(super) fn budget(budget: Budget) -> Value {
     let values = [budget.cpu_ms, budget.bytes, budget.queue_bytes];
-    Value::object(BUDGET.into_iter().zip(values.map(|value| Value::UInt(value.into()))))
+    Value::object(BUDGET.into_iter().zip(values.map(|value| Value::from(u64::from(value)))))
 }
 
 fn selection_of(given: &[(Name, Value)]) -> Result<Selection, Fault> {

@@ -12,6 +12,7 @@ use crate::command::query::{Params, items};
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
+use crate::output::times;
 use crate::output::{Output, note};
 use interrupt::Place;
 use jiff::tz::TimeZone;
@@ -33,7 +34,7 @@ const NEWEST: &str = "end";
 const AGAIN_FIRST: Duration = Duration::from_millis(250);
 const AGAIN_MOST: Duration = Duration::from_secs(5);
 /// Faults that pass by themselves: timeout, busy, unavailable (`docs/query-interface.md`).
-const PASSING_FAULTS: [i64; 3] = [-32004, -32005, -32011];
+pub(crate) const PASSING_FAULTS: [i64; 3] = [-32004, -32005, -32011];
 
 /// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
 ///
@@ -104,6 +105,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         left -= reading.print(&events, &answer, left)?;
         if args.is_last() {
             is_found = !events.is_empty();
+            break;
+        }
+        // Nothing that happens from now on is before a time that is over.
+        let is_over = args.between.until.is_some_and(|until| until < times::now());
+        if args.follow && is_over && events.is_empty() && was_empty {
             break;
         }
         // A page without an event ends it; one may be empty because the daemon looked through others.

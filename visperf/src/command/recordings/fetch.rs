@@ -7,7 +7,7 @@ use crate::cli::{Place, Query};
 use crate::client::{Client, PATIENCE};
 use crate::command::query::Params;
 use crate::exit::Failure;
-use crate::output::figures::{bytes, number_of, text_of};
+use crate::output::figures::{bytes, text_of};
 use crate::output::note;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -49,12 +49,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let answer = answer.map_err(|error| client.explain(METHOD, error))?;
         let part = STANDARD.decode(text_of(&answer, "data"));
         let part = part.map_err(|_| Failure::Failed("the daemon's answer holds no file".to_owned()))?;
-        let size = number_of(&answer, "size").unwrap_or(0.0);
         whole.extend_from_slice(&part);
-        #[allow(clippy::cast_precision_loss)] // At most LEN_MAX_BYTES.
-        let is_all = whole.len() as f64 >= size;
-        if is_all || part.is_empty() || whole.len() as u64 > LEN_MAX_BYTES {
-            break;
+        let len = whole.len() as u64;
+        match answer["size"].as_u64() {
+            Some(size) if size == len && size <= LEN_MAX_BYTES => break,
+            Some(size) if len < size && size <= LEN_MAX_BYTES && !part.is_empty() => {}
+            size => {
+                let size = size.map_or("of no size".to_owned(), |size| format!("of {size} bytes"));
+                return Err(Failure::Failed(format!(
+                    "the daemon gave {len} bytes of a file {size}; nothing is written; fetch it again"
+                )));
+            }
         }
     }
     let recording = file::parse(&args.output, &whole)?;

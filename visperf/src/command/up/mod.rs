@@ -16,6 +16,7 @@ use crate::serve::grid::Plan;
 use crate::serve::known_logs;
 use crate::serve::start_check::{self, RefusedFilter};
 use sensor::config::{Config, Tail};
+use sensor::control;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, HostName};
@@ -86,6 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         listen: args.places.listen()?,
         sensor: Some(config),
         directory: Some(directory::config::Config::default()),
+        proxy: None,
         overlay: overlay::config::Config::default(),
     };
     let json = args.json;
@@ -107,6 +109,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn config(args: &Args, player: Option<&Player>) -> Result<Config, Failure> {
     let mut config = super::sensor::plain()?;
     config.filters = crate::filter_sources::folders(&args.filters);
+    // Whoever starts it could end these without it.
+    config.control = control::config::Config::of_user(rustix::process::geteuid().as_raw());
     let domain = args.domain.as_deref().or(args.demo.then_some("demo"));
     if let Some(domain) = domain {
         config.domain =

@@ -1,0 +1,154 @@
+//! Whose orders they are: the operator's key and certificate, in a state folder of this host, and what it signs.
+//!
+//! Rules: the first folder that has one of the wanted domain counts; why the others were of no use is told where none
+//! has. An order is signed with a number that was never used, on disk before the order is handed out.
+//! Not here: what an order is (`order`), who asks for one.
+
+use super::key::Key;
+use super::refused::Refused;
+use super::{certificate, key_file, member_files, order, order_files, safe_file};
+use std::path::{Path, PathBuf};
+use wire::control::{Act, LIFE_MAX, Nonce, Order};
+use wire::credential::{Certificate, Chain, Role};
+use wire::id::{DomainName, HostName};
+use wire::process::ProcessKey;
+use wire::time::Time;
+
+/// Somebody who can sign.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    key: Key,
+    chain: Chain,
+    certificate: Certificate,
+    /// The folder in which its orders are counted.
+    folder: PathBuf,
+}
+
+/// Why there is none, or no order of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No folder has an operator of the domain.
+    #[error(
+        "no certificate of an operator of {domain} is at hand; looked in:{told}\nof a domain: type `visperf key` here, \
+         `visperf domain certify KEY --host NAME --role operator > FILE` on the host with its root key, and `visperf \
+         join FILE` here; of a machine in no domain (`visperf up`): only who started its daemon can (docs/control.md)"
+    )]
+    None {
+        /// Whose operator was looked for.
+        domain: DomainName,
+        /// What each folder has instead, a line each.
+        told: String,
+    },
+    /// The order's number could not be kept, or nothing random was had.
+    #[error(transparent)]
+    Files(#[from] safe_file::Error),
+    /// The order could not be signed.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+impl Operator {
+    /// The operator of `domain` in one of these folders.
+    ///
+    /// # Errors
+    /// If there is none: what each folder has instead, and what to do.
+    pub fn find(folders: &[PathBuf], domain: &DomainName) -> Result<Operator, Error> {
+        let mut told = String::new();
+        for folder in folders {
+            match of_folder(folder, domain) {
+                Ok(operator) => return Ok(operator),
+                Err(why) => told.push_str(&format!("\n  {}: {why}", folder.display())),
+            }
+        }
+        Err(Error::None { domain: domain.clone(), told })
+    }
+
+    /// An order to do `act` to a process of `host`, signed at `now`: one line, to be handed to any daemon at once.
+    ///
+    /// # Errors
+    /// If it cannot be counted or signed; its number is used up all the same.
+    pub fn order(&self, host: &HostName, process: ProcessKey, act: Act, now: Time) -> Result<String, Error> {
+        let nonce = Nonce(key_file::random(&self.folder)?);
+        let order = Order {
+            domain: self.certificate.domain.clone(),
+            root: self.certificate.root,
+            host: host.clone(),
+            process,
+            act,
+            nonce,
+            sequence: order_files::next_sequence(&self.folder, now)?,
+            issued: now,
+            expires: now.plus(LIFE_MAX),
+        };
+        Ok(order::text(&order::sign(&order, &self.key, &self.chain)?))
+    }
+}
+
+fn of_folder(folder: &Path, domain: &DomainName) -> Result<Operator, String> {
+    let own = order_files::load_operator(folder).map_err(|error| error.to_string())?;
+    let (key, chain) = match own {
+        Some(own) => (own.key, own.chain),
+        None => member(folder)?,
+    };
+    let certificate = certificate::open(&chain).map_err(|refused| refused.to_string())?.certificate;
+    if certificate.domain != *domain {
+        return Err(format!("a certificate of another domain, {}", certificate.domain));
+    }
+    if !certificate.roles.has(Role::Operator) {
+        return Err(format!("a certificate with {}, not operator", certificate.roles));
+    }
+    Ok(Operator { key, chain, certificate, folder: folder.to_owned() })
+}
+
+fn member(folder: &Path) -> Result<(Key, Chain), String> {
+    let membership = member_files::load_membership(folder).map_err(|error| error.to_string())?;
+    let membership = membership.ok_or_else(|| "no certificate".to_owned())?;
+    let key = key_file::load(folder).map_err(|error| error.to_string())?;
+    Ok((key.ok_or_else(|| "no key".to_owned())?, membership.chain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::control::Signal;
+
+    #[test]
+    fn the_folder_with_the_right_operator_is_found_and_others_are_told() {
+        let (empty, other, own) = (tempfile::tempdir(), tempfile::tempdir(), tempfile::tempdir());
+        let [empty, other, own] = [empty, other, own].map(|folder| folder.expect("a folder"));
+        let name = |name: &str| DomainName::try_from(name).expect("a name");
+        let host = HostName::try_from("h").expect("a name");
+        let make = |folder: &tempfile::TempDir, domain: &str| {
+            order_files::create_operator(folder.path(), &name(domain), &host, Time::default()).expect("made")
+        };
+        make(&other, "elsewhere");
+        let made = make(&own, "local");
+        let folders = [&empty, &other, &own].map(|folder| folder.path().to_owned());
+        let found = Operator::find(&folders, &name("local")).expect("found");
+        assert_eq!((found.key.peer(), found.folder.as_path()), (made.key.peer(), own.path()));
+        let told = Operator::find(&folders[..2], &name("local")).expect_err("there is none").to_string();
+        for part in ["no certificate\n", "another domain, elsewhere", "--role operator", "docs/control.md"] {
+            assert!(told.contains(part), "{part:?} in {told}");
+        }
+    }
+
+    #[test]
+    fn each_order_has_a_number_of_its_own_and_is_the_operators() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (domain, host) = (DomainName::try_from("local"), HostName::try_from("h"));
+        let (domain, host) = (domain.expect("a name"), host.expect("a name"));
+        order_files::create_operator(folder.path(), &domain, &host, Time::default()).expect("made");
+        let operator = Operator::find(&[folder.path().to_owned()], &domain).expect("found");
+        let process = ProcessKey { pid: 7, start_ns: 9 };
+        let sign = || {
+            let line =
+                operator.order(&host, process, Act::Signal(Signal::Term), Time::default()).expect("signed");
+            let signed = order::parse(&line).expect("an order");
+            (signed.order.signer(), signed.order.unverified().expect("readable"))
+        };
+        let ((signer, one), (_, other)) = (sign(), sign());
+        assert_eq!((signer, one.process, &one.host), (operator.key.peer(), process, &host));
+        assert!(one.sequence < other.sequence && one.nonce != other.nonce);
+    }
+}

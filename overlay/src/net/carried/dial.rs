@@ -1,0 +1,175 @@
+//! Dialling a proxy's door by HTTPS, and carrying on what one path left by the next.
+//!
+//! Rules: TLS here is for whoever stands between, so that what passes is what they let through; who is at the other end is
+//! proved by Noise within, whose key is known before it is dialled. So no certificate is asked for: a site that looks into
+//! HTTPS by one of its own is a way, too, and sees what Noise encrypts. A stream ends if the proxy no longer knows it.
+//! Not here: which rung is tried when (`way_out`), what carries (`web_socket`, `polling`).
+
+use super::polling::Asker;
+use super::{Carried, Line, polling, web_socket};
+use crate::net::way_out::Ways;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme};
+use tokio_tungstenite::WebSocketStream;
+use tunnel::carrier::frame::{Opened, Opening, Refused, Token};
+use tunnel::ladder::Rung;
+
+/// How long one attempt at a further path may take.
+const PATH_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The pauses between attempts, doubled from the first to the last.
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// One path that stands.
+enum Path {
+    WebSocket(Box<WebSocketStream<TlsStream<TcpStream>>>),
+    /// Up, and down.
+    Polling(Box<[Asker<TlsStream<TcpStream>>; 2]>),
+}
+
+/// Where to, and how.
+struct Way {
+    ways: Arc<Ways>,
+    place: String,
+    rung: Rung,
+}
+
+/// A stream to the proxy whose door is at `place`, `HOST:PORT`, by WebSocket or by polling.
+pub(in crate::net) async fn dial(ways: Arc<Ways>, place: String, rung: Rung) -> io::Result<Carried> {
+    let way = Way { ways, place, rung };
+    let line = Line::open();
+    let (path, opened) = way.open(Opening { token: None, received: 0 }).await?;
+    let (token, received) = match opened {
+        Opened::Here { token, received } => (token, received),
+        Opened::Refused(refused) => return Err(io::Error::other(refused)),
+    };
+    let turn = line.attach(received).map_err(io::Error::other)?;
+    let kept_up = Arc::clone(&line);
+    let keeping = async move {
+        way.carry(path, token, &kept_up, turn).await;
+        way.keep_up(token, &kept_up).await;
+    };
+    Ok(Carried::new(line, Some(Box::pin(keeping)), Box::new(())))
+}
+
+impl Way {
+    /// Make further paths for as long as the stream has not ended.
+    async fn keep_up(&self, token: Token, line: &Line) {
+        let mut pause = PAUSE_MIN;
+        while line.end().is_none() {
+            let opening = Opening { token: Some(token), received: line.received() };
+            let opened = tokio::time::timeout(PATH_TIMEOUT, self.open(opening)).await;
+            match opened {
+                Ok(Ok((path, Opened::Here { received, .. }))) => {
+                    let Ok(turn) = line.attach(received) else { return line.give_up() };
+                    tracing::debug!(
+                        place = self.place,
+                        rung = self.rung.name(),
+                        "another path carries a stream on"
+                    );
+                    self.carry(path, token, line, turn).await;
+                    pause = PAUSE_MIN;
+                }
+                Ok(Ok((_, Opened::Refused(Refused::Unknown)))) => return line.give_up(),
+                Ok(Ok((_, Opened::Refused(_))) | Err(_)) | Err(_) => {}
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    async fn open(&self, opening: Opening) -> io::Result<(Path, Opened)> {
+        match self.rung {
+            Rung::Polling => {
+                let mut up = Asker::new(self.connect().await?, &self.place).await?;
+                let opened = up.open(opening).await?;
+                let down = Asker::new(self.connect().await?, &self.place).await?;
+                Ok((Path::Polling(Box::new([up, down])), opened))
+            }
+            Rung::Direct | Rung::Circuit | Rung::Connect | Rung::WebSocket => {
+                let (socket, opened) = web_socket::dial(self.connect().await?, &self.place, opening).await?;
+                Ok((Path::WebSocket(Box::new(socket)), opened))
+            }
+        }
+    }
+
+    /// HTTPS as far as encryption.
+    async fn connect(&self) -> io::Result<TlsStream<TcpStream>> {
+        let stream = self.ways.connect(&self.place).await?;
+        let host = self.place.rsplit_once(':').map_or(self.place.as_str(), |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        TlsConnector::from(Arc::new(encryption()?)).connect(name, stream).await
+    }
+
+    async fn carry(&self, path: Path, token: Token, line: &Line, turn: super::Turn) {
+        let carried = match path {
+            Path::WebSocket(socket) => web_socket::carry(*socket, line, turn).await,
+            Path::Polling(askers) => polling::carry(*askers, token, line, turn).await,
+        };
+        if let Err(error) = carried {
+            tracing::debug!(place = self.place, rung = self.rung.name(), %error, "a path ended");
+        }
+    }
+}
+
+fn encryption() -> io::Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let mut config = builder
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_no_client_auth();
+    // What a browser says first, before it is told of another version.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Takes every certificate. See the rules above.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

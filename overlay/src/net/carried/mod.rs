@@ -1,0 +1,322 @@
+//! A byte stream between two daemons that HTTPS carries: the carrier of `tunnel`, with a clock and wakers.
+//!
+//! ```text
+//! Noise, Yamux ── Carried ── Line ◀── the path that carries it now: `web_socket`, or requests and answers (`polling`)
+//!                                     who dialled makes another when one ends (`dial`); `tunnels` answers them
+//! ```
+//! Rules: the lock is held for one step of the carrier, never across an await; of several paths the newest is used; a stream
+//! that nothing carries ends by the carrier's own time, which is looked at for as long as somebody reads from it.
+//! Not here: what is carried, and who is at the other end (Noise, above).
+
+pub(super) mod dial;
+pub(super) mod polling;
+pub mod tunnels;
+pub(super) mod web_socket;
+
+use crate::clock;
+use std::any::Any;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Sleep;
+use tunnel::carrier::{Carrier, End, Error};
+use wire::time::Moment;
+
+/// Where a proxy's door answers tunnels.
+pub const PATH: &str = "/tunnel";
+
+/// Bytes both ways, whatever is below.
+pub(super) trait Duplex: futures::AsyncRead + futures::AsyncWrite + Send + Unpin {}
+
+impl<S: futures::AsyncRead + futures::AsyncWrite + Send + Unpin> Duplex for S {}
+
+/// One path's turn of a line. It ends when a newer path takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn(u64);
+
+/// What a carried stream and its paths share.
+#[derive(Debug)]
+pub(super) struct Line {
+    state: Mutex<State>,
+    /// Something changed that a path may wait for.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    carrier: Carrier,
+    turn: Turn,
+    /// Waits for bytes, for room, or for the end.
+    owner: Option<Waker>,
+}
+
+/// The stream itself. Dropping it gives the carrier up.
+pub(super) struct Carried {
+    line: Arc<Line>,
+    /// Of who dialled: what keeps a path up.
+    path: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// Held as long as the stream.
+    _seat: Box<dyn Any + Send>,
+}
+
+impl Line {
+    pub(super) fn open() -> Arc<Line> {
+        let carrier = Carrier::new(clock::now());
+        let state = State { carrier, turn: Turn(0), owner: None };
+        Arc::new(Line { state: Mutex::new(state), changed: Notify::new() })
+    }
+
+    /// One step of the carrier; everybody who waits looks again.
+    fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
+        let (done, owner) = {
+            let mut state = self.lock();
+            let done = step(&mut state, clock::now());
+            (done, state.owner.take())
+        };
+        self.changed.notify_waiters();
+        if let Some(owner) = owner {
+            owner.wake();
+        }
+        done
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each step of the carrier is whole before anything could panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new path carries it; the other end has every byte before `received`.
+    ///
+    /// # Errors
+    /// If that cannot be.
+    pub(super) fn attach(&self, received: u64) -> Result<Turn, Error> {
+        self.step(|state, now| {
+            state.carrier.handle_attached(received, now)?;
+            state.turn.0 += 1;
+            Ok(state.turn)
+        })
+    }
+
+    /// The other end asks for what comes behind `received`.
+    fn ask(&self, received: u64) -> Result<Turn, Error> {
+        self.step(|state, now| {
+            state.carrier.handle_asked(received, now)?;
+            state.turn.0 += 1;
+            Ok(state.turn)
+        })
+    }
+
+    /// The path of `turn` ended.
+    pub(super) fn detach(&self, turn: Turn) {
+        self.step(|state, now| {
+            if state.turn == turn {
+                state.carrier.handle_detached(now);
+            }
+        });
+    }
+
+    /// A piece came.
+    ///
+    /// # Errors
+    /// If it is not what the other end may say.
+    pub(super) fn hear(&self, piece: &[u8]) -> Result<(), Error> {
+        self.step(|state, now| state.carrier.handle_bytes(piece, now))
+    }
+
+    /// What was said last did not come over.
+    pub(super) fn unsay(&self) {
+        self.step(|state, _| state.carrier.handle_unsaid());
+    }
+
+    /// End it.
+    pub(super) fn give_up(&self) {
+        self.step(|state, _| state.carrier.give_up());
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.lock().carrier.received()
+    }
+
+    pub(super) fn end(&self) -> Option<End> {
+        self.lock().carrier.end()
+    }
+
+    /// The next piece for the path of `turn`; none when its turn is over.
+    pub(super) async fn say(&self, turn: Turn, most_bytes: usize) -> Option<Vec<u8>> {
+        loop {
+            // Made before the look, so that no change falls between the two.
+            let changed = self.changed.notified();
+            let until = {
+                let mut state = self.lock();
+                if state.turn != turn {
+                    return None;
+                }
+                let now = clock::now();
+                state.carrier.handle_timeout(now);
+                if let Some(piece) = state.carrier.poll_output(most_bytes, now) {
+                    return Some(piece);
+                }
+                if state.carrier.end().is_some() || !state.carrier.is_carried() {
+                    return None;
+                }
+                state.carrier.poll_timeout().map(|until| until.since(now))
+            };
+            let _ = tokio::time::timeout(until.unwrap_or(Duration::MAX), changed).await;
+        }
+    }
+
+    /// Say and hear by the path of `turn` until either ends, or the path is of no more use; it is given up then.
+    pub(super) async fn carry(
+        &self,
+        turn: Turn,
+        saying: impl Future<Output = io::Result<()>>,
+        hearing: impl Future<Output = io::Result<()>>,
+    ) -> io::Result<()> {
+        let carried = tokio::select! {
+            said = saying => said,
+            heard = hearing => heard,
+            () = self.left(turn) => Ok(()),
+        };
+        self.detach(turn);
+        carried
+    }
+
+    /// Waits until the path of `turn` is of no more use.
+    pub(super) async fn left(&self, turn: Turn) {
+        loop {
+            let changed = self.changed.notified();
+            let is_left = {
+                let state = self.lock();
+                state.turn != turn || !state.carrier.is_carried()
+            };
+            if is_left {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Carried {
+    /// Of `line`; `path` keeps a path up for as long as the stream is read from, `seat` is held as long.
+    pub(super) fn new(
+        line: Arc<Line>,
+        path: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+        seat: Box<dyn Any + Send>,
+    ) -> Carried {
+        Carried { line, path, sleep: None, _seat: seat }
+    }
+
+    /// Let the path work, and what is due be done.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(path) = &mut self.path
+            && path.as_mut().poll(cx).is_ready()
+        {
+            self.path = None;
+        }
+        loop {
+            let now = clock::now();
+            let due = self.line.lock().carrier.poll_timeout();
+            let Some(due) = due else { return };
+            let span = due.since(now);
+            if span.is_zero() {
+                let was_carried = self.line.lock().carrier.is_carried();
+                let is_over = self.line.step(|state, now| {
+                    state.carrier.handle_timeout(now);
+                    state.carrier.end().is_some() || (was_carried && !state.carrier.is_carried())
+                });
+                if is_over {
+                    // What is due next is looked at when it is read from again.
+                    cx.waker().wake_by_ref();
+                    return;
+                }
+            }
+            // A word that is due is the path's to say: looked at again soon.
+            let span = span.max(LOOK_AGAIN);
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(span)));
+            sleep.as_mut().reset(tokio::time::Instant::now() + span);
+            if sleep.as_mut().poll(cx).is_pending() {
+                return;
+            }
+        }
+    }
+}
+
+/// Between two looks at what a path should have said.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        self.line.give_up();
+    }
+}
+
+impl futures::AsyncRead for Carried {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.drive(cx);
+        let mut state = self.line.lock();
+        if state.carrier.waiting() == 0 {
+            if !state.carrier.is_read_out() {
+                state.owner = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            return Poll::Ready(match state.carrier.end() {
+                Some(End::Closed) | None => Ok(0),
+                Some(other) => Err(io::Error::new(io::ErrorKind::ConnectionReset, other)),
+            });
+        }
+        let count = state.carrier.read(into, clock::now());
+        drop(state);
+        self.line.changed.notify_waiters();
+        Poll::Ready(Ok(count))
+    }
+}
+
+impl futures::AsyncWrite for Carried {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let count = {
+            let mut state = this.line.lock();
+            if let Some(end) = state.carrier.end() {
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, end)));
+            }
+            let count = state.carrier.write(bytes, clock::now());
+            if count == 0 && !bytes.is_empty() {
+                state.owner = Some(cx.waker().clone());
+            }
+            count
+        };
+        if count == 0 && !bytes.is_empty() {
+            this.drive(cx);
+            return Poll::Pending;
+        }
+        this.line.changed.notify_waiters();
+        Poll::Ready(Ok(count))
+    }
+
+    /// What was written is kept until it has come over, so that nothing is waited for here but the path's own work.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().drive(cx);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        {
+            let mut state = this.line.lock();
+            if state.carrier.end().is_some() {
+                return Poll::Ready(Ok(()));
+            }
+            state.carrier.close();
+            state.owner = Some(cx.waker().clone());
+        }
+        this.line.changed.notify_waiters();
+        this.drive(cx);
+        if this.line.end().is_some() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}

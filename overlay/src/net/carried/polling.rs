@@ -1,0 +1,116 @@
+//! A path by requests and answers of HTTP, for what stands between and lets no upgrade through: one long-lived GET after
+//! the other brings what the other end says, POSTs take there what this end says.
+//!
+//! ```text
+//! POST /tunnel                    an opening ──▶ its answer
+//! GET  /tunnel/TOKEN?at=N&n=M     ──▶ what comes behind byte N, as soon as there is something
+//! POST /tunnel/TOKEN              frames ──▶ nothing
+//! ```
+//! Rules: each request is whole, with its length, so that whoever stands between may hold it until it has all of it; no
+//! two GETs look the same, so that nobody answers one from memory; one request a way is under way at a time.
+//! Not here: the answering end (`tunnels`), TLS below (`dial`).
+
+use super::{Line, PATH, Turn};
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tunnel::carrier::frame::{Opened, Opening, Token};
+
+/// Most bytes of one request or answer; what stands between may hold them all.
+pub(super) const PIECE_LEN_MAX_BYTES: usize = 512 << 10;
+
+/// Longest answer that is read, in bytes: a piece and the head of its last frame.
+const ANSWER_LEN_MAX_BYTES: usize = PIECE_LEN_MAX_BYTES + 1024;
+
+/// How long an answer may take: longer than the other end waits for something to say.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// A connection on which one request after the other is made.
+pub(super) struct Asker<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> {
+    place: String,
+    send: SendRequest<Full<Bytes>>,
+    connection: Connection<TokioIo<S>, Full<Bytes>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Asker<S> {
+    /// Over `stream`, which leads to `place`, `HOST:PORT`.
+    pub(super) async fn new(stream: S, place: &str) -> io::Result<Asker<S>> {
+        let (send, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        Ok(Asker { place: place.to_owned(), send, connection })
+    }
+
+    /// Open a carrier, or carry one on.
+    pub(super) async fn open(&mut self, opening: Opening) -> io::Result<Opened> {
+        let answer = self.ask(Method::POST, PATH, opening.bytes()).await?;
+        Opened::read(&answer).map_err(io::Error::other)
+    }
+
+    async fn ask(&mut self, method: Method, target: &str, body: Vec<u8>) -> io::Result<Bytes> {
+        let request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header("host", &self.place)
+            .header("content-type", "application/octet-stream")
+            .header("cache-control", "no-store")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(io::Error::other)?;
+        let send = &mut self.send;
+        let asking = async {
+            send.ready().await.map_err(io::Error::other)?;
+            let answer = send.send_request(request).await.map_err(io::Error::other)?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), ANSWER_LEN_MAX_BYTES).collect().await;
+            let body = body.map_err(io::Error::other)?.to_bytes();
+            match status {
+                StatusCode::OK => Ok(body),
+                status => Err(io::Error::other(format!("expected status 200, found {status}"))),
+            }
+        };
+        let asking = async {
+            let mut asking = std::pin::pin!(asking);
+            tokio::select! {
+                biased;
+                answer = &mut asking => return answer,
+                // Its last answer may be there although the connection ended.
+                _ = &mut self.connection => {}
+            }
+            asking.await
+        };
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "expected an answer in time, found none");
+        tokio::time::timeout(ANSWER_TIMEOUT, asking).await.map_err(|_| late())?
+    }
+}
+
+/// Carry `line` on two connections until one fails or the turn ends.
+pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    [mut up, mut down]: [Asker<S>; 2],
+    token: Token,
+    line: &Line,
+    turn: Turn,
+) -> io::Result<()> {
+    let target = format!("{PATH}/{}", HEXLOWER.encode(&token.0));
+    let saying = async {
+        while let Some(piece) = line.say(turn, PIECE_LEN_MAX_BYTES).await {
+            if let Err(error) = up.ask(Method::POST, &target, piece).await {
+                line.unsay();
+                return Err(error);
+            }
+        }
+        io::Result::Ok(())
+    };
+    let hearing = async {
+        for number in 0_u64.. {
+            let asked = format!("{target}?at={}&n={number}", line.received());
+            let piece = down.ask(Method::GET, &asked, Vec::new()).await?;
+            line.hear(&piece).map_err(io::Error::other)?;
+        }
+        io::Result::Ok(())
+    };
+    line.carry(turn, saying, hearing).await
+}

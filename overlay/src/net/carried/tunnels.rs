@@ -1,0 +1,230 @@
+//! The answering end of what HTTPS carries: a table of carriers, and what comes in at a proxy's door for them.
+//!
+//! ```text
+//! TCP that begins as the overlay does  ─┐
+//! GET /tunnel, Upgrade: websocket       ├─▶ Arrival ─▶ way_out: a connection of the overlay as any other
+//! POST /tunnel, GET|POST /tunnel/TOKEN ─┘
+//! ```
+//! Rules: whether there is a place is asked before anything is done; nobody is known here, so that whoever proves no key and
+//! shows no certificate is cut off by the overlay, as by TCP, within ten seconds each; a carrier leaves the table with its
+//! stream.
+//! Not here: the door (`proxy`, `rpc`), what is carried (Noise, above).
+
+use super::{Carried, Duplex, Line, polling, web_socket};
+use crate::net::handle::Handle;
+use crate::net::way_out::{Arrival, limit_silence};
+use data_encoding::HEXLOWER;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::compat::TokioAsyncReadCompatExt as _;
+use tunnel::carrier::frame::{Opened, Opening, Refused, Token};
+use tunnel::ladder::Rung;
+use tunnel::sessions::Sessions;
+
+/// How long a WebSocket's head and its opening may take.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a GET waits for something to say: less than what stands between waits for an answer.
+const ANSWER_AFTER: Duration = Duration::from_secs(8);
+
+/// The first byte of a connection of the overlay: the length of the name of what libp2p's ends agree by
+/// (multistream-select 1.0). TLS begins with 22, HTTP with a letter.
+pub const FIRST_BYTE: u8 = 19;
+
+/// What a WebSocket's request begins with at the door.
+pub const UPGRADE_BEGINS: &[u8] = b"GET /tunnel ";
+
+/// What a request for a tunnel's path is answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The bytes.
+    pub body: Vec<u8>,
+}
+
+/// The table, and the way in.
+pub struct Tunnels {
+    sessions: Mutex<Sessions<IpAddr, Arc<Line>>>,
+    arrivals: mpsc::Sender<Arrival>,
+}
+
+/// A place in the table, for as long as the stream is held.
+struct Seat {
+    tunnels: Arc<Tunnels>,
+    token: Token,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.tunnels.lock().close(self.token);
+    }
+}
+
+impl Tunnels {
+    /// Of the daemon whose overlay this is.
+    #[must_use]
+    pub fn new(net: &Handle) -> Arc<Tunnels> {
+        Arc::new(Tunnels { sessions: Mutex::default(), arrivals: net.arrivals.clone() })
+    }
+
+    /// How many there are, and how many were refused, by name.
+    #[must_use]
+    pub fn told(&self) -> Vec<(&'static str, u64)> {
+        let sessions = self.lock();
+        vec![("tunnels", sessions.len() as u64), ("tunnels_refused_total", sessions.refused_total())]
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions<IpAddr, Arc<Line>>> {
+        // Each change of the table is whole before anything could panic.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection that speaks as the overlay does; ends with it.
+    pub async fn take_plain(&self, stream: TcpStream, from: SocketAddr) {
+        limit_silence(&stream);
+        let (held, released) = oneshot::channel::<()>();
+        let stream = Box::new(Held { stream: stream.compat(), _held: held });
+        if self.arrive(stream, from, Rung::Direct).is_ok() {
+            // It is only dropped.
+            let _ = released.await;
+        }
+    }
+
+    /// A connection that begins with [`UPGRADE_BEGINS`]; ends with it.
+    ///
+    /// # Errors
+    /// If it is none, or there is no place.
+    pub async fn take_web_socket<S>(self: &Arc<Self>, stream: S, from: SocketAddr) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.lock().check(&network(from.ip())).map_err(io::Error::other)?;
+        let accepting = tokio::time::timeout(OPENING_TIMEOUT, web_socket::accept(stream));
+        let (mut socket, opening) = accepting.await??;
+        let opened = self.open(opening, from, Rung::WebSocket);
+        let answer = match &opened {
+            Ok((_, token, received)) => Opened::Here { token: *token, received: *received },
+            Err(refused) => Opened::Refused(*refused),
+        };
+        tokio::time::timeout(OPENING_TIMEOUT, web_socket::answer(&mut socket, answer)).await??;
+        let (line, ..) = opened.map_err(io::Error::other)?;
+        let turn = line.attach(opening.received).map_err(io::Error::other)?;
+        web_socket::carry(socket, &line, turn).await
+    }
+
+    /// A request for `path`, which begins with `/tunnel`, with what stands behind `?` in `query`.
+    pub async fn ask(
+        self: &Arc<Self>,
+        (is_post, path, query): (bool, &str, &str),
+        body: &[u8],
+        from: SocketAddr,
+    ) -> Answer {
+        let name = path.strip_prefix(super::PATH).unwrap_or_default();
+        if name.is_empty() && is_post {
+            return self.ask_to_open(body, from);
+        }
+        let line = name.strip_prefix('/').and_then(token).and_then(|token| {
+            let sessions = self.lock();
+            sessions.find(token).ok().cloned()
+        });
+        let Some(line) = line else { return Answer { status: 404, body: Vec::new() } };
+        if is_post {
+            return match line.hear(body) {
+                Ok(()) => Answer { status: 200, body: Vec::new() },
+                Err(_) => Answer { status: 400, body: Vec::new() },
+            };
+        }
+        let at = query.split('&').find_map(|part| part.strip_prefix("at=")?.parse().ok());
+        let Some(turn) = at.and_then(|at| line.ask(at).ok()) else {
+            return Answer { status: 400, body: Vec::new() };
+        };
+        let saying = line.say(turn, polling::PIECE_LEN_MAX_BYTES);
+        let said = tokio::time::timeout(ANSWER_AFTER, saying).await.ok().flatten();
+        Answer { status: 200, body: said.unwrap_or_default() }
+    }
+
+    fn ask_to_open(self: &Arc<Self>, body: &[u8], from: SocketAddr) -> Answer {
+        let opened = match Opening::read(body) {
+            Err(_) => Err(Refused::Form),
+            Ok(opening) => self.open(opening, from, Rung::Polling).and_then(|(line, token, received)| {
+                line.attach(opening.received).map_err(|_| Refused::Unknown)?;
+                Ok(Opened::Here { token, received })
+            }),
+        };
+        Answer { status: 200, body: opened.unwrap_or_else(Opened::Refused).bytes() }
+    }
+
+    /// The carrier that an opening is about, its token, and what it has.
+    fn open(
+        self: &Arc<Self>,
+        opening: Opening,
+        from: SocketAddr,
+        rung: Rung,
+    ) -> Result<(Arc<Line>, Token, u64), Refused> {
+        if let Some(token) = opening.token {
+            let line = self.lock().find(token).cloned()?;
+            let received = line.received();
+            return Ok((line, token, received));
+        }
+        let mut drawn = [0; 16];
+        getrandom::fill(&mut drawn).map_err(|_| Refused::Full)?;
+        let (token, line) = (Token(drawn), Line::open());
+        self.lock().open(token, network(from.ip()), Arc::clone(&line))?;
+        let seat = Seat { tunnels: Arc::clone(self), token };
+        let carried = Carried::new(Arc::clone(&line), None, Box::new(seat));
+        self.arrive(Box::new(carried), from, rung)?;
+        Ok((line, token, 0))
+    }
+
+    fn arrive(&self, stream: Box<dyn Duplex>, from: SocketAddr, rung: Rung) -> Result<(), Refused> {
+        self.arrivals.try_send(Arrival { stream, from, rung }).map_err(|_| Refused::Full)
+    }
+}
+
+fn token(text: &str) -> Option<Token> {
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok().map(Token)
+}
+
+/// What counts as one source: a host of IPv6 has a whole /64 to choose from.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
+        }
+        plain @ (IpAddr::V4(_) | IpAddr::V6(_)) => plain,
+    }
+}
+
+/// A stream whose end is told by dropping what it holds.
+struct Held<S> {
+    stream: S,
+    _held: oneshot::Sender<()>,
+}
+
+impl<S: futures::AsyncRead + Unpin> futures::AsyncRead for Held<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl<S: futures::AsyncWrite + Unpin> futures::AsyncWrite for Held<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_close(cx)
+    }
+}

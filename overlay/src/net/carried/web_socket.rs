@@ -1,0 +1,110 @@
+//! A path by WebSocket (RFC 6455): the opening and its answer are the first message each way, then each message is a piece
+//! of the carrier.
+//!
+//! ```text
+//! GET /tunnel HTTP/1.1, Upgrade: websocket ──▶ 101, then messages of bytes
+//! ```
+//! Rules: nothing but messages of bytes is taken, each of a bounded length; a path from which nothing is heard is given up
+//! by the carrier.
+//! Not here: the framing (tungstenite), TLS below (`dial`), what pieces mean (`tunnel::carrier`).
+
+use super::{Line, PATH, Turn};
+use futures::{SinkExt as _, Stream, StreamExt as _};
+use std::io;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
+use tunnel::carrier::frame::{Opened, Opening};
+
+/// Most bytes of a message: a few frames of data, so that many small ones go together.
+const PIECE_LEN_MAX_BYTES: usize = 128 << 10;
+
+/// A message may be longer than what is written here by the head of a frame.
+const MESSAGE_LEN_MAX_BYTES: usize = PIECE_LEN_MAX_BYTES + 1024;
+
+fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(16 << 10)
+        .write_buffer_size(0)
+        .max_write_buffer_size(4 * MESSAGE_LEN_MAX_BYTES)
+        .max_message_size(Some(MESSAGE_LEN_MAX_BYTES))
+        .max_frame_size(Some(MESSAGE_LEN_MAX_BYTES))
+}
+
+/// Open one to `place`, `HOST:PORT`, over `stream`, and say `opening`; what was answered.
+pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    place: &str,
+    opening: Opening,
+) -> io::Result<(WebSocketStream<S>, Opened)> {
+    let asked = format!("wss://{place}{PATH}");
+    let dialled = tokio_tungstenite::client_async_with_config(asked, stream, Some(config())).await;
+    let (mut socket, _) = dialled.map_err(broken)?;
+    socket.send(Message::binary(opening.bytes())).await.map_err(broken)?;
+    let answer = next_piece(&mut socket).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok((socket, Opened::read(&answer).map_err(io::Error::other)?))
+}
+
+/// Take one that was dialled so, and what it says first.
+pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+) -> io::Result<(WebSocketStream<S>, Opening)> {
+    let mut socket =
+        tokio_tungstenite::accept_async_with_config(stream, Some(config())).await.map_err(broken)?;
+    let said = next_piece(&mut socket).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok((socket, Opening::read(&said).map_err(io::Error::other)?))
+}
+
+/// Answer an opening.
+pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    opened: Opened,
+) -> io::Result<()> {
+    socket.send(Message::binary(opened.bytes())).await.map_err(broken)
+}
+
+/// Carry `line` until the socket or the turn ends.
+pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: WebSocketStream<S>,
+    line: &Line,
+    turn: Turn,
+) -> io::Result<()> {
+    let (mut sink, mut stream) = socket.split();
+    let saying = async {
+        while let Some(piece) = line.say(turn, PIECE_LEN_MAX_BYTES).await {
+            sink.send(Message::binary(piece)).await.map_err(broken)?;
+        }
+        sink.close().await.map_err(broken)
+    };
+    let hearing = async {
+        while let Some(piece) = next_piece(&mut stream).await? {
+            line.hear(&piece).map_err(io::Error::other)?;
+        }
+        io::Result::Ok(())
+    };
+    line.carry(turn, saying, hearing).await
+}
+
+/// The next message of bytes; none at the end.
+async fn next_piece<S>(stream: &mut S) -> io::Result<Option<Vec<u8>>>
+where
+    S: Stream<Item = Result<Message, SocketError>> + Unpin,
+{
+    loop {
+        match stream.next().await {
+            Some(Ok(Message::Binary(piece))) => return Ok(Some(piece.into())),
+            // Answered by tungstenite.
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Close(_))) | None => return Ok(None),
+            Some(Ok(Message::Text(_) | Message::Frame(_))) => {
+                return Err(io::Error::other("expected a message of bytes, found one of text"));
+            }
+            Some(Err(error)) => return Err(broken(error)),
+        }
+    }
+}
+
+fn broken(error: SocketError) -> io::Error {
+    io::Error::other(error)
+}

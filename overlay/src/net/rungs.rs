@@ -1,0 +1,74 @@
+//! By which rung of the ladder each connection is made.
+//!
+//! Rules: as many entries as connections stand; the lock is held for one look or change.
+//! Not here: which rung is tried (`tunnel::ladder`).
+
+use libp2p::swarm::ConnectionId;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tunnel::ladder::Rung;
+use wire::id::PeerKey;
+
+/// Of every connection that stands.
+#[derive(Debug, Default)]
+pub(super) struct Rungs(Mutex<Standing>);
+
+#[derive(Debug, Default)]
+struct Standing {
+    all: BTreeMap<ConnectionId, (PeerKey, Rung)>,
+    counts: BTreeMap<Rung, u64>,
+}
+
+impl Rungs {
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        // Both tables are changed together, and nothing between could panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn handle_established(&self, connection: ConnectionId, peer: PeerKey, rung: Rung) {
+        let mut standing = self.lock();
+        standing.all.insert(connection, (peer, rung));
+        *standing.counts.entry(rung).or_insert(0) += 1;
+    }
+
+    pub(super) fn handle_closed(&self, connection: ConnectionId) {
+        let mut standing = self.lock();
+        if let Some((_, rung)) = standing.all.remove(&connection)
+            && let Some(count) = standing.counts.get_mut(&rung)
+        {
+            *count -= 1;
+        }
+    }
+
+    /// How many connections are made by `rung`.
+    pub(super) fn count(&self, rung: Rung) -> u64 {
+        self.lock().counts.get(&rung).copied().unwrap_or(0)
+    }
+
+    /// At most `most` connections that are not direct, newest first.
+    pub(super) fn told(&self, most: usize) -> Vec<(PeerKey, Rung)> {
+        let standing = self.lock();
+        let not_direct = standing.all.values().rev().filter(|(_, rung)| *rung != Rung::Direct);
+        not_direct.take(most).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_counted_and_told_by_their_rungs() {
+        let rungs = Rungs::default();
+        let id = ConnectionId::new_unchecked;
+        let (one, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
+        rungs.handle_established(id(1), one, Rung::Direct);
+        rungs.handle_established(id(2), one, Rung::Polling);
+        rungs.handle_established(id(3), other, Rung::Polling);
+        rungs.handle_closed(id(2));
+        rungs.handle_closed(id(2));
+        assert_eq!(Rung::ALL.map(|rung| rungs.count(rung)), [1, 0, 0, 0, 1]);
+        assert_eq!(rungs.told(8), [(other, Rung::Polling)]);
+        assert_eq!(rungs.told(0), []);
+    }
+}

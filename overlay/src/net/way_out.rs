@@ -1,0 +1,420 @@
+//! The ways out of a site to others: dialled directly, through the site's own HTTP proxy where that is the only way, and to
+//! a monitor proxy also within HTTPS.
+//!
+//! ```text
+//! /ip4/…/tcp/443          TCP: directly for two seconds, then CONNECT ── remembered: CONNECT, then directly
+//! /ip4/…/tcp/443/wss      the same, and a WebSocket within TLS      ── put off by a second, unless it worked before
+//! /ip4/…/tcp/443/https    the same, and requests within TLS         ── put off by three
+//! ```
+//! What comes in at a proxy's door is handed in here, too (`Arrival`), so that to all above it is a connection like others.
+//! Rules: the HTTP proxy sees names and what Noise encrypts; an address that needed it is asked of it first the next
+//! time; nothing that the proxy sends beyond its own head is lost; of several ways the one that stands first is used.
+//! Not here: what CONNECT says (`tunnel::connect`), which way is put off (`tunnel::ladder`), what is spoken afterwards
+//! (`transport`).
+
+use super::carried::dial as carried_dial;
+use super::carried::{Carried, Duplex};
+use super::swarm_events::multiaddr;
+use crate::clock;
+use futures::future::BoxFuture;
+use libp2p::core::transport::{DialOpts, ListenerId, TransportError, TransportEvent};
+use libp2p::multiaddr::Protocol as Part;
+use libp2p::{Multiaddr, Transport, tcp};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tunnel::connect::{Connect, HEAD_LEN_MAX_BYTES, Next, REQUESTS_MAX};
+use tunnel::digest::client::Login;
+use tunnel::ladder::{Ladder, Rung};
+use wire::address::Address;
+
+/// How long an address is dialled directly before the site's proxy is asked; connections within a site take less.
+const DIRECTLY: Duration = Duration::from_secs(2);
+
+/// Most addresses that are remembered as needing the proxy: as many as are dialled.
+const REMEMBERED_MAX: usize = 256;
+
+/// Connections from a door that may wait to be taken in: as many as may be half open.
+pub(super) const ARRIVALS_MAX: usize = 128;
+
+/// How long sent bytes may stay unacknowledged before the kernel gives the connection up (`tcp(7)`,
+/// `TCP_USER_TIMEOUT`): as long as two missed pings.
+const USER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A site's own HTTP proxy.
+#[derive(Clone, Debug)]
+pub struct HttpProxy {
+    /// Where.
+    pub at: Address,
+    /// What it is told when it asks who this is.
+    pub login: Option<Login>,
+}
+
+/// A connection that came in at a door, and not at the overlay's own listener.
+pub(super) struct Arrival {
+    /// Noise is spoken on it next.
+    pub(super) stream: Box<dyn Duplex>,
+    pub(super) from: SocketAddr,
+    /// How it is carried.
+    pub(super) rung: Rung,
+}
+
+/// What bytes go over.
+pub(super) enum Wire {
+    Tcp(tcp::tokio::TcpStream),
+    Carried(Carried),
+    Arrived(Box<dyn Duplex>),
+}
+
+/// The ways out, for all connections.
+#[derive(Default)]
+pub(super) struct Ways {
+    through: Option<Through>,
+    ladder: Mutex<Ladder>,
+}
+
+#[derive(Debug)]
+struct Through {
+    proxy: HttpProxy,
+    needed: Mutex<BTreeSet<String>>,
+}
+
+/// The transport: TCP, what is within HTTPS, and what came in at a door.
+pub(super) struct WayOut {
+    tcp: tcp::tokio::Transport,
+    ways: Arc<Ways>,
+    arrivals: mpsc::Receiver<Arrival>,
+    door: ListenerId,
+}
+
+impl Ways {
+    pub(super) fn new(proxy: Option<HttpProxy>) -> Arc<Ways> {
+        let through = proxy.map(|proxy| Through { proxy, needed: Mutex::default() });
+        Arc::new(Ways { through, ladder: Mutex::default() })
+    }
+
+    /// TCP to `place`, `HOST:PORT`: directly, or through the site's own proxy.
+    pub(super) async fn connect(&self, place: &str) -> io::Result<TcpStream> {
+        let stream = match &self.through {
+            Some(through) => through.dial(place).await?,
+            None => TcpStream::connect(place).await?,
+        };
+        stream.set_nodelay(true)?;
+        limit_silence(&stream);
+        Ok(stream)
+    }
+
+    fn delay(&self, place: &str, rung: Rung) -> Duration {
+        self.ladder.lock().unwrap_or_else(PoisonError::into_inner).delay(place, rung, clock::now())
+    }
+
+    /// How the connection is made that was dialled at `at`; that way goes first from now on.
+    pub(super) fn handle_standing(&self, at: &Multiaddr) -> Rung {
+        let Some((place, rung)) = target(at) else { return Rung::Direct };
+        let now = clock::now();
+        let mut ladder = self.ladder.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever is reached directly, as most are, takes no place in what is remembered.
+        if rung != Rung::Direct || ladder.best(&place, now).is_some() {
+            ladder.handle_standing(&place, rung, now);
+        }
+        let is_asked = rung == Rung::Direct && self.through.as_ref().is_some_and(|it| it.is_needed(&place));
+        if is_asked { Rung::Connect } else { rung }
+    }
+}
+
+impl WayOut {
+    pub(super) fn new(ways: Arc<Ways>, arrivals: mpsc::Receiver<Arrival>) -> WayOut {
+        let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
+        WayOut { tcp, ways, arrivals, door: ListenerId::next() }
+    }
+}
+
+impl Transport for WayOut {
+    type Output = Wire;
+    type Error = io::Error;
+    type ListenerUpgrade = BoxFuture<'static, io::Result<Wire>>;
+    type Dial = BoxFuture<'static, io::Result<Wire>>;
+
+    fn listen_on(&mut self, id: ListenerId, at: Multiaddr) -> Result<(), TransportError<Self::Error>> {
+        self.tcp.listen_on(id, at)
+    }
+
+    fn remove_listener(&mut self, id: ListenerId) -> bool {
+        self.tcp.remove_listener(id)
+    }
+
+    fn dial(&mut self, at: Multiaddr, options: DialOpts) -> Result<Self::Dial, TransportError<Self::Error>> {
+        let Some((place, rung)) = target(&at) else {
+            return Err(TransportError::MultiaddrNotSupported(at));
+        };
+        let delay = self.ways.delay(&place, rung);
+        let ways = Arc::clone(&self.ways);
+        if rung != Rung::Direct {
+            return Ok(Box::pin(async move {
+                tokio::time::sleep(delay).await;
+                carried_dial::dial(ways, place, rung).await.map(Wire::Carried)
+            }));
+        }
+        if self.ways.through.is_some() {
+            return Ok(Box::pin(async move {
+                tokio::time::sleep(delay).await;
+                ways.connect(&place).await.map(Wire::tcp)
+            }));
+        }
+        let dialling = self.tcp.dial(at, options)?;
+        Ok(Box::pin(async move {
+            tokio::time::sleep(delay).await;
+            dialling.await.map(|stream| Wire::tcp(stream.0))
+        }))
+    }
+
+    fn poll(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<TransportEvent<Self::ListenerUpgrade, Self::Error>> {
+        if let Poll::Ready(event) = Pin::new(&mut self.tcp).poll(context) {
+            return Poll::Ready(event.map_upgrade(|upgrade| -> Self::ListenerUpgrade {
+                Box::pin(async move { upgrade.await.map(|stream| Wire::tcp(stream.0)) })
+            }));
+        }
+        match self.arrivals.poll_recv(context) {
+            Poll::Ready(Some(Arrival { stream, from, rung })) => Poll::Ready(TransportEvent::Incoming {
+                listener_id: self.door,
+                upgrade: Box::pin(std::future::ready(Ok(Wire::Arrived(stream)))),
+                local_addr: multiaddr(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
+                send_back_addr: on_rung(multiaddr(from), rung),
+            }),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// The same address by another rung.
+pub(super) fn on_rung(at: Multiaddr, rung: Rung) -> Multiaddr {
+    match rung {
+        Rung::WebSocket => at.with(Part::Wss("/".into())),
+        Rung::Polling => at.with(Part::Https),
+        Rung::Direct | Rung::Circuit | Rung::Connect => at,
+    }
+}
+
+/// By which rung whoever connected from `at` came in.
+pub(super) fn rung_of(at: &Multiaddr) -> Rung {
+    target(at).map_or(Rung::Direct, |(_, rung)| rung)
+}
+
+/// A proxy at `at` by every rung that leads to one, in the order of the ladder.
+pub(super) fn all_rungs(at: &Multiaddr) -> impl Iterator<Item = Multiaddr> {
+    let plain: Multiaddr = at.iter().take(2).collect();
+    Rung::TO_PROXY.into_iter().map(move |rung| on_rung(plain.clone(), rung))
+}
+
+/// Let the kernel notice a peer that no longer acknowledges.
+pub(super) fn limit_silence(stream: &TcpStream) {
+    let millis = u32::try_from(USER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
+    if let Err(error) = rustix::net::sockopt::set_tcp_user_timeout(stream, millis) {
+        // Pings still find a dead peer, only later.
+        tracing::debug!(%error, "cannot limit how long a peer may stay silent");
+    }
+}
+
+impl Wire {
+    fn tcp(stream: TcpStream) -> Wire {
+        limit_silence(&stream);
+        Wire::Tcp(tcp::tokio::TcpStream(stream))
+    }
+
+    fn duplex(self: Pin<&mut Self>) -> Pin<&mut dyn Duplex> {
+        match self.get_mut() {
+            Wire::Tcp(stream) => Pin::new(stream),
+            Wire::Carried(stream) => Pin::new(stream),
+            Wire::Arrived(stream) => Pin::new(stream.as_mut()),
+        }
+    }
+}
+
+impl futures::AsyncRead for Wire {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.duplex().poll_read(cx, into)
+    }
+}
+
+impl futures::AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.duplex().poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.duplex().poll_write_vectored(cx, parts)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.duplex().poll_flush(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.duplex().poll_close(cx)
+    }
+}
+
+impl Through {
+    fn is_needed(&self, place: &str) -> bool {
+        self.needed.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
+    }
+
+    async fn dial(&self, target: &str) -> io::Result<TcpStream> {
+        let directly = async { tokio::time::timeout(DIRECTLY, TcpStream::connect(target)).await? };
+        if self.is_needed(target) {
+            return match self.ask(target).await {
+                Ok(stream) => Ok(stream),
+                Err(error) => directly.await.map_err(|_: io::Error| error),
+            };
+        }
+        match directly.await {
+            Ok(stream) => Ok(stream),
+            Err(_) => {
+                let stream = self.ask(target).await?;
+                let mut needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);
+                if needed.len() >= REMEMBERED_MAX {
+                    needed.pop_first();
+                }
+                needed.insert(target.to_owned());
+                Ok(stream)
+            }
+        }
+    }
+
+    /// Ask the site's proxy for a connection.
+    async fn ask(&self, target: &str) -> io::Result<TcpStream> {
+        let mut connect = Connect::new(target.to_owned(), self.proxy.login.clone());
+        for _ in 0..REQUESTS_MAX {
+            let mut stream = TcpStream::connect((self.proxy.at.host(), self.proxy.at.port())).await?;
+            stream.set_nodelay(true)?;
+            let mut drawn = [0; 16];
+            getrandom::fill(&mut drawn).map_err(io::Error::other)?;
+            let request = connect.request(&data_encoding::HEXLOWER.encode(&drawn));
+            stream.write_all(request.as_bytes()).await?;
+            match connect.handle_head(&head(&mut stream).await?).map_err(io::Error::other)? {
+                Next::Through => return Ok(stream),
+                Next::Again => {}
+            }
+        }
+        Err(io::Error::other("the HTTP proxy asks for a login again and again"))
+    }
+}
+
+/// The head of an answer, read byte by byte: what follows it is the other end's.
+async fn head(stream: &mut TcpStream) -> io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() >= HEAD_LEN_MAX_BYTES {
+            return Err(io::Error::other("the HTTP proxy answers with a head without end"));
+        }
+        head.push(stream.read_u8().await?);
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// `HOST:PORT` of an address that can be dialled, and by which rung.
+fn target(at: &Multiaddr) -> Option<(String, Rung)> {
+    let mut parts = at.iter();
+    let first = parts.next()?;
+    let host = if let Part::Ip4(ip) = first {
+        ip.to_string()
+    } else if let Part::Ip6(ip) = first {
+        format!("[{ip}]")
+    } else if let Part::Dns(name) = first {
+        name.into_owned()
+    } else {
+        return None;
+    };
+    let Part::Tcp(port) = parts.next()? else { return None };
+    let mut rest = parts.filter(|part| !matches!(part, Part::P2p(_)));
+    let rung = match (rest.next(), rest.next()) {
+        (None, _) => Rung::Direct,
+        (Some(Part::Wss(_)), None) => Rung::WebSocket,
+        (Some(Part::Https), None) => Rung::Polling,
+        (Some(_), _) => return None,
+    };
+    Some((format!("{host}:{port}"), rung))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_asked_for_is_a_host_and_a_port() {
+        let check = |text: &str, expected: Option<(&str, Rung)>| {
+            let at: Multiaddr = text.parse().expect("an address");
+            let expected = expected.map(|(place, rung)| (place.to_owned(), rung));
+            assert_eq!(target(&at), expected, "{text}");
+        };
+        let key = "12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA";
+        check("/ip4/10.0.0.1/tcp/443", Some(("10.0.0.1:443", Rung::Direct)));
+        check("/ip6/2001:db8::1/tcp/443", Some(("[2001:db8::1]:443", Rung::Direct)));
+        check(&format!("/dns/proxy.example/tcp/443/p2p/{key}"), Some(("proxy.example:443", Rung::Direct)));
+        check("/ip4/10.0.0.1/tcp/443/wss", Some(("10.0.0.1:443", Rung::WebSocket)));
+        check(
+            &format!("/dns/proxy.example/tcp/443/https/p2p/{key}"),
+            Some(("proxy.example:443", Rung::Polling)),
+        );
+        check("/ip4/10.0.0.1/tcp/443/wss/https", None);
+        check(&format!("/ip4/10.0.0.1/tcp/443/p2p/{key}/p2p-circuit"), None);
+        check("/ip4/10.0.0.1/udp/443", None);
+    }
+
+    #[test]
+    fn a_proxy_is_dialled_by_every_rung_and_each_is_known_again() {
+        let at: Multiaddr = "/ip4/10.0.0.1/tcp/443".parse().expect("an address");
+        let rungs: Vec<Rung> = all_rungs(&on_rung(at, Rung::Polling)).map(|at| rung_of(&at)).collect();
+        assert_eq!(rungs, Rung::TO_PROXY);
+    }
+
+    #[test]
+    fn only_a_way_that_needed_more_than_tcp_is_remembered() {
+        let ways = Ways::new(None);
+        let at: Multiaddr = "/ip4/10.0.0.1/tcp/443".parse().expect("an address");
+        assert_eq!(ways.handle_standing(&at), Rung::Direct);
+        let best = || ways.ladder.lock().expect("whole").best("10.0.0.1:443", clock::now());
+        assert_eq!(best(), None);
+        assert_eq!(ways.handle_standing(&on_rung(at.clone(), Rung::Polling)), Rung::Polling);
+        assert_eq!(best(), Some(Rung::Polling));
+        assert!(ways.delay("10.0.0.1:443", Rung::Polling) < ways.delay("10.0.0.1:443", Rung::Direct));
+        ways.handle_standing(&at);
+        assert_eq!(best(), Some(Rung::Direct), "what is better is taken again");
+    }
+
+    #[tokio::test]
+    async fn what_follows_the_head_is_left_to_the_other_end() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let at = listener.local_addr().expect("an address");
+        let serving = async {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let asked = head(&mut stream).await.expect("a request");
+            stream.write_all(b"HTTP/1.1 200 OK\r\nVia: x\r\n\r\nhello").await.expect("written");
+            asked
+        };
+        let through = Through { proxy: HttpProxy { at: at.into(), login: None }, needed: Mutex::default() };
+        let asking = async {
+            let mut stream = through.ask("inside.example:7318").await.expect("through");
+            let mut said = [0; 5];
+            stream.read_exact(&mut said).await.expect("said");
+            said
+        };
+        let (asked, said) = tokio::join!(serving, asking);
+        assert!(asked.starts_with("CONNECT inside.example:7318 HTTP/1.1\r\n"), "{asked}");
+        assert_eq!(&said, b"hello");
+    }
+}

@@ -1,0 +1,107 @@
+//! One with a key and no certificate, who connects again and again and says nothing.
+//!
+//! Rule: it is a bare swarm, so that it may do what no daemon does.
+//! Not here: daemons (`daemons`).
+
+use futures::StreamExt as _;
+use libp2p::core::upgrade::Version;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, SwarmEvent, dummy};
+use libp2p::{Multiaddr, PeerId, Swarm, Transport as _, identity, noise, tcp, yamux};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// See the head of this file.
+pub(crate) struct Stranger {
+    swarm: Swarm<dummy::Behaviour>,
+    at: Multiaddr,
+    whom: Option<PeerId>,
+    open: VecDeque<ConnectionId>,
+    refused: usize,
+}
+
+impl Stranger {
+    /// One who will dial `address`.
+    pub(crate) fn of(address: SocketAddr) -> Stranger {
+        let key = identity::Keypair::generate_ed25519();
+        let transport = tcp::tokio::Transport::new(tcp::Config::default())
+            .upgrade(Version::V1Lazy)
+            .authenticate(noise::Config::new(&key).expect("a key"))
+            .multiplex(yamux::Config::default())
+            .boxed();
+        let config = libp2p::swarm::Config::with_tokio_executor()
+            .with_idle_connection_timeout(Duration::from_secs(3600));
+        let swarm = Swarm::new(transport, dummy::Behaviour, key.public().to_peer_id(), config);
+        let at = format!("/ip4/{}/tcp/{}", address.ip(), address.port()).parse().expect("an address");
+        Stranger { swarm, at, whom: None, open: VecDeque::new(), refused: 0 }
+    }
+
+    fn dial(&mut self) {
+        let options = match self.whom {
+            None => DialOpts::unknown_peer_id().address(self.at.clone()).build(),
+            Some(id) => {
+                let condition = PeerCondition::Always;
+                DialOpts::peer_id(id).condition(condition).addresses(vec![self.at.clone()]).build()
+            }
+        };
+        self.swarm.dial(options).expect("can be dialled");
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a swarm tells much that does not matter here")]
+    async fn step(&mut self) {
+        match self.swarm.select_next_some().await {
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, .. } => {
+                self.whom = Some(peer_id);
+                self.open.push_back(connection_id);
+            }
+            SwarmEvent::ConnectionClosed { connection_id, .. } => {
+                self.open.retain(|open| *open != connection_id);
+                self.refused += 1;
+            }
+            SwarmEvent::OutgoingConnectionError { .. } => self.refused += 1,
+            _ => {}
+        }
+    }
+
+    /// Open `attempts` connections, and tell how many stand once the others were refused down to `most`.
+    pub(crate) async fn crowd(&mut self, attempts: usize, most: usize) -> usize {
+        for _ in 0..attempts {
+            self.dial();
+        }
+        let refusing = async {
+            while self.open.len() + self.refused < attempts || self.open.len() > most {
+                self.step().await;
+            }
+        };
+        // Too many that stand are what the caller sees.
+        let _ = tokio::time::timeout(Duration::from_secs(5), refusing).await;
+        self.open.len()
+    }
+
+    /// Open a connection each half second and close the oldest, so that one is always there; whether all were closed by
+    /// the other side within `patience`.
+    pub(crate) async fn is_shaken_off(&mut self, patience: Duration) -> bool {
+        let holding = async {
+            let mut again = tokio::time::interval(Duration::from_millis(500));
+            let mut has_come = false;
+            loop {
+                tokio::select! {
+                    () = self.step() => {
+                        has_come |= !self.open.is_empty();
+                        if has_come && self.open.is_empty() {
+                            return;
+                        }
+                    }
+                    _ = again.tick() => {
+                        self.dial();
+                        if self.open.len() > 2 && let Some(oldest) = self.open.front() {
+                            self.swarm.close_connection(*oldest);
+                        }
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(patience, holding).await.is_ok()
+    }
+}

@@ -1,0 +1,447 @@
+//! The door of a proxy: what [`login`](crate::login::Login) decides, with a clock, dice and counts.
+//!
+//! Rules: the lock is held for one decision, never across an await; each account has so many requests in work and no
+//! more, and fewer of them for one domain, so that one script leaves room for others; nothing of a secret or a header
+//! field is logged.
+//! Not here: HTTP (`rpc`), the decisions (`login`, `place`, `grant`).
+
+use crate::account::Accounts;
+use crate::figures::Figures;
+use crate::grant::{Chosen, Class, Grant, Rights};
+use crate::login::{self, By, Login, Offer, Verdict, Visitor};
+use crate::nonces::RANDOM_LEN_BYTES;
+use crate::place::{self, Place};
+use overlay::clock;
+use rpc::entrance::{Access, Admitted, Asked, Entrance, Entry, Held, Knock, Scope, Turned};
+use rpc::fault::{self, Fault};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tunnel::digest::header::of_scheme;
+use tunnel::hash::Algorithm;
+use wire::id::{DomainName, HostName};
+
+/// Requests in work of one account: a page of figures of a domain's hosts at once.
+pub const IN_WORK_MAX: usize = 64;
+
+/// Of these, calls for one domain, which all wait for the one daemon that represents it: a sixteenth of what this proxy may
+/// have open there (`overlay::contacts::ASKED_MAX`).
+pub const IN_WORK_FOR_DOMAIN_MAX: usize = 8;
+
+/// Knows the members of domains by the passes that they show.
+pub trait Passes: Send + Sync {
+    /// Who signed the pass.
+    ///
+    /// # Errors
+    /// Why it is not believed, in words for whoever shows it.
+    fn member(&self, pass: &str) -> Result<Member, String>;
+}
+
+/// A member of a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its domain, which is what it may see.
+    pub domain: DomainName,
+    /// Its host.
+    pub host: HostName,
+}
+
+/// The door. Cheap to share.
+pub struct Door {
+    passes: Option<Arc<dyn Passes>>,
+    login: Mutex<Login>,
+    /// Requests in work of each account that has any.
+    in_work: InWork<String>,
+    /// Calls in work of each account for each domain.
+    for_domain: InWork<(String, DomainName)>,
+    figures: Arc<Figures>,
+    channel: Vec<u8>,
+    takes_md5: bool,
+}
+
+/// How many each has in work, of those that have any.
+type InWork<K> = Arc<Mutex<BTreeMap<K, usize>>>;
+
+/// One in work, until it is dropped.
+struct Seat<K: Ord> {
+    key: K,
+    in_work: InWork<K>,
+}
+
+impl<K: Ord + Clone> Seat<K> {
+    /// One more of `key`, unless there are `most`.
+    fn take(in_work: &InWork<K>, key: K, most: usize) -> Option<Seat<K>> {
+        let mut counts = lock(in_work);
+        let count = counts.entry(key.clone()).or_insert(0);
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Seat { key, in_work: Arc::clone(in_work) })
+    }
+}
+
+impl<K: Ord> Drop for Seat<K> {
+    fn drop(&mut self) {
+        let mut in_work = lock(&self.in_work);
+        if let Some(count) = in_work.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                in_work.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// What a visitor may call.
+struct Visit {
+    visitor: Visitor,
+    for_domain: InWork<(String, DomainName)>,
+    figures: Arc<Figures>,
+}
+
+impl Visit {
+    /// A place among the calls for `domain`, if the call is for one's representative.
+    fn wait_at(&self, class: Class, domain: Option<&str>) -> Result<Held, Fault> {
+        let domain = domain.and_then(|name| DomainName::try_from(name).ok());
+        let (Some(domain), false) = (domain, matches!(class, Class::Grid | Class::Proxy)) else {
+            return Ok(Box::new(()));
+        };
+        let key = (self.visitor.name.clone(), domain);
+        match Seat::take(&self.for_domain, key, IN_WORK_FOR_DOMAIN_MAX) {
+            Some(seat) => Ok(Box::new(seat)),
+            None => {
+                self.figures.busy_total.add();
+                let message = format!(
+                    "expected at most {IN_WORK_FOR_DOMAIN_MAX} calls of one account in work for one domain, found \
+                     more; call again when one of them is answered"
+                );
+                Err(Fault::new(fault::BUSY, message))
+            }
+        }
+    }
+}
+
+impl Access for Visit {
+    fn may(&self, asked: Asked<'_>) -> Result<Held, Fault> {
+        let method = asked.method;
+        let Visitor { name, grant, rights, .. } = &self.visitor;
+        grant.check(*rights, asked).map_err(|refused| {
+            self.figures.forbidden_total.add();
+            // Counted; whoever asks without right asks often, and is not to fill a disk.
+            tracing::debug!(target: "audit", account = name, method, %refused, "refused a call");
+            Fault::new(fault::FORBIDDEN, refused.to_string())
+        })?;
+        self.wait_at(Class::of(method, asked.is_reading), asked.domain)
+    }
+}
+
+impl Door {
+    /// A door for `accounts`; nonces are good for `channel` alone, and MD5 is offered where it is taken.
+    ///
+    /// # Errors
+    /// If the system gives no random numbers.
+    pub fn new(
+        accounts: &Accounts,
+        channel: Vec<u8>,
+        takes_md5: bool,
+        passes: Option<Arc<dyn Passes>>,
+    ) -> Result<Arc<Door>, getrandom::Error> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        Ok(Arc::new(Door {
+            passes,
+            login: Mutex::new(Login::new(accounts, secret)),
+            in_work: Arc::default(),
+            for_domain: Arc::default(),
+            figures: Arc::default(),
+            channel,
+            takes_md5,
+        }))
+    }
+
+    /// These are the accounts from now on.
+    pub fn set_accounts(&self, accounts: &Accounts) {
+        lock(&self.login).set_accounts(accounts);
+        self.figures.reread_total.add();
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn figures(&self) -> &Arc<Figures> {
+        &self.figures
+    }
+
+    /// The figures, and what is held now, by name.
+    #[must_use]
+    pub fn told(&self) -> Vec<(&'static str, u64)> {
+        let mut told = self.figures.told();
+        let in_work: usize = lock(&self.in_work).values().sum();
+        told.push(("in_work", in_work as u64));
+        told.push(("nonces", lock(&self.login).nonces_len() as u64));
+        told
+    }
+
+    fn verdict(&self, knock: &Knock<'_>, offer: Offer) -> Option<Verdict> {
+        let mut random = [0; RANDOM_LEN_BYTES];
+        getrandom::fill(&mut random).ok()?;
+        let knock = login::Knock {
+            method: knock.method,
+            target: knock.target,
+            authorization: knock.authorization,
+            source: knock.source,
+            channel: &self.channel,
+            offer,
+        };
+        Some(lock(&self.login).handle_knock(knock, random, clock::now()))
+    }
+
+    fn admit(&self, visitor: Visitor, place: Place, info: Option<String>) -> Entry {
+        self.figures.admitted_total.add();
+        if visitor.by == By::Digest(Algorithm::Md5) {
+            self.figures.admitted_md5_total.add();
+        }
+        let name = visitor.name.clone();
+        let fields: Vec<_> = info.into_iter().map(|info| ("authentication-info", info)).collect();
+        let Some(seat) = Seat::take(&self.in_work, name, IN_WORK_MAX) else {
+            self.figures.busy_total.add();
+            let message =
+                format!("expected at most {IN_WORK_MAX} requests of one account in work, found more");
+            return Entry::Turned(Turned { status: 503, fields, fault: Fault::new(fault::BUSY, message) });
+        };
+        let (for_domain, figures) = (Arc::clone(&self.for_domain), Arc::clone(&self.figures));
+        let access: Arc<dyn Access> = Arc::new(Visit { visitor, for_domain, figures });
+        let scope = Scope {
+            domain: place.domain.map(|name| name.to_string()),
+            host: place.host.map(|name| name.to_string()),
+            access: Some(access),
+        };
+        Entry::Admitted(Admitted { path: place.rest, scope, fields, seat: Box::new(seat) })
+    }
+
+    /// Somebody shows a pass.
+    fn show(&self, passes: &dyn Passes, pass: &str, source: IpAddr, place: Option<Place>) -> Entry {
+        let now = clock::now();
+        if let Err(wait) = lock(&self.login).check_pass(source, now) {
+            self.figures.held_up_total.add();
+            return held_up(wait);
+        }
+        let member = passes.member(pass.trim());
+        lock(&self.login).count_pass(source, member.is_ok(), now);
+        let member = match member {
+            Ok(member) => member,
+            Err(why) => {
+                self.figures.challenged_total.add();
+                let fields = vec![(
+                    "www-authenticate",
+                    "Bearer realm=\"visperf\", error=\"invalid_token\"".to_owned(),
+                )];
+                return Entry::Turned(Turned {
+                    status: 401,
+                    fields,
+                    fault: Fault::new(fault::FORBIDDEN, why),
+                });
+            }
+        };
+        let domains = Chosen::These([member.domain.clone()].into());
+        let grant = Arc::new(Grant { domains, hosts: Chosen::All, classes: Class::USUAL.into() });
+        let name = format!("{}/{}", member.domain, member.host);
+        self.figures.admitted_by_pass_total.add();
+        let visitor = Visitor { name, grant, rights: Rights::Viewer, by: By::Pass };
+        match place {
+            Some(place) => self.admit(visitor, place, None),
+            None => no_place(Vec::new()),
+        }
+    }
+}
+
+impl Entrance for Door {
+    fn knock(&self, knock: &Knock<'_>) -> Entry {
+        let place = place::of(knock.path);
+        let offer = match (self.takes_md5, &place) {
+            (false, _) => Offer::Sha256,
+            (true, Some(Place { is_md5: true, .. })) => Offer::Md5,
+            (true, _) => Offer::Both,
+        };
+        if let (Some(passes), Some(pass)) =
+            (&self.passes, knock.authorization.and_then(|value| of_scheme(value, "Bearer")))
+        {
+            return self.show(passes.as_ref(), pass, knock.source, place);
+        }
+        let turned = |status, fields, code, message: String| {
+            Entry::Turned(Turned { status, fields, fault: Fault::new(code, message) })
+        };
+        match self.verdict(knock, offer) {
+            None => turned(503, Vec::new(), fault::SYSTEM, "the system gives no random numbers".to_owned()),
+            Some(Verdict::In(visitor, info)) => match place {
+                Some(place) => self.admit(visitor, place, Some(info)),
+                None => no_place(vec![("authentication-info", info)]),
+            },
+            Some(Verdict::Challenge(challenges, why)) => {
+                self.figures.challenged_total.add();
+                let fields = challenges.into_iter().map(|field| ("www-authenticate", field)).collect();
+                turned(401, fields, fault::FORBIDDEN, why.to_owned())
+            }
+            Some(Verdict::Wait(wait)) => {
+                self.figures.held_up_total.add();
+                held_up(wait)
+            }
+            Some(Verdict::Unreadable(why)) => {
+                self.figures.unreadable_total.add();
+                turned(400, Vec::new(), fault::TRANSPORT, format!("Authorization: {why}"))
+            }
+        }
+    }
+}
+
+fn held_up(wait: Duration) -> Entry {
+    let secs = wait.as_secs() + 1;
+    let message = format!("too many logins failed; try again in {secs} s");
+    let fields = vec![("retry-after", secs.to_string())];
+    Entry::Turned(Turned { status: 429, fields, fault: Fault::new(fault::BUSY, message) })
+}
+
+fn no_place(fields: Vec<(&'static str, String)>) -> Entry {
+    let message = "expected /d/DOMAIN/RPC2, /d/DOMAIN/HOST/RPC2 or the same with /api/v1, found another path";
+    Entry::Turned(Turned { status: 404, fields, fault: Fault::new(fault::NOT_FOUND, message) })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind it is changed by single steps, each whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{Account, Name, Proofs};
+    use crate::grant::asked;
+    use tunnel::digest::client::{self, Client};
+
+    fn door(takes_md5: bool) -> Arc<Door> {
+        let name: Name = "ana".parse().unwrap();
+        let domains = Chosen::These(["UT-ICL".try_into().unwrap()].into());
+        let grant = Grant { domains, hosts: Chosen::All, classes: Class::USUAL.into() };
+        let proofs = Proofs::of(&name, "visperf", "secret", takes_md5);
+        let mut accounts = Accounts::new("visperf").unwrap();
+        accounts.add(Account { name, rights: Rights::Viewer, grant, proofs }).unwrap();
+        Door::new(&accounts, b"door".to_vec(), takes_md5, Some(Arc::new(Word))).unwrap()
+    }
+
+    /// Believes one word.
+    struct Word;
+
+    impl Passes for Word {
+        fn member(&self, pass: &str) -> Result<Member, String> {
+            let member = || Member { domain: "CERN".try_into().unwrap(), host: "wn01".try_into().unwrap() };
+            if pass == "good" { Ok(member()) } else { Err("not good".to_owned()) }
+        }
+    }
+
+    #[test]
+    fn a_member_comes_in_by_its_pass_and_sees_its_own_domain() {
+        let door = door(false);
+        let Entry::Admitted(admitted) = knock(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+            panic!("not in")
+        };
+        let access = admitted.scope.access.expect("guarded");
+        assert!(access.may(asked("sensor.events", Some("CERN"), None)).is_ok());
+        assert!(access.may(asked("sensor.events", Some("UT-ICL"), None)).is_err());
+        assert!(access.may(asked("sensor.record", Some("CERN"), None)).is_err());
+        drop(admitted.seat);
+        for _ in 0..100 {
+            let Entry::Turned(turned) = knock(&door, "/d/CERN/RPC2", Some("Bearer bad")) else {
+                panic!("in")
+            };
+            assert!(matches!(turned.status, 401 | 429), "{}", turned.status);
+        }
+        let told: BTreeMap<_, _> = door.told().into_iter().collect();
+        assert!(told["admitted_by_pass_total"] == 1 && told["held_up_total"] > 50, "{told:?}");
+    }
+
+    fn knock(door: &Door, path: &str, authorization: Option<&str>) -> Entry {
+        let source = [10, 0, 0, 1].into();
+        door.knock(&Knock { method: "POST", target: path, path, authorization, source })
+    }
+
+    fn client(door: &Door, path: &str) -> Client {
+        let Entry::Turned(turned) = knock(door, path, None) else { panic!("let in") };
+        assert_eq!(turned.status, 401);
+        let login = client::Login { name: "ana".into(), secret: "secret".into(), allows_md5: true };
+        let mut client = Client::new(login);
+        client.handle_challenge(turned.fields.iter().map(|(_, value)| value.as_str())).unwrap();
+        client
+    }
+
+    fn enter(door: &Door, path: &str) -> Entry {
+        let said = client(door, path).authorization("POST", path, "c").unwrap();
+        knock(door, path, Some(&said))
+    }
+
+    #[test]
+    fn who_comes_in_may_call_what_is_granted() {
+        let door = door(false);
+        let Entry::Admitted(admitted) = enter(&door, "/d/UT-ICL/wn01/RPC2") else { panic!("not in") };
+        assert_eq!((admitted.path.as_str(), admitted.scope.domain.as_deref()), ("/RPC2", Some("UT-ICL")));
+        assert_eq!(admitted.scope.host.as_deref(), Some("wn01"));
+        let access = admitted.scope.access.expect("guarded");
+        assert!(access.may(asked("sensor.events", Some("UT-ICL"), Some("wn01"))).is_ok());
+        assert!(access.may(asked("sensor.events", Some("CERN"), None)).is_err());
+        assert!(access.may(asked("daemon.info", None, None)).is_err());
+        let told: BTreeMap<_, _> = door.told().into_iter().collect();
+        assert_eq!((told["admitted_total"], told["forbidden_total"], told["in_work"]), (1, 2, 1));
+    }
+
+    #[test]
+    fn an_account_has_so_many_requests_in_work_and_no_more() {
+        let door = door(false);
+        let mut inside = Vec::new();
+        for _ in 0..IN_WORK_MAX {
+            inside.push(enter(&door, "/RPC2"));
+        }
+        let Entry::Turned(turned) = enter(&door, "/RPC2") else { panic!("let in") };
+        assert_eq!(turned.status, 503);
+        inside.pop();
+        assert!(matches!(enter(&door, "/RPC2"), Entry::Admitted(_)));
+        drop(inside);
+        assert!(lock(&door.in_work).is_empty());
+    }
+
+    #[test]
+    fn an_account_has_so_many_calls_for_one_domain_however_it_asks() {
+        let door = door(false);
+        let access = |path: &str| match enter(&door, path) {
+            Entry::Admitted(Admitted { scope, .. }) => scope.access.expect("guarded"),
+            Entry::Turned(turned) => panic!("turned away: {turned:?}"),
+        };
+        let (one, other) = (access("/d/UT-ICL/RPC2"), access("/RPC2"));
+        let call = |access: &Arc<dyn Access>| access.may(asked("sensor.take", Some("UT-ICL"), Some("wn01")));
+        let mut waiting: Vec<Held> = (0..IN_WORK_FOR_DOMAIN_MAX).map(|_| call(&one).unwrap()).collect();
+        let fault = call(&other).expect_err("as many wait as may");
+        assert_eq!(fault.code, fault::BUSY);
+        assert!(fault.message.contains("8 calls of one account in work for one domain"), "{fault}");
+        assert!(other.may(asked("directory.resolve", Some("UT-ICL"), None)).is_ok(), "nobody waits there");
+        let Entry::Admitted(member) = knock(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+            panic!("not in")
+        };
+        let member = member.scope.access.expect("guarded");
+        assert!(member.may(asked("sensor.take", Some("CERN"), Some("wn01"))).is_ok(), "another's own");
+        waiting.pop();
+        assert!(call(&other).is_ok());
+        drop(waiting);
+        assert!(lock(&door.for_domain).is_empty());
+    }
+
+    #[test]
+    fn a_path_that_is_none_is_told_only_to_who_came_in() {
+        let door = door(true);
+        assert!(matches!(knock(&door, "/d/no!/RPC2", None), Entry::Turned(Turned { status: 401, .. })));
+        assert!(matches!(enter(&door, "/d/no!/RPC2"), Entry::Turned(Turned { status: 404, .. })));
+        let Entry::Turned(md5) = knock(&door, "/md5/RPC2", None) else { panic!("let in") };
+        assert!(md5.fields.len() == 1 && md5.fields[0].1.contains("algorithm=MD5"), "{:?}", md5.fields);
+        assert!(matches!(enter(&door, "/md5/RPC2"), Entry::Admitted(_)));
+        let Entry::Turned(both) = knock(&door, "/RPC2", None) else { panic!("let in") };
+        assert!(both.fields[0].1.contains("SHA-256") && both.fields[1].1.contains("MD5"));
+    }
+}

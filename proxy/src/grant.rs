@@ -1,0 +1,347 @@
+//! What an account may see: which domains, which of their hosts, which kinds of methods.
+//!
+//! | class    | methods                                                                     | needs    |
+//! | -------- | --------------------------------------------------------------------------- | -------- |
+//! | figures  | those of `sensor.*` and `domain.*` that tell samples, hosts, processes alone | viewer   |
+//! | logs     | those that tell what logs say too: events, calls, recordings, the summary   | viewer   |
+//! | grid     | `directory.*`                                                               | viewer   |
+//! | proxy    | `daemon.*` of the proxy itself                                              | operator |
+//! | steering | whatever changes something, and whatever is not known here                  | operator |
+//!
+//! Pure. Rules: what is not granted is refused; it is looked at for every call, each of a multicall too; a method is of
+//! figures or logs only if it is named here, so that a new one opens nothing before somebody thought of it; who may see
+//! some domains is told of no others; who logged in by MD5 alone is a viewer at most, whatever the account says.
+//! Not here: who it is (`login`).
+
+use rpc::entrance::Asked;
+use std::collections::BTreeSet;
+use std::fmt;
+use wire::id::{DomainName, HostName};
+
+/// Most names that one account lists.
+pub const NAMES_MAX: usize = 64;
+
+/// The methods of class figures.
+const FIGURES: [&str; 10] = [
+    "sensor.metrics",
+    "sensor.processes",
+    "sensor.channels",
+    "sensor.subscriptions",
+    "sensor.subscribe",
+    "sensor.alter",
+    "sensor.unsubscribe",
+    "sensor.take",
+    "domain.hosts",
+    "domain.metrics",
+];
+
+/// The methods of class logs. Recordings keep events beside samples; the summary names users and what they called; what a
+/// module failed of may hold what it was told.
+const LOGS: [&str; 12] = [
+    "sensor.events",
+    "sensor.calls",
+    "sensor.files",
+    "sensor.filters",
+    "sensor.call_processes",
+    "sensor.recordings",
+    "sensor.recording",
+    "sensor.recording_file",
+    "sensor.modules",
+    "domain.events",
+    "domain.calls",
+    "domain.summary",
+];
+
+/// Tells the hosts of a domain.
+const TARGETS: &str = "directory.targets";
+
+/// What kind of thing a method does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Reads samples, and nothing of what logs say.
+    Figures,
+    /// Reads what logs say.
+    Logs,
+    /// Reads which domains there are.
+    Grid,
+    /// Reads how the proxy is.
+    Proxy,
+    /// Changes something.
+    Steering,
+}
+
+/// What somebody may be trusted with at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rights {
+    /// To look.
+    Viewer,
+    /// To see the proxy itself too, and to change.
+    Operator,
+}
+
+/// All, or those named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chosen<T> {
+    /// All there are.
+    All,
+    /// These.
+    These(BTreeSet<T>),
+}
+
+/// What an account may see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Of which domains.
+    pub domains: Chosen<DomainName>,
+    /// Of which of their hosts; what is about no single host needs all.
+    pub hosts: Chosen<HostName>,
+    /// By which methods.
+    pub classes: BTreeSet<Class>,
+}
+
+/// Why a call is refused. What is not granted and what is not there are told alike.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Of another class.
+    #[error(
+        "this account may not call {method}, which is of class {class}; its operator grants it with --calls"
+    )]
+    Class {
+        /// Which.
+        method: String,
+        /// Its class.
+        class: Class,
+    },
+    /// Beyond its rights.
+    #[error("{method} needs the rights of an operator, and this login has those of a viewer")]
+    Rights {
+        /// Which.
+        method: String,
+    },
+    /// Another domain, or none where one is needed.
+    #[error("this account may not see that domain; its operator grants it with --domain")]
+    Domain,
+    /// No domain where all are told otherwise.
+    #[error(
+        "this account may see single domains alone; name one of them as the parameter domain, of directory.resolve or \
+         directory.targets"
+    )]
+    Unnamed,
+    /// Another host, or none where one is needed.
+    #[error(
+        "this account may see single hosts alone; name one of them as /d/DOMAIN/HOST or as the parameter host"
+    )]
+    Host,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Class; 5] = [Class::Figures, Class::Logs, Class::Grid, Class::Proxy, Class::Steering];
+
+    /// What an account has unless told otherwise.
+    pub const USUAL: [Class; 3] = [Class::Figures, Class::Logs, Class::Grid];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Class::Figures => "figures",
+            Class::Logs => "logs",
+            Class::Grid => "grid",
+            Class::Proxy => "proxy",
+            Class::Steering => "steering",
+        }
+    }
+
+    /// That of a method.
+    #[must_use]
+    pub fn of(method: &str, is_reading: bool) -> Class {
+        let (part, name) = method.split_once('.').unwrap_or((method, ""));
+        match (part, name) {
+            _ if !is_reading => Class::Steering,
+            ("directory", _) => Class::Grid,
+            ("daemon", _) => Class::Proxy,
+            _ if FIGURES.contains(&method) => Class::Figures,
+            _ if LOGS.contains(&method) => Class::Logs,
+            _ => Class::Steering,
+        }
+    }
+
+    const fn needs(self) -> Rights {
+        match self {
+            Class::Figures | Class::Logs | Class::Grid => Rights::Viewer,
+            Class::Proxy | Class::Steering => Rights::Operator,
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl Rights {
+    /// Their word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Rights::Viewer => "viewer",
+            Rights::Operator => "operator",
+        }
+    }
+}
+
+impl<T: Ord> Chosen<T> {
+    /// Whether it is among them.
+    #[must_use]
+    pub fn holds(&self, one: &T) -> bool {
+        match self {
+            Chosen::All => true,
+            Chosen::These(these) => these.contains(one),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Chosen<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Chosen::All => f.write_str("*"),
+            Chosen::These(these) => {
+                let words: Vec<String> = these.iter().map(T::to_string).collect();
+                f.write_str(&words.join(","))
+            }
+        }
+    }
+}
+
+impl Grant {
+    /// Whether somebody with these rights may call what is asked.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, rights: Rights, asked: Asked<'_>) -> Result<(), Refused> {
+        let class = Class::of(asked.method, asked.is_reading);
+        let method = || asked.method.to_owned();
+        if !self.classes.contains(&class) {
+            return Err(Refused::Class { method: method(), class });
+        }
+        if rights < class.needs() {
+            return Err(Refused::Rights { method: method() });
+        }
+        match class {
+            Class::Proxy => Ok(()),
+            Class::Grid if self.domains == Chosen::All => Ok(()),
+            Class::Grid if asked.domain.is_none() => Err(Refused::Unnamed),
+            Class::Grid if asked.method != TARGETS => self.check_domain(asked),
+            Class::Grid | Class::Figures | Class::Logs | Class::Steering => self.check_place(asked),
+        }
+    }
+
+    fn check_domain(&self, asked: Asked<'_>) -> Result<(), Refused> {
+        let domain = asked.domain.and_then(|name| DomainName::try_from(name).ok());
+        match (&self.domains, domain) {
+            (Chosen::All, _) => Ok(()),
+            (chosen, Some(domain)) if chosen.holds(&domain) => Ok(()),
+            _ => Err(Refused::Domain),
+        }
+    }
+
+    fn check_place(&self, asked: Asked<'_>) -> Result<(), Refused> {
+        self.check_domain(asked)?;
+        let host = asked.host.and_then(|name| HostName::try_from(name).ok());
+        match (&self.hosts, host) {
+            (Chosen::All, _) => Ok(()),
+            (chosen, Some(host)) if chosen.holds(&host) => Ok(()),
+            _ => Err(Refused::Host),
+        }
+    }
+}
+
+/// A call as tests ask it: only one that records is more than reading.
+#[cfg(test)]
+pub(crate) fn asked<'a>(method: &'a str, domain: Option<&'a str>, host: Option<&'a str>) -> Asked<'a> {
+    Asked { method, is_reading: !method.ends_with("record"), domain, host }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(hosts: &[&str]) -> Grant {
+        let names = |names: &[&str]| names.iter().map(|name| HostName::try_from(*name).unwrap()).collect();
+        Grant {
+            domains: Chosen::These([DomainName::try_from("UT-ICL").unwrap()].into()),
+            hosts: if hosts.is_empty() { Chosen::All } else { Chosen::These(names(hosts)) },
+            classes: Class::ALL.into(),
+        }
+    }
+
+    #[test]
+    fn each_method_has_a_class_and_what_is_unknown_the_strictest() {
+        let check = |method, is_reading, class| assert_eq!(Class::of(method, is_reading), class, "{method}");
+        check("sensor.events", true, Class::Logs);
+        check("domain.calls", true, Class::Logs);
+        check("sensor.metrics", true, Class::Figures);
+        check("domain.hosts", true, Class::Figures);
+        check("sensor.record", false, Class::Steering);
+        check("domain.summary", true, Class::Logs);
+        check("sensor.recording_file", true, Class::Logs);
+        check("sensor.control", true, Class::Steering);
+        check("sensor.of_tomorrow", true, Class::Steering);
+        check("directory.resolve", true, Class::Grid);
+        check("daemon.info", true, Class::Proxy);
+        check("process.signal", true, Class::Steering);
+        check("nothing", true, Class::Steering);
+    }
+
+    #[test]
+    fn who_may_see_some_domains_is_told_of_no_others() {
+        let (limited, hosts) = (grant(&[]), grant(&["wn01"]));
+        let all = Grant { domains: Chosen::All, ..grant(&[]) };
+        let check = |grant: &Grant, method, domain, expected: Option<Refused>| {
+            let found = grant.check(Rights::Viewer, asked(method, domain, None)).err();
+            assert_eq!(found, expected, "{method} {domain:?}");
+        };
+        for method in ["directory.domains", "directory.targets", "directory.resolve", "directory.of_tomorrow"]
+        {
+            check(&limited, method, None, Some(Refused::Unnamed));
+            check(&limited, method, Some("CERN"), Some(Refused::Domain));
+            check(&limited, method, Some("UT-ICL"), None);
+            check(&all, method, None, None);
+            check(&all, method, Some("CERN"), None);
+        }
+        check(&hosts, "directory.resolve", Some("UT-ICL"), None);
+        check(&hosts, "directory.targets", Some("UT-ICL"), Some(Refused::Host));
+    }
+
+    #[test]
+    fn domain_host_class_and_rights_are_each_needed() {
+        let (all, some) = (grant(&[]), grant(&["wn01"]));
+        let check = |grant: &Grant, rights, asked: Asked<'_>, expected: Option<Refused>| {
+            assert_eq!(grant.check(rights, asked).err(), expected, "{asked:?}");
+        };
+        let viewer = Rights::Viewer;
+        check(&all, viewer, asked("sensor.events", Some("UT-ICL"), None), None);
+        check(&all, viewer, asked("sensor.events", Some("CERN"), None), Some(Refused::Domain));
+        check(&all, viewer, asked("sensor.events", None, None), Some(Refused::Domain));
+        check(&all, viewer, asked("sensor.events", Some("no domain!"), None), Some(Refused::Domain));
+        check(&some, viewer, asked("sensor.events", Some("UT-ICL"), Some("wn01")), None);
+        check(&some, viewer, asked("sensor.events", Some("UT-ICL"), Some("wn02")), Some(Refused::Host));
+        check(&some, viewer, asked("domain.events", Some("UT-ICL"), None), Some(Refused::Host));
+        let steering = asked("sensor.record", Some("UT-ICL"), None);
+        check(&all, viewer, steering, Some(Refused::Rights { method: "sensor.record".into() }));
+        check(&all, Rights::Operator, steering, None);
+        check(
+            &all,
+            viewer,
+            asked("daemon.info", None, None),
+            Some(Refused::Rights { method: "daemon.info".into() }),
+        );
+        let mut figures = grant(&[]);
+        figures.classes = [Class::Figures].into();
+        let refused = Refused::Class { method: "sensor.events".into(), class: Class::Logs };
+        check(&figures, Rights::Operator, asked("sensor.events", Some("UT-ICL"), None), Some(refused));
+    }
+}

@@ -1,0 +1,56 @@
+//! The hatch of a proxy's door: daemons inside that get out by web traffic alone come in where visitors do.
+//!
+//! Rule: nothing is decided here: who they are is proved to the overlay, by Noise within what is carried and the
+//! certificate on it.
+//! Not here: the table of what is carried (`overlay::net::carried::tunnels`), HTTP (`rpc`).
+
+use overlay::net::carried::tunnels::{FIRST_BYTE, Tunnels, UPGRADE_BEGINS};
+use rpc::hatch::{Asked, Duplex, Hatch, Told, Work};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+
+/// What comes in by the door, and is for the overlay.
+pub struct Inlet(Arc<Tunnels>);
+
+impl Inlet {
+    /// For `tunnels`.
+    #[must_use]
+    pub fn new(tunnels: Arc<Tunnels>) -> Inlet {
+        Inlet(tunnels)
+    }
+}
+
+impl Hatch for Inlet {
+    fn takes_plain(&self, byte: u8) -> bool {
+        byte == FIRST_BYTE
+    }
+
+    fn take_plain(&self, stream: TcpStream, source: SocketAddr) -> Work<'_, ()> {
+        Box::pin(self.0.take_plain(stream, source))
+    }
+
+    fn upgrade(&self) -> &'static [u8] {
+        UPGRADE_BEGINS
+    }
+
+    fn take_upgrade(&self, stream: Box<dyn Duplex>, source: SocketAddr) -> Work<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.0.take_web_socket(stream, source).await {
+                tracing::debug!(%source, %error, "a tunnel's path ended");
+            }
+        })
+    }
+
+    fn path(&self) -> &'static str {
+        overlay::net::carried::PATH
+    }
+
+    fn ask<'a>(&'a self, asked: Asked<'a>) -> Work<'a, Told> {
+        Box::pin(async move {
+            let Asked { is_post, path, query, body, source } = asked;
+            let answer = self.0.ask((is_post, path, query), body, source).await;
+            Told { status: answer.status, body: answer.body }
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! Takes up changed accounts and certificates while the proxy runs.
+//!
+//! Rule: what cannot be used is told once and changes nothing; what is in use stays.
+//! Not here: what is in the files.
+
+use crate::account_file;
+use crate::certificate::{Certificate, Origin};
+use crate::door::Door;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
+
+/// How often the files are looked at: an account that was removed is out within it.
+pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is looked at.
+pub struct Watch {
+    state: PathBuf,
+    door: Arc<Door>,
+    certificate: Option<Arc<Certificate>>,
+    accounts_seen: Option<Mark>,
+    certificate_seen: [Option<Mark>; 2],
+}
+
+/// By what a changed file is told from the one before: replaced files are other inodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    inode: u64,
+    len_bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+fn mark(path: &Path) -> Option<Mark> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = std::fs::metadata(path).ok()?;
+    Some(Mark { inode: found.ino(), len_bytes: found.len(), modified: found.modified().ok() })
+}
+
+impl Watch {
+    /// Of the proxy with this state folder. The first look reads everything again: what changed after it was read at the
+    /// start, and before the watch began, is not missed.
+    #[must_use]
+    pub fn new(state: &Path, door: Arc<Door>, certificate: Option<Arc<Certificate>>) -> Watch {
+        Watch { state: state.to_owned(), door, certificate, accounts_seen: None, certificate_seen: [None; 2] }
+    }
+
+    /// Look until `shutdown`.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        let mut look = tokio::time::interval(LOOK_INTERVAL);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                _ = look.tick() => self.look(),
+            }
+        }
+    }
+
+    /// Look once. The files are small, and a look that finds nothing new costs three questions to the system.
+    pub fn look(&mut self) {
+        let accounts = mark(&account_file::path(&self.state));
+        if accounts != self.accounts_seen {
+            self.accounts_seen = accounts;
+            match account_file::read(&self.state) {
+                Ok(Some(accounts)) => {
+                    self.door.set_accounts(&accounts);
+                    tracing::info!(accounts = accounts.all().count(), "took up changed accounts");
+                }
+                Ok(None) => tracing::warn!("the file of accounts is gone; those that were read stay"),
+                Err(error) => {
+                    tracing::error!(%error, "the changed accounts cannot be used; those before stay")
+                }
+            }
+        }
+        let seen = self.certificate_marks();
+        if seen != self.certificate_seen {
+            self.certificate_seen = seen;
+            if let Some(certificate) = &self.certificate {
+                match certificate.reread() {
+                    Ok(true) => {
+                        tracing::info!(
+                            fingerprint = certificate.fingerprint(),
+                            "took up another certificate"
+                        );
+                    }
+                    Ok(false) => {}
+                    Err(error) => {
+                        tracing::error!(%error, "the changed certificate cannot be used; the one before stays");
+                    }
+                }
+            }
+        }
+    }
+
+    fn certificate_marks(&self) -> [Option<Mark>; 2] {
+        let origin: Option<&Origin> = self.certificate.as_ref().map(|certificate| certificate.origin());
+        origin.map_or([None; 2], |origin| [mark(&origin.certificate()), mark(&origin.key())])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{Account, Accounts, Name, Proofs};
+    use crate::grant::{Chosen, Class, Grant, Rights};
+    use std::collections::BTreeMap;
+
+    fn account() -> Account {
+        let name: Name = "ana".parse().expect("a name");
+        let grant = Grant { domains: Chosen::All, hosts: Chosen::All, classes: Class::USUAL.into() };
+        let proofs = Proofs::of(&name, "visperf", "secret", false);
+        Account { name, rights: Rights::Viewer, grant, proofs }
+    }
+
+    fn reread(door: &Door) -> u64 {
+        door.told().into_iter().collect::<BTreeMap<_, _>>()["reread_total"]
+    }
+
+    /// One that knows no accounts.
+    fn door() -> Arc<Door> {
+        Door::new(&Accounts::new("visperf").expect("a realm"), Vec::new(), false, None).expect("dice")
+    }
+
+    #[test]
+    fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
+        let state = tempfile::tempdir().expect("a folder");
+        let (account, door) = (account(), door());
+        let mut watch = Watch::new(state.path(), Arc::clone(&door), None);
+        watch.look();
+        assert_eq!(reread(&door), 0);
+        account_file::change(state.path(), "visperf", |all| all.add(account)).expect("added");
+        watch.look();
+        watch.look();
+        assert_eq!(reread(&door), 1, "once for each change");
+        std::fs::write(account_file::path(state.path()), "nothing").expect("written");
+        watch.look();
+        assert_eq!(reread(&door), 1);
+    }
+
+    #[test]
+    fn what_changed_before_the_watch_began_is_not_missed() {
+        let state = tempfile::tempdir().expect("a folder");
+        let door = door();
+        account_file::change(state.path(), "visperf", |all| all.add(account())).expect("added");
+        let mut watch = Watch::new(state.path(), Arc::clone(&door), None);
+        watch.look();
+        watch.look();
+        assert_eq!(reread(&door), 1);
+    }
+}

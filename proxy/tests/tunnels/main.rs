@@ -1,0 +1,148 @@
+//! A daemon inside, a proxy with its door, and what lies between them: by which rung they find each other, and what is
+//! left of a connection when its path is cut. Real sockets on loopback.
+
+mod ends;
+
+use ends::{End, Gate, Wall, until};
+use overlay::net::carried::tunnels::Tunnels;
+use overlay::net::event_loop::Event;
+use overlay::net::handle::Answer;
+use overlay::net::protocol::Protocol;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tunnel::carrier::frame::{Opened, Opening, Refused};
+use tunnel::ladder::Rung;
+use tunnel::sessions::SESSIONS_OF_SOURCE_MAX;
+
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// A daemon inside that knows nothing but the door's address reaches the proxy by `rung`, is registered there, and both
+/// ask each other.
+async fn check(wall: Wall, rung: Rung) {
+    let mut gate = Gate::open(1, wall).await;
+    gate.end.answer_queries();
+    let mut inside = End::inside(2, gate.key(), gate.door);
+    inside.ready(gate.key()).await;
+    let by = |name: &str| inside.figure(name);
+    let gauges = ["by_direct", "by_websocket", "by_polling"].map(by);
+    let expected = [Rung::Direct, Rung::WebSocket, Rung::Polling].map(|known| u64::from(known == rung));
+    assert_eq!(gauges, expected, "{rung:?}");
+    let told = inside.handle.rungs(8);
+    assert_eq!(told, [(gate.key(), rung)].into_iter().filter(|_| rung != Rung::Direct).collect::<Vec<_>>());
+    until("a registration", || inside.figure("registrations") == 1).await;
+
+    let page = vec![7; 900_000];
+    let answer = inside.handle.ask(gate.key(), Protocol::Query, &page, DEADLINE).await.expect("answered");
+    assert_eq!(answer, page, "what was asked came back whole");
+    inside.answer_queries();
+    let answer = gate.end.handle.ask(inside.key(), Protocol::Query, b"and back", DEADLINE).await;
+    assert_eq!(answer.as_deref(), Ok(&b"and back"[..]));
+}
+
+#[tokio::test]
+async fn a_door_that_lets_everything_in_is_reached_directly() {
+    check(Wall::default(), Rung::Direct).await;
+}
+
+#[tokio::test]
+async fn a_wall_that_passes_https_alone_is_passed_by_a_web_socket() {
+    check(Wall { stops_plain: true, ..Wall::default() }, Rung::WebSocket).await;
+}
+
+#[tokio::test]
+async fn a_wall_that_passes_no_upgrade_is_passed_by_polling() {
+    check(Wall { stops_plain: true, stops_upgrade: true }, Rung::Polling).await;
+}
+
+/// Cut every connection in the midst of questions: the connection above them never ends.
+async fn check_cut(wall: Wall, rung: Rung) {
+    let mut gate = Gate::open(3, wall).await;
+    gate.end.answer_queries();
+    let between = ends::Between::open(gate.door).await;
+    let mut inside = End::inside(4, gate.key(), between.address);
+    inside.ready(gate.key()).await;
+    assert_eq!(inside.handle.rungs(8), [(gate.key(), rung)]);
+    for number in 0..3_u8 {
+        let page = vec![number; 300_000];
+        let asking = inside.handle.ask(gate.key(), Protocol::Query, &page, DEADLINE);
+        let cutting = async {
+            // A part of the question has passed.
+            let from = between.passed.load(Ordering::Relaxed);
+            until("a part of it", || between.passed.load(Ordering::Relaxed) >= from + 50_000).await;
+            between.cut().await;
+        };
+        let (answer, ()) = tokio::join!(asking, cutting);
+        assert_eq!(answer, Ok(page), "question {number}");
+    }
+    assert_eq!(inside.figure("disconnected_total"), 0, "the connection is still the first");
+}
+
+#[tokio::test]
+async fn a_web_socket_that_is_cut_is_carried_on_by_another() {
+    check_cut(Wall { stops_plain: true, ..Wall::default() }, Rung::WebSocket).await;
+}
+
+#[tokio::test]
+async fn polling_that_is_cut_is_carried_on() {
+    check_cut(Wall { stops_plain: true, stops_upgrade: true }, Rung::Polling).await;
+}
+
+#[tokio::test]
+async fn the_proxy_tells_who_comes_by_what() {
+    let mut gate = Gate::open(5, Wall { stops_plain: true, ..Wall::default() }).await;
+    let inside = End::inside(6, gate.key(), gate.door);
+    gate.end.ready(inside.key()).await;
+    assert_eq!(gate.end.handle.rungs(8), [(inside.key(), Rung::WebSocket)]);
+    assert_eq!(gate.told("tunnels"), 1);
+    inside.stop().await;
+    until("an empty table", || gate.told("tunnels") == 0).await;
+}
+
+#[tokio::test]
+async fn who_opens_and_says_nothing_is_forgotten_and_nobody_takes_all_places() {
+    let gate = Gate::open(7, Wall::default()).await;
+    let source = "10.0.0.1:1".parse().expect("an address");
+    let opening = Opening { token: None, received: 0 }.bytes();
+    let open = async |tunnels: &std::sync::Arc<Tunnels>, from| {
+        let answer = tunnels.ask((true, "/tunnel", ""), &opening, from).await;
+        (answer.status, Opened::read(&answer.body))
+    };
+    let mut refused = 0;
+    for _ in 0..SESSIONS_OF_SOURCE_MAX + 50 {
+        match open(&gate.tunnels, source).await {
+            (200, Ok(Opened::Here { .. })) => {}
+            (200, Ok(Opened::Refused(Refused::Full))) => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(refused >= 50, "{refused} were refused");
+    let most = Duration::from_secs(40);
+    ends::until_within(most, "an empty table", || gate.told("tunnels") == 0).await;
+}
+
+#[tokio::test]
+async fn what_is_no_tunnel_is_told_so() {
+    let gate = Gate::open(8, Wall::default()).await;
+    let source = "10.0.0.1:1".parse().expect("an address");
+    let ask = async |is_post, path: &str, query: &str, body: &[u8]| {
+        gate.tunnels.ask((is_post, path, query), body, source).await
+    };
+    let unknown = format!("/tunnel/{}", "ab".repeat(16));
+    assert_eq!(ask(false, &unknown, "at=0", b"").await.status, 404);
+    assert_eq!(ask(true, &unknown, "", b"").await.status, 404);
+    assert_eq!(ask(false, "/tunnel", "", b"").await.status, 404);
+    let answer = ask(true, "/tunnel", "", b"hello").await;
+    assert_eq!(Opened::read(&answer.body), Ok(Opened::Refused(Refused::Form)));
+    let opened = ask(true, "/tunnel", "", &Opening { token: None, received: 0 }.bytes()).await;
+    let Ok(Opened::Here { token, .. }) = Opened::read(&opened.body) else { panic!("not opened") };
+    let known = format!("/tunnel/{}", token.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    assert_eq!(ask(false, &known, "at=999", b"").await.status, 400, "that was never said");
+    assert_eq!(ask(true, &known, "", b"no frame").await.status, 400);
+}
+
+/// What the proxies of these tests do with questions: give them back.
+fn answer(event: Event) {
+    if let Event::Question(question) = event {
+        let _ = question.reply.send(Answer::Done(question.body));
+    }
+}

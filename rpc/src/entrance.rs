@@ -1,0 +1,145 @@
+//! Who may come in, asked about the head of every request; and what a call may reach that came in so.
+//!
+//! ```text
+//! head ─▶ Entrance::knock ─▶ Admitted (the path inside, where it may go, fields of the answer), or Turned away
+//! call ─▶ Scope: the domain and host of the path go into the parameters ─▶ Access::may, for each call of a multicall
+//! ```
+//! Rules: whoever is turned away is so before anything of the body is read; what the path names and what the parameters
+//! name must be the same. A daemon on loopback has no entrance: whoever is on the machine may ask ([`Scope::OPEN`]).
+//! Not here: who is who (the proxy).
+
+use crate::fault::{self, Fault};
+use crate::method::{Declaration, Located};
+use crate::params::Params;
+use crate::value::{Name, Value};
+use std::any::Any;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What is seen of a request before its body.
+#[derive(Clone, Copy, Debug)]
+pub struct Knock<'a> {
+    /// The method of HTTP.
+    pub method: &'a str,
+    /// What it asks for, as it was sent: path and query.
+    pub target: &'a str,
+    /// The path alone.
+    pub path: &'a str,
+    /// The field `Authorization`, if there is one. Several are refused before.
+    pub authorization: Option<&'a str>,
+    /// From where.
+    pub source: IpAddr,
+}
+
+/// A request that was let in.
+pub struct Admitted {
+    /// The path as it is inside: `/RPC2`, `/api/v1/METHOD`.
+    pub path: String,
+    /// What its calls may reach.
+    pub scope: Scope,
+    /// Fields of the answer, each name in lower case.
+    pub fields: Vec<(&'static str, String)>,
+    /// Held until the answer is made.
+    pub seat: Held,
+}
+
+/// A request that was turned away.
+#[derive(Clone, Debug)]
+pub struct Turned {
+    /// The status of HTTP.
+    pub status: u16,
+    /// Fields of the answer, each name in lower case.
+    pub fields: Vec<(&'static str, String)>,
+    /// What it is told.
+    pub fault: Fault,
+}
+
+/// What is done with a request.
+pub enum Entry {
+    /// It goes on.
+    Admitted(Admitted),
+    /// It does not.
+    Turned(Turned),
+}
+
+/// Decides who comes in.
+pub trait Entrance: Send + Sync {
+    /// What is done with a request.
+    fn knock(&self, knock: &Knock<'_>) -> Entry;
+}
+
+/// What a call holds until it is answered: dropping it makes place for another.
+pub type Held = Box<dyn Any + Send + Sync>;
+
+/// What a call is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// Whether it only reads; else it changes something for others.
+    pub is_reading: bool,
+    /// The domain that it is for, if any.
+    pub domain: Option<&'a str>,
+    /// The host, if any.
+    pub host: Option<&'a str>,
+}
+
+/// Decides what somebody who came in may call.
+pub trait Access: Send + Sync {
+    /// Whether what is asked may be called now; what is returned is dropped once it is answered.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may(&self, asked: Asked<'_>) -> Result<Held, Fault>;
+}
+
+/// What calls of one request may reach.
+#[derive(Clone, Default)]
+pub struct Scope {
+    /// The domain that the path names.
+    pub domain: Option<String>,
+    /// The host that the path names.
+    pub host: Option<String>,
+    /// Who may call what; nobody asks where there is none.
+    pub access: Option<Arc<dyn Access>>,
+}
+
+impl Scope {
+    /// Everything, as on loopback.
+    pub const OPEN: &'static Scope = &Scope { domain: None, host: None, access: None };
+
+    /// Put what the path names into what a call gave.
+    pub(crate) fn fill(
+        &self,
+        declaration: &Declaration,
+        given: &mut Vec<(Name, Value)>,
+    ) -> Result<(), Fault> {
+        if self.domain.is_some() && declaration.located == Located::Here {
+            let name = declaration.name;
+            return Err(Fault::not_found(format!(
+                "{name} is about no domain: ask it at /RPC2 or /api/v1/{name}, without /d/DOMAIN"
+            )));
+        }
+        for (name, named) in [("domain", &self.domain), ("host", &self.host)] {
+            let is_declared = declaration.parameters.iter().any(|parameter| parameter.name == name);
+            let Some(named) = named.as_ref().filter(|_| is_declared) else { continue };
+            match given.iter_mut().find(|(known, _)| known == name) {
+                None => given.push((Name::Borrowed(name), Value::Text(named.clone()))),
+                Some((_, value @ Value::Nil)) => *value = Value::Text(named.clone()),
+                Some((_, Value::Text(text))) if text == named => {}
+                Some(_) => {
+                    let message = format!("{name}: expected {named}, as the path says, found another");
+                    return Err(Fault::new(fault::FORBIDDEN, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the call may be made; what it holds while it is.
+    pub(crate) fn check(&self, declaration: &Declaration, params: &Params) -> Result<Held, Fault> {
+        let Some(access) = &self.access else { return Ok(Box::new(())) };
+        let (domain, host) = (params.text("domain")?, params.text("host")?);
+        access.may(Asked { method: declaration.name, is_reading: declaration.is_reading(), domain, host })
+    }
+}

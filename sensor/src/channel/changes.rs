@@ -1,0 +1,223 @@
+//! What a consumer that wants only changes has been told: from it follows what is to be told of the next sample.
+//!
+//! Pure. Invariants: whoever applies what it is told, in order, to the last whole sample knows exactly those processes that
+//! pass, as they are; after something was left out on the way, the next sample is whole.
+//! Not here: who passes (`predicate`), when a sample is due (`subscription`).
+
+use super::predicate::Chosen;
+use crate::process::table::Table;
+use std::time::Duration;
+use wire::process::ProcessKey;
+
+/// A sample is whole at least so often, so that who lost an answer on the way knows all again.
+pub const WHOLE_EVERY: Duration = Duration::from_secs(10);
+
+/// What it knows, by the places of the table.
+#[derive(Debug, Default)]
+pub struct Told {
+    keys: Vec<Option<ProcessKey>>,
+    /// The sweep that it was told of last; 0 before the first.
+    sweep: u64,
+    whole_at: Duration,
+    missed_total: u64,
+    revision: u64,
+}
+
+/// What is to be told.
+#[derive(Debug, Default, PartialEq)]
+pub struct Difference {
+    /// Those that pass and are not as they were told last, or were not told.
+    pub records: Vec<Chosen>,
+    /// The numbers of those that were told, and have ended or pass no longer.
+    pub gone: Vec<u32>,
+}
+
+impl Told {
+    /// Whether the sample at `now` has to be whole: so many were missed since the start, and the subscription was altered so
+    /// often.
+    #[must_use]
+    pub fn must_be_whole(&self, now: Duration, missed_total: u64, revision: u64) -> bool {
+        self.sweep == 0
+            || now.saturating_sub(self.whole_at) >= WHOLE_EVERY
+            || (missed_total, revision) != (self.missed_total, self.revision)
+    }
+
+    /// All that pass are told.
+    pub fn tell_all(
+        &mut self,
+        table: &Table,
+        chosen: &[Chosen],
+        now: Duration,
+        missed_total: u64,
+        revision: u64,
+    ) {
+        self.keys.clear();
+        self.keys.resize(table.rows().len(), None);
+        for (place, _) in chosen {
+            self.keys[*place] = table.rows()[*place].as_ref().map(|process| process.key);
+        }
+        (self.sweep, self.whole_at) = (table.sweep().number, now);
+        (self.missed_total, self.revision) = (missed_total, revision);
+    }
+
+    /// Nothing that was told before counts any longer.
+    pub fn forget(&mut self) {
+        self.sweep = 0;
+    }
+
+    /// The places at which something may have to be told: those that the table changed since the last sample.
+    pub fn places<'a>(&self, table: &'a Table) -> impl Iterator<Item = usize> + Clone + use<'a> {
+        table.changed_since(self.sweep)
+    }
+
+    /// `chosen` are all that pass, in whatever order.
+    pub fn differ_from_all(&mut self, table: &Table, chosen: &[Chosen]) -> Difference {
+        let mut passing = vec![None; self.keys.len().max(table.rows().len())];
+        for one in chosen {
+            passing[one.0] = Some(*one);
+        }
+        let before = self.sweep;
+        self.differ(table, passing.into_iter().enumerate(), |place| table.has_changed_since(before, place))
+    }
+
+    /// `chosen` are those that pass of the changed places, in rising order; whether the others pass has not changed.
+    pub fn differ_from_changed(&mut self, table: &Table, chosen: &[Chosen]) -> Difference {
+        let mut chosen = chosen.iter().copied().peekable();
+        let passing =
+            self.places(table).map(|place| (place, chosen.next_if(|one| one.0 == place))).collect::<Vec<_>>();
+        self.differ(table, passing.into_iter(), |_| true)
+    }
+
+    /// Each place with whoever passes there.
+    fn differ(
+        &mut self,
+        table: &Table,
+        places: impl Iterator<Item = (usize, Option<Chosen>)>,
+        is_changed: impl Fn(usize) -> bool,
+    ) -> Difference {
+        let mut difference = Difference::default();
+        for (place, passing) in places {
+            if place >= self.keys.len() {
+                self.keys.resize(place + 1, None);
+            }
+            let row = table.rows().get(place).and_then(Option::as_ref);
+            let key = passing.and(row).map(|process| process.key);
+            let before = std::mem::replace(&mut self.keys[place], key);
+            if let Some(before) = before.filter(|before| key != Some(*before)) {
+                difference.gone.push(before.pid);
+            }
+            if let Some(one) = passing.filter(|_| key != before || is_changed(place)) {
+                difference.records.push(one);
+            }
+        }
+        self.sweep = table.sweep().number;
+        difference
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::table::Coverage;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use wire::process::Process;
+
+    /// Those of even memory pass.
+    fn passing(table: &Table, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
+        let passes = |place: &usize| {
+            table.rows().get(*place).and_then(Option::as_ref).is_some_and(|one| one.rss_kib % 2 == 0)
+        };
+        places.filter(passes).map(|place| (place, None)).collect()
+    }
+
+    fn apply(known: &mut BTreeMap<u32, Process>, table: &Table, difference: &Difference) {
+        for pid in &difference.gone {
+            assert!(known.remove(pid).is_some(), "{pid} was not known");
+        }
+        for (place, _) in &difference.records {
+            let process = table.rows()[*place].clone().expect("it passes");
+            known.insert(process.key.pid, process);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn who_applies_what_it_is_told_knows_who_passes(
+            steps in prop::collection::vec((0..8_u32, 0..2_u64, 0..4_u64, 0..5_u8), 1..400),
+        ) {
+            let mut table = Table::default();
+            let mut tellings = [Told::default(), Told::default()];
+            let mut known = [BTreeMap::new(), BTreeMap::new()];
+            table.begin(1, 1, Coverage::Changes);
+            for (number, (pid, start_ns, rss_kib, what)) in (2..).zip(steps) {
+                match what {
+                    0 => table.gone(wire::process::ProcessKey { pid, start_ns }),
+                    1..4 => {
+                        let key = wire::process::ProcessKey { pid, start_ns };
+                        table.set(Process { key, rss_kib, ..Process::default() });
+                    }
+                    _ => {
+                        table.end(0);
+                        let all = passing(&table, 0..table.rows().len());
+                        if tellings[0].must_be_whole(Duration::ZERO, 0, 0) {
+                            for (told, known) in tellings.iter_mut().zip(&mut known) {
+                                told.tell_all(&table, &all, Duration::ZERO, 0, 0);
+                                apply(known, &table, &Difference { records: all.clone(), gone: Vec::new() });
+                            }
+                        } else {
+                            let of_all = tellings[0].differ_from_all(&table, &all);
+                            let changed = passing(&table, tellings[1].places(&table));
+                            let of_changed = tellings[1].differ_from_changed(&table, &changed);
+                            prop_assert_eq!(&of_all, &of_changed);
+                            apply(&mut known[0], &table, &of_all);
+                            apply(&mut known[1], &table, &of_changed);
+                        }
+                        let expected: BTreeMap<u32, Process> = all
+                            .iter()
+                            .filter_map(|(place, _)| table.rows()[*place].clone())
+                            .map(|process| (process.key.pid, process))
+                            .collect();
+                        prop_assert_eq!(&known[0], &expected);
+                        prop_assert_eq!(&known[1], &expected);
+                        table.begin(number, number, Coverage::Changes);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_begins_to_pass_is_told_though_it_is_as_it_was() {
+        let mut table = Table::default();
+        table.begin(1, 1, Coverage::All);
+        for pid in [7, 8] {
+            let key = wire::process::ProcessKey { pid, start_ns: 0 };
+            table.set(Process { key, ..Process::default() });
+        }
+        table.end(0);
+        let mut told = Told::default();
+        told.tell_all(&table, &[(0, None)], Duration::ZERO, 0, 0);
+        table.begin(2, 2, Coverage::Changes);
+        table.end(0);
+        let difference = told.differ_from_all(&table, &[(1, None)]);
+        assert_eq!(difference, Difference { records: vec![(1, None)], gone: vec![7] });
+    }
+
+    #[test]
+    fn what_was_left_out_or_altered_makes_the_next_one_whole() {
+        let mut table = Table::default();
+        table.begin(1, 1, Coverage::All);
+        table.end(0);
+        let mut told = Told::default();
+        let now = Duration::from_secs(5);
+        assert!(told.must_be_whole(now, 0, 0), "nothing is known");
+        told.tell_all(&table, &[], now, 3, 1);
+        assert!(!told.must_be_whole(now, 3, 1));
+        assert!(told.must_be_whole(now, 4, 1), "one was missed");
+        assert!(told.must_be_whole(now, 3, 2), "it was altered");
+        assert!(told.must_be_whole(now + WHOLE_EVERY, 3, 1), "it is long ago");
+        told.forget();
+        assert!(told.must_be_whole(now, 3, 1));
+    }
+}

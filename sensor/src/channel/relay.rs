@@ -1,0 +1,267 @@
+//! One stream for all who want the same of a host: what of it the host itself evaluates, and its processes made again from
+//! what it tells.
+//!
+//! ```text
+//! consumer A: child of 7 and cpu > 0.5, 64 Hz ─┐ the rest of each, here      child of 7, by changes, 64 Hz
+//! consumer B: child of 7 top 3 by cpu,   1 Hz ─┴──── table, made again ◀──────── one subscription at the host
+//! ```
+//!
+//! Pure. Rule: what a process keeps while it lives is evaluated at the source, so that no more leaves the host than
+//! its consumers want; what does is evaluated here at each consumer's own rate, by the same code. Invariant: the table is
+//! that of the source, or it is not shown.
+//! Not here: asking the host, who subscribes (`query::channels`).
+
+use crate::process::source::View;
+use crate::process::table::Coverage;
+use std::time::Duration;
+use wire::channel::filter::{Filter, Predicate};
+use wire::channel::stream::{Body, Entry, Record};
+
+/// Numbers that a process keeps: what comes and goes by one of the others would be here without its past.
+const LASTING: [&str; 5] = ["pid", "parent", "uid", "cgroup", "start_seconds"];
+/// How far the moments of a source may come from those at which they arrive, before the clocks are compared anew: longer than
+/// what comes in one answer.
+const DRIFT_MAX: Duration = Duration::from_secs(10);
+
+/// What the source evaluates of a filter, and the rest.
+#[must_use]
+pub fn split(filter: &Filter) -> (Filter, Filter) {
+    let is_of_source = |predicate: &&Predicate| match predicate {
+        Predicate::Threshold { field, .. } => LASTING.contains(&field.as_str()),
+        Predicate::Matches { field, .. } | Predicate::Is { field, .. } => field != "state",
+        Predicate::ParentOf(_) | Predicate::ChildOf(_) => true,
+        Predicate::Changes { .. } | Predicate::Growth { .. } => false,
+    };
+    let (of_source, rest): (Vec<&Predicate>, Vec<&Predicate>) =
+        filter.predicates.iter().partition(|predicate| is_of_source(predicate));
+    let of_source = Filter { predicates: of_source.into_iter().cloned().collect(), top: None };
+    let rest = Filter { predicates: rest.into_iter().cloned().collect(), top: filter.top.clone() };
+    (of_source, rest)
+}
+
+/// What became of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The table is that of the source: a sweep.
+    Sweep {
+        /// As of this moment, by the own clock.
+        at: Duration,
+        /// So many samples before it are missing.
+        lost: u64,
+    },
+    /// More processes pass than the source tells.
+    TooMany,
+    /// So many samples are missing, and the table is not known until a whole one comes.
+    Lost(u64),
+    /// Nothing to show.
+    Nothing,
+}
+
+/// The processes of a source.
+#[derive(Debug, Default)]
+pub struct Remade {
+    view: View,
+    /// Whether the table is that of the source.
+    is_known: bool,
+    /// The number of the next entry.
+    next: Option<u64>,
+    /// A moment by the own clock and by that of the source, in nanoseconds since its boot.
+    clocks: Option<(Duration, u64)>,
+}
+
+impl Remade {
+    /// The processes, as of the last sweep.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Whether a whole sample has to be asked for.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// The subscription at the source is another one: its entries are numbered anew.
+    pub fn begin_anew(&mut self) {
+        (self.is_known, self.next, self.clocks) = (false, Some(0), None);
+    }
+
+    /// The next entry of the source, which came at `now`.
+    pub fn apply(&mut self, entry: Entry, now: Duration) -> Applied {
+        let lost = self.next.map_or(0, |next| entry.number.saturating_sub(next));
+        self.next = Some(entry.number + if let Body::Missed(count) = entry.body { count } else { 1 });
+        if lost > 0 {
+            self.is_known = false;
+        }
+        match entry.body {
+            Body::Sample { left_out, .. } if left_out > 0 => {
+                self.is_known = false;
+                Applied::TooMany
+            }
+            Body::Sample { sweep, gone, records, .. } => {
+                let is_whole = gone.is_none();
+                if !is_whole && !self.is_known {
+                    // It builds on what was lost; it is lost too.
+                    return Applied::Lost(lost + 1);
+                }
+                self.is_known = true;
+                self.sweep(sweep, entry.at_ns, gone, records);
+                Applied::Sweep { at: self.own(entry.at_ns, now), lost }
+            }
+            Body::Missed(count) => {
+                self.is_known = false;
+                Applied::Lost(lost + count)
+            }
+            Body::Signal { .. } | Body::Quarantined(_) => Applied::Nothing,
+        }
+    }
+
+    /// A moment of the source by the own clock. Clocks run apart, and only the source's goes on while its host sleeps.
+    fn own(&mut self, at_ns: u64, now: Duration) -> Duration {
+        let (own, of_source) = *self.clocks.get_or_insert((now, at_ns));
+        let at = at_ns.checked_sub(of_source).map(|since| own + Duration::from_nanos(since));
+        let is_near = |at: &Duration| at.abs_diff(now) <= DRIFT_MAX;
+        at.filter(is_near).unwrap_or_else(|| {
+            self.clocks = Some((now, at_ns));
+            now
+        })
+    }
+
+    fn sweep(&mut self, number: u64, at_ns: u64, gone: Option<Vec<u32>>, records: Vec<Record>) {
+        let table = &mut self.view.table;
+        // A source that was started anew counts from the beginning; the table's numbers only rise.
+        let number = number.max(table.sweep().number + 1);
+        let coverage = if gone.is_none() { Coverage::All } else { Coverage::Changes };
+        table.begin(number, at_ns, coverage);
+        for pid in gone.into_iter().flatten() {
+            if let Some(key) = table.get(pid).map(|process| process.key) {
+                table.gone(key);
+            }
+        }
+        records.into_iter().for_each(|record| table.set(record.process));
+        table.end(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::channel::expression;
+    use wire::process::{Process, ProcessKey};
+
+    #[test]
+    fn what_depends_on_the_rate_is_not_for_the_source() {
+        let check = |text: &str, of_source: &str, rest: &str| {
+            let (source, other) = split(&expression::filter(text).expect("understood"));
+            assert_eq!(
+                (source.to_string().as_str(), other.to_string().as_str()),
+                (of_source, rest),
+                "{text}"
+            );
+        };
+        check("", "", "");
+        check(
+            "cpu > 0.5 and name ~ \"^s\" top 3 by rss_bytes",
+            "name ~ \"^s\"",
+            "cpu > 0.5 top 3 by rss_bytes",
+        );
+        check("child of 7 and rss_bytes > 10 and uid = 5", "child of 7 and uid = 5", "rss_bytes > 10");
+        check("state = \"running\" and command ~ \"a\"", "command ~ \"a\"", "state = \"running\"");
+        check(
+            "rate of read_bytes > 1 and threads changes by 2",
+            "",
+            "rate of read_bytes > 1 and threads changes by 2",
+        );
+    }
+
+    fn record(pid: u32, rss_kib: u64) -> Record {
+        let key = ProcessKey { pid, start_ns: 0 };
+        Record { process: Process { key, rss_kib, ..Process::default() }, cpu: None }
+    }
+
+    fn entry(number: u64, gone: Option<&[u32]>, records: &[Record]) -> Entry {
+        let body = Body::Sample {
+            sweep: number + 1,
+            gone: gone.map(<[u32]>::to_vec),
+            records: records.to_vec(),
+            left_out: 0,
+            figures: Vec::new(),
+        };
+        Entry { number, revision: 0, at_ns: (number + 1) * 1_000_000, body }
+    }
+
+    fn shown(remade: &Remade) -> Vec<(u32, u64)> {
+        let rows = remade.view().table.rows().iter().flatten();
+        let mut shown: Vec<_> = rows.map(|process| (process.key.pid, process.rss_kib)).collect();
+        shown.sort_unstable();
+        shown
+    }
+
+    #[test]
+    fn the_table_is_that_of_the_source_or_not_shown() {
+        let mut remade = Remade::default();
+        let now = Duration::from_secs(100);
+        assert_eq!(
+            remade.apply(entry(0, Some(&[]), &[record(1, 1)]), now),
+            Applied::Lost(1),
+            "nothing to build on"
+        );
+        let first = remade.apply(entry(1, None, &[record(1, 1), record(2, 2)]), now);
+        assert_eq!(first, Applied::Sweep { at: now, lost: 0 });
+        // Entries of one answer come at once; their moments are those of the source.
+        let next = remade.apply(entry(2, Some(&[1]), &[record(2, 3)]), now);
+        assert_eq!(next, Applied::Sweep { at: now + Duration::from_millis(1), lost: 0 });
+        assert_eq!(shown(&remade), [(2, 3)]);
+        // Numbers 3 and 4 were lost on the way.
+        assert_eq!(remade.apply(entry(5, Some(&[]), &[record(2, 4)]), now), Applied::Lost(3));
+        assert!(!remade.is_known());
+        let whole = remade.apply(entry(9, None, &[record(2, 5)]), now);
+        assert!(matches!(whole, Applied::Sweep { lost: 3, .. }), "{whole:?}");
+        assert_eq!(shown(&remade), [(2, 5)]);
+        let missed = Entry { number: 10, revision: 0, at_ns: 0, body: Body::Missed(4) };
+        assert_eq!(remade.apply(missed, now), Applied::Lost(4));
+        assert!(!remade.is_known());
+    }
+
+    #[test]
+    fn the_clock_of_a_source_may_be_far_ahead_and_run_on() {
+        let mut remade = Remade::default();
+        let (now, year) = (Duration::from_secs(3), 365 * 86_400 * 1000);
+        let at = |remade: &mut Remade, number: u64, now: Duration| match remade
+            .apply(entry(number, None, &[]), now)
+        {
+            Applied::Sweep { at, .. } => at,
+            other @ (Applied::Lost(_) | Applied::Nothing | Applied::TooMany) => panic!("{other:?}"),
+        };
+        assert_eq!(at(&mut remade, year, now), now);
+        assert_eq!(at(&mut remade, year + 20, now), now + Duration::from_millis(20));
+        // It slept for an hour by its clock.
+        assert_eq!(
+            at(&mut remade, year + 3_600_000, now + Duration::from_secs(1)),
+            now + Duration::from_secs(1)
+        );
+    }
+
+    #[test]
+    fn more_than_a_source_tells_is_not_shown() {
+        let mut remade = Remade::default();
+        let mut entry = entry(0, None, &[record(1, 1)]);
+        if let Body::Sample { left_out, .. } = &mut entry.body {
+            *left_out = 1;
+        }
+        assert_eq!(remade.apply(entry, Duration::ZERO), Applied::TooMany);
+        assert!(!remade.is_known());
+    }
+
+    #[test]
+    fn a_source_that_was_started_anew_goes_on() {
+        let mut remade = Remade::default();
+        remade.apply(entry(8, None, &[record(1, 1)]), Duration::from_secs(5));
+        remade.begin_anew();
+        let now = Duration::from_secs(9);
+        assert_eq!(remade.apply(entry(0, None, &[record(2, 7)]), now), Applied::Sweep { at: now, lost: 0 });
+        assert_eq!(shown(&remade), [(2, 7)]);
+        assert_eq!(remade.view().table.sweep().number, 10);
+    }
+}

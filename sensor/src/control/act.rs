@@ -1,0 +1,127 @@
+//! Doing what was ordered to a process that is held by a descriptor, so that no other can take its place.
+//!
+//! Shell. A pidfd (pidfd_open(2), Linux 5.3) means one process for ever: a signal sent through it reaches that one or
+//! nobody. Niceness has no such call; it is set by number while the descriptor shows that the process is there still.
+//! Not here: which process may be meant (`verdict`).
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{self, Pid, PidfdFlags};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+use wire::control::{Nice, Signal};
+
+/// A process that is held.
+#[derive(Debug)]
+pub struct Held {
+    pid: Pid,
+    descriptor: OwnedFd,
+}
+
+impl Held {
+    /// Hold the process that has this number now; `None` if there is none.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(pid: u32) -> io::Result<Option<Held>> {
+        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+        match process::pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(descriptor) => Ok(Some(Held { pid, descriptor })),
+            Err(Errno::SRCH) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Send it a signal.
+    ///
+    /// # Errors
+    /// What the system says: it has ended (ESRCH), or the sensor may not (EPERM).
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(process::pidfd_send_signal(&self.descriptor, number(signal))?)
+    }
+
+    /// Let all its threads give way so much.
+    ///
+    /// # Errors
+    /// What the system says; some of its threads may have been set.
+    pub fn renice(&self, proc: &Path, nice: Nice) -> io::Result<()> {
+        // A thread begun meanwhile has the niceness of the one that began it, so two passes meet all but those begun in
+        // the second by one not yet met.
+        for _ in 0..2 {
+            for thread in threads(proc, self.pid)? {
+                // The number of a thread that ended in this very moment may be another's: unlike a signal, niceness can be
+                // taken back.
+                if self.has_ended(Duration::ZERO) {
+                    return Err(Errno::SRCH.into());
+                }
+                match process::setpriority_process(Some(thread), nice.value().into()) {
+                    Ok(()) | Err(Errno::SRCH) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it has ended, or does so within `wait`.
+    #[must_use]
+    pub fn has_ended(&self, wait: Duration) -> bool {
+        let wait = Timespec {
+            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: wait.subsec_nanos().into(),
+        };
+        let mut polled = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        matches!(poll(&mut polled, Some(&wait)), Ok(ready) if ready > 0)
+    }
+}
+
+/// The numbers of its threads.
+fn threads(proc: &Path, pid: Pid) -> io::Result<Vec<Pid>> {
+    let folder = proc.join(pid.as_raw_nonzero().to_string()).join("task");
+    let mut threads = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        threads.extend(name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw));
+    }
+    Ok(threads)
+}
+
+const fn number(signal: Signal) -> process::Signal {
+    match signal {
+        Signal::Hup => process::Signal::HUP,
+        Signal::Int => process::Signal::INT,
+        Signal::Quit => process::Signal::QUIT,
+        Signal::Kill => process::Signal::KILL,
+        Signal::Usr1 => process::Signal::USR1,
+        Signal::Usr2 => process::Signal::USR2,
+        Signal::Term => process::Signal::TERM,
+        Signal::Cont => process::Signal::CONT,
+        Signal::Stop => process::Signal::STOP,
+        Signal::Tstp => process::Signal::TSTP,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signal_has_the_number_of_the_system() {
+        for signal in Signal::ALL {
+            let raw = number(signal).as_raw();
+            // On most architectures people's numbers are the system's; on no other are these tests run.
+            assert_eq!(raw.to_string().parse(), Ok(signal), "{signal:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_held_where_nobody_is() {
+        assert!(Held::open(0).expect("no error").is_none());
+        assert!(Held::open(u32::MAX).expect("no error").is_none());
+        assert!(Held::open(1 << 30).expect("no error").is_none());
+        let own = Held::open(std::process::id()).expect("no error").expect("this process");
+        assert!(!own.has_ended(Duration::ZERO));
+    }
+}

@@ -1,0 +1,102 @@
+//! What a process is at this moment, by its files in `/proc`.
+//!
+//! Shell. Rule: what cannot be read or understood is no target: nothing is done to what is not known.
+//! Not here: what follows from it (`verdict`).
+
+use super::verdict::{Own, Target};
+use crate::process::stat;
+use std::io;
+use std::path::Path;
+use wire::process::ProcessKey;
+
+/// Most processes one above the other that are walked: chains of parents are short; a longer one is not believed to end.
+const DEPTH_MAX: usize = 256;
+
+/// The process of this number; `None` if there is none.
+///
+/// # Errors
+/// If it is there and cannot be read.
+pub fn read(proc: &Path, pid: u32) -> io::Result<Option<Target>> {
+    let Some(text) = file(proc, pid, "stat")? else { return Ok(None) };
+    let Some(status) = file(proc, pid, "status")? else { return Ok(None) };
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "its files in /proc are not as expected");
+    let told = stat::stat(&text).ok_or_else(unknown)?;
+    let uids = stat::uids(&status).ok_or_else(unknown)?;
+    let is_of_kernel = stat::is_of_kernel(&text).ok_or_else(unknown)?;
+    Ok(Some(Target {
+        key: ProcessKey { pid, start_ns: told.start_ns },
+        name: told.name.to_string(),
+        state: told.state,
+        uids,
+        is_of_kernel,
+        ancestors: ancestors(proc, told.parent)?,
+    }))
+}
+
+/// The place of the process that runs this.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn own(proc: &Path) -> io::Result<Own> {
+    let pid = std::process::id();
+    let parent = file(proc, pid, "stat")?.and_then(|text| stat::stat(&text)).map(|told| told.parent);
+    let parent = parent.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    Ok(Own { pid, ancestors: ancestors(proc, parent)? })
+}
+
+/// `parent` and those above it. One that ended meanwhile ends the walk: what it had started has another parent now.
+fn ancestors(proc: &Path, parent: u32) -> io::Result<Vec<u32>> {
+    let (mut found, mut next) = (Vec::new(), parent);
+    while next != 0 {
+        if found.len() == DEPTH_MAX || found.contains(&next) {
+            return Err(io::Error::other("its parents are a chain without end"));
+        }
+        found.push(next);
+        let above = file(proc, next, "stat")?.and_then(|text| stat::stat(&text)).map(|told| told.parent);
+        next = above.unwrap_or(0);
+    }
+    Ok(found)
+}
+
+/// A file of a process; `None` if that is gone.
+fn file(proc: &Path, pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
+    match std::fs::read(proc.join(pid.to_string()).join(name)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // What a process that is just being removed says.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROC: &str = "/proc";
+
+    #[test]
+    fn a_process_is_read_with_those_above_it() {
+        let own = own(Path::new(PROC)).expect("this process");
+        let read = read(Path::new(PROC), own.pid).expect("readable").expect("there");
+        assert_eq!(read.ancestors, own.ancestors);
+        assert_eq!(read.ancestors.first(), Some(&std::os::unix::process::parent_id()));
+        assert!(!read.is_of_kernel && read.key.start_ns > 0);
+        assert_eq!(read.uids[0], nix::unistd::getuid().as_raw());
+    }
+
+    #[test]
+    fn what_is_not_there_or_not_understood_is_no_target() {
+        assert_eq!(read(Path::new(PROC), 1 << 30).expect("no error"), None);
+        let folder = tempfile::tempdir().expect("a folder");
+        let process = folder.path().join("7");
+        std::fs::create_dir(&process).expect("made");
+        let write = |name: &str, text: &str| std::fs::write(process.join(name), text).expect("written");
+        write("stat", "7 (a) S 7 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0");
+        assert_eq!(read(folder.path(), 7).expect("no error"), None, "half of it is gone");
+        write("status", "Name:\ta\nUid:\t1\t2\t3\n");
+        assert!(read(folder.path(), 7).is_err(), "three users");
+        write("status", "Name:\ta\nUid:\t1\t2\t3\t4\n");
+        assert!(read(folder.path(), 7).is_err(), "its own parent");
+    }
+}

@@ -1,0 +1,376 @@
+//! The trail of orders: a line for each, in a log that the sensor follows as any other.
+//!
+//! ```text
+//! STATE/control/trail.log
+//! 2026-11-21T06:08:07.123456Z obeyed order=NONCE act=TERM pid=4711 start_ns=N process="burn" user=1000 operator=KEY
+//!     from=HOST to=HOST left_out=0 reason=                                                          (one line)
+//! ```
+//!
+//! Rules: a line is on disk before what it tells is done; what was obeyed and what a proven operator was refused is always
+//! told. Refusals of others come at a limited rate; how many were left out is told with the next. The file is bounded: a full one is kept
+//! beside the new one until that is full. What strangers claim cannot break a line or pass for another field.
+//! Not here: how a line becomes an event (`log-filters/filters/visperf-control.toml`).
+
+use crate::tail::{Spec, Start};
+use jiff::Timestamp;
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wire::control::Order;
+use wire::id::{HostName, PeerKey};
+use wire::time::{Moment, Time};
+
+/// The name of its filter.
+pub const FILTER: &str = "visperf-control";
+/// A file longer than this is followed by a new one: some ten thousand orders.
+const LEN_MAX_BYTES: u64 = 4 << 20;
+/// Longest text of others in a line, in characters.
+const TEXT_MAX_CHARS: usize = 400;
+/// Refusals of who proved nothing: so many at once.
+const STRANGERS_BURST: u32 = 50;
+/// And one more after so long: below 10 MB a day.
+const STRANGERS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What became of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done now.
+    Obeyed,
+    /// It was not.
+    Refused,
+    /// It was tried, after a line that it is, and the system did not let it.
+    Failed,
+}
+
+impl Outcome {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Obeyed => "obeyed",
+            Outcome::Refused => "refused",
+            Outcome::Failed => "failed",
+        }
+    }
+}
+
+/// What is told of an order.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What it was, or claimed to be.
+    pub order: Option<&'a Order>,
+    /// Whose it was, or claimed to be.
+    pub operator: Option<PeerKey>,
+    /// Where its operator is, if that was proved.
+    pub from: Option<&'a HostName>,
+    /// Name and user of the process, where it was looked at.
+    pub process: Option<(&'a str, u32)>,
+    /// Why it was refused or failed.
+    pub reason: &'a str,
+}
+
+impl Told<'_> {
+    /// Whether an operator gave it, whom the sensor believed.
+    fn is_proved(&self) -> bool {
+        self.from.is_some()
+    }
+}
+
+/// A line, without its end.
+struct Line<'a> {
+    at: Time,
+    told: &'a Told<'a>,
+    to: &'a HostName,
+    left_out: u64,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Told { outcome, order, operator, from, process, reason } = self.told;
+        let micros = self.at.micros();
+        let at = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH);
+        write!(f, "{at:.6} {}", outcome.as_str())?;
+        match order {
+            Some(order) => {
+                let key = order.process;
+                write!(f, " order={} act={}", order.nonce, order.act)?;
+                write!(f, " pid={} start_ns={}", key.pid, key.start_ns)?;
+            }
+            None => write!(f, " order=- act=- pid=- start_ns=-")?,
+        }
+        let name = process.map_or_else(String::new, |(name, _)| plain(name));
+        write!(f, " process=\"{name}\" user={}", Maybe(process.map(|(_, uid)| uid)))?;
+        write!(f, " operator={} from={} to={}", Maybe(*operator), Maybe(*from), self.to)?;
+        write!(f, " left_out={} reason={}", self.left_out, plain(reason))
+    }
+}
+
+/// A value, or a dash.
+struct Maybe<T>(Option<T>);
+
+impl<T: fmt::Display> fmt::Display for Maybe<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(value) => value.fmt(f),
+            None => f.write_str("-"),
+        }
+    }
+}
+
+/// A text that ends no line and no field.
+fn plain(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() || c == '"' { '?' } else { c };
+    text.chars().take(TEXT_MAX_CHARS).map(harmless).collect()
+}
+
+/// How much is told of strangers: so many at once, then one for each interval.
+#[derive(Debug, Default)]
+struct Strangers {
+    full_at: Moment,
+    left_out: u64,
+}
+
+impl Strangers {
+    /// Whether one more is told.
+    fn take(&mut self, at: Moment) -> bool {
+        let owed = self.full_at.since(at);
+        if owed > STRANGERS_INTERVAL.saturating_mul(STRANGERS_BURST - 1) {
+            self.left_out += 1;
+            return false;
+        }
+        self.full_at = self.full_at.max(at).plus(STRANGERS_INTERVAL);
+        true
+    }
+}
+
+/// The log, for the one desk that writes it.
+#[derive(Debug)]
+pub struct Trail {
+    folder: PathBuf,
+    host: HostName,
+    open: Option<(File, u64)>,
+    strangers: Strangers,
+}
+
+impl Trail {
+    /// The trail below the state folder of a sensor of `host`; nothing is made before there is something to tell.
+    #[must_use]
+    pub fn new(state: &Path, host: HostName) -> Trail {
+        Trail { folder: folder(state), host, open: None, strangers: Strangers::default() }
+    }
+
+    /// Tell this, at this time and moment; on disk when this returns.
+    ///
+    /// # Errors
+    /// If the disk refuses; then it is not told.
+    pub fn tell(&mut self, told: &Told<'_>, now: Time, at: Moment) -> io::Result<()> {
+        if !told.is_proved() && !self.strangers.take(at) {
+            return Ok(());
+        }
+        let left_out = self.strangers.left_out;
+        let line = format!("{}\n", Line { at: now, told, to: &self.host, left_out });
+        let written = self.write(line.as_bytes());
+        match &written {
+            Ok(()) => self.strangers.left_out = 0,
+            // A line half written would be taken for the beginning of the next.
+            Err(_) => self.open = None,
+        }
+        written
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let (mut file, len) = match self.open.take() {
+            Some((file, len)) if len < LEN_MAX_BYTES => (file, len),
+            Some(_) | None => self.begin()?,
+        };
+        file.write_all(line)?;
+        file.sync_data()?;
+        self.open = Some((file, len + line.len() as u64));
+        Ok(())
+    }
+
+    /// The file to go on in.
+    fn begin(&self) -> io::Result<(File, u64)> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let path = self.folder.join("trail.log");
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600);
+        let mut file = options.open(&path)?;
+        let mut len = file.metadata()?.len();
+        if len >= LEN_MAX_BYTES {
+            fs::rename(&path, self.folder.join("trail.log.1"))?;
+            (file, len) = (options.open(&path)?, 0);
+        }
+        if len > 0 && !ends_a_line(&path, len)? {
+            file.write_all(b"\n")?;
+        }
+        Ok((file, len))
+    }
+}
+
+fn ends_a_line(path: &Path, len: u64) -> io::Result<bool> {
+    use std::os::unix::fs::FileExt as _;
+    let mut last = [0];
+    File::open(path)?.read_exact_at(&mut last, len - 1)?;
+    Ok(last == *b"\n")
+}
+
+fn folder(state: &Path) -> PathBuf {
+    state.join("control")
+}
+
+/// How a sensor with this state folder follows its trail. By a glob: as long as there is no trail, none is missed.
+#[must_use]
+pub fn spec(state: &Path) -> Spec {
+    let glob = format!("{}/trail*.log", globset::escape(&folder(state).display().to_string()));
+    Spec { filter: Some(FILTER.to_owned()), start: Start::Beginning, ..Spec::new(glob) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::control::{Act, Nonce, Signal};
+    use wire::id::DomainName;
+    use wire::process::ProcessKey;
+
+    fn order() -> Order {
+        Order {
+            domain: DomainName::try_from("alpha").expect("a name"),
+            root: PeerKey([1; 32]),
+            host: host(),
+            process: ProcessKey { pid: 4711, start_ns: 5 },
+            act: Act::Signal(Signal::Term),
+            nonce: Nonce([0xab; 16]),
+            sequence: 1,
+            issued: Time::default(),
+            expires: Time::default(),
+        }
+    }
+
+    fn host() -> HostName {
+        HostName::try_from("wn01").expect("a name")
+    }
+
+    fn lines(state: &Path) -> Vec<String> {
+        let text = fs::read_to_string(folder(state).join("trail.log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_line_is_whole_whatever_others_claim() {
+        let order = order();
+        let from = HostName::try_from("ws1").expect("a name");
+        let told = Told {
+            outcome: Outcome::Obeyed,
+            order: Some(&order),
+            operator: Some(PeerKey([2; 32])),
+            from: Some(&from),
+            process: Some(("a\"b\nc", 1000)),
+            reason: "",
+        };
+        let line =
+            Line { at: Time::from_micros(1_795_240_800_000_001), told: &told, to: &host(), left_out: 3 };
+        let expected = format!(
+            "2026-11-21T06:00:00.000001Z obeyed order={} act=TERM pid=4711 start_ns=5 process=\"a?b?c\" user=1000 \
+             operator={} from=ws1 to=wn01 left_out=3 reason=",
+            "ab".repeat(16),
+            PeerKey([2; 32])
+        );
+        assert_eq!(line.to_string(), expected);
+        let nothing = Told {
+            outcome: Outcome::Refused,
+            order: None,
+            operator: None,
+            from: None,
+            process: None,
+            reason: "a\nb",
+        };
+        let line = Line { at: Time::default(), told: &nothing, to: &host(), left_out: 0 };
+        let expected = "1970-01-01T00:00:00.000000Z refused order=- act=- pid=- start_ns=- process=\"\" user=- operator=- \
+                        from=- to=wn01 left_out=0 reason=a?b";
+        assert_eq!(line.to_string(), expected);
+    }
+
+    #[test]
+    fn strangers_are_counted_and_operators_always_told() {
+        let state = tempfile::tempdir().expect("a folder");
+        let mut trail = Trail::new(state.path(), host());
+        let from = host();
+        let refused = Told {
+            outcome: Outcome::Refused,
+            order: None,
+            operator: None,
+            from: None,
+            process: None,
+            reason: "no",
+        };
+        let at = |secs| Moment(Duration::from_secs(secs));
+        for _ in 0..1000 {
+            trail.tell(&refused, Time::default(), at(0)).expect("written");
+        }
+        assert_eq!(lines(state.path()).len(), STRANGERS_BURST as usize);
+        for _ in 0..100 {
+            trail.tell(&Told { from: Some(&from), ..refused }, Time::default(), at(0)).expect("written");
+        }
+        let told = lines(state.path());
+        assert_eq!(told.len(), STRANGERS_BURST as usize + 100);
+        assert!(
+            told[STRANGERS_BURST as usize].contains("left_out=950 "),
+            "{}",
+            told[STRANGERS_BURST as usize]
+        );
+        trail.tell(&refused, Time::default(), at(5)).expect("written");
+        assert!(lines(state.path()).last().is_some_and(|line| line.contains("left_out=0 ")));
+    }
+
+    #[test]
+    fn a_full_file_is_kept_beside_the_new_one_and_half_a_line_is_ended() {
+        let state = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder(state.path())).expect("made");
+        let path = folder(state.path()).join("trail.log");
+        let from = host();
+        let told = Told {
+            outcome: Outcome::Refused,
+            order: None,
+            operator: None,
+            from: Some(&from),
+            process: None,
+            reason: "",
+        };
+        let tell = || {
+            let mut trail = Trail::new(state.path(), host());
+            trail.tell(&told, Time::default(), Moment::default()).expect("written");
+        };
+        fs::write(&path, "half a li").expect("written");
+        tell();
+        assert_eq!(lines(state.path()).len(), 2, "a crash left half a line");
+        fs::write(&path, "x".repeat(usize::try_from(LEN_MAX_BYTES).expect("small")) + "\n").expect("written");
+        tell();
+        assert_eq!(lines(state.path()).len(), 1);
+        assert!(folder(state.path()).join("trail.log.1").exists());
+    }
+
+    #[test]
+    fn the_glob_means_the_trail_wherever_the_state_is() {
+        let state = tempfile::tempdir().expect("a folder");
+        let odd = state.path().join("a[1]");
+        let mut trail = Trail::new(&odd, host());
+        let told = Told {
+            outcome: Outcome::Refused,
+            order: None,
+            operator: None,
+            from: None,
+            process: None,
+            reason: "",
+        };
+        trail.tell(&told, Time::default(), Moment::default()).expect("written");
+        let glob = globset::Glob::new(&spec(&odd).glob).expect("a glob").compile_matcher();
+        assert!(glob.is_match(odd.join("control/trail.log")));
+        assert!(!glob.is_match(odd.join("control/trail.log.1")), "a rotated one is followed by what it is");
+    }
+}

@@ -1,0 +1,121 @@
+//! The newest figures of every module, and the collector that puts them among the host's.
+//!
+//! Rules: a module's figures are there for as long as they are new, and go when it ends, is stopped or says nothing; names and
+//! labels are made once for as long as a module gives the same ones.
+//! Not here: what a figure may be (`protocol`).
+
+use super::protocol::{Figure, metric_name};
+use crate::sample::beat::locked;
+use crate::sample::collector::{Collector, Error, Now};
+use crate::sample::table::{Rows, metric};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wire::sample::{Metric, Number};
+
+/// The board; to be cloned freely.
+#[derive(Clone, Debug, Default)]
+pub struct Board(Arc<Mutex<BTreeMap<String, Pinned>>>);
+
+#[derive(Debug, Default)]
+struct Pinned {
+    rows: Vec<(Arc<Metric>, Number)>,
+    /// Since a fixed start.
+    until: Duration,
+}
+
+impl Board {
+    /// A module gave these, which are new until then.
+    pub fn pin(&self, module: &str, figures: &[Figure], until: Duration) {
+        let mut board = locked(&self.0);
+        let before = board.remove(module).unwrap_or_default();
+        let same = |metric: &Metric, name: &str, figure: &Figure| {
+            metric.name == name
+                && metric.labels == figure.labels
+                && metric.unit == figure.unit
+                && metric.semantics == figure.semantics
+        };
+        let rows = figures.iter().enumerate().map(|(at, figure)| {
+            let name = metric_name(module, &figure.name);
+            let known = before.rows.get(at).filter(|(known, _)| same(known, &name, figure));
+            let metric = known.map_or_else(|| made(&name, figure), |(known, _)| Arc::clone(known));
+            (metric, figure.value)
+        });
+        let rows = rows.collect();
+        board.insert(module.to_owned(), Pinned { rows, until });
+    }
+
+    /// A module gives nothing any more.
+    pub fn clear(&self, module: &str) {
+        locked(&self.0).remove(module);
+    }
+
+    /// How many figures of a module are on it.
+    #[must_use]
+    pub fn count(&self, module: &str) -> usize {
+        locked(&self.0).get(module).map_or(0, |pinned| pinned.rows.len())
+    }
+
+    /// What puts them among the host's figures.
+    #[must_use]
+    pub fn collector(&self) -> Box<dyn Collector> {
+        Box::new(Reading(self.clone()))
+    }
+}
+
+fn made(name: &str, figure: &Figure) -> Arc<Metric> {
+    let labels: Vec<_> = figure.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    metric(name, &figure.unit, figure.semantics, &labels)
+}
+
+struct Reading(Board);
+
+impl Collector for Reading {
+    fn name(&self) -> &'static str {
+        "modules"
+    }
+
+    fn collect(&mut self, now: Now, out: &mut Rows) -> Result<(), Error> {
+        for pinned in locked(&self.0.0).values().filter(|pinned| now.running <= pinned.until) {
+            pinned.rows.iter().for_each(|(metric, value)| out.push(metric, *value));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::module::protocol::answer;
+
+    fn figures(text: &str) -> Vec<Figure> {
+        answer(format!("{{\"figures\":{text}}}").as_bytes()).expect("good")
+    }
+
+    #[test]
+    fn figures_are_among_the_hosts_while_they_are_new() {
+        let (board, mut rows) = (Board::default(), Rows::default());
+        let mut collector = board.collector();
+        let mut sweep = |secs: u64| {
+            let now = Now { running: Duration::from_secs(secs), ..Now::default() };
+            collector.collect(now, &mut rows).expect("it does not fail");
+            rows.finish(now.calendar)
+        };
+        let (b, a) = (
+            figures(r#"[{"name":"y","value":2}]"#),
+            figures(r#"[{"name":"x","labels":{"n":"0"},"value":1}]"#),
+        );
+        board.pin("b", &b, Duration::from_secs(9));
+        board.pin("a", &a, Duration::from_secs(5));
+        let first = sweep(1);
+        assert_eq!(first.get("module.a.x", &[("n", "0")]), Some(Number::Whole(1)));
+        assert_eq!(first.get("module.b.y", &[]), Some(Number::Whole(2)));
+        board.pin("b", &figures(r#"[{"name":"y","value":3}]"#), Duration::from_secs(9));
+        let second = sweep(2);
+        assert!(Arc::ptr_eq(first.metrics(), second.metrics()), "the same names are made once");
+        assert_eq!(second.get("module.b.y", &[]), Some(Number::Whole(3)));
+        assert_eq!(sweep(6).rows().len(), 1, "what is old is left out");
+        board.clear("b");
+        assert_eq!((sweep(7).rows().len(), board.count("b")), (0, 0));
+    }
+}

@@ -1,0 +1,428 @@
+//! Which modules there are: those that the folder names, loaded, replaced and removed as its files come, change and go.
+//!
+//! Shell: a task that looks at the folder and owns the modules' tasks. Rules: a module runs only while its file, what it runs and
+//! every folder on the way are trusted; a changed file or a changed executable replaces it, between two calls; a mistake in one
+//! file is told, and the others go on.
+//! Not here: one module at work (`task`).
+
+use super::board::Board;
+use super::feed::Sources;
+use super::folder::{self, Found, Identities};
+use super::life::{Counts, Patience, State};
+use super::protocol::Hello;
+use super::spec::{Runs, Spec};
+use super::stderr::Tail;
+use super::task::{Parts, Task, Whose};
+use crate::sample::beat::{locked, running};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+use wire::id::{DomainName, HostName};
+
+/// Orders that wait for the desk, and for a module.
+const ORDERS_MAX: usize = 16;
+/// How often it is looked whether files changed.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// What is ordered of one module.
+#[derive(Debug)]
+pub(super) enum Order {
+    Replace(Box<Spec>),
+    /// Start it anew, as its file says.
+    Reload(oneshot::Sender<()>),
+    /// Start it, or start it anew.
+    Start(oneshot::Sender<()>),
+    Stop(oneshot::Sender<()>),
+}
+
+/// What may be ordered of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Look at its file now, and start it anew.
+    Reload,
+    /// End it, until it is started or its file changes.
+    Stop,
+    /// Start it, also one that is quarantined or off.
+    Start,
+}
+
+impl Act {
+    /// All of them.
+    pub const WORDS: [&'static str; 3] = ["reload", "stop", "start"];
+
+    /// The one that this word means.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Act> {
+        match word {
+            "reload" => Some(Act::Reload),
+            "stop" => Some(Act::Stop),
+            "start" => Some(Act::Start),
+            _ => None,
+        }
+    }
+}
+
+/// Why an order is not obeyed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There are no modules.
+    #[error(
+        "this sensor runs no modules; folder = \"/etc/visperf/modules\" in [sensor.modules] of its configuration names where they are"
+    )]
+    Off,
+    /// There is none of this name.
+    #[error("no module {0:?}; expected one that sensor.modules lists, whose file NAME.toml is in its folder")]
+    Unknown(String),
+    /// Its file cannot be used.
+    #[error("module {name}: {why}")]
+    Refused {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Too many orders wait.
+    #[error("{ORDERS_MAX} orders to module {0} wait; order again when they are obeyed")]
+    Busy(String),
+    /// The sensor ends.
+    #[error("the sensor is ending")]
+    Ended,
+}
+
+/// How a module stands.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// What it is called.
+    pub name: String,
+    /// What runs.
+    pub runs: Runs,
+    /// What it is doing.
+    pub state: State,
+    /// What it said of itself, while it runs.
+    pub hello: Option<Hello>,
+    /// How often a collector is asked, in calls a second.
+    pub rate_hz: Option<f64>,
+    /// The number of its process.
+    pub pid: Option<u32>,
+    /// What has come of it.
+    pub counts: Counts,
+    /// CPU time.
+    pub cpu: Duration,
+    /// Entries that wait to be told to a handler.
+    pub waiting: usize,
+    /// Why it failed the last time.
+    pub last_error: Option<String>,
+    /// What it says beside its answers.
+    pub tail: Tail,
+}
+
+impl Told {
+    /// How long until it is tried again.
+    #[must_use]
+    pub fn retry_in(&self) -> Option<Duration> {
+        match self.state {
+            State::Waiting { until } => Some(until.saturating_sub(running())),
+            State::Due | State::Running | State::Quarantined | State::Stopped | State::Off => None,
+        }
+    }
+}
+
+/// What tasks tell and whoever asks reads.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    told: Mutex<BTreeMap<String, Told>>,
+    refused: Mutex<BTreeMap<String, String>>,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Shared {
+    pub(super) fn tell(&self, told: Told) {
+        locked(&self.told).insert(told.name.clone(), told);
+    }
+}
+
+/// An order, with where it is said what to wait for until it is obeyed.
+type Ordered = (Option<String>, Act, oneshot::Sender<Result<Option<oneshot::Receiver<()>>, Refusal>>);
+
+/// For whoever asks; to be cloned freely.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    folder: PathBuf,
+    board: Board,
+    orders: mpsc::Sender<Ordered>,
+}
+
+impl Handle {
+    /// Where modules are named.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Their newest figures.
+    #[must_use]
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// How each stands, by name.
+    #[must_use]
+    pub fn told(&self) -> Vec<Told> {
+        locked(&self.shared.told).values().cloned().collect()
+    }
+
+    /// Files that cannot be used, by the name that the module would have, and why.
+    #[must_use]
+    pub fn refused(&self) -> BTreeMap<String, String> {
+        locked(&self.shared.refused).clone()
+    }
+
+    /// What is wrong with the folder.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        locked(&self.shared.trouble).clone()
+    }
+
+    /// What is wrong, in sentences.
+    #[must_use]
+    pub fn health(&self) -> Vec<String> {
+        let mut health: Vec<String> = self.trouble().into_iter().collect();
+        health
+            .extend(self.refused().into_iter().map(|(name, why)| format!("module {name} is refused: {why}")));
+        let quarantined = self.told().into_iter().filter(|told| told.state == State::Quarantined);
+        health.extend(quarantined.map(|told| {
+            format!("module {} is quarantined: {}", told.name, told.last_error.unwrap_or_default())
+        }));
+        health
+    }
+
+    /// Look at the folder now, and order something of the module of this name, if one is named. It is waited until that is done:
+    /// an answer under way is waited for.
+    ///
+    /// # Errors
+    /// If there is none, or its file cannot be used.
+    pub async fn order(&self, name: Option<String>, act: Act) -> Result<(), Refusal> {
+        let (sender, reply) = oneshot::channel();
+        self.orders.send((name, act, sender)).await.map_err(|_| Refusal::Ended)?;
+        match reply.await.map_err(|_| Refusal::Ended)?? {
+            Some(done) => done.await.map_err(|_| Refusal::Ended),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The desk, ready to run.
+pub struct Desk {
+    handle: Handle,
+    orders: mpsc::Receiver<Ordered>,
+    state: PathBuf,
+    whose: Whose,
+    patience: Patience,
+    seats: BTreeMap<String, Seat>,
+    tasks: JoinSet<()>,
+    running: BTreeMap<Id, String>,
+}
+
+/// What a file of the folder came to.
+struct Seat {
+    identity: Result<Identities, String>,
+    spec: Option<Spec>,
+    /// None where it is refused.
+    at_work: Option<AtWork>,
+}
+
+impl Seat {
+    /// Why it is not at work.
+    fn why(&self) -> String {
+        let defect = "the sensor's part of it failed by a defect; the daemon's log says more";
+        self.identity.as_ref().err().cloned().unwrap_or_else(|| defect.to_owned())
+    }
+}
+
+struct AtWork {
+    orders: mpsc::Sender<Order>,
+    ending: CancellationToken,
+}
+
+impl Desk {
+    /// Modules of `folder`, each of which begins in a folder of its own below `state`.
+    #[must_use]
+    pub fn new(
+        folder: PathBuf,
+        state: &Path,
+        (domain, host): (&DomainName, &HostName),
+        patience: Patience,
+    ) -> (Desk, Handle) {
+        let (sender, orders) = mpsc::channel(ORDERS_MAX);
+        let handle = Handle { shared: Arc::default(), folder, board: Board::default(), orders: sender };
+        let desk = Desk {
+            handle: handle.clone(),
+            orders,
+            state: state.join("modules"),
+            whose: Whose { host: host.to_string(), domain: domain.to_string() },
+            patience,
+            seats: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            running: BTreeMap::new(),
+        };
+        (desk, handle)
+    }
+
+    /// Keep them running until `shutdown`; then end them.
+    pub async fn run(mut self, sources: Sources, shutdown: CancellationToken) {
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                _ = look.tick() => self.look(&sources).await,
+                Some((name, act, reply)) = self.orders.recv() => {
+                    self.look(&sources).await;
+                    // Who ordered may have gone.
+                    let _ = reply.send(self.obey(name, act));
+                }
+                Some(ended) = self.tasks.join_next_with_id() => {
+                    self.ended(ended);
+                    self.look(&sources).await;
+                }
+            }
+        }
+        self.seats
+            .values()
+            .filter_map(|seat| seat.at_work.as_ref())
+            .for_each(|at_work| at_work.ending.cancel());
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Look at the folder, and do what follows.
+    async fn look(&mut self, sources: &Sources) {
+        let folder = self.handle.folder.clone();
+        let Ok(found) = tokio::task::spawn_blocking(move || folder::found(&folder)).await else { return };
+        let found = match found {
+            Ok((found, trouble)) => {
+                *locked(&self.handle.shared.trouble) = trouble;
+                found
+            }
+            Err(trouble) => {
+                *locked(&self.handle.shared.trouble) = Some(trouble);
+                Found::new()
+            }
+        };
+        self.seats.retain(|name, seat| {
+            let is_there = found.contains_key(name);
+            match &seat.at_work {
+                // Kept until it has ended: one of the same name is not begun before.
+                Some(at_work) => {
+                    if !is_there {
+                        at_work.ending.cancel();
+                    }
+                    true
+                }
+                None => is_there,
+            }
+        });
+        for (name, module) in found {
+            self.seat(&name, module, sources);
+        }
+        let refused = self
+            .seats
+            .iter()
+            .filter(|(_, seat)| seat.at_work.is_none())
+            .map(|(name, seat)| (name.clone(), seat.why()));
+        *locked(&self.handle.shared.refused) = refused.collect();
+    }
+
+    fn seat(&mut self, name: &str, module: Result<(Spec, Identities), String>, sources: &Sources) {
+        let (spec, identity) = match module {
+            Ok((spec, identity)) => (Some(spec), Ok(identity)),
+            Err(why) => (None, Err(why)),
+        };
+        match self.seats.get_mut(name) {
+            Some(seat) if seat.identity == identity && (seat.spec == spec || spec.is_none()) => {}
+            Some(Seat { at_work: Some(at_work), .. }) if at_work.ending.is_cancelled() => {}
+            Some(seat @ Seat { at_work: Some(_), .. }) => {
+                let at_work = seat.at_work.as_ref().expect("it was just seen");
+                match &spec {
+                    // Where its orders are full it is tried again at the next look.
+                    Some(spec) => {
+                        if at_work.orders.try_send(Order::Replace(Box::new(spec.clone()))).is_err() {
+                            return;
+                        }
+                    }
+                    None => at_work.ending.cancel(),
+                }
+                (seat.identity, seat.spec) = (identity, spec);
+            }
+            Some(_) | None => {
+                if let Err(why) = &identity {
+                    tracing::warn!(module = name, why, "module is refused");
+                }
+                let at_work = spec.clone().map(|spec| self.begin(spec, sources));
+                self.seats.insert(name.to_owned(), Seat { identity, spec, at_work });
+            }
+        }
+    }
+
+    fn begin(&mut self, spec: Spec, sources: &Sources) -> AtWork {
+        let (orders, received) = mpsc::channel(ORDERS_MAX);
+        let (ending, name) = (CancellationToken::new(), spec.name.clone());
+        let task = Task::new(Parts {
+            folder: self.state.join(&name),
+            spec,
+            whose: self.whose.clone(),
+            sources: sources.clone(),
+            board: self.handle.board.clone(),
+            shared: Arc::clone(&self.handle.shared),
+            orders: received,
+            ending: ending.clone(),
+            patience: self.patience,
+        });
+        let id = self.tasks.spawn(task.run()).id();
+        self.running.insert(id, name);
+        AtWork { orders, ending }
+    }
+
+    /// A module's task has ended.
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let (id, is_defect) = match ended {
+            Ok((id, ())) => (id, false),
+            Err(error) => (error.id(), true),
+        };
+        let Some(name) = self.running.remove(&id) else { return };
+        locked(&self.handle.shared.told).remove(&name);
+        self.handle.board.clear(&name);
+        if !is_defect {
+            self.seats.remove(&name);
+        } else if let Some(seat) = self.seats.get_mut(&name) {
+            // It is not begun again before its file changes.
+            seat.at_work = None;
+            tracing::error!(module = %name, "the sensor's part of a module panicked; left out until its file changes");
+        }
+    }
+
+    /// Hand an order on; gives what to wait for.
+    fn obey(&self, name: Option<String>, act: Act) -> Result<Option<oneshot::Receiver<()>>, Refusal> {
+        let Some(name) = name else { return Ok(None) };
+        let seat = self.seats.get(&name).ok_or_else(|| Refusal::Unknown(name.clone()))?;
+        let Some(at_work) = seat.at_work.as_ref().filter(|at_work| !at_work.ending.is_cancelled()) else {
+            let why = seat.why();
+            return Err(Refusal::Refused { name, why });
+        };
+        let (sender, done) = oneshot::channel();
+        let order = match act {
+            Act::Reload => Order::Reload(sender),
+            Act::Start => Order::Start(sender),
+            Act::Stop => Order::Stop(sender),
+        };
+        match at_work.orders.try_send(order) {
+            Ok(()) => Ok(Some(done)),
+            Err(_) => Err(Refusal::Busy(name)),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What a handler is told: what its subscription gives, events of the journal, figures of the host.
+//!
+//! Rules: an entry is given up only once a call that told it was answered, so that a module that fails or is replaced misses
+//! nothing that waits; what is told is as it is in `sensor.take`, `sensor.events` and `sensor.metrics`. Nothing is read while
+//! entries wait, so that a slow handler holds up nobody: its subscription misses, and says so.
+//! Not here: when it is called (`task`).
+
+use super::protocol::{self, Flow};
+use crate::channel::hub::{self, Hub, Id};
+use crate::journal::reader::Reader;
+use crate::likeness;
+use crate::query::channels::stream;
+use crate::query::{processes, shape};
+use crate::sample::table::Table;
+use rpc::json;
+use rpc::value::{Name, Value};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use wire::channel::Wanted;
+use wire::event::Event;
+use wire::time::Time;
+
+/// Entries taken of a subscription at a time.
+const ENTRIES_AT_A_TIME: usize = 64;
+/// Events read at a time, and looked at.
+const EVENTS_AT_A_TIME: usize = 256;
+const LOOKED_AT_MAX: usize = 10_000;
+/// Most figures of a sweep that are told.
+const FIGURES_MAX: usize = 4096;
+/// How long is waited for an entry before it is asked again: below the time after which a subscription ends.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Where it comes from; to be cloned freely.
+#[derive(Clone)]
+pub struct Sources {
+    /// The subscriptions.
+    pub hub: Hub,
+    /// The journal.
+    pub reader: Reader,
+    /// The sweeps of the host.
+    pub sweeps: watch::Receiver<Option<Arc<Table>>>,
+}
+
+/// What one handler is told.
+pub struct Feed {
+    flow: Flow,
+    hub: Hub,
+    subscribed: Option<Id>,
+    journal: Journal,
+    sweeps: watch::Receiver<Option<Arc<Table>>>,
+    /// Written, and not told yet; or told in a call that was not answered.
+    entries: VecDeque<String>,
+    booted: Time,
+    trouble: Option<String>,
+}
+
+struct Journal {
+    reader: Reader,
+    next: watch::Receiver<u64>,
+    cursor: u64,
+}
+
+impl Feed {
+    /// From now on, what is wanted.
+    ///
+    /// # Errors
+    /// If it cannot be subscribed to.
+    pub fn new(sources: &Sources, flow: Flow) -> Result<Feed, hub::Error> {
+        let subscribed = flow.processes.clone().map(|wanted| sources.hub.subscribe(wanted)).transpose()?;
+        let reader = sources.reader.clone();
+        let mut next = reader.next();
+        let cursor = *next.borrow_and_update();
+        let mut sweeps = sources.sweeps.clone();
+        sweeps.mark_unchanged();
+        Ok(Feed {
+            flow,
+            hub: sources.hub.clone(),
+            subscribed,
+            journal: Journal { reader, next, cursor },
+            sweeps,
+            entries: VecDeque::new(),
+            booted: processes::booted(),
+            trouble: None,
+        })
+    }
+
+    /// From now on, this is wanted instead; what waits stays.
+    ///
+    /// # Errors
+    /// If it cannot be subscribed to: what was wanted before is wanted still.
+    pub fn alter(&mut self, flow: Flow) -> Result<(), hub::Error> {
+        if self.flow == flow {
+            return Ok(());
+        }
+        match (self.subscribed, flow.processes.clone()) {
+            (Some(id), Some(wanted)) => {
+                self.hub.alter::<hub::Error>(id, |_| Ok(wanted))?;
+            }
+            (Some(id), None) => {
+                self.subscribed = None;
+                self.hub.unsubscribe(id)?;
+            }
+            (None, Some(wanted)) => self.subscribed = Some(self.hub.subscribe(wanted)?),
+            (None, None) => {}
+        }
+        if self.flow.events.is_none() {
+            self.journal.cursor = *self.journal.next.borrow_and_update();
+        }
+        self.flow = flow;
+        Ok(())
+    }
+
+    /// Wait until something is to be told. It may be given up at any time.
+    pub async fn ready(&mut self) {
+        while self.entries.is_empty() {
+            let Feed { flow, hub, subscribed, journal, sweeps, .. } = self;
+            let came = tokio::select! {
+                came = taken(hub, *subscribed, flow.processes.as_ref()) => came,
+                came = journal.read(flow) => Came::Entries(came),
+                came = swept(sweeps, &flow.metrics) => Came::Entries(came),
+            };
+            self.take(came);
+        }
+    }
+
+    fn take(&mut self, came: Came) {
+        match came {
+            Came::Entries(values) => self.entries.extend(values.iter().map(written)),
+            Came::Answer(answer) => {
+                let entries = answer.entries.iter().map(|entry| stream::entry(entry, self.booted));
+                self.entries.extend(entries.map(|entry| written(&entry)));
+                if let Some(reason) = answer.standing.quarantined {
+                    self.trouble = Some(format!("its subscription was stopped: {reason}"));
+                    self.end_subscription();
+                }
+            }
+            Came::Again(Ok(id)) => self.subscribed = Some(id),
+            Came::Again(Err(error)) => {
+                self.trouble = Some(error.to_string());
+                self.subscribed = None;
+            }
+        }
+    }
+
+    /// A call that tells what waits, and how many entries that is.
+    #[must_use]
+    pub fn call(&self) -> (String, usize) {
+        protocol::call_handle(self.entries.iter())
+    }
+
+    /// So many of the first entries were told.
+    pub fn told(&mut self, entries: usize) {
+        self.entries.drain(..entries.min(self.entries.len()));
+    }
+
+    /// How many entries wait here.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What came in between, where something of it cannot go on.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
+    }
+
+    fn end_subscription(&mut self) {
+        if let Some(id) = self.subscribed.take() {
+            // One that ended by itself is as well.
+            let _ = self.hub.unsubscribe(id);
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.end_subscription();
+    }
+}
+
+enum Came {
+    Answer(Box<hub::Answer>),
+    Entries(Vec<Value>),
+    /// The subscription had ended, as nobody took from it.
+    Again(Result<Id, hub::Error>),
+}
+
+async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Came {
+    let (Some(id), Some(wanted)) = (subscribed, wanted) else { return std::future::pending().await };
+    loop {
+        match hub.take(id, ENTRIES_AT_A_TIME, WAIT).await {
+            Ok(answer) if answer.entries.is_empty() && answer.standing.quarantined.is_none() => {}
+            Ok(answer) => return Came::Answer(Box::new(answer)),
+            Err(_) => return Came::Again(hub.subscribe(wanted.clone())),
+        }
+    }
+}
+
+impl Journal {
+    async fn read(&mut self, flow: &Flow) -> Vec<Value> {
+        let Some(kinds) = &flow.events else { return std::future::pending().await };
+        loop {
+            if self.cursor >= *self.next.borrow_and_update() {
+                if self.next.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+                continue;
+            }
+            let (reader, cursor, kinds) = (self.reader.clone(), self.cursor, kinds.clone());
+            let reading = tokio::task::spawn_blocking(move || {
+                let fits = |event: &Event| kinds.is_empty() || kinds.contains(&event.content.kind);
+                let take = |event: &Event| fits(event).then(|| event_entry(event));
+                reader.read_some(cursor, EVENTS_AT_A_TIME, LOOKED_AT_MAX, take)
+            });
+            let Ok(Ok(page)) = reading.await else {
+                // What cannot be read now may be later; it is not asked without end.
+                tokio::time::sleep(WAIT).await;
+                continue;
+            };
+            self.cursor = page.cursor.max(self.cursor);
+            let mut entries = page.events;
+            if page.missed > 0 {
+                entries.insert(0, missed("events", page.missed));
+            }
+            if !entries.is_empty() {
+                return entries;
+            }
+        }
+    }
+}
+
+fn event_entry(event: &Event) -> Value {
+    Value::object([("what", Value::from("event")), ("event", shape::event(event))])
+}
+
+fn missed(of: &'static str, count: u64) -> Value {
+    Value::object([("what", Value::from("missed")), ("of", Value::from(of)), ("count", Value::UInt(count))])
+}
+
+async fn swept(
+    sweeps: &mut watch::Receiver<Option<Arc<Table>>>,
+    names: &[compact_str::CompactString],
+) -> Vec<Value> {
+    if names.is_empty() {
+        return std::future::pending().await;
+    }
+    loop {
+        if sweeps.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let Some(table) = sweeps.borrow_and_update().clone() else { continue };
+        let fits = |name: &str| names.iter().any(|wanted| likeness::means(wanted, name));
+        let rows = table.rows().filter(|(metric, _)| fits(&metric.name)).take(FIGURES_MAX);
+        let figures: Vec<Value> = rows
+            .map(|(metric, value)| {
+                let mut members: Vec<(Name, Value)> = shape::metric(metric);
+                members.push(("value".into(), shape::number(value)));
+                Value::Struct(members)
+            })
+            .collect();
+        if !figures.is_empty() {
+            let time = shape::time(table.time());
+            return vec![Value::object([
+                ("what", Value::from("figures")),
+                ("time", time),
+                ("figures", Value::Array(figures)),
+            ])];
+        }
+    }
+}
+
+/// An entry as JSON; one that is longer than a call may be is told as missed.
+fn written(entry: &Value) -> String {
+    let mut text = String::new();
+    json::write_value(&mut text, entry);
+    if text.len() + 64 > protocol::CALL_LEN_MAX_BYTES {
+        text.clear();
+        json::write_value(&mut text, &missed("entries too long for a call", 1));
+    }
+    text
+}

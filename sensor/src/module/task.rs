@@ -1,0 +1,376 @@
+//! One module at work: started, called again and again, replaced and ended; one task for each.
+//!
+//! Shell. Rules: nothing is done between a call and its answer but waiting, so that calls never overlap, and an order to replace
+//! or stop waits for the answer too; whatever goes wrong ends in `life`, and harms this task alone.
+//! Not here: which modules there are (`desk`).
+
+use super::board::Board;
+use super::desk::{Order, Shared, Told};
+use super::feed::{Feed, Sources};
+use super::life::{Life, Patience, State};
+use super::protocol::{self, Hello, Wants};
+use super::runner::Runner;
+use super::spec::Spec;
+use super::stderr::Tail;
+use crate::channel::meter::Meter;
+use crate::sample::beat::running;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+/// The budget of CPU is kept over so many seconds: what is done rarely may take longer.
+const BUDGET_SECS: u32 = 10;
+/// How often it is looked how much CPU time a module uses.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A collector's figures are new for so many of its intervals.
+const NEW_INTERVALS: f64 = 2.5;
+/// And those of a handler, which is called when something comes, for so long.
+const NEW_OF_HANDLER: Duration = Duration::from_secs(60);
+/// How long a call may go on that is under way when the module is to end.
+const LAST_CALL: Duration = Duration::from_secs(2);
+
+/// Who the sensor is.
+#[derive(Clone, Debug)]
+pub(super) struct Whose {
+    pub(super) host: String,
+    pub(super) domain: String,
+}
+
+/// What a task is made of.
+pub(super) struct Parts {
+    pub(super) spec: Spec,
+    pub(super) whose: Whose,
+    /// Where it begins.
+    pub(super) folder: PathBuf,
+    pub(super) sources: Sources,
+    pub(super) board: Board,
+    pub(super) shared: Arc<Shared>,
+    pub(super) orders: mpsc::Receiver<Order>,
+    /// Fired when it is to end.
+    pub(super) ending: CancellationToken,
+    pub(super) patience: Patience,
+}
+
+/// The task.
+pub(super) struct Task {
+    parts: Parts,
+    life: Life,
+    tail: Tail,
+    active: Option<Active>,
+    /// Of a handler; kept while it is started anew.
+    feed: Option<Feed>,
+    /// Calls of a collector.
+    sweep: u64,
+    /// CPU time of what ran before.
+    cpu_before: Duration,
+}
+
+/// What runs.
+struct Active {
+    runner: Runner,
+    hello: Hello,
+    /// When a collector is asked.
+    due: Option<Interval>,
+    look: Interval,
+    meter: Meter,
+    cpu: Duration,
+}
+
+/// What is to be done next.
+enum Next {
+    End,
+    Order(Option<Order>),
+    Failed(String),
+    Look,
+    Call,
+}
+
+impl Task {
+    pub(super) fn new(parts: Parts) -> Task {
+        let life = Life::new(parts.patience, parts.spec.is_on);
+        let tail = Tail::default();
+        Task { parts, life, tail, active: None, feed: None, sweep: 0, cpu_before: Duration::ZERO }
+    }
+
+    /// Until it is to end.
+    pub(super) async fn run(mut self) {
+        self.tell();
+        while !self.parts.ending.is_cancelled() {
+            if self.life.is_due(running()) {
+                self.start().await;
+            } else if self.active.is_some() {
+                self.work().await;
+            } else {
+                self.rest().await;
+            }
+            self.tell();
+        }
+        self.close().await;
+    }
+
+    async fn start(&mut self) {
+        let Parts { spec, folder, ending, .. } = &self.parts;
+        let starting = async {
+            let mut runner =
+                Runner::start(spec, folder, self.tail.clone()).await.map_err(|error| error.to_string())?;
+            let call = protocol::call_hello(&spec.name, &self.parts.whose.host, &self.parts.whose.domain);
+            let said = match runner.call(call).await {
+                Ok(line) => protocol::hello(&line).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            match said {
+                Ok(hello) => Ok((runner, hello)),
+                Err(why) => {
+                    runner.kill().await;
+                    Err(why)
+                }
+            }
+        };
+        let started = tokio::select! {
+            started = starting => started,
+            () = ending.cancelled() => return,
+        };
+        let welcomed = match started {
+            Ok((runner, hello)) => self.welcome(runner, hello).await,
+            Err(why) => Err(why),
+        };
+        match welcomed {
+            Ok(()) => {
+                tracing::info!(module = %self.parts.spec.name, "module runs");
+                self.life.started();
+            }
+            Err(why) => self.failed(why).await,
+        }
+    }
+
+    async fn welcome(&mut self, runner: Runner, hello: Hello) -> Result<(), String> {
+        let spec = &self.parts.spec;
+        let fed = match &hello.wants {
+            Wants::Collector { .. } => {
+                self.feed = None;
+                Ok(())
+            }
+            Wants::Handler(flow) => match &mut self.feed {
+                Some(feed) => feed.alter((**flow).clone()),
+                None => Feed::new(&self.parts.sources, (**flow).clone()).map(|feed| self.feed = Some(feed)),
+            },
+        };
+        if let Err(error) = fed {
+            runner.kill().await;
+            return Err(format!("what it wants cannot be had: {error}"));
+        }
+        let due = match &hello.wants {
+            Wants::Collector { rate_hz } => {
+                let period = Duration::from_secs_f64(1.0 / spec.rate_hz.unwrap_or(*rate_hz));
+                let mut due = tokio::time::interval(period);
+                due.set_missed_tick_behavior(MissedTickBehavior::Skip);
+                Some(due)
+            }
+            Wants::Handler(_) => None,
+        };
+        let cpu = runner.cpu();
+        let allowed = f64::from(spec.limits.cpu_ms) / 1e3 * f64::from(BUDGET_SECS);
+        let meter = Meter::new(allowed, running() / BUDGET_SECS);
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.active = Some(Active { runner, hello, due, look, meter, cpu });
+        Ok(())
+    }
+
+    async fn work(&mut self) {
+        let Some(Active { runner, due, look, .. }) = &mut self.active else { return };
+        let feed = &mut self.feed;
+        let called = async {
+            match (due, feed) {
+                (Some(due), _) => drop(due.tick().await),
+                (None, Some(feed)) => feed.ready().await,
+                (None, None) => std::future::pending().await,
+            }
+        };
+        let next = tokio::select! {
+            biased;
+            () = self.parts.ending.cancelled() => Next::End,
+            order = self.parts.orders.recv() => Next::Order(order),
+            error = runner.unasked() => Next::Failed(error.to_string()),
+            _ = look.tick() => Next::Look,
+            () = called => Next::Call,
+        };
+        match next {
+            Next::End => {}
+            Next::Order(order) => self.obey(order).await,
+            Next::Failed(why) => self.failed(why).await,
+            Next::Look => self.look().await,
+            Next::Call => self.call().await,
+        }
+    }
+
+    async fn rest(&mut self) {
+        let wait = self.life.wait(running());
+        let waited = async {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.parts.ending.cancelled() => {}
+            order = self.parts.orders.recv() => self.obey(order).await,
+            () = waited => {}
+        }
+    }
+
+    async fn call(&mut self) {
+        let Some(active) = &mut self.active else { return };
+        let (line, told) = match &self.feed {
+            Some(feed) => feed.call(),
+            None => {
+                self.sweep += 1;
+                (protocol::call_collect(calendar_secs(), self.sweep), 0)
+            }
+        };
+        let begun = running();
+        let ending = self.parts.ending.clone();
+        let given_up = async move {
+            ending.cancelled().await;
+            tokio::time::sleep(LAST_CALL).await;
+        };
+        let answered = tokio::select! {
+            answered = active.runner.call(line) => answered.map_err(|error| error.to_string()),
+            () = given_up => return,
+        };
+        let figures = answered.and_then(|line| protocol::answer(&line).map_err(|error| error.to_string()));
+        let figures = match figures {
+            Ok(figures) => figures,
+            Err(why) => return self.failed(why).await,
+        };
+        let now = running();
+        self.life.answered(now.saturating_sub(begun));
+        let until = match &active.due {
+            Some(due) => now + due.period().mul_f64(NEW_INTERVALS) + self.parts.spec.limits.answer,
+            None => now + NEW_OF_HANDLER,
+        };
+        if let Some(feed) = &mut self.feed {
+            feed.told(told);
+            feed.trouble().into_iter().for_each(|trouble| self.life.note(trouble));
+        }
+        if active.due.is_some() || !figures.is_empty() {
+            self.parts.board.pin(&self.parts.spec.name, &figures, until);
+        }
+        self.look().await;
+    }
+
+    /// Whether it keeps its budget.
+    async fn look(&mut self) {
+        let Some(active) = &mut self.active else { return };
+        let cpu = active.runner.cpu().max(active.cpu);
+        active.meter.spend((cpu - active.cpu).as_secs_f64());
+        active.cpu = cpu;
+        if !active.meter.has_left(running() / BUDGET_SECS) {
+            let allowed = self.parts.spec.limits.cpu_ms;
+            let why = format!(
+                "expected at most {allowed} ms of CPU time a second over {BUDGET_SECS} s, found more; ask it less often \
+                 (rate), or raise cpu_ms"
+            );
+            self.failed(why).await;
+        }
+    }
+
+    async fn failed(&mut self, why: String) {
+        self.give_up().await;
+        self.life.failed(why, running());
+        let (name, why) = (&self.parts.spec.name, self.life.last_error().unwrap_or_default());
+        match self.life.state() {
+            State::Quarantined => {
+                // Nobody takes from its subscription any more.
+                self.feed = None;
+                tracing::warn!(module = %name, why, "module failed too often: quarantined");
+            }
+            State::Due | State::Running | State::Waiting { .. } | State::Stopped | State::Off => {
+                tracing::warn!(module = %name, why, "module failed");
+            }
+        }
+    }
+
+    /// What runs is killed, and its figures go.
+    async fn give_up(&mut self) {
+        self.parts.board.clear(&self.parts.spec.name);
+        if let Some(Active { runner, cpu, .. }) = self.active.take() {
+            self.cpu_before += cpu;
+            runner.kill().await;
+        }
+    }
+
+    /// What runs is told that nothing more comes.
+    async fn close(&mut self) {
+        self.parts.board.clear(&self.parts.spec.name);
+        if let Some(Active { runner, cpu, .. }) = self.active.take() {
+            self.cpu_before += cpu.max(runner.cpu());
+            runner.end().await;
+        }
+    }
+
+    async fn obey(&mut self, order: Option<Order>) {
+        match order {
+            // Nobody is left who could order anything.
+            None => self.parts.ending.cancel(),
+            Some(Order::Replace(spec)) => {
+                self.close().await;
+                self.parts.spec = *spec;
+                self.life.start(self.parts.spec.is_on);
+                self.forget_feed_unless_on();
+            }
+            Some(Order::Reload(reply)) => {
+                self.close().await;
+                self.life.start(self.parts.spec.is_on);
+                // Who ordered may have gone.
+                let _ = reply.send(());
+            }
+            Some(Order::Start(reply)) => {
+                self.close().await;
+                self.life.start(true);
+                let _ = reply.send(());
+            }
+            Some(Order::Stop(reply)) => {
+                self.close().await;
+                self.life.stop();
+                self.feed = None;
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    fn forget_feed_unless_on(&mut self) {
+        if !self.parts.spec.is_on {
+            self.feed = None;
+        }
+    }
+
+    /// Tell how it stands.
+    fn tell(&self) {
+        let active = self.active.as_ref();
+        let spec = &self.parts.spec;
+        self.parts.shared.tell(Told {
+            name: spec.name.clone(),
+            runs: spec.runs.clone(),
+            state: self.life.state(),
+            hello: active.map(|active| active.hello.clone()),
+            rate_hz: active
+                .and_then(|active| active.due.as_ref())
+                .map(|due| 1.0 / due.period().as_secs_f64()),
+            pid: active.and_then(|active| active.runner.pid()),
+            counts: self.life.counts(),
+            cpu: self.cpu_before + active.map_or(Duration::ZERO, |active| active.cpu),
+            waiting: self.feed.as_ref().map_or(0, Feed::waiting),
+            last_error: self.life.last_error().map(ToOwned::to_owned),
+            tail: self.tail.clone(),
+        });
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // The shell that tells modules the time.
+fn calendar_secs() -> f64 {
+    wire::time::Time::from(std::time::SystemTime::now()).secs_f64()
+}

@@ -1,0 +1,72 @@
+//! Whether a process may have begun: the number that was given out last, the end of `/proc/loadavg` (proc(5)).
+//!
+//! Shell, for the list of all processes costs more than this number. Rule: what cannot be told counts as "it may". The
+//! kernel tells the number of the reader's own namespace, so it is believed only where `/proc` is of that namespace too.
+//! Left out: a process put back with the number of its choice (clone3(2), `set_tid`), which gives none out.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Longer than the file ever is: three loads, two counts, a number.
+const LEN_MAX_BYTES: usize = 128;
+
+/// The file, and what it told last.
+pub(super) struct Births {
+    file: Option<File>,
+    last: Option<u32>,
+}
+
+impl Births {
+    /// Those below this folder.
+    pub(super) fn new(proc: &Path) -> Births {
+        let own = std::fs::read_link(proc.join("self")).ok();
+        let is_own = own.is_some_and(|own| own.to_str() == Some(&std::process::id().to_string()));
+        let file = if is_own { File::open(proc.join("loadavg")).ok() } else { None };
+        Births { file, last: None }
+    }
+
+    /// Whether there may be a process that was not there at the call before; so it is at the first.
+    pub(super) fn may_be(&mut self) -> bool {
+        let now = self.file.as_ref().and_then(last_given);
+        let is_same = now.is_some() && now == self.last;
+        self.last = now;
+        !is_same
+    }
+}
+
+fn last_given(file: &File) -> Option<u32> {
+    let mut buffer = [0; LEN_MAX_BYTES];
+    let len = file.read_at(&mut buffer, 0).ok()?;
+    last_word(&buffer[..len])
+}
+
+fn last_word(text: &[u8]) -> Option<u32> {
+    std::str::from_utf8(text).ok()?.split_whitespace().nth(4)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_given_out_last_is_the_fifth_word() {
+        assert_eq!(last_word(b"0.58 0.33 0.21 2/412 90177\n"), Some(90177));
+        for text in [&b""[..], b"0.58 0.33 0.21 2/412", b"0.58 0.33 0.21 2/412 x\n", b"\xff"] {
+            assert_eq!(last_word(text), None);
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_told_one_may_begin_at_any_time() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("loadavg"), "0 0 0 1/1 7\n").unwrap();
+        let mut births = Births::new(folder.path());
+        assert!(births.may_be() && births.may_be(), "the folder is not of this process");
+        std::os::unix::fs::symlink(std::process::id().to_string(), folder.path().join("self")).unwrap();
+        let mut births = Births::new(folder.path());
+        assert!(births.may_be() && !births.may_be(), "the first time only");
+        std::fs::write(folder.path().join("loadavg"), "0 0 0 1/1 8\n").unwrap();
+        assert!(births.may_be() && !births.may_be());
+    }
+}

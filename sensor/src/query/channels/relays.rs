@@ -1,0 +1,319 @@
+//! Subscriptions to other hosts, at the daemon that represents their domain: who wants the same of a host shares one
+//! stream of it, at the highest rate that is wanted.
+//!
+//! Shell: who subscribes, and a task for each stream. Rules: a stream ends when its last consumer does; while a host cannot be
+//! asked its consumers are told why, and go on when it answers; what was lost on the way is told to each of them as missed.
+//! Not here: what the source evaluates and what is evaluated here (`channel::relay`), reaching the host ([`Asker`]), the task of a
+//! stream (`feeding`).
+
+mod feeding;
+
+use super::{of_peer, standing, stream, wanted};
+use crate::channel::hub::{Error, Hub, Id};
+use crate::channel::predicate::Ready;
+use crate::channel::relay;
+use crate::sample::beat::{Beat, locked};
+use crate::sample::schedule::{RATE_MIN_HZ, Rate};
+pub use feeding::Running;
+use rpc::elsewhere::Caller;
+use rpc::fault::{self, Fault};
+use rpc::method::Answer;
+use rpc::params::Params;
+use rpc::value::{Name, Value};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use wire::channel::Wanted;
+use wire::channel::filter::Filter;
+use wire::id::PeerKey;
+use wire::time::Time;
+
+/// The calls about subscriptions: the first makes one, the others name it.
+pub const METHODS: [&str; 4] = ["sensor.subscribe", "sensor.alter", "sensor.unsubscribe", "sensor.take"];
+/// Most streams of hosts at a time: a large domain, each host once.
+pub const STREAMS_MAX: usize = 1024;
+/// Most subscriptions to other hosts: some for each host of a large domain.
+pub const CONSUMERS_MAX: usize = 4096;
+/// Most bytes that their queues may have together: a thousand of the usual size.
+pub const QUEUES_MAX_BYTES: u64 = 256 << 20;
+/// Until a host that stopped a stream is asked for another.
+const AFTER_STOP: Duration = Duration::from_secs(60);
+/// How long a host may wait for a first entry before it answers with none: one that has no more consumers ends then.
+const WAIT_SECS: f64 = 5.0;
+/// How long to wait for an answer beyond that.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Until a host that could not be asked is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Entries taken at a time: the most a sensor gives.
+const LIMIT: u64 = 1000;
+
+/// Asks a host of the domain.
+pub trait Asker: Send + Sync {
+    /// The answer of `host`, which is waited for at most so long.
+    fn ask(&self, host: &str, method: &'static str, params: Vec<(Name, Value)>, time: Duration) -> Answer;
+}
+
+/// All streams of other hosts; cheap to clone.
+#[derive(Clone)]
+pub struct Relays(Arc<Shared>);
+
+struct Shared {
+    inner: Mutex<Inner>,
+    begun: mpsc::Sender<Arc<Stream>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    streams: BTreeMap<Key, Arc<Stream>>,
+    consumers: BTreeMap<Id, Consumer>,
+}
+
+#[derive(Clone)]
+struct Consumer {
+    stream: Arc<Stream>,
+    /// The daemon that handed it on; none where a client of this one asked.
+    owner: Option<PeerKey>,
+    /// What it wants, as it said it.
+    filter: Filter,
+    queue_bytes: u64,
+}
+
+/// What is the same for all consumers of a stream: the host, and what its sensor evaluates.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    host: String,
+    /// As it was given, packed: names of users are the host's.
+    selection: Vec<u8>,
+    filter: String,
+}
+
+/// A stream of a host.
+struct Stream {
+    key: Key,
+    selection: Option<Value>,
+    /// Its consumers.
+    hub: Hub,
+    /// The highest rate that they want.
+    beat: Arc<Beat>,
+    state: Mutex<State>,
+    /// Somebody came or went.
+    altered: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    booted: Option<Time>,
+    /// Why the host could not be asked, the last time.
+    failing: Option<Fault>,
+}
+
+impl Relays {
+    /// None yet; what it gives beside has to be run.
+    #[must_use]
+    pub fn new(asker: Arc<dyn Asker>) -> (Relays, Running) {
+        let (sender, begun) = mpsc::channel(STREAMS_MAX);
+        let relays = Relays(Arc::new(Shared { inner: Mutex::default(), begun: sender }));
+        (relays.clone(), Running { relays, begun, asker })
+    }
+
+    /// The answer to a call about a subscription to a host; `None` if `method` is no such call.
+    #[must_use]
+    pub fn ask(&self, caller: &Caller, host: &str, method: &str, params: &Params) -> Option<Answer> {
+        let ready = |answer| -> Option<Answer> { Some(Box::pin(std::future::ready(answer))) };
+        match method {
+            "sensor.subscribe" => ready(self.subscribe(caller, host, params)),
+            "sensor.alter" => ready(self.alter(caller, params)),
+            "sensor.unsubscribe" => ready(self.unsubscribe(caller, params)),
+            "sensor.take" => {
+                let (relays, params, caller) = (self.clone(), params.clone(), *caller);
+                Some(Box::pin(async move { relays.take(&caller, &params).await }))
+            }
+            _ => None,
+        }
+    }
+
+    fn subscribe(&self, caller: &Caller, host: &str, params: &Params) -> Result<Value, Fault> {
+        of_peer(caller, params)?;
+        let wanted = wanted::changed_but_selection(Wanted::default(), params)?;
+        let selection = params.value("selection").cloned();
+        let (of_source, rest) = split(&wanted.filter)?;
+        let mut inner = locked(&self.0.inner);
+        inner.forget_those_that_ended();
+        inner.make_sure_of_room(None, &wanted)?;
+        let stream = self.stream(&mut inner, host, selection, of_source.to_string())?;
+        // Under the lock: a stream whose last consumer goes meanwhile would end with this one in it.
+        let id = stream.hub.subscribe_for(caller.peer, Wanted { filter: rest, ..wanted.clone() })?;
+        let queue_bytes = wanted.budget.queue_bytes.into();
+        let consumer = Consumer { stream, owner: caller.peer, filter: wanted.filter, queue_bytes };
+        inner.consumers.insert(id, consumer.clone());
+        drop(inner);
+        consumer.stream.altered.notify_one();
+        consumer.told(id)
+    }
+
+    fn alter(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
+        of_peer(caller, params)?;
+        let id = super::id(params)?;
+        let mut inner = locked(&self.0.inner);
+        let Consumer { stream: before, owner, filter, .. } = inner.of(id, caller)?;
+        let now = Wanted { filter, ..before.hub.standing(id)?.wanted };
+        let wanted = wanted::changed_but_selection(now, params)?;
+        let (of_source, rest) = split(&wanted.filter)?;
+        inner.make_sure_of_room(Some(id), &wanted)?;
+        let selection = params.value("selection").cloned().or_else(|| before.selection.clone());
+        let stream = self.stream(&mut inner, &before.key.host, selection, of_source.to_string())?;
+        let altered = Wanted { filter: rest, ..wanted.clone() };
+        if Arc::ptr_eq(&stream, &before) {
+            stream.hub.alter(id, |_| Ok::<_, Error>(altered))?;
+        } else {
+            // It takes along what waits in it.
+            before.hub.hand_over(id, &stream.hub, altered)?;
+        }
+        let queue_bytes = wanted.budget.queue_bytes.into();
+        let consumer = Consumer { stream, owner, filter: wanted.filter, queue_bytes };
+        inner.consumers.insert(id, consumer.clone());
+        drop(inner);
+        before.altered.notify_one();
+        consumer.stream.altered.notify_one();
+        consumer.told(id)
+    }
+
+    fn unsubscribe(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
+        let id = super::id(params)?;
+        let mut inner = locked(&self.0.inner);
+        let consumer = inner.of(id, caller)?;
+        let told = consumer.told(id)?;
+        consumer.stream.hub.unsubscribe(id)?;
+        inner.consumers.remove(&id);
+        drop(inner);
+        consumer.stream.altered.notify_one();
+        Ok(told)
+    }
+
+    /// The stream of this, which begins if there is none.
+    fn stream(
+        &self,
+        inner: &mut Inner,
+        host: &str,
+        selection: Option<Value>,
+        filter: String,
+    ) -> Result<Arc<Stream>, Fault> {
+        let key = Key { host: host.to_owned(), selection: packed(selection.as_ref()), filter };
+        if let Some(stream) = inner.streams.get(&key) {
+            return Ok(Arc::clone(stream));
+        }
+        let full = || {
+            let told =
+                format!("expected at most {STREAMS_MAX} streams of hosts, found as many; ask again later");
+            Fault::new(fault::BUSY, told)
+        };
+        if inner.streams.len() >= STREAMS_MAX {
+            return Err(full());
+        }
+        let stream = Arc::new(Stream::new(key.clone(), selection));
+        self.0.begun.try_send(Arc::clone(&stream)).map_err(|_| full())?;
+        inner.streams.insert(key, Arc::clone(&stream));
+        Ok(stream)
+    }
+
+    async fn take(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
+        let id = super::id(params)?;
+        let (limit, wait) = super::patience(params, caller.time_left)?;
+        let mut stream = locked(&self.0.inner).of(id, caller)?.stream;
+        loop {
+            let is_failing = locked(&stream.state).failing.is_some();
+            let taken = stream.hub.take(id, limit, if is_failing { Duration::ZERO } else { wait }).await;
+            if matches!(taken, Err(Error::Unknown(_))) {
+                // Altered meanwhile, it may be in another stream.
+                let now = locked(&self.0.inner).of(id, caller)?.stream;
+                if !Arc::ptr_eq(&now, &stream) {
+                    stream = now;
+                    continue;
+                }
+            }
+            let answer = taken?;
+            let state = locked(&stream.state);
+            return match &state.failing {
+                Some(fault) if answer.entries.is_empty() => Err(fault.clone()),
+                _ => Ok(stream::answer(&answer, state.booted.unwrap_or_default())),
+            };
+        }
+    }
+
+    /// Whether the stream has ended, because nobody is there.
+    fn end_if_idle(&self, stream: &Stream) -> bool {
+        let mut inner = locked(&self.0.inner);
+        let is_idle = stream.hub.is_empty();
+        if is_idle {
+            inner.streams.remove(&stream.key);
+            inner.forget_those_that_ended();
+        }
+        is_idle
+    }
+}
+
+impl Inner {
+    /// The consumer of this number, if it is of who asks: one of another daemon's is none.
+    fn of(&self, id: Id, caller: &Caller) -> Result<Consumer, Error> {
+        let found = self.consumers.get(&id);
+        let found = found.filter(|consumer| caller.peer.is_none() || consumer.owner == caller.peer);
+        found.cloned().ok_or_else(|| Error::Unknown(id.to_string()))
+    }
+
+    /// Whether there is room for what is wanted, beside all but the consumer whose place it takes.
+    fn make_sure_of_room(&self, instead: Option<Id>, wanted: &Wanted) -> Result<(), Fault> {
+        let others = self.consumers.iter().filter(|(id, _)| Some(**id) != instead);
+        let (many, bytes) =
+            others.fold((0, 0), |(many, bytes), (_, consumer)| (many + 1, bytes + consumer.queue_bytes));
+        if many < CONSUMERS_MAX && bytes + u64::from(wanted.budget.queue_bytes) <= QUEUES_MAX_BYTES {
+            return Ok(());
+        }
+        let told = format!(
+            "expected at most {CONSUMERS_MAX} subscriptions to other hosts, whose queues have at most \
+             {QUEUES_MAX_BYTES} bytes together; ask for a smaller queue_bytes, or again later"
+        );
+        Err(Fault::new(fault::BUSY, told))
+    }
+
+    fn forget_those_that_ended(&mut self) {
+        self.consumers.retain(|id, consumer| consumer.stream.hub.has(*id));
+    }
+}
+
+impl Consumer {
+    /// How its subscription stands, with what it said that it wants.
+    fn told(&self, id: Id) -> Result<Value, Fault> {
+        let mut stands = self.stream.hub.standing(id)?;
+        stands.wanted.filter = self.filter.clone();
+        let mut told = standing(id, &stands);
+        if let (Some(selection), Value::Struct(members)) = (&self.stream.selection, &mut told) {
+            members
+                .iter_mut()
+                .filter(|(name, _)| name == "selection")
+                .for_each(|member| member.1 = selection.clone());
+        }
+        Ok(told)
+    }
+}
+
+impl Stream {
+    fn new(key: Key, selection: Option<Value>) -> Stream {
+        let hub = Hub::default();
+        let beat = Arc::new(Beat::new(Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed")));
+        hub.set_wish(beat.wish());
+        Stream { key, selection, hub, beat, state: Mutex::default(), altered: Notify::new() }
+    }
+}
+
+/// What of a filter is for the host, and the rest; one that cannot be used is refused before.
+fn split(filter: &Filter) -> Result<(Filter, Filter), Fault> {
+    Ready::new(filter).map_err(|error| Fault::invalid_params(format!("filter: {error}")))?;
+    Ok(relay::split(filter))
+}
+
+fn packed(value: Option<&Value>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    value.into_iter().for_each(|value| rpc::packed::write(value, &mut bytes));
+    bytes
+}

@@ -1,0 +1,273 @@
+//! The task of a stream: what the host tells is made a table again, and shown to the consumers at each sweep.
+//!
+//! Shell. Rules: a call under way is not given up, as what it takes would be lost; a host that forgot the stream is subscribed to
+//! anew at once, one that stopped it after a while, one that cannot be asked again and again; what it did not tell meanwhile
+//! is missed.
+//! Not here: who the consumers are (`relays`).
+
+use super::{AFTER_STOP, AGAIN, Asker, LIMIT, PATIENCE, Relays, Stream, WAIT_SECS};
+use crate::channel::relay::{Applied, Remade};
+use crate::process::tap::Tap;
+use crate::query::channels::wanted;
+use crate::sample::beat::{locked, running};
+use crate::sample::schedule::Rate;
+use rpc::fault::{self, Fault};
+use rpc::value::{Name, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::channel::stream::{Entry, RECORDS_MAX};
+use wire::channel::{Budget, CPU_MAX_MS, QUEUE_MAX_BYTES};
+use wire::time::Time;
+
+/// Runs the streams.
+pub struct Running {
+    pub(super) relays: Relays,
+    pub(super) begun: mpsc::Receiver<Arc<Stream>>,
+    pub(super) asker: Arc<dyn Asker>,
+}
+
+impl Running {
+    /// Keep the streams until `shutdown`.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        let mut streams = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                Some(_) = streams.join_next() => {}
+                Some(stream) = self.begun.recv() => {
+                    let (relays, asker) = (self.relays.clone(), Arc::clone(&self.asker));
+                    streams.spawn(Feeding::new(stream, relays, asker).run());
+                }
+            }
+        }
+    }
+}
+
+/// The task of a stream.
+struct Feeding {
+    stream: Arc<Stream>,
+    relays: Relays,
+    asker: Arc<dyn Asker>,
+    source: Option<Source>,
+    remade: Remade,
+    tap: Box<dyn Tap>,
+    /// Since when the host cannot be asked.
+    away_since: Option<Duration>,
+}
+
+/// Why a stream does not go on.
+enum Trouble {
+    /// The host knows the subscription no longer.
+    Ended,
+    /// The host stopped it, for this reason.
+    Stopped(String),
+    /// The host does not take what is wanted.
+    Refused(Fault),
+    /// It cannot be asked.
+    Away(Fault),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Trouble {
+        if fault.code == fault::NOT_FOUND { Trouble::Ended } else { Trouble::Away(fault) }
+    }
+}
+
+/// The subscription at the host.
+#[derive(Clone)]
+struct Source {
+    id: String,
+    rate: Rate,
+    /// Whether a whole sample was asked for since the table was lost.
+    is_mended: bool,
+}
+
+impl Feeding {
+    fn new(stream: Arc<Stream>, relays: Relays, asker: Arc<dyn Asker>) -> Feeding {
+        let tap = stream.hub.tap();
+        Feeding { stream, relays, asker, source: None, remade: Remade::default(), tap, away_since: None }
+    }
+
+    /// Until nobody wants it any more.
+    async fn run(mut self) {
+        while !self.relays.end_if_idle(&self.stream) {
+            let Err(trouble) = self.step().await else {
+                self.is_back();
+                continue;
+            };
+            self.away_since.get_or_insert_with(running);
+            let (fault, pause) = match trouble {
+                // The host's sensor was started anew, or nobody took for too long: there is another to be had at once.
+                Trouble::Ended => {
+                    self.source = None;
+                    continue;
+                }
+                Trouble::Stopped(reason) => {
+                    (self.unavailable(&format!("it stopped the stream: {reason}")), AFTER_STOP)
+                }
+                Trouble::Refused(fault) => (Fault::new(fault::INVALID_PARAMS, fault.message), AGAIN),
+                Trouble::Away(fault) => (self.unavailable(&fault.message), AGAIN),
+            };
+            locked(&self.stream.state).failing = Some(fault);
+            let stream = Arc::clone(&self.stream);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                // Somebody came, went or wants something else.
+                () = stream.altered.notified() => tokio::time::sleep(AGAIN).await,
+            }
+            self.stream.hub.drop_idle(running());
+        }
+        if let Some(Source { id, .. }) = self.source.take() {
+            // One that cannot be ended now ends by itself when nobody takes.
+            let _ended = self.ask("sensor.unsubscribe", vec![of(&id)], PATIENCE).await;
+        }
+    }
+
+    /// What it did not tell while it was away is missed.
+    fn is_back(&mut self) {
+        locked(&self.stream.state).failing = None;
+        if let (Some(since), Some(source), true) = (self.away_since, &self.source, self.remade.is_known()) {
+            let rate_hz = source.rate.hz();
+            let away = running().saturating_sub(since).as_secs_f64();
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            self.stream.hub.miss((away * rate_hz) as u64, rate_hz, 0);
+            self.away_since = None;
+        }
+    }
+
+    fn unavailable(&self, why: &str) -> Fault {
+        Fault::unavailable(format!("{} cannot be subscribed to now: {why}", self.stream.key.host))
+    }
+
+    async fn step(&mut self) -> Result<(), Trouble> {
+        let Some(source) = self.source.clone() else { return self.begin().await };
+        if !self.remade.is_known() && !source.is_mended {
+            self.alter(&source.id, source.rate).await?;
+        }
+        let params = vec![
+            of(&source.id),
+            ("limit".into(), Value::from(LIMIT)),
+            ("wait".into(), Value::Double(WAIT_SECS)),
+            ("packed".into(), Value::Bool(true)),
+        ];
+        let time = Duration::from_secs_f64(WAIT_SECS) + PATIENCE;
+        let mut taking = self.asker.ask(&self.stream.key.host, "sensor.take", params, time);
+        // A call under way is not given up when the rate is altered: what it takes would be lost.
+        let answer = loop {
+            let rate = self.stream.beat.rate();
+            if self.source.as_ref().is_some_and(|source| source.rate != rate) {
+                self.alter(&source.id, rate).await?;
+            }
+            let stream = Arc::clone(&self.stream);
+            tokio::select! {
+                answer = &mut taking => break answer?,
+                () = stream.altered.notified() => {}
+            }
+        };
+        self.feed(&answer)?;
+        if let Some(reason) = member(&answer, "quarantined").and_then(Value::as_text) {
+            // So that it takes no room there until it ends by itself.
+            let _ended = self.ask("sensor.unsubscribe", vec![of(&source.id)], PATIENCE).await;
+            self.source = None;
+            return Err(Trouble::Stopped(reason.to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self) -> Result<(), Trouble> {
+        let rate = self.stream.beat.rate();
+        let wanted = self.wanted(rate);
+        let made =
+            self.ask("sensor.subscribe", wanted, PATIENCE).await.map_err(|fault| match fault.code {
+                // Such as a user that the host does not know.
+                fault::NOT_FOUND | fault::INVALID_PARAMS => Trouble::Refused(fault),
+                _ => Trouble::Away(fault),
+            })?;
+        let id = member(&made, "subscription").and_then(Value::as_text).map(ToOwned::to_owned);
+        let id = id.ok_or_else(|| unreadable("it names no subscription"))?;
+        self.source = Some(Source { id, rate, is_mended: true });
+        self.remade.begin_anew();
+        Ok(())
+    }
+
+    /// Altered, even to the same, it goes on with a whole sample.
+    async fn alter(&mut self, id: &str, rate: Rate) -> Result<(), Trouble> {
+        self.ask("sensor.alter", vec![of(id), ("rate".into(), Value::Double(rate.hz()))], PATIENCE).await?;
+        self.source = Some(Source { id: id.to_owned(), rate, is_mended: true });
+        Ok(())
+    }
+
+    fn feed(&mut self, answer: &Value) -> Result<(), Trouble> {
+        let Some(Value::Bytes(bytes)) = member(answer, "packed") else {
+            return Err(unreadable("it has no entries").into());
+        };
+        let entries: Vec<Entry> =
+            postcard::from_bytes(bytes).map_err(|error| unreadable(&error.to_string()))?;
+        if let Some(Value::Double(secs)) = member(answer, "booted") {
+            locked(&self.stream.state).booted = Some(Time::from_secs_f64(*secs));
+        }
+        let now = running();
+        for entry in entries {
+            let at_ns = entry.at_ns;
+            match self.remade.apply(entry, now) {
+                Applied::Sweep { at, lost } => {
+                    self.lose(lost, at_ns);
+                    self.tap.swept(self.remade.view(), at);
+                }
+                Applied::Lost(count) => {
+                    self.lose(count, at_ns);
+                    self.source.iter_mut().for_each(|source| source.is_mended = false);
+                }
+                Applied::TooMany => {
+                    let told = format!("more than {RECORDS_MAX} of its processes pass; choose fewer");
+                    return Err(Trouble::Away(Fault::unavailable(told)));
+                }
+                Applied::Nothing => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, count: u64, at_ns: u64) {
+        if let Some(source) = self.source.as_ref().filter(|_| count > 0) {
+            self.stream.hub.miss(count, source.rate.hz(), at_ns);
+        }
+    }
+
+    fn wanted(&self, rate: Rate) -> Vec<(Name, Value)> {
+        let budget = Budget { cpu_ms: CPU_MAX_MS, queue_bytes: QUEUE_MAX_BYTES / 4, ..Budget::default() };
+        let mut params: Vec<(Name, Value)> = vec![
+            ("rate".into(), Value::Double(rate.hz())),
+            ("filter".into(), Value::Text(self.stream.key.filter.clone())),
+            ("changes".into(), Value::Bool(true)),
+            ("budget".into(), wanted::budget(budget)),
+        ];
+        params.extend(self.stream.selection.clone().map(|selection| ("selection".into(), selection)));
+        params
+    }
+
+    async fn ask(
+        &mut self,
+        method: &'static str,
+        params: Vec<(Name, Value)>,
+        time: Duration,
+    ) -> Result<Value, Fault> {
+        self.asker.ask(&self.stream.key.host, method, params, time).await
+    }
+}
+
+fn of(id: &str) -> (Name, Value) {
+    ("subscription".into(), Value::from(id))
+}
+
+fn member<'a>(answer: &'a Value, name: &str) -> Option<&'a Value> {
+    let Value::Struct(members) = answer else { return None };
+    members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+fn unreadable(what: &str) -> Fault {
+    Fault::unavailable(format!("the host's answer cannot be read: {what}; is it of another version?"))
+}

@@ -1,0 +1,39 @@
+//! The modules of a sensor, where its configuration names a folder of them. Wiring only.
+//!
+//! Not here: the other parts of a sensor (`run`).
+
+use crate::channel::hub::Hub;
+use crate::config::Config;
+use crate::journal::reader::Reader;
+use crate::module::desk::{Desk, Handle};
+use crate::module::feed::Sources;
+use crate::module::life::Patience;
+use crate::sample::collector::{Collector, Collectors};
+use crate::sample::host::{PROC, collectors};
+use crate::sample::sampler::{self, Sampler};
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// The desk of the modules with who is asked; none where no folder is named.
+pub(super) fn open(config: &Config, state: &Path) -> Option<(Desk, Handle)> {
+    let folder = config.modules.folder.clone()?;
+    Some(Desk::new(folder, state, (&config.domain, &config.host), Patience::default()))
+}
+
+/// What samples the host, and what modules tell of it.
+pub(super) fn sampler(config: &Config, modules: Option<&(Desk, Handle)>) -> Sampler {
+    let mut all: Vec<Box<dyn Collector>> = collectors(Path::new(PROC));
+    all.extend(modules.map(|(_, handle)| handle.board().collector()));
+    Sampler::new(Collectors::new(all), config.sample_rate)
+}
+
+/// Keep them running until `shutdown`.
+pub(super) async fn run(
+    modules: Option<(Desk, Handle)>,
+    (hub, reader, sampler): (Hub, Reader, sampler::Handle),
+    shutdown: CancellationToken,
+) {
+    if let Some((desk, _)) = modules {
+        desk.run(Sources { hub, reader, sweeps: sampler.subscribe() }, shutdown).await;
+    }
+}

@@ -1,0 +1,86 @@
+//! The events of a domain as its representative tells them, held against the lines that were written on its hosts.
+//!
+//! Rule: each line is a submission numbered by its job ([`crate::logs`]); whatever else comes is unexpected.
+//! Not here: the account of one host ([`crate::ledger`]).
+
+use crate::lab::Daemon;
+use crate::ledger::{Ledger, Verdict};
+use crate::query::Answer;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most events of one answer.
+const PAGE: usize = 10_000;
+
+/// Events as they came out, by the host whose log they are from.
+#[derive(Debug, Default)]
+pub struct Account {
+    cursor: String,
+    /// The lines of each host.
+    pub hosts: BTreeMap<String, Ledger>,
+    ids: BTreeSet<String>,
+    /// Events that one who reads on saw a second time.
+    pub again: usize,
+    /// Events that were deleted before they could be read.
+    pub missed: u64,
+}
+
+impl Account {
+    /// One page: how many events were on it; none if nobody answers for the domain now. An event whose id was seen
+    /// is passed over if that is `allowed`: so does one who reads on from one representative to the next.
+    ///
+    /// # Errors
+    /// If the answer is not one.
+    pub fn read(&mut self, daemon: &Daemon, allowed: bool) -> Result<Option<usize>> {
+        let params = json!({ "cursor": self.cursor, "limit": PAGE });
+        let page = match daemon.ask("domain.events", &params) {
+            Ok(Answer::Result(page)) => page,
+            Ok(Answer::Fault { .. }) | Err(_) => return Ok(None),
+        };
+        self.cursor = page["cursor"].as_str().context("a cursor is a text")?.to_owned();
+        self.missed += page["missed"].as_u64().context("missed is a count")?;
+        let events = page["events"].as_array().context("events are an array")?;
+        for event in events {
+            self.enter(event, allowed);
+        }
+        Ok(Some(events.len()))
+    }
+
+    fn enter(&mut self, event: &Value, allowed: bool) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (id, host) = (text(&event["id"]), text(&event["source"]["host"]));
+        if !self.ids.insert(id.clone()) && allowed {
+            self.again += 1;
+            return;
+        }
+        // Anything but a submission was not written, and is unexpected as it stands.
+        let number = if event["kind"] == "job_submit" { text(&event["job"]) } else { event.to_string() };
+        self.hosts.entry(host).or_default().enter(&id, &number);
+    }
+
+    /// How many different lines came out.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.hosts.values().map(Ledger::count).sum()
+    }
+
+    /// How it stands with each host if so many lines were written there.
+    #[must_use]
+    pub fn verdicts(&self, written: &BTreeMap<String, usize>) -> BTreeMap<String, Verdict> {
+        let of = |(host, lines): (&String, &usize)| {
+            (host.clone(), self.hosts.get(host).map_or_else(Ledger::default, Clone::clone).verdict(*lines))
+        };
+        written.iter().map(of).collect()
+    }
+
+    /// What the representative that `daemon` asks has in its store, read from its beginning.
+    ///
+    /// # Errors
+    /// If nobody answers for the domain.
+    pub fn stored(daemon: &Daemon) -> Result<Account> {
+        let mut account = Account::default();
+        while account.read(daemon, false)?.context("the domain has a representative")? > 0 {}
+        Ok(account)
+    }
+}

@@ -1,0 +1,98 @@
+//! A proxy on a host of the lab, made as its operator makes it: by the commands of `docs/firewalls.md`.
+//!
+//! Rule: nothing but commands and configuration files; what they print is what the next one is given.
+//! Not here: domains and directories (`domains`), firewalls (`walls`).
+
+use super::daemon::Daemon;
+use super::domains::{Directory, Domain, state, visperf};
+use super::host::Host;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// The port of its door.
+pub const DOOR: u16 = 7321;
+
+/// A proxy that has a certificate of a domain.
+#[derive(Debug)]
+pub struct Proxy {
+    /// Where it runs.
+    pub host: Host,
+    /// `KEY@HOST:PORT`, by which daemons inside register.
+    pub contact: String,
+    port: u16,
+    door: u16,
+}
+
+impl Proxy {
+    /// Draw its key, and let the root of `domain` certify it: that needs no connection between the two. Daemons reach it at
+    /// `port`.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub fn join(host: &Host, port: u16, domain: &Domain, issuer: &Host) -> Result<Proxy> {
+        let own = own_state(host);
+        let key = visperf(host, &["key", "--state", &own])?;
+        let name = format!("proxy-{}", host.name());
+        let (key, of) = (key.trim(), state(issuer));
+        let words = ["domain", "certify", key, "--host", &name, "--role", "viewer", "--state", &of];
+        let certificate = host.folder().join(format!("{}.cert", domain.name));
+        std::fs::write(&certificate, visperf(issuer, &words)?)?;
+        visperf(host, &["join", &certificate.display().to_string(), "--state", &own])?;
+        Ok(Proxy { host: host.clone(), contact: format!("{key}@{}:{port}", host.ipv4()), port, door: DOOR })
+    }
+
+    /// The same with its door at `port`, by which daemons inside register then.
+    #[must_use]
+    pub fn with_door(self, port: u16) -> Proxy {
+        let at = self.contact.rsplit_once(':').map_or(self.contact.as_str(), |(at, _)| at);
+        Proxy { contact: format!("{at}:{port}"), door: port, ..self }
+    }
+
+    /// Add an account; its secret. `more` are options of `visperf account add`.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub fn account(&self, name: &str, more: &[&str]) -> Result<String> {
+        let own = own_state(&self.host);
+        let words = [&["account", "add", name, "--json", "--state", &own], more].concat();
+        let told: Value = serde_json::from_str(&visperf(&self.host, &words)?)?;
+        Ok(told["secret"].as_str().context("the secret is printed")?.to_owned())
+    }
+
+    /// Start it beside `directories`, its door open to every host, with more of the section `[proxy]`.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start(&self, directories: &[Directory], section: &str) -> Result<Daemon> {
+        let told: Vec<&str> = directories.iter().map(|directory| directory.contact.as_str()).collect();
+        let names = [self.host.ipv4().to_string()];
+        let text = format!(
+            "[overlay]\nlisten = \"0.0.0.0:{}\"\ndirectories = {told:?}\n[proxy]\nnames = {names:?}\n{section}\n",
+            self.port
+        );
+        let file = self.host.folder().join("proxy.toml");
+        std::fs::write(&file, text)?;
+        let door = format!("0.0.0.0:{}", self.door);
+        let words = ["proxy", "--door", &door, "--listen", "127.0.0.1:7317", "--log", "info", "--config"];
+        let words: Vec<String> =
+            words.map(str::to_owned).into_iter().chain([file.display().to_string()]).collect();
+        self.host.daemon(&words)
+    }
+
+    /// Where visitors come in.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://{}:{}", self.host.ipv4(), self.door)
+    }
+
+    /// The certificate that its visitors are given.
+    #[must_use]
+    pub fn certificate(&self) -> PathBuf {
+        self.host.folder().join("proxy/proxy/certificate.pem")
+    }
+}
+
+fn own_state(host: &Host) -> String {
+    host.folder().join("proxy").display().to_string()
+}

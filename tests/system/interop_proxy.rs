@@ -1,0 +1,164 @@
+//! Clients of other languages at a running proxy: each logs in by HTTP Digest as its language does it, and sees the same.
+//!
+//! Rule: what the proxy counted tells by which hash each came in; nothing is asked of the clients but their documented
+//! options (`docs/firewalls.md`).
+//! Not here: logins that are refused (the tests of `proxy`), firewalls (`lab_proxy`).
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use system_tests::lab::domains::{Directory, Domain, OVERLAY};
+use system_tests::lab::proxies::Proxy;
+use system_tests::lab::{self, Daemon, Host, Stopwatch};
+use system_tests::program;
+use system_tests::wait::Seen;
+
+/// Longest wait for the first answer.
+const FIRST: Duration = Duration::from_secs(60);
+
+struct Client<'a> {
+    at: &'a Host,
+    proxy: &'a Proxy,
+    secret: &'a str,
+}
+
+impl Client<'_> {
+    /// What `curl --digest` gets, or what it complains of.
+    fn curl(&self, name: &str, path: &str, more: &[&str]) -> Result<Value, String> {
+        let (login, url) = (format!("{name}:{}", self.secret), format!("{}{path}", self.proxy.url()));
+        let certificate = self.proxy.certificate();
+        let run = || {
+            let mut curl = program::command("curl");
+            curl.args(["--silent", "--show-error", "--max-time", "20", "--digest", "--user", &login]);
+            Ok(curl.args(more).arg("--cacert").arg(&certificate).arg(&url).output()?)
+        };
+        let output = self.at.run(run).unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        serde_json::from_str(&told).map_err(|_| format!("{told}{}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// The line `Authorization` with which curl came in.
+    fn captured(&self, name: &str, path: &str) -> String {
+        let (login, url) = (format!("{name}:{}", self.secret), format!("{}{path}", self.proxy.url()));
+        let certificate = self.proxy.certificate();
+        let run = || {
+            let mut curl = program::command("curl");
+            curl.args(["--silent", "--verbose", "--max-time", "20", "--digest", "--user", &login]);
+            Ok(curl.arg("--cacert").arg(&certificate).arg(&url).output()?)
+        };
+        let output = self.at.run(run).unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line = told.lines().find_map(|line| line.strip_prefix("> Authorization: "));
+        format!("Authorization: {}", line.unwrap_or_else(|| panic!("no login in {told}")))
+    }
+
+    /// What curl gets without a login of its own.
+    fn curl_with(&self, path: &str, more: &[&str]) -> Result<Value, String> {
+        let (certificate, url) = (self.proxy.certificate(), format!("{}{path}", self.proxy.url()));
+        let run = || {
+            let mut curl = program::command("curl");
+            Ok(curl.args(["--silent"]).args(more).arg("--cacert").arg(&certificate).arg(&url).output()?)
+        };
+        let output = self.at.run(run).unwrap();
+        serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+    }
+
+    /// What a script of `clients/` prints, a line of JSON.
+    fn script(&self, interpreter: &str, script: &str, name: &str) -> Value {
+        let path = program::workspace().join("tests/clients").join(script);
+        let certificate = self.proxy.certificate();
+        let run = || {
+            let mut client = program::command(interpreter);
+            client.arg(&path).arg(self.proxy.url()).arg(&certificate).args([name, self.secret]);
+            Ok(client.output()?)
+        };
+        let output = self.at.run(run).unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script} ended with {}: {complaint}", output.status);
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{script}: {error}: {complaint}"))
+    }
+}
+
+/// Requests let in, and of these by MD5.
+fn admitted(proxy: &Daemon) -> (u64, u64) {
+    let info = proxy.result("daemon.info", &json!({})).unwrap();
+    let door = &info["statistics"]["door"];
+    (door["admitted_total"].as_u64().unwrap(), door["admitted_md5_total"].as_u64().unwrap())
+}
+
+#[test]
+fn clients_of_other_languages_log_in() {
+    let name = "interop_proxy::clients_of_other_languages_log_in";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(4).unwrap();
+    let [outside, gate, head, user] = network.hosts() else { panic!("four hosts") };
+    let domain = Domain::create("UT-ICL", std::slice::from_ref(head)).unwrap();
+    let proxy = Proxy::join(gate, OVERLAY, &domain, head).unwrap();
+    let directory = Directory::new(outside).unwrap();
+    let directories = std::slice::from_ref(&directory);
+    let new = proxy.account("ana", &["--domain", "UT-ICL"]).unwrap();
+    let old = proxy.account("old", &["--domain", "UT-ICL", "--legacy"]).unwrap();
+    let _directory = directory.start(&[], &[&domain]).unwrap();
+    let sensors = domain.start(directories, |_| Vec::new()).unwrap();
+    let daemon = proxy.start(directories, "md5 = true").unwrap();
+    let ana = Client { at: user, proxy: &proxy, secret: &new };
+    let hosts = "/d/UT-ICL/api/v1/domain.hosts";
+    let is_there = |answer: &Result<Value, String>| {
+        answer.as_ref().is_ok_and(|answer| answer["hosts"][0]["host"] == json!(head.name()))
+    };
+    let look = || {
+        let answer = ana.curl("ana", hosts, &[]);
+        Ok(if is_there(&answer) { Seen::Done(()) } else { Seen::NotYet(format!("{answer:?}")) })
+    };
+    let found = Stopwatch::start().until(FIRST, "an answer through the proxy", look);
+    found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", daemon.told(), sensors[0].told()));
+
+    // By which hash each comes in: how often in all, and of these by MD5.
+    let mut before = admitted(&daemon);
+    let mut check = |client: &str, by_md5: bool| {
+        let now = admitted(&daemon);
+        assert!(now.0 > before.0, "{client} did not come in");
+        let expected = if by_md5 { now.0 - before.0 } else { 0 };
+        assert_eq!(now.1 - before.1, expected, "{client} came in by the other hash");
+        before = now;
+    };
+    assert!(is_there(&ana.curl("ana", hosts, &[])));
+    check("curl", false);
+    let posted = ana.curl("ana", "/d/UT-ICL/h3/api/v1/sensor.metrics", &["--data", "{}"]).unwrap();
+    assert!(posted["metrics"].is_array(), "{posted}");
+    check("curl that posts", false);
+    let legacy = Client { secret: &old, ..ana };
+    assert!(is_there(&legacy.curl("old", "/md5/d/UT-ICL/api/v1/domain.hosts", &[])));
+    check("curl by MD5", true);
+    let seen = legacy.script("python3", "proxy.py", "old");
+    assert_eq!(seen, json!({ "urllib": [head.name(), head.name()], "post": true, "requests": head.name() }));
+    check("Python", true);
+    assert_eq!(legacy.script("perl", "proxy.pl", "old"), json!([head.name(), head.name()]));
+    check("Perl", true);
+
+    // A login that somebody captured is good once, for what it asked for.
+    let captured = ana.captured("ana", hosts);
+    let replayed = |path: &str| ana.curl_with(path, &["--header", &captured]).unwrap();
+    let before = admitted(&daemon);
+    for path in [hosts, hosts, "/d/UT-ICL/h3/api/v1/domain.hosts", "/d/UT-ICL/api/v1/domain.summary"] {
+        assert!(replayed(path)["error"].is_object(), "{path} was answered by a captured login");
+    }
+    assert_eq!(admitted(&daemon), before);
+
+    // An account that is not marked is not let in by MD5, and a wrong secret by nothing.
+    let refused = ana.curl("ana", "/md5/d/UT-ICL/api/v1/domain.hosts", &[]).unwrap();
+    assert_eq!(refused["error"]["message"], json!("name or secret is wrong"));
+    let wrong = Client { secret: "a guess", at: user, proxy: &proxy };
+    assert_eq!(wrong.curl("ana", hosts, &[]).unwrap()["error"]["message"], json!("name or secret is wrong"));
+    // Where MD5 is not offered, requests takes SHA-256; who is marked for MD5 is let in by that too.
+    assert!(!daemon.told().contains(&new) && !daemon.told().contains(&old), "a secret is in the log");
+    daemon.kill().unwrap();
+    let daemon = proxy.start(directories, "").unwrap();
+    let head = head.name();
+    assert_eq!(ana.script("python3", "proxy_sha256.py", "ana"), json!([head, head, head]));
+    assert_eq!(admitted(&daemon), (3, 0));
+    assert!(is_there(&legacy.curl("old", hosts, &[])));
+    assert!(legacy.curl("old", "/md5/d/UT-ICL/api/v1/domain.hosts", &[]).is_ok());
+    assert_eq!(admitted(&daemon), (5, 0), "MD5 is not offered");
+    assert!(!daemon.told().contains(&new) && !daemon.told().contains(&old), "a secret is in the log");
+}

@@ -1,0 +1,120 @@
+//! A host that cannot reach its domain for a long time: its log goes on, is rotated and deleted, and what it told is there once
+//! each when the host is back.
+//!
+//! `VISPERF_AWAY_SECS` says how long it is away, 30 unless set; the log is rotated twenty times meanwhile.
+//! Not here: representatives that die (`lab_reports`), what becomes of events beyond the disk budget (`sensor/tests/report`).
+
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+use system_tests::account::Account;
+use system_tests::lab::domains::{Domain, agreed, sensor, settled};
+use system_tests::lab::{self, Host, Network, Stopwatch};
+use system_tests::ledger::{Ledger, Verdict};
+use system_tests::logs::{Growth, Writer};
+use system_tests::wait::Seen;
+
+/// Rotations while it is away.
+const ROTATIONS: u32 = 20;
+/// Rotated files that stay: what the sensor has not read by the third rotation is gone.
+const KEPT: usize = 2;
+/// Lines before and after.
+const LINES: usize = 600;
+/// Longest wait for events to arrive.
+const ARRIVED: Duration = Duration::from_secs(120);
+/// The same where it is known that they are not as they should be.
+const ARRIVED_IN_VAIN: Duration = Duration::from_secs(8);
+
+fn away() -> Duration {
+    let secs =
+        std::env::var("VISPERF_AWAY_SECS").map_or(30, |secs| secs.parse().expect("a number of seconds"));
+    Duration::from_secs(secs)
+}
+
+fn log(host: &Host) -> PathBuf {
+    host.folder().join("logs/slurmctld.log")
+}
+
+/// The story; whoever is away forgets its state then, if it is to `forget`. How it stands with its lines in the end.
+#[allow(clippy::print_stdout)] // The figures of the story.
+fn story(network: &Network, forget: bool) -> Verdict {
+    let domain = Domain::create("UT-ICL", network.hosts()).unwrap();
+    let mut daemons = domain.start(&[], |_| Vec::new()).unwrap();
+    let (representative, _) = agreed(&daemons, None).unwrap();
+    settled(&daemons).unwrap();
+    let at = daemons.iter().position(|daemon| daemon.host().name() != representative).unwrap();
+    let host = daemons[at].host().clone();
+    daemons.swap_remove(at).stop().unwrap();
+    std::fs::create_dir_all(host.folder().join("logs")).unwrap();
+    let growth = Growth {
+        lines_per_sec: 300,
+        rotate_every: away() / ROTATIONS,
+        ahead_max: usize::MAX / 2,
+        kept: KEPT,
+    };
+    let writer = Writer::start(&log(&host), growth).unwrap();
+    let options = || vec!["--tail".to_owned(), format!("{}=slurmctld", log(&host).display())];
+    let mut member = sensor(&host, &options()).unwrap();
+    arrive(&daemons[0], &host, LINES, ARRIVED).unwrap();
+
+    let others: Vec<&str> =
+        network.hosts().iter().map(Host::name).filter(|other| *other != host.name()).collect();
+    network.partition(&[&[host.name()], &others]).unwrap();
+    let (begun, before) = (Stopwatch::start(), writer.written());
+    let aim = before + usize::try_from(away().as_secs()).unwrap() * growth.lines_per_sec;
+    let look = || {
+        let is_over = begun.elapsed() >= away() && writer.written() >= aim;
+        Ok(if is_over {
+            Seen::Done(())
+        } else {
+            Seen::NotYet(format!("{} of {aim} lines", writer.written()))
+        })
+    };
+    Stopwatch::start().until(away() * 4, "the time away", look).unwrap();
+    if forget {
+        member.kill().unwrap();
+        std::fs::remove_dir_all(host.folder().join("sensor/sensor")).unwrap();
+        member = sensor(&host, &options()).unwrap();
+    }
+    let there = Account::stored(&daemons[0]).unwrap().hosts.get(host.name()).map_or(0, Ledger::count);
+    println!("{} lines were written while away; the domain knew {there} then", writer.written() - before);
+    assert!(there < aim, "it was away");
+
+    network.heal_all().unwrap();
+    let written = writer.stop().unwrap();
+    let arrived = arrive(&daemons[0], &host, written, if forget { ARRIVED_IN_VAIN } else { ARRIVED });
+    println!("{written} lines in all; back after {:.1} s: {arrived:?}", begun.elapsed().as_secs_f64());
+    let stored = Account::stored(&daemons[0]).unwrap();
+    assert_eq!(stored.missed, 0);
+    member.stop().unwrap();
+    stored.hosts.get(host.name()).map_or_else(Ledger::default, Clone::clone).verdict(written)
+}
+
+/// Until the domain knows so many lines of a host.
+fn arrive(asked: &lab::Daemon, host: &Host, lines: usize, patience: Duration) -> anyhow::Result<()> {
+    let look = || {
+        let hosts = asked.result("domain.hosts", &json!({}))?;
+        let rows = hosts["hosts"].as_array().into_iter().flatten();
+        let of = rows.filter(|row| row["host"] == host.name()).find_map(|row| row["events"].as_u64());
+        let events = usize::try_from(of.unwrap_or(0))?;
+        Ok(if events >= lines { Seen::Done(()) } else { Seen::NotYet(format!("{events} of {lines} events")) })
+    };
+    Stopwatch::start().until(patience, "events of the host", look).map(drop)
+}
+
+#[test]
+fn what_a_host_told_while_it_was_away_is_there_once_when_it_is_back() {
+    let name = "lab_away::what_a_host_told_while_it_was_away_is_there_once_when_it_is_back";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let verdict = story(&lab.network(4).unwrap(), false);
+    assert!(verdict.is_clean(), "{verdict}");
+}
+
+/// The control: a host that forgets what it told while it was away has lost what was deleted meanwhile, and it shows.
+#[test]
+fn a_host_that_forgets_what_it_told_is_found_out() {
+    let name = "lab_away::a_host_that_forgets_what_it_told_is_found_out";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let verdict = story(&lab.network(4).unwrap(), true);
+    assert!(!verdict.lost.is_empty(), "{verdict}");
+}

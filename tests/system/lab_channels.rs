@@ -1,0 +1,94 @@
+//! Channels between hosts with the real program: who subscribes to a host at any daemon of its domain gets its processes, who wants the
+//! same shares a stream, and all goes on after the representative died.
+//!
+//! Not here: that what comes is what the host itself would give (`sensor/tests/relays.rs`).
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use system_tests::lab::domains::{Domain, agreed, settled};
+use system_tests::lab::{self, Daemon, Stopwatch};
+use system_tests::wait::{self, Seen};
+
+/// How long a stream may take to come about, at most.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A rate at which no sensor sweeps unless asked to.
+const RATE: f64 = 64.0;
+
+fn subscribe(daemon: &Daemon, host: &str, rate: f64) -> Value {
+    let wanted = json!({"host": host, "rate": rate, "filter": "pid > 0"});
+    daemon.result("sensor.subscribe", &wanted).unwrap()["subscription"].clone()
+}
+
+/// The numbers of the sweeps that come until there are `least`.
+fn take(daemon: &Daemon, host: &str, subscription: &Value, least: usize) -> Vec<u64> {
+    let begun = Stopwatch::start();
+    let mut sweeps = Vec::new();
+    while sweeps.len() < least {
+        assert!(begun.elapsed() < PATIENCE, "{sweeps:?}");
+        let params = json!({"host": host, "subscription": subscription, "wait": 5, "limit": 1000});
+        let answer = daemon.result("sensor.take", &params).unwrap();
+        for entry in answer["entries"].as_array().unwrap() {
+            assert_eq!(entry["what"], "sample", "{entry}");
+            assert!(!entry["processes"].as_array().unwrap().is_empty());
+            sweeps.push(entry["sweep"].as_u64().unwrap());
+        }
+    }
+    sweeps
+}
+
+#[test]
+fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
+    let name = "lab_channels::whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(4).unwrap();
+    let mut daemons = Domain::create("UT-ICL", network.hosts()).unwrap().start(&[], |_| Vec::new()).unwrap();
+    let (representative, _) = agreed(&daemons, None).unwrap();
+    settled(&daemons).unwrap();
+
+    let others: Vec<usize> =
+        (0..daemons.len()).filter(|nth| daemons[*nth].host().name() != representative).collect();
+    let (watched, near, far) = (others[0], others[1], others[2]);
+    let host = daemons[watched].host().name().to_owned();
+    let (fast, slow) = (subscribe(&daemons[near], &host, RATE), subscribe(&daemons[far], &host, RATE / 8.0));
+    let sweeps = take(&daemons[near], &host, &fast, 128);
+    assert!(take(&daemons[far], &host, &slow, 16).len() >= 16);
+    // Each sweep, but for those that slipped at the host: none is told twice, and none is lost on the way.
+    assert!(sweeps.windows(2).all(|pair| pair[1] > pair[0]), "{sweeps:?}");
+    let at_host = daemons[watched].result("sensor.subscriptions", &json!({})).unwrap();
+    let rates: Vec<&Value> =
+        at_host["subscriptions"].as_array().unwrap().iter().map(|one| &one["rate"]).collect();
+    assert_eq!(rates, [&json!(RATE)], "{at_host}");
+
+    // Scripts are programs; a daemon does not hand on those of others.
+    let scripted = json!({"host": host, "script": "true"});
+    assert!(daemons[near].result("sensor.subscribe", &scripted).is_err());
+    let nobody = json!({"host": "nobody"});
+    assert!(daemons[near].result("sensor.subscribe", &nobody).is_err());
+
+    // Another representative: who subscribes anew there gets it all again.
+    let at = daemons.iter().position(|daemon| daemon.host().name() == representative).unwrap();
+    daemons.remove(at).kill().unwrap();
+    agreed(&daemons, Some(&representative)).unwrap();
+    let near = daemons.iter().find(|daemon| daemon.host().name() != host).unwrap();
+    let begun = Stopwatch::start();
+    let anew = loop {
+        // The new one may not be connected to all yet.
+        match near.result("sensor.subscribe", &json!({"host": host, "rate": RATE})) {
+            Ok(made) => break made["subscription"].clone(),
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    take(near, &host, &anew, 32);
+
+    // The one that died is told of by a representative to which it never reported.
+    wait::until(PATIENCE, "the former representative among the hosts", || {
+        let told = near.result("domain.hosts", &json!({}))?;
+        let is_it = |row: &&Value| row["host"].as_str() == Some(&representative);
+        let found = told["hosts"].as_array().and_then(|rows| rows.iter().find(is_it));
+        Ok(match found.and_then(|row| row["state"].as_str()) {
+            Some("last_seen") => Seen::Done(()),
+            _ => Seen::NotYet(told.to_string()),
+        })
+    })
+    .unwrap();
+}

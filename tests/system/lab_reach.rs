@@ -1,0 +1,170 @@
+//! Five kinds of address translation times five firewalls: a host inside is asked from outside each time, from cold, and each
+//! says by which rung.
+//!
+//! Rules: translators and firewalls are nft's; every way is tried by a sensor that was just started; each is held to
+//! [`FIRST_MAX`].
+//! Not here: each firewall looked at for itself (`lab_ladder`, `lab_proxy`).
+
+use super::lab_ladder::{BOX, Middlebox, Running, Site, WEB, reaches, tell};
+use super::lab_proxy::{SQUID, Squid};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+use system_tests::lab::domains::{OVERLAY, sensor};
+use system_tests::lab::walls::Wall;
+use system_tests::lab::{self, Daemon, Host, Stopwatch};
+use system_tests::wait::Seen;
+
+/// Longest from the start of the sensor to its first answer outside.
+const FIRST_MAX: Duration = Duration::from_secs(15);
+/// What a firewall forgets that was idle so long, in seconds.
+const IDLE_SECS: u32 = 30;
+
+/// A firewall of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    NoInbound,
+    OnlyWeb,
+    OnlyConnect,
+    NoUpgrade,
+    Forgets,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] =
+        [Kind::NoInbound, Kind::OnlyWeb, Kind::OnlyConnect, Kind::NoUpgrade, Kind::Forgets];
+
+    fn wall(self, site: &Site) -> Wall {
+        let but = Vec::new();
+        match self {
+            Kind::NoInbound | Kind::Forgets => Wall::NoInbound { but },
+            Kind::OnlyWeb => Wall::OnlyOut { ports: vec![WEB], but },
+            Kind::OnlyConnect => Wall::OnlyOut { ports: vec![SQUID], but },
+            Kind::NoUpgrade => Wall::Looked { port: WEB, at: (site.between.ipv4(), BOX), but },
+        }
+    }
+
+    fn rung(self) -> &'static str {
+        match self {
+            Kind::NoInbound | Kind::OnlyWeb | Kind::Forgets => "direct",
+            Kind::OnlyConnect => "connect",
+            Kind::NoUpgrade => "polling",
+        }
+    }
+}
+
+/// All firewalls behind the translators that `translate` makes of two hosts for the one inside.
+fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(7).unwrap();
+    let (five, translators) = network.hosts().split_at(5);
+    let [outer, inner] = translators else { panic!("two translators") };
+    let site = Site::prepare(five);
+    let running = site.start_outside();
+    let _box = Middlebox::start(&site.between, "web", &site.proxy);
+    let _squid = Squid::start(&site.between, &site.between.folder().join("squid-said"));
+    translate(outer, inner, &site.inside);
+    assert!(reaches(&site.inside, &site.proxy.host, OVERLAY), "nothing gets out");
+    assert!(!reaches(&site.viewer, &site.inside, OVERLAY), "it is reached from outside");
+    for kind in Kind::ALL {
+        kind.wall(&site).put_up(&site.inside).unwrap();
+        if kind == Kind::Forgets {
+            Wall::forget_idle(inner, IDLE_SECS).unwrap();
+        }
+        let (took, found, daemon) = first_answer(&site, &running, kind);
+        tell(&format!("{name} {kind:?}: carried by {found}, first answer after {} ms", took.as_millis()));
+        assert_eq!(found, kind.rung(), "{}", daemon.told());
+        assert!(took <= FIRST_MAX, "{took:?}");
+        if kind == Kind::Forgets {
+            stays(&daemon);
+        }
+        daemon.kill().unwrap();
+        Wall::take_down(&site.inside).unwrap();
+    }
+}
+
+/// Longer idle than is remembered, and no connection ended.
+fn stays(daemon: &Daemon) {
+    let ended = || {
+        let info = daemon.result("daemon.info", &json!({})).unwrap();
+        info["statistics"]["overlay"]["disconnected_total"].as_u64().unwrap()
+    };
+    let (before, watch) = (ended(), Stopwatch::start());
+    let most = Duration::from_secs(u64::from(IDLE_SECS) + 10);
+    let waited = Stopwatch::start().until(most * 2, "a time without an end", || {
+        assert_eq!(ended(), before, "{}", daemon.told());
+        Ok(if watch.elapsed() > most { Seen::Done(()) } else { Seen::NotYet("not over".to_owned()) })
+    });
+    waited.unwrap();
+}
+
+/// Starts the sensor, until it is asked from outside.
+fn first_answer(site: &Site, running: &Running, kind: Kind) -> (Duration, String, Daemon) {
+    let mut section = format!(
+        "[overlay]\nvia = [{:?}]\ndirectories = [{:?}]\n",
+        site.proxy.contact, site.directory.contact
+    );
+    if kind == Kind::OnlyConnect {
+        let secret = site.inside.folder().join("corporate.secret");
+        std::fs::write(&secret, "open sesame\n").unwrap();
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+        section.push_str(&format!(
+            "[overlay.connect]\nproxy = \"{}:{SQUID}\"\nname = \"site\"\nsecret = {:?}\n",
+            site.between.ipv4(),
+            secret.display().to_string()
+        ));
+    }
+    std::fs::write(site.inside.folder().join("sensor.toml"), section).unwrap();
+    let mut watch = Stopwatch::start();
+    let daemon = sensor(&site.inside, &[]).unwrap();
+    let place = format!("/d/UT-ICL/{}", site.inside.name());
+    let look = || {
+        Ok(match site.ask(&place, &["events"]) {
+            Ok(_) => Seen::Done(()),
+            Err(error) => Seen::NotYet(format!("{error:#}")),
+        })
+    };
+    let found = watch.until(Duration::from_secs(60), "an answer of the inside host", look);
+    let told = || [&daemon, &running.proxy, &running.directory].map(Daemon::told).join("\n---\n");
+    let (took, ()) = found.unwrap_or_else(|error| panic!("{kind:?}: {error:#}\n{}", told()));
+    let found = site.rung(&daemon);
+    (took, found, daemon)
+}
+
+/// One translator, in the words of nft; `port` of it is led in.
+fn by(how: &'static str, port: Option<u16>) -> impl Fn(&Host, &Host, &Host) {
+    move |_, inner, inside| {
+        let private = Wall::private(inner, inside).unwrap();
+        Wall::translate_by(how, port, private, inner, inside).unwrap();
+    }
+}
+
+#[test]
+fn one_that_leads_a_port_in() {
+    table("lab_reach::one_that_leads_a_port_in", by("masquerade", Some(OVERLAY)));
+}
+
+#[test]
+fn one_that_keeps_ports() {
+    table("lab_reach::one_that_keeps_ports", by("masquerade persistent", None));
+}
+
+#[test]
+fn one_that_draws_ports() {
+    table("lab_reach::one_that_draws_ports", by("masquerade random", None));
+}
+
+#[test]
+fn one_that_draws_ports_for_each_connection() {
+    table("lab_reach::one_that_draws_ports_for_each_connection", by("masquerade fully-random", None));
+}
+
+#[test]
+fn two_behind_each_other() {
+    table("lab_reach::two_behind_each_other", |outer, inner, inside| {
+        let between = Wall::private_within(8, outer, inner).unwrap();
+        Wall::translate(between, outer, inner).unwrap();
+        let private = Wall::private(inner, inside).unwrap();
+        Wall::translate(private, inner, inside).unwrap();
+    });
+}

@@ -1,0 +1,80 @@
+//! A member that may only look, or that is an operator's desk: it publishes nothing, is no host of the table, and yet is
+//! answered whatever it asks about its domain, with directories and without.
+//!
+//! Not here: who is not let in (`lab_admission`), what an operator's orders do (`lab_control`).
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use system_tests::lab::domains::{Directory, Domain, agreed, sensor, settled, state, visperf};
+use system_tests::lab::{self, Daemon, Host};
+use system_tests::query::Answer;
+use system_tests::wait::{self, Seen};
+
+/// Longest wait for a new member to be let in and answered.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Let `desk` in as one who only looks, and start its sensor.
+fn visitor(issuer: &Host, desk: &Host) -> Daemon {
+    let state_of_issuer = state(issuer);
+    let words = ["token", "create", "--role", "viewer", "--json", "--state", &state_of_issuer];
+    let told: Value = serde_json::from_str(&visperf(issuer, &words).unwrap()).unwrap();
+    let token = told["token"].as_str().unwrap();
+    visperf(desk, &["join", token, "--host", desk.name(), "--state", &state(desk)]).unwrap();
+    sensor(desk, &[]).unwrap()
+}
+
+/// The names in the table of hosts, as this daemon tells it, once it does.
+fn hosts(daemon: &Daemon) -> Vec<String> {
+    wait::until(PATIENCE, "the domain's hosts", || {
+        let answer = daemon.ask("domain.hosts", &json!({}))?;
+        let Answer::Result(told) = &answer else { return Ok(Seen::NotYet(format!("{answer:?}"))) };
+        let names =
+            told["hosts"].as_array().unwrap().iter().map(|host| host["host"].as_str().unwrap().to_owned());
+        Ok(Seen::Done(names.collect()))
+    })
+    .unwrap()
+}
+
+fn is_answered_and_has_no_part(name: &str, has_directory: bool) {
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(6).unwrap();
+    let (members, desk) = (&network.hosts()[..4], &network.hosts()[4]);
+    let domain = Domain::create("UT-ICL", members).unwrap();
+    let directories: Vec<Directory> = network.hosts()[5..]
+        .iter()
+        .filter(|_| has_directory)
+        .map(|host| Directory::new(host).unwrap())
+        .collect();
+    let started = directories.iter().map(|one| one.start(&directories, &[&domain]).unwrap());
+    let _directory: Vec<Daemon> = started.collect();
+    let daemons = domain.start(&directories, |_| Vec::new()).unwrap();
+    agreed(&daemons, None).unwrap();
+    settled(&daemons).unwrap();
+    let looking = visitor(&members[0], desk);
+    assert_eq!(hosts(&looking).len(), 4, "{}", looking.told());
+    // Each of them, whichever the desk reaches.
+    for member in members {
+        let told = looking.result("sensor.metrics", &json!({ "host": member.name() })).unwrap();
+        assert!(!told["metrics"].as_array().unwrap().is_empty(), "{told}");
+    }
+    let nobody = looking.ask("sensor.metrics", &json!({ "host": "h99" })).unwrap();
+    assert!(
+        matches!(&nobody, Answer::Fault { message, .. } if message.contains("no host h99")),
+        "{nobody:?}"
+    );
+    assert_eq!(hosts(&daemons[1]).len(), 4, "it is none of the domain's hosts");
+    for daemon in &daemons {
+        assert!(!daemon.told().contains("outside the domain"), "{}", daemon.told());
+    }
+}
+
+#[test]
+fn who_may_only_look_asks_whichever_member_it_reaches() {
+    is_answered_and_has_no_part("lab_visitor::who_may_only_look_asks_whichever_member_it_reaches", false);
+}
+
+#[test]
+fn who_may_only_look_asks_the_representative_that_directories_know() {
+    let name = "lab_visitor::who_may_only_look_asks_the_representative_that_directories_know";
+    is_answered_and_has_no_part(name, true);
+}

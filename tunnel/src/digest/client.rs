@@ -1,0 +1,204 @@
+//! The client's side of HTTP Digest: which challenge is answered, and whether the answer to that is the server's.
+//!
+//! Pure; callers pass a fresh client nonce with each request.
+//! Rules: the strongest hash offered is answered, and a server that once offered SHA-256 is never answered by MD5 again
+//! (somebody on the way may have struck it out); an answer counts only if it proves that the server knows the account.
+//! Not here: sending anything.
+
+use super::header::{Challenge, Credentials, Info};
+use super::{Ha1, Spoken};
+use crate::hash::Algorithm;
+use std::fmt;
+
+/// Why a server is not answered, or not believed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing that can be answered.
+    #[error("expected a Digest challenge with qop=auth and SHA-256 or MD5, found none")]
+    NoChallenge,
+    /// It offered better before.
+    #[error(
+        "expected SHA-256, which this server offered before, found MD5 alone; somebody may stand in between"
+    )]
+    Downgrade,
+    /// The user does not allow MD5.
+    #[error("expected SHA-256, found MD5 alone; allow MD5 for this account if it is meant")]
+    Md5,
+    /// The secret is not the one of the account.
+    #[error("name or secret is wrong, or the account is not there")]
+    Refused,
+    /// The proof is wrong or missing.
+    #[error("the server did not prove that it knows the account; it may be another than it says")]
+    Unproved,
+}
+
+/// Whom it says it is.
+#[derive(Clone)]
+pub struct Login {
+    /// The account's name.
+    pub name: String,
+    /// Its secret.
+    pub secret: String,
+    /// Whether MD5 will do where nothing else is offered.
+    pub allows_md5: bool,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Login({}, …)", self.name)
+    }
+}
+
+/// One client of one server.
+#[derive(Debug)]
+pub struct Client {
+    login: Login,
+    current: Option<Current>,
+    /// The strongest that the server offered so far.
+    strongest: Option<Algorithm>,
+}
+
+#[derive(Debug)]
+struct Current {
+    ha1: Ha1,
+    realm: String,
+    nonce: String,
+    count: u32,
+    /// Said in the last request; its answer has to fit.
+    said: Option<(String, String, String)>,
+}
+
+impl Client {
+    /// A client that has not been challenged yet.
+    #[must_use]
+    pub fn new(login: Login) -> Client {
+        Client { login, current: None, strongest: None }
+    }
+
+    /// The server answered 401 with these fields `WWW-Authenticate`.
+    ///
+    /// # Errors
+    /// If none is to be answered: asking again would be in vain.
+    pub fn handle_challenge<'a>(&mut self, fields: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+        let readable = fields.filter_map(|field| Challenge::read(field).ok().flatten());
+        let best = readable.max_by_key(|challenge| challenge.algorithm).ok_or(Error::NoChallenge)?;
+        if self.strongest.is_some_and(|strongest| best.algorithm < strongest) {
+            return Err(Error::Downgrade);
+        }
+        if best.algorithm == Algorithm::Md5 && !self.login.allows_md5 {
+            return Err(Error::Md5);
+        }
+        self.strongest = Some(best.algorithm);
+        // What was proved already and refused all the same will not do the next time either.
+        let was_answered = self.current.as_ref().is_some_and(|current| current.said.is_some());
+        if was_answered && !best.is_stale {
+            return Err(Error::Refused);
+        }
+        let ha1 = Ha1::of(best.algorithm, &self.login.name, &best.realm, &self.login.secret);
+        self.current = Some(Current { ha1, realm: best.realm, nonce: best.nonce, count: 0, said: None });
+        Ok(())
+    }
+
+    /// The value of `Authorization` for the next request; none before the first challenge.
+    pub fn authorization(&mut self, method: &str, uri: &str, cnonce: &str) -> Option<String> {
+        let current = self.current.as_mut()?;
+        current.count += 1;
+        let nc = format!("{:08x}", current.count);
+        let spoken = Spoken { nonce: &current.nonce, nc: &nc, cnonce, uri };
+        let credentials = Credentials {
+            username: self.login.name.clone(),
+            realm: current.realm.clone(),
+            nonce: current.nonce.clone(),
+            uri: uri.to_owned(),
+            response: current.ha1.response(method, spoken),
+            algorithm: current.ha1.algorithm(),
+            cnonce: cnonce.to_owned(),
+            nc: nc.clone(),
+        };
+        current.said = Some((nc, cnonce.to_owned(), uri.to_owned()));
+        Some(credentials.write())
+    }
+
+    /// The server let the last request in and sent this field `Authentication-Info`.
+    ///
+    /// # Errors
+    /// If it does not prove that it knows the account.
+    pub fn handle_answer(&mut self, field: Option<&str>) -> Result<(), Error> {
+        let current = self.current.as_mut().ok_or(Error::Unproved)?;
+        let (nc, cnonce, uri) = current.said.take().ok_or(Error::Unproved)?;
+        let info = field.and_then(|field| Info::read(field).ok()).ok_or(Error::Unproved)?;
+        let spoken = Spoken { nonce: &current.nonce, nc: &nc, cnonce: &cnonce, uri: &uri };
+        let fits = info.nc == nc && info.cnonce == cnonce && info.rspauth == current.ha1.rspauth(spoken);
+        if !fits {
+            return Err(Error::Unproved);
+        }
+        if let Some(next) = info.nextnonce {
+            current.nonce = next;
+            current.count = 0;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHA: &str = "Digest realm=\"visperf\", nonce=\"s\", qop=\"auth\", algorithm=SHA-256";
+    const MD5: &str = "Digest realm=\"visperf\", nonce=\"m\", qop=\"auth\", algorithm=MD5";
+
+    fn client(allows_md5: bool) -> Client {
+        Client::new(Login { name: "ana".into(), secret: "secret".into(), allows_md5 })
+    }
+
+    fn answered(client: &mut Client) -> (Credentials, Ha1) {
+        let field = client.authorization("POST", "/RPC2", "c").expect("challenged");
+        let credentials = Credentials::read(&field).expect("readable").expect("digest");
+        (credentials.clone(), Ha1::of(credentials.algorithm, "ana", "visperf", "secret"))
+    }
+
+    #[test]
+    fn the_strongest_challenge_is_answered_and_the_server_is_checked() {
+        let mut client = client(true);
+        assert_eq!(client.authorization("POST", "/RPC2", "c"), None);
+        client.handle_challenge([MD5, "Basic realm=\"x\"", SHA].into_iter()).expect("answerable");
+        let (credentials, ha1) = answered(&mut client);
+        assert_eq!((credentials.algorithm, credentials.count()), (Algorithm::Sha256, Ok(1)));
+        assert!(ha1.is_proved_by("POST", &credentials) && !ha1.is_proved_by("GET", &credentials));
+        let info = Info {
+            rspauth: ha1.rspauth(credentials.spoken()),
+            cnonce: "c".into(),
+            nc: "00000001".into(),
+            nextnonce: Some("t".into()),
+        };
+        assert_eq!(client.handle_answer(Some(&info.write())), Ok(()));
+        let (credentials, _) = answered(&mut client);
+        assert_eq!((credentials.nonce.as_str(), credentials.count()), ("t", Ok(1)), "the next nonce");
+        assert_eq!(client.handle_answer(Some(&info.write())), Err(Error::Unproved), "an old proof");
+        answered(&mut client);
+        assert_eq!(client.handle_answer(None), Err(Error::Unproved));
+    }
+
+    #[test]
+    fn md5_is_answered_only_where_allowed_and_never_after_better() {
+        assert_eq!(client(false).handle_challenge([MD5].into_iter()), Err(Error::Md5));
+        let mut one = client(true);
+        one.handle_challenge([MD5].into_iter()).expect("allowed");
+        let mut other = client(true);
+        other.handle_challenge([SHA].into_iter()).expect("answerable");
+        assert_eq!(other.handle_challenge([MD5].into_iter()), Err(Error::Downgrade));
+        assert_eq!(one.handle_challenge(["Basic realm=\"x\""].into_iter()), Err(Error::NoChallenge));
+    }
+
+    #[test]
+    fn a_refused_secret_is_not_sent_again_but_a_stale_nonce_is_replaced() {
+        let mut client = client(false);
+        client.handle_challenge([SHA].into_iter()).expect("answerable");
+        answered(&mut client);
+        let stale = format!("{SHA}, stale=true").replace("\"s\"", "\"u\"");
+        client.handle_challenge([stale.as_str()].into_iter()).expect("the secret was right");
+        assert_eq!(answered(&mut client).0.nonce, "u");
+        assert_eq!(client.handle_challenge([SHA].into_iter()), Err(Error::Refused));
+    }
+}

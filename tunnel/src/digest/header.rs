@@ -1,0 +1,293 @@
+//! The header fields of HTTP Digest (RFC 7616, section 3), read from strangers and written.
+//!
+//! Pure. Rules: a field is read whole or refused, each name once; nothing of it is kept beyond its limit.
+//! Not here: what proves anything (the module above).
+
+use super::Spoken;
+use crate::hash::Algorithm;
+
+/// Longest field that is read, in bytes: a name, a realm, two nonces and a path with a query fit.
+pub const FIELD_LEN_MAX_BYTES: usize = 12 << 10;
+
+/// Most parts of a field: the RFCs know a dozen.
+pub const PARTS_MAX: usize = 24;
+
+/// Why a field is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Not `Digest name=value, name="value" …`.
+    #[error("expected Digest with parts name=value, separated by commas, found something else")]
+    Form,
+    /// Larger than its limit.
+    #[error("expected at most {FIELD_LEN_MAX_BYTES} bytes and {PARTS_MAX} parts, found more")]
+    TooLong,
+    /// One name twice: what it means would depend on who reads it.
+    #[error("expected each part once, found {0} twice")]
+    Twice(String),
+    /// A part that is needed.
+    #[error("expected {0}, found none")]
+    Missing(&'static str),
+    /// A part that cannot be what it should.
+    #[error("expected {expected}, found another value")]
+    Value {
+        /// What was expected.
+        expected: &'static str,
+    },
+}
+
+/// What a client sends in `Authorization`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// Who it says it is.
+    pub username: String,
+    /// For which realm.
+    pub realm: String,
+    /// The server's nonce.
+    pub nonce: String,
+    /// What it asks for.
+    pub uri: String,
+    /// Its proof, hexadecimal digits.
+    pub response: String,
+    /// By which hash; MD5 where none is named.
+    pub algorithm: Algorithm,
+    /// Its own nonce.
+    pub cnonce: String,
+    /// How often it used the server's, as sent.
+    pub nc: String,
+}
+
+impl Credentials {
+    /// Read the whole value of an `Authorization` field; `None` if it is of another scheme than Digest.
+    ///
+    /// # Errors
+    /// If it is Digest and cannot be read in one way only.
+    pub fn read(value: &str) -> Result<Option<Credentials>, Error> {
+        let Some(rest) = of_scheme(value, "Digest") else { return Ok(None) };
+        let mut parts = Parts::read(rest)?;
+        let algorithm = match parts.take("algorithm") {
+            None => Algorithm::Md5,
+            Some(name) => Algorithm::by_name(&name)
+                .ok_or(Error::Value { expected: "algorithm=SHA-256 or algorithm=MD5" })?,
+        };
+        if parts.need("qop")? != "auth" {
+            return Err(Error::Value { expected: "qop=auth" });
+        }
+        if parts.take("userhash").is_some_and(|value| !value.eq_ignore_ascii_case("false")) {
+            return Err(Error::Value { expected: "userhash=false, for it was not offered" });
+        }
+        let credentials = Credentials {
+            username: parts.need("username")?,
+            realm: parts.need("realm")?,
+            nonce: parts.need("nonce")?,
+            uri: parts.need("uri")?,
+            response: parts.need("response")?,
+            algorithm,
+            cnonce: parts.need("cnonce")?,
+            nc: parts.need("nc")?,
+        };
+        credentials.count()?;
+        Ok(Some(credentials))
+    }
+
+    /// What was said by both.
+    #[must_use]
+    pub fn spoken(&self) -> Spoken<'_> {
+        Spoken { nonce: &self.nonce, nc: &self.nc, cnonce: &self.cnonce, uri: &self.uri }
+    }
+
+    /// `nc` as a number.
+    ///
+    /// # Errors
+    /// If it is not eight hexadecimal digits.
+    pub fn count(&self) -> Result<u32, Error> {
+        let is_hex = self.nc.len() == 8 && self.nc.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let count = is_hex.then(|| u32::from_str_radix(&self.nc, 16).ok()).flatten();
+        count.ok_or(Error::Value { expected: "nc of eight hexadecimal digits" })
+    }
+
+    /// The value of the field.
+    #[must_use]
+    pub fn write(&self) -> String {
+        format!(
+            "Digest username={}, realm={}, nonce={}, uri={}, response=\"{}\", algorithm={}, cnonce={}, nc={}, qop=auth",
+            quoted(&self.username),
+            quoted(&self.realm),
+            quoted(&self.nonce),
+            quoted(&self.uri),
+            self.response,
+            self.algorithm,
+            quoted(&self.cnonce),
+            self.nc
+        )
+    }
+}
+
+/// What a server sends in one `WWW-Authenticate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Challenge {
+    /// Whose accounts.
+    pub realm: String,
+    /// To be used in the answer.
+    pub nonce: String,
+    /// By which hash.
+    pub algorithm: Algorithm,
+    /// The last answer was right, only its nonce is used up: the same secret will do.
+    pub is_stale: bool,
+}
+
+impl Challenge {
+    /// Read the value of one field that holds one challenge; `None` if a client that knows this crate cannot answer it:
+    /// of another scheme or hash, or without qop=auth.
+    ///
+    /// # Errors
+    /// If it is Digest and cannot be read in one way only.
+    pub fn read(value: &str) -> Result<Option<Challenge>, Error> {
+        let Some(rest) = of_scheme(value, "Digest") else { return Ok(None) };
+        let mut parts = Parts::read(rest)?;
+        let algorithm =
+            parts.take("algorithm").map_or(Some(Algorithm::Md5), |name| Algorithm::by_name(&name));
+        let qop = parts.take("qop").unwrap_or_default();
+        let has_auth = qop.split(',').any(|word| word.trim().eq_ignore_ascii_case("auth"));
+        let (Some(algorithm), true) = (algorithm, has_auth) else { return Ok(None) };
+        let is_stale = parts.take("stale").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        Ok(Some(Challenge { realm: parts.need("realm")?, nonce: parts.need("nonce")?, algorithm, is_stale }))
+    }
+
+    /// The value of the field.
+    #[must_use]
+    pub fn write(&self) -> String {
+        let stale = if self.is_stale { ", stale=true" } else { "" };
+        format!(
+            "Digest realm={}, qop=\"auth\", algorithm={}, nonce={}{stale}",
+            quoted(&self.realm),
+            self.algorithm,
+            quoted(&self.nonce)
+        )
+    }
+}
+
+/// What a server sends in `Authentication-Info` (RFC 7616, section 3.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Its proof.
+    pub rspauth: String,
+    /// The client's nonce and count, sent back.
+    pub cnonce: String,
+    /// See `cnonce`.
+    pub nc: String,
+    /// To be used from now on.
+    pub nextnonce: Option<String>,
+}
+
+impl Info {
+    /// Read the value of the field.
+    ///
+    /// # Errors
+    /// If it cannot be read in one way only.
+    pub fn read(value: &str) -> Result<Info, Error> {
+        let mut parts = Parts::read(value)?;
+        Ok(Info {
+            rspauth: parts.need("rspauth")?,
+            cnonce: parts.need("cnonce")?,
+            nc: parts.need("nc")?,
+            nextnonce: parts.take("nextnonce"),
+        })
+    }
+
+    /// The value of the field.
+    #[must_use]
+    pub fn write(&self) -> String {
+        let next = self.nextnonce.as_ref().map(|nonce| format!(", nextnonce={}", quoted(nonce)));
+        format!(
+            "qop=auth, rspauth=\"{}\", cnonce={}, nc={}{}",
+            self.rspauth,
+            quoted(&self.cnonce),
+            self.nc,
+            next.unwrap_or_default()
+        )
+    }
+}
+
+/// What follows the name of the scheme, if it is this one.
+#[must_use]
+pub fn of_scheme<'a>(value: &'a str, scheme: &str) -> Option<&'a str> {
+    let (name, rest) = value.trim_start().split_once(' ')?;
+    name.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// The parts of one field, each name once, in lower case.
+struct Parts(Vec<(String, String)>);
+
+impl Parts {
+    fn read(text: &str) -> Result<Parts, Error> {
+        if text.len() > FIELD_LEN_MAX_BYTES {
+            return Err(Error::TooLong);
+        }
+        let mut parts = Parts(Vec::new());
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            let (name, after) = rest.split_once('=').ok_or(Error::Form)?;
+            let name = name.trim().to_ascii_lowercase();
+            let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'*');
+            if name.is_empty() || !name.bytes().all(is_word) {
+                return Err(Error::Form);
+            }
+            if parts.0.iter().any(|(known, _)| *known == name) {
+                return Err(Error::Twice(name));
+            }
+            let (value, after) = value(after.trim_start())?;
+            parts.0.push((name, value));
+            if parts.0.len() > PARTS_MAX {
+                return Err(Error::TooLong);
+            }
+            let after = after.trim_start();
+            rest = match after.strip_prefix(',') {
+                Some(next) if !next.trim().is_empty() => next.trim_start(),
+                None if after.is_empty() => after,
+                _ => return Err(Error::Form),
+            };
+        }
+        Ok(parts)
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    fn need(&mut self, name: &'static str) -> Result<String, Error> {
+        self.take(name).ok_or(Error::Missing(name))
+    }
+}
+
+/// A token or a quoted text (RFC 9110, section 5.6.4), and what follows it.
+fn value(text: &str) -> Result<(String, &str), Error> {
+    let Some(inside) = text.strip_prefix('"') else {
+        let end = text.find([',', ' ', '\t']).unwrap_or(text.len());
+        let (token, rest) = text.split_at(end);
+        return if token.is_empty() || token.contains('"') {
+            Err(Error::Form)
+        } else {
+            Ok((token.to_owned(), rest))
+        };
+    };
+    let mut value = String::new();
+    let mut chars = inside.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '"' => return Ok((value, &inside[at + 1..])),
+            '\\' => value.push(chars.next().ok_or(Error::Form)?.1),
+            char if char.is_control() => return Err(Error::Form),
+            char => value.push(char),
+        }
+    }
+    Err(Error::Form)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Which way to a proxy is tried, and when: a ladder of rungs, the one that worked before first.
+//!
+//! ```text
+//! nothing known    direct at once · WebSocket after 1 s · polling after 3 s     whichever stands first is used
+//! polling worked   polling at once · direct after 1 s · WebSocket after 2 s
+//! ```
+//! Pure; callers pass the time. Every rung is tried within [`SPREAD_MAX`], so that a cold start ends in time. Invariant: what
+//! is remembered is bounded, and forgotten after [`REMEMBERED_FOR`], so that a better way is found again.
+//! Not here: dialling; the site's own HTTP proxy, which stands under each rung where there is one (`connect`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::time::Moment;
+
+/// Between two rungs: a round trip around the world and a handshake, so that the better one wins where it works.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Before requests and answers are tried: they cost the proxy most.
+const BEFORE_POLLING: Duration = Duration::from_secs(3);
+
+/// The last rung is begun within so long.
+pub const SPREAD_MAX: Duration = Duration::from_secs(4);
+
+/// How long a way that worked goes first.
+pub const REMEMBERED_FOR: Duration = Duration::from_secs(600);
+
+/// Most places of which that is remembered: as many as are dialled.
+pub const REMEMBERED_MAX: usize = 256;
+
+/// How a connection is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rung {
+    /// TCP to the other end.
+    Direct,
+    /// A circuit through a proxy, with which a connection stands by another rung.
+    Circuit,
+    /// A WebSocket within HTTPS.
+    WebSocket,
+    /// TCP through the site's own HTTP proxy.
+    Connect,
+    /// Requests and answers of HTTPS.
+    Polling,
+}
+
+impl Rung {
+    /// All of them, in the order of the ladder.
+    pub const ALL: [Rung; 5] = [Rung::Direct, Rung::Circuit, Rung::WebSocket, Rung::Connect, Rung::Polling];
+
+    /// Those that lead to a proxy itself.
+    pub const TO_PROXY: [Rung; 3] = [Rung::Direct, Rung::WebSocket, Rung::Polling];
+
+    /// For people and figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rung::Direct => "direct",
+            Rung::Circuit => "circuit",
+            Rung::WebSocket => "websocket",
+            Rung::Connect => "connect",
+            Rung::Polling => "polling",
+        }
+    }
+
+    /// How long it is put off where nothing is known.
+    const fn usual(self) -> Duration {
+        match self {
+            Rung::Direct | Rung::Circuit | Rung::Connect => Duration::ZERO,
+            Rung::WebSocket => STEP,
+            Rung::Polling => BEFORE_POLLING,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Worked {
+    rung: Rung,
+    at: Moment,
+}
+
+/// What worked, of each place.
+#[derive(Debug, Default)]
+pub struct Ladder {
+    worked: BTreeMap<String, Worked>,
+}
+
+impl Ladder {
+    /// How long to put `rung` to `place` off.
+    #[must_use]
+    pub fn delay(&self, place: &str, rung: Rung, now: Moment) -> Duration {
+        match self.best(place, now) {
+            None | Some(Rung::Direct | Rung::Circuit | Rung::Connect) => rung.usual(),
+            Some(best) if best == rung => Duration::ZERO,
+            Some(_) => rung.usual() + STEP,
+        }
+    }
+
+    /// What worked last at `place`, and not too long ago.
+    #[must_use]
+    pub fn best(&self, place: &str, now: Moment) -> Option<Rung> {
+        let worked = self.worked.get(place)?;
+        (now.since(worked.at) < REMEMBERED_FOR).then_some(worked.rung)
+    }
+
+    /// A connection to `place` stands by `rung`.
+    pub fn handle_standing(&mut self, place: &str, rung: Rung, now: Moment) {
+        if !self.worked.contains_key(place) && self.worked.len() >= REMEMBERED_MAX {
+            let oldest =
+                self.worked.iter().min_by_key(|(_, worked)| worked.at).map(|(place, _)| place.clone());
+            oldest.map(|place| self.worked.remove(&place));
+        }
+        self.worked.insert(place.to_owned(), Worked { rung, at: now });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Moment {
+        Moment(Duration::from_secs(secs))
+    }
+
+    /// The rungs to a proxy in the order in which they are begun.
+    fn order(ladder: &Ladder, now: Moment) -> Vec<Rung> {
+        let mut all = Rung::TO_PROXY.to_vec();
+        all.sort_by_key(|rung| ladder.delay("p:443", *rung, now));
+        all
+    }
+
+    #[test]
+    fn rungs_are_tried_in_their_order_and_in_time() {
+        let mut ladder = Ladder::default();
+        assert_eq!(order(&ladder, at(0)), Rung::TO_PROXY);
+        assert_eq!(ladder.delay("p:443", Rung::Direct, at(0)), Duration::ZERO);
+        for best in Rung::ALL {
+            ladder.handle_standing("p:443", best, at(0));
+            let delays = Rung::TO_PROXY.map(|rung| ladder.delay("p:443", rung, at(1)));
+            assert!(delays.iter().all(|delay| *delay <= SPREAD_MAX), "{best:?}: {delays:?}");
+            assert!(delays.contains(&Duration::ZERO), "{best:?}: something begins at once");
+        }
+    }
+
+    #[test]
+    fn what_worked_goes_first_until_it_is_forgotten() {
+        let mut ladder = Ladder::default();
+        ladder.handle_standing("p:443", Rung::Polling, at(10));
+        assert_eq!(order(&ladder, at(11)), [Rung::Polling, Rung::Direct, Rung::WebSocket]);
+        assert_eq!(ladder.delay("other:443", Rung::Polling, at(11)), BEFORE_POLLING);
+        let forgotten = at(10).plus(REMEMBERED_FOR);
+        assert_eq!(
+            (ladder.best("p:443", forgotten), order(&ladder, forgotten)),
+            (None, Rung::TO_PROXY.to_vec())
+        );
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_may_be() {
+        let mut ladder = Ladder::default();
+        for number in 0..2 * REMEMBERED_MAX as u64 {
+            ladder.handle_standing(&format!("p{number}:443"), Rung::WebSocket, at(number));
+        }
+        assert_eq!(ladder.worked.len(), REMEMBERED_MAX);
+        let now = at(2 * REMEMBERED_MAX as u64);
+        assert_eq!(ladder.best("p511:443", now), Some(Rung::WebSocket));
+        assert_eq!(ladder.best("p0:443", now), None, "the oldest goes first");
+    }
+}

@@ -1,0 +1,107 @@
+//! CPU time of a frame without a graphics card: state, layout of the window, tessellation.
+//!
+//! Prints median and 99th percentile for 10,000 hosts with about 2,000 moving calls, at three zooms, and for a flock of
+//! 50,000 moving marks; how long the layout of these hosts takes, and how much memory all of it.
+
+#![allow(clippy::print_stdout)] // A measurement says what it measured.
+
+use std::time::{Duration, Instant};
+use viewer::app::settings::Settings;
+use viewer::app::{App, Source};
+use viewer::feed::{Drawn, Update};
+use viewer::flock::sweep::HostName;
+use viewer::layout::{Moves, layout};
+use viewer::picture::headless::{Headless, Size};
+use viewer::{invented, invented_flock};
+
+const FRAMES: usize = 120;
+/// Hosts of the flock, and processes of each: four marks of each process.
+const FLOCK: (u32, u32) = (50, 250);
+
+fn main() {
+    let grid = invented::busy(20, 500, 2_000);
+    let now = invented::latest();
+    let begun = clock();
+    let places = layout(&grid, &Moves::default()).places.len();
+    println!("layout of {places} places: {:.1} ms", ms(begun.elapsed()));
+    for (name, zoom) in
+        [("whole grid, domains as cards", 1.0), ("one domain of 500 hosts", 5.0), ("a few hosts", 30.0)]
+    {
+        let mut app = App::new(Source::Invented, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+        app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
+        app.stop_at(invented::time_f(100.2));
+        let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now);
+        window.frames(&mut app, 3);
+        app.enlarge(zoom);
+        window.frames(&mut app, 3);
+        let (triangles, times) = measured(&mut app, &mut window, 100.2);
+        println!("{name}: {} calls moving, {triangles} triangles, {times}", app.scene().marks.len());
+    }
+    flock(&grid, now);
+    println!("memory: {} MiB at the most", memory_mib());
+}
+
+/// Half a second of frames from a moment of the invented hour on: the triangles of the last, and how long they took.
+fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) {
+    let mut times: Vec<Duration> = Vec::with_capacity(FRAMES);
+    let mut triangles = 0;
+    for frame in 0..FRAMES {
+        app.stop_at(invented::time_f(from + frame as f64 / 200.0));
+        let begun = clock();
+        let primitives = window.frames(app, 1);
+        times.push(begun.elapsed());
+        triangles = count(&primitives);
+    }
+    times.sort_unstable();
+    let told = format!("median {:.2} ms, p99 {:.2} ms", ms(times[FRAMES / 2]), ms(times[FRAMES * 99 / 100]));
+    (triangles, told)
+}
+
+/// The same grid with its flock in front.
+fn flock(grid: &viewer::grid::Grid, now: wire::time::Time) {
+    let mut app = App::new(Source::Invented, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
+    let hosts: Vec<HostName> =
+        (1..=FLOCK.0).map(|number| HostName::new("UT-ICL", &format!("wn{number:03}"))).collect();
+    let begun = clock();
+    let step = Duration::from_millis(500);
+    let flock = invented_flock::flock(&hosts, FLOCK.1, invented::time_f(90.0), 64, step);
+    let took = begun.elapsed();
+    let marks = flock.processes() * 4;
+    app.show_flock(flock);
+    app.open_tab("flock");
+    println!("64 sweeps of {marks} marks taken in {:.0} ms", ms(took));
+    let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now);
+    app.stop_at(invented::time_f(100.2));
+    window.frames(&mut app, 3);
+    for (name, has_trails) in [("flock", true), ("flock without trails", false)] {
+        app.show_trails(has_trails);
+        let (triangles, times) = measured(&mut app, &mut window, 100.2);
+        println!("{name}: {marks} marks moving, {triangles} triangles, {times}");
+    }
+}
+
+/// The most memory that this process has had.
+fn memory_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|rest| rest.trim().split(' ').next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) / 1_024
+}
+
+fn count(primitives: &[egui::ClippedPrimitive]) -> usize {
+    let mesh = |primitive: &egui::ClippedPrimitive| match &primitive.primitive {
+        egui::epaint::Primitive::Mesh(mesh) => mesh.indices.len() / 3,
+        egui::epaint::Primitive::Callback(_) => 0,
+    };
+    primitives.iter().map(mesh).sum()
+}
+
+#[allow(clippy::disallowed_methods)] // A measurement.
+fn clock() -> Instant {
+    Instant::now()
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

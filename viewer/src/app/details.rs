@@ -1,0 +1,278 @@
+//! What is chosen, told in full, at the right.
+//!
+//! Rule: what a log tells is told as the log's word; a figure has its age.
+
+use super::text::{moment, percent, span};
+use super::theme::{self, Colors};
+use super::{App, Selection};
+use crate::grid::call::Call;
+use crate::grid::place::{Part, PlaceId};
+use crate::scene::Tone;
+use crate::scene::course::Leg;
+use egui::{Color32, Frame, Grid, Label, Margin, Panel, RichText, ScrollArea, Ui, vec2};
+use wire::call::State;
+use wire::time::Time;
+
+/// Calls of a place that are listed.
+const CALLS_LISTED: usize = 40;
+/// Hosts of a call that are listed.
+const HOSTS_LISTED: usize = 64;
+
+/// Draw it, where something is chosen.
+pub(super) fn show(app: &mut App, ui: &mut Ui) {
+    let Some(selection) = app.selection.clone() else { return };
+    let colors = Colors::of(ui.ctx());
+    let frame = Frame::new().fill(colors.panel).inner_margin(Margin::same(12));
+    Panel::right("details").frame(frame).default_size(264.0).size_range(200.0..=460.0).show(ui, |ui| {
+        ui.horizontal(|ui| {
+            ui.label(RichText::new(kind(&selection)).color(colors.weak).size(theme::SMALL));
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                if ui.add(egui::Button::new("Close").frame(false)).on_hover_text("Esc").clicked() {
+                    app.select(None);
+                }
+            });
+        });
+        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| match &selection {
+            Selection::Call(id) => call(app, ui, colors, id),
+            Selection::Place { name, .. } => match app.selected_place() {
+                Some(id) => place(app, ui, colors, id),
+                None => gone(ui, colors, name),
+            },
+            Selection::Domain(name) => domain(app, ui, colors, name),
+        });
+    });
+}
+
+fn kind(selection: &Selection) -> &'static str {
+    match selection {
+        Selection::Place { part, .. } => part.word(),
+        Selection::Call(_) => "call",
+        Selection::Domain(_) => "domain",
+    }
+}
+
+fn gone(ui: &mut Ui, colors: Colors, name: &str) {
+    title(ui, name);
+    ui.label(RichText::new("It is not there any more.").color(colors.weak));
+}
+
+fn title(ui: &mut Ui, name: &str) {
+    ui.add(Label::new(RichText::new(name).size(15.0).strong()).wrap());
+    ui.add_space(4.0);
+}
+
+/// Names and values in two columns.
+fn table(ui: &mut Ui, colors: Colors, id: &str, rows: &[(&str, String, Option<Color32>)]) {
+    Grid::new(id).num_columns(2).spacing(vec2(12.0, 4.0)).show(ui, |ui| {
+        for (name, value, color) in rows.iter().filter(|(_, value, _)| !value.is_empty()) {
+            ui.label(RichText::new(*name).color(colors.weak).size(theme::SMALL));
+            let value = RichText::new(value).color(color.unwrap_or(colors.text));
+            ui.add(Label::new(value).wrap());
+            ui.end_row();
+        }
+    });
+}
+
+fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
+    let Some(call) = app.selected_call().cloned() else { return gone(ui, colors, id) };
+    title(ui, &call.id);
+    let now = app.timeline.time();
+    let (word, color) = standing(&call, now, colors);
+    let moment = |time: Option<Time>| time.map_or_else(String::new, |time| moment(time, &app.zone, true));
+    let between = |from: Option<Time>, to: Option<Time>| match (from, to) {
+        (Some(from), Some(to)) => span(to.since(from).as_secs_f64()),
+        _ => String::new(),
+    };
+    let rows = [
+        ("state", word, Some(color)),
+        ("reason", call.reason.clone(), None),
+        ("name", call.name.clone(), None),
+        ("user", call.user.clone(), None),
+        ("submitted", moment(call.submitted), None),
+        ("offered", moment(call.offered), None),
+        ("begun", moment(call.started.or(call.assigned)), None),
+        ("ended", moment(call.ended), None),
+        ("waited", between(call.submitted, call.started.or(call.assigned)), None),
+        ("worked", between(call.started.or(call.assigned), call.ended), None),
+        ("tries", if call.tries > 1 { call.tries.to_string() } else { String::new() }, None),
+        ("events", call.events.to_string(), None),
+    ];
+    table(ui, colors, "call", &rows);
+    let parties: Vec<PlaceId> = [Some(call.client), call.scheduler].into_iter().flatten().collect();
+    links(app, ui, colors, "asked by, chosen by", &parties);
+    links(app, ui, colors, "hosts", &call.hosts);
+    links(app, ui, colors, "offered", &call.offers);
+    super::served::show(app, ui, colors, &call);
+    ui.add_space(6.0);
+    ui.horizontal(|ui| {
+        for (name, time) in [("To its begin", call.first()), ("To its end", call.ended)] {
+            if let Some(time) = time
+                && ui.button(name).clicked()
+            {
+                app.timeline.scrub(time);
+            }
+        }
+    });
+}
+
+/// Where a call stands at a time, and the colour of that.
+pub(super) fn standing(call: &Call, time: Time, colors: Colors) -> (String, Color32) {
+    match call.state_at(time) {
+        None => ("not yet".to_owned(), colors.weak),
+        Some(State::Waiting) => ("waiting".to_owned(), colors.tone(Tone::Asking)),
+        Some(State::Running) => ("at work".to_owned(), colors.tone(Tone::Working)),
+        Some(State::Ended) => {
+            let tone = Tone::of(call, Leg::Return);
+            let word = call.outcome.map_or("ended", wire::event::Outcome::as_str);
+            (word.replace('_', " "), colors.tone(tone))
+        }
+    }
+}
+
+/// Places that can be chosen.
+fn links(app: &mut App, ui: &mut Ui, colors: Colors, what: &str, places: &[PlaceId]) {
+    if places.is_empty() {
+        return;
+    }
+    ui.add_space(8.0);
+    ui.label(RichText::new(what).color(colors.weak).size(theme::SMALL));
+    for &id in places.iter().take(HOSTS_LISTED) {
+        let text = RichText::new(&app.drawn.grid.place(id).name).color(colors.accent);
+        if ui.add(Label::new(text).truncate().sense(egui::Sense::click())).clicked() {
+            app.select(Some(Selection::of_place(&app.drawn.grid, id)));
+        }
+    }
+    if places.len() > HOSTS_LISTED {
+        ui.label(RichText::new(format!("and {} more", places.len() - HOSTS_LISTED)).color(colors.weak));
+    }
+}
+
+fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
+    let place = app.drawn.grid.place(id).clone();
+    title(ui, &place.name);
+    let standing = app.scene.places.get(id.at()).copied().unwrap_or_default();
+    let number = |count: u32| if count == 0 { String::new() } else { count.to_string() };
+    let mut rows = vec![("domain", app.drawn.grid.domain(place.domain).name.clone(), None)];
+    if place.part == Part::Server {
+        let state = app.state_of(&place);
+        rows.push(("state", state.word().to_owned(), Some(colors.state(state))));
+    }
+    rows.extend([("at work", number(standing.working), None), ("waiting", number(standing.waiting), None)]);
+    if let Some(report) = &place.report {
+        let came = app.grid_at.map_or(0.0, |at| app.now.since(at).as_secs_f64());
+        let share = |share: Option<f64>| share.map_or_else(String::new, percent);
+        let figure = |figure: Option<f64>| figure.map_or_else(String::new, |figure| format!("{figure:.2}"));
+        rows.extend([
+            ("role", report.role.clone(), None),
+            ("CPU", share(report.cpu_used), None),
+            ("memory", share(report.memory_used), None),
+            ("load", figure(report.load1), None),
+            ("CPUs", report.cpus.map_or_else(String::new, |cpus| format!("{cpus:.0}")), None),
+            ("age", report.age_secs.map_or_else(String::new, |age| span(age + came)), None),
+        ]);
+        rows.extend(
+            report.health.iter().map(|line| {
+                ("trouble", line.clone(), Some(colors.state(crate::grid::place::HostState::Down)))
+            }),
+        );
+    }
+    table(ui, colors, "place", &rows);
+    if place.part == Part::Server
+        && ui.button("Graphs").on_hover_text("Also by a double click on the host").clicked()
+    {
+        app.open_graphs(id);
+    }
+    changes(app, ui, colors, &place);
+    calls_of(app, ui, colors, id);
+}
+
+fn changes(app: &App, ui: &mut Ui, colors: Colors, place: &crate::grid::place::Place) {
+    if place.changes.is_empty() {
+        return;
+    }
+    ui.add_space(8.0);
+    ui.label(RichText::new("state by the log").color(colors.weak).size(theme::SMALL));
+    for &(time, state) in place.changes.iter().rev().take(8) {
+        ui.horizontal(|ui| {
+            ui.label(RichText::new(moment(time, &app.zone, true)).monospace().size(theme::SMALL));
+            ui.label(RichText::new(state.word()).color(colors.state(state)));
+        });
+    }
+}
+
+/// The latest calls that a place has a part in, as of the time that is looked at.
+fn calls_of(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
+    let now = app.timeline.time();
+    let has_part = |call: &&Call| {
+        let has = call.client == id || call.scheduler == Some(id) || call.hosts.contains(&id);
+        has && call.first().is_some_and(|first| first <= now)
+    };
+    let found: Vec<&Call> =
+        app.drawn.grid.calls.iter().rev().filter(has_part).take(CALLS_LISTED + 1).collect();
+    if found.is_empty() {
+        return;
+    }
+    ui.add_space(8.0);
+    let head = if found.len() > CALLS_LISTED { "latest calls" } else { "calls" };
+    ui.label(RichText::new(head).color(colors.weak).size(theme::SMALL));
+    let mut chosen = None;
+    for call in found.into_iter().take(CALLS_LISTED) {
+        ui.horizontal(|ui| {
+            let (word, color) = standing(call, now, colors);
+            let (rect, _) = ui.allocate_exact_size(vec2(8.0, 12.0), egui::Sense::hover());
+            ui.painter().circle_filled(rect.center(), 3.2, color);
+            let text = RichText::new(&call.id).color(colors.accent);
+            let label = ui.add(Label::new(text).truncate().sense(egui::Sense::click()));
+            if label.on_hover_text(format!("{} {} {word}", call.user, call.name)).clicked() {
+                chosen = Some(call.id.clone());
+            }
+        });
+    }
+    if let Some(id) = chosen {
+        app.select(Some(Selection::Call(id)));
+    }
+}
+
+fn domain(app: &mut App, ui: &mut Ui, colors: Colors, name: &str) {
+    let Some(at) = app.drawn.grid.domains.iter().position(|domain| domain.name == name) else {
+        return gone(ui, colors, name);
+    };
+    title(ui, name);
+    let domain = app.drawn.grid.domains[at].clone();
+    let (mut waiting, mut working) = (0, 0);
+    let mut states = std::collections::BTreeMap::new();
+    for id in domain.ids() {
+        let standing = app.scene.places.get(id.at()).copied().unwrap_or_default();
+        (waiting, working) = (waiting + standing.waiting, working + standing.working);
+        let place = app.drawn.grid.place(id);
+        if place.part == Part::Server {
+            *states.entry(app.state_of(place)).or_insert(0_u32) += 1;
+        }
+    }
+    let mut rows = vec![
+        ("hosts", domain.servers.to_string(), None),
+        ("clients", domain.clients.to_string(), None),
+        ("waiting", waiting.to_string(), None),
+        ("at work", working.to_string(), None),
+    ];
+    rows.extend(
+        states.into_iter().map(|(state, count)| (state.word(), count.to_string(), Some(colors.state(state)))),
+    );
+    table(ui, colors, "domain", &rows);
+    ui.add_space(6.0);
+    if ui.button("Show on the map").clicked() {
+        app.camera.show(app.layout.panels[at]);
+    }
+    if matches!(app.source, super::Source::Daemon(_))
+        && app.drawn.grid.domains.len() > 1
+        && ui.button("Show it no more").on_hover_text("Its calls and hosts are asked for no more").clicked()
+        && let Some(inbox) = &app.inbox
+    {
+        inbox.wish(crate::feed::Wish::Drop(name.to_owned()));
+    }
+    if !app.settings.moves.is_empty()
+        && ui.button("Put everything back").on_hover_text("Undo what was moved").clicked()
+    {
+        app.undo_moves();
+    }
+}

@@ -1,0 +1,340 @@
+//! The chart: marks on their axes with their trails, what is under the pointer, the lasso.
+//!
+//! Rule: one mesh for all marks, filled anew each frame. Not here: where marks are (`crate::flock`), their shapes
+//! (`glyphs`).
+
+use super::glyphs::Glyphs;
+use crate::app::App;
+use crate::app::mesh::Ink;
+use crate::app::text::{elided, percent, span};
+use crate::app::theme::{self, Colors};
+use crate::flock::Member;
+use crate::flock::lasso::Lasso;
+use crate::flock::measure::{Measure, Spot, Spots, scaled, share};
+use crate::flock::spread::{BAND, spread};
+use egui::{
+    Align2, Color32, Mesh, PointerButton, Pos2, Rect, Response, RichText, Sense, Shape, Stroke, Ui, pos2,
+    vec2,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wire::time::Time;
+
+/// Shares that the horizontal axis names.
+const TICKS: [f64; 6] = [0.0, 0.01, 0.05, 0.2, 0.5, 1.0];
+/// Room for a row of words above and below the chart, in points.
+const WORDS: f32 = 20.0;
+/// How near the pointer must be to a mark, in points.
+const NEAR: f32 = 9.0;
+/// Processes with a trail: more would be a cloud.
+const TRAILS_MAX: usize = 1_500;
+/// How far back a trail goes, and its points.
+const TRAIL: Duration = Duration::from_millis(1_200);
+const TRAIL_POINTS: u32 = 6;
+/// What has not moved so far, as a share of the chart, has no trail.
+const TRAIL_FROM: f32 = 0.012;
+/// Of marks that are not chosen, where some are, so much is seen.
+const UNCHOSEN: f32 = 0.16;
+
+/// Where the axes are on the screen.
+#[derive(Clone, Copy)]
+struct Axes {
+    /// From 0 to 1 both ways.
+    inner: Rect,
+}
+
+impl Axes {
+    fn within(rect: Rect) -> Axes {
+        let right = rect.right() - 18.0;
+        let left = rect.left() + 16.0;
+        // The band of those that use nothing is left of 0.
+        let zero = left + (right - left) * BAND / (1.0 + BAND);
+        Axes {
+            inner: Rect::from_min_max(
+                pos2(zero, rect.top() + WORDS),
+                pos2(right, rect.bottom() - 12.0 - 2.0 * WORDS),
+            ),
+        }
+    }
+
+    fn on_screen(&self, spot: Spot) -> Pos2 {
+        pos2(
+            self.inner.left() + spot.x * self.inner.width(),
+            self.inner.bottom() - spot.y * self.inner.height(),
+        )
+    }
+
+    fn on_chart(&self, pos: Pos2) -> Spot {
+        Spot {
+            x: (pos.x - self.inner.left()) / self.inner.width().max(1.0),
+            y: (self.inner.bottom() - pos.y) / self.inner.height().max(1.0),
+        }
+    }
+
+    fn band(&self) -> Rect {
+        let left = self.inner.left() - BAND * self.inner.width();
+        Rect::from_min_max(pos2(left, self.inner.top()), self.inner.left_bottom())
+    }
+}
+
+/// Draw it.
+pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
+    let rect = ui.available_rect_before_wrap();
+    let response = ui.allocate_rect(rect, Sense::click_and_drag());
+    let axes = Axes::within(rect);
+    let glyphs = match app.flock.glyphs.take().filter(|glyphs| glyphs.fit(ui.ctx())) {
+        Some(glyphs) => glyphs,
+        None => Glyphs::new(ui.ctx()),
+    };
+    let time = app.flock_time();
+    ground(app, ui, colors, axes);
+    if !app.flock.hides_trails {
+        trails(app, ui, colors, axes, time);
+    }
+    let nearest = marks(app, ui, colors, axes, &glyphs, (time, response.hover_pos()));
+    app.flock.glyphs = Some(glyphs);
+    take_pointer(app, &response, axes, time, nearest);
+    lasso(app, ui, colors, axes);
+    app.flock.hovered = nearest.map(|(member, _)| member);
+    if let Some((member, measure)) = nearest.filter(|_| app.flock.lasso.is_none()) {
+        response.on_hover_ui_at_pointer(|ui| explain(app, ui, colors, member, measure, time));
+    }
+    if app.flock.flock.is_empty() {
+        let words = app.flock_words();
+        let galley = ui.painter().layout(words, theme::body(), colors.weak, (rect.width() - 60.0).max(80.0));
+        ui.painter().galley(axes.inner.center() - galley.size() / 2.0, galley, colors.weak);
+    }
+}
+
+/// The axes and their words.
+fn ground(app: &App, ui: &Ui, colors: Colors, axes: Axes) {
+    let painter = ui.painter();
+    let inner = axes.inner;
+    painter.rect_filled(axes.band(), 0.0, colors.card.gamma_multiply(0.6));
+    let below = inner.bottom() + 6.0;
+    for tick in TICKS {
+        let x = axes.on_screen(Spot { x: scaled(tick), y: 0.0 }).x;
+        painter.vline(x, inner.y_range(), Stroke::new(1.0, colors.line));
+        let align = if tick >= 1.0 { Align2::RIGHT_TOP } else { Align2::CENTER_TOP };
+        painter.text(pos2(x, below), align, percent(tick), theme::small(), colors.weak);
+    }
+    for y in [0.0, 0.25, 0.5, 0.75, 1.0] {
+        let at = axes.on_screen(Spot { x: 0.0, y });
+        let strength = if y == 0.0 { 1.0 } else { 0.5 };
+        painter.hline(inner.x_range(), at.y, Stroke::new(1.0, colors.line.gamma_multiply(strength)));
+    }
+    let idle = painter.layout_no_wrap("idle".to_owned(), theme::small(), colors.weak);
+    // Only where it stands clear of the 0 beside it.
+    if axes.band().width() > idle.size().x + 16.0 {
+        painter.galley(pos2(axes.band().left(), below), idle, colors.weak);
+    }
+    let on: Vec<Measure> =
+        Measure::ALL.into_iter().filter(|measure| app.flock.chosen.has(*measure)).collect();
+    let words = |end: fn(Measure) -> &'static str| {
+        on.iter()
+            .map(|measure| format!("{}: {}", measure.name(), end(*measure)))
+            .collect::<Vec<_>>()
+            .join("   ")
+    };
+    let (top, bottom) = (words(|measure| measure.ends().1), words(|measure| measure.ends().0));
+    let faint = colors.weak.gamma_multiply(0.8);
+    for (text, is_top) in [(top, true), (bottom, false)] {
+        let galley = elided(painter, &text, theme::small(), faint, inner.width());
+        let y = if is_top { inner.top() - galley.size().y - 4.0 } else { below + WORDS };
+        painter.galley(pos2(inner.left(), y), galley, faint);
+    }
+}
+
+/// The colours of programs by their numbers: worked out once a frame.
+fn palette(app: &App, colors: Colors) -> Vec<Color32> {
+    app.flock.flock.program_names().map(|name| colors.program(name)).collect()
+}
+
+/// All marks; the one that is nearest to the pointer.
+fn marks(
+    app: &App,
+    ui: &Ui,
+    colors: Colors,
+    axes: Axes,
+    glyphs: &Glyphs,
+    (time, pointer): (Time, Option<Pos2>),
+) -> Option<(Member, Measure)> {
+    let view = &app.flock;
+    let palette = palette(app, colors);
+    let on: Vec<Measure> = Measure::ALL.into_iter().filter(|measure| view.chosen.has(*measure)).collect();
+    let mut mesh = Mesh::with_texture(glyphs.id());
+    let corners = view.flock.processes() * on.len();
+    mesh.vertices.reserve(corners * 4);
+    mesh.indices.reserve(corners * 6);
+    let mut nearest: Option<(f32, Member, Measure)> = None;
+    let mut raised: Vec<(Pos2, Measure, Color32)> = Vec::new();
+    view.flock.each(time, |member, track, spots| {
+        if !view.chosen.fits_all()
+            && !view.chosen.fits(&view.flock, track.name, track.pid, view.flock.host_of(member))
+        {
+            return;
+        }
+        let color = palette.get(track.name.0 as usize).copied().unwrap_or(colors.weak);
+        let is_chosen = view.selected.contains(&member);
+        let color =
+            if is_chosen || view.selected.is_empty() { color } else { color.gamma_multiply(UNCHOSEN) };
+        for &measure in &on {
+            let spot = spots[measure.at()];
+            if spot.x <= 0.0 && view.chosen.hides_idle {
+                continue;
+            }
+            let at = axes.on_screen(spread(member, measure, spot));
+            if is_chosen {
+                raised.push((at, measure, color));
+            } else {
+                // What rests is fainter than what works.
+                let color = if spot.x <= 0.0 { color.gamma_multiply(0.45) } else { color };
+                glyphs.mark(&mut mesh, measure, at, 1.0, color);
+            }
+            if let Some(pointer) = pointer {
+                let distance = at.distance(pointer);
+                if distance < nearest.map_or(NEAR, |(known, ..)| known) {
+                    nearest = Some((distance, member, measure));
+                }
+            }
+        }
+    });
+    for (at, measure, color) in raised {
+        glyphs.mark(&mut mesh, measure, at, 1.55, colors.text);
+        glyphs.mark(&mut mesh, measure, at, 1.2, color);
+    }
+    ui.painter().add(Shape::mesh(mesh));
+    nearest.map(|(_, member, measure)| (member, measure))
+}
+
+/// Where those that move were a moment ago.
+fn trails(app: &App, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
+    let view = &app.flock;
+    let palette = palette(app, colors);
+    let mut ink = Ink::new(axes.inner.union(axes.band()), ui.pixels_per_point());
+    let mut drawn = 0;
+    let begin = time.minus(TRAIL);
+    view.flock.each(time, |member, track, now| {
+        if drawn >= TRAILS_MAX || (!view.selected.is_empty() && !view.selected.contains(&member)) {
+            return;
+        }
+        let Some(then) = track.way.at(begin).or_else(|| track.way.at(begin.plus(TRAIL / 2))) else { return };
+        let has_moved = |measure: Measure| has_moved(&then, now, measure);
+        let moved =
+            Measure::ALL.into_iter().filter(|measure| view.chosen.has(*measure) && has_moved(*measure));
+        for measure in moved {
+            if !view.chosen.fits(&view.flock, track.name, track.pid, view.flock.host_of(member)) {
+                return;
+            }
+            drawn += 1;
+            let color = palette.get(track.name.0 as usize).copied().unwrap_or(colors.weak);
+            let points: Vec<Pos2> = (0..=TRAIL_POINTS)
+                .filter_map(|point| {
+                    let spots = track.way.at(begin.plus(TRAIL * point / TRAIL_POINTS))?;
+                    Some(axes.on_screen(spread(member, measure, spots[measure.at()])))
+                })
+                .collect();
+            trail(&mut ink, &points, color);
+        }
+    });
+    ui.painter().add(ink.shape());
+}
+
+/// A line that grows fainter toward its begin.
+#[allow(clippy::cast_precision_loss)]
+fn trail(ink: &mut Ink, points: &[Pos2], color: Color32) {
+    for (at, pair) in points.windows(2).enumerate() {
+        let strength = (at + 1) as f32 / points.len() as f32;
+        ink.line(pair, 0.6 + 1.4 * strength, color.gamma_multiply(0.5 * strength * strength));
+    }
+}
+
+fn has_moved(then: &Spots, now: &Spots, measure: Measure) -> bool {
+    let (then, now) = (then[measure.at()], now[measure.at()]);
+    (then.x - now.x).abs() + (then.y - now.y).abs() > TRAIL_FROM
+}
+
+/// A click chooses one, a drag draws a lasso.
+fn take_pointer(
+    app: &mut App,
+    response: &Response,
+    axes: Axes,
+    time: Time,
+    nearest: Option<(Member, Measure)>,
+) {
+    let adds = response.ctx.input(|input| input.modifiers.shift);
+    if response.dragged_by(PointerButton::Primary)
+        && let Some(pos) = response.interact_pointer_pos()
+    {
+        let begin = pos - response.total_drag_delta().unwrap_or_default();
+        let lasso = app.flock.lasso.get_or_insert_with(|| {
+            let mut lasso = Lasso::default();
+            lasso.to(axes.on_chart(begin));
+            lasso
+        });
+        lasso.to(axes.on_chart(pos));
+    }
+    if response.drag_stopped()
+        && let Some(lasso) = app.flock.lasso.take()
+    {
+        let found = lasso.members(&app.flock.flock, &app.flock.chosen, time, spread);
+        choose(app, found, adds);
+    }
+    if response.clicked() {
+        let found = nearest.map(|(member, _)| member).into_iter().collect();
+        choose(app, found, adds);
+    }
+}
+
+/// Choose these, or these as well.
+fn choose(app: &mut App, found: BTreeSet<Member>, adds: bool) {
+    if !adds {
+        app.flock.selected.clear();
+    }
+    app.flock.selected.extend(found);
+    app.flock.groups = None;
+}
+
+fn lasso(app: &App, ui: &Ui, colors: Colors, axes: Axes) {
+    let Some(lasso) = &app.flock.lasso else { return };
+    let points: Vec<Pos2> = lasso.points().iter().map(|point| axes.on_screen(*point)).collect();
+    ui.painter().add(Shape::closed_line(points, Stroke::new(1.2, colors.accent)));
+}
+
+/// What a mark is, in words.
+fn explain(app: &App, ui: &mut Ui, colors: Colors, member: Member, measure: Measure, time: Time) {
+    let flock = &app.flock.flock;
+    let Some(track) = flock.track(member) else { return };
+    ui.strong(format!("{} ({})", flock.name(track.name), member.pid));
+    let weak = |ui: &mut Ui, text: String| {
+        ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
+    };
+    if let Some(host) = flock.host_of(member) {
+        weak(ui, host.host.to_string());
+    }
+    if let Some(spots) = track.way.at(time) {
+        let spot = spots[measure.at()];
+        let much = share(spot.x);
+        let much = if much > 0.0 && much < 0.01 { format!("{:.2} %", much * 100.0) } else { percent(much) };
+        ui.label(format!("{} {much}", measure.name()));
+        weak(ui, kind_words(measure, spot));
+    }
+    let threads =
+        if track.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", track.threads) };
+    weak(ui, format!("{threads}, {:.1} MiB, user {}", track.usage.rss_bytes / 1_048_576.0, track.uid));
+    weak(ui, format!("{} of CPU time", span(track.usage.cpu_secs)));
+    ui.set_max_width(vec2(320.0, 0.0).x);
+}
+
+/// What the height of a mark says.
+fn kind_words(measure: Measure, spot: Spot) -> String {
+    let part = percent(f64::from(spot.y));
+    match measure {
+        Measure::Cpu => format!("{part} of it in the program"),
+        Measure::Memory => {
+            format!("{:.0} page faults a second", share(spot.y) * crate::flock::measure::FAULTS_FULL)
+        }
+        Measure::Io => format!("{part} of it read"),
+        Measure::Faults => format!("{part} of them from disk"),
+    }
+}

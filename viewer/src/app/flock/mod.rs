@@ -1,0 +1,257 @@
+//! The tab of the flock: the chart of marks, the list of programs beside it, and what is asked of sensors for them.
+//!
+//! Rule: nobody is asked for processes while no flock is seen. Not here: where marks are (`crate::flock`), what the chart
+//! (`chart`), the list (`list`) and the question before a signal (`kill`) look like.
+
+mod chart;
+mod glyphs;
+mod head;
+mod kill;
+mod list;
+
+use super::theme::Colors;
+use super::{App, Source};
+use crate::feed::{Inbox, Watch, Wish};
+use crate::flock::chosen::Chosen;
+use crate::flock::groups::Group;
+use crate::flock::lasso::Lasso;
+use crate::flock::measure::Capacity;
+use crate::flock::names::NameId;
+use crate::flock::sweep::{HostName, Sweep};
+use crate::flock::{Flock, HOSTS_MAX, Member};
+use crate::grid::place::{HostState, Part, PlaceId};
+use crate::{invented, invented_flock, live};
+use egui::{Rect, Ui, UiBuilder, pos2};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use wire::time::Time;
+
+/// Hosts that are watched unless somebody chooses: as many as one chart is easily read of.
+const HOSTS_USUAL: usize = 16;
+/// Sweeps a second, as can be chosen; the second is usual.
+const RATES_HZ: [f64; 4] = [1.0, 10.0, 30.0, 64.0];
+/// So long after it was last drawn a flock counts as not seen, in seconds.
+const UNSEEN_AFTER_SECS: f64 = 3.0;
+/// Narrower tabs have no list, in points.
+const LIST_FROM: f32 = 560.0;
+/// Invented processes of a host, and from when to when in the invented hour they are swept, once a second.
+const INVENTED_PROCESSES: u32 = 48;
+const INVENTED_FROM_SECS: f64 = 1_740.0;
+const INVENTED_SWEEPS: u32 = 240;
+/// Width of the list, in points.
+const LIST_WIDTH: f32 = 268.0;
+
+/// When the grid came, the rate where the flock is seen, and the hosts chosen by hand.
+type WishedBy = (Option<Time>, Option<u64>, Option<BTreeSet<HostName>>);
+
+/// What the tab shows, and what is chosen in it.
+pub(super) struct FlockView {
+    pub(super) flock: Flock,
+    pub(super) chosen: Chosen,
+    pub(super) inbox: Option<Inbox>,
+    selected: BTreeSet<Member>,
+    lasso: Option<Lasso>,
+    open: BTreeSet<NameId>,
+    /// The hosts, where somebody chose.
+    by_hand: Option<BTreeSet<HostName>>,
+    rate_hz: f64,
+    wished: Watch,
+    /// What the last wish was made from.
+    wished_by: Option<WishedBy>,
+    seen: Option<Time>,
+    pub(super) troubles: BTreeMap<HostName, String>,
+    hovered: Option<Member>,
+    hides_trails: bool,
+    asked: Option<kill::Asked>,
+    glyphs: Option<glyphs::Glyphs>,
+    /// The programs of a moment, which the list shows until the next.
+    groups: Option<((Time, usize), Vec<Group>)>,
+}
+
+impl Default for FlockView {
+    fn default() -> FlockView {
+        FlockView {
+            flock: Flock::default(),
+            chosen: Chosen::default(),
+            inbox: None,
+            selected: BTreeSet::new(),
+            lasso: None,
+            open: BTreeSet::new(),
+            by_hand: None,
+            rate_hz: RATES_HZ[1],
+            wished: Watch::default(),
+            wished_by: None,
+            seen: None,
+            troubles: BTreeMap::new(),
+            hovered: None,
+            hides_trails: false,
+            asked: None,
+            glyphs: None,
+            groups: None,
+        }
+    }
+}
+
+impl App {
+    /// Take sweeps of the flock that came at a time.
+    pub fn take_sweeps(&mut self, at: Time, sweeps: &[Sweep]) {
+        sweeps.iter().for_each(|sweep| self.flock.flock.take(sweep, at));
+    }
+
+    /// Where nothing is swept because the grid is invented, invent its processes too, of the middle of its hour.
+    pub fn invent_flock(&mut self) {
+        if self.source != Source::Invented {
+            return;
+        }
+        let hosts: Vec<HostName> = self.flock_hosts().into_iter().map(|(name, _)| name).collect();
+        let begin = invented::time_f(INVENTED_FROM_SECS);
+        let step = Duration::from_secs(1);
+        self.flock.flock = invented_flock::flock(&hosts, INVENTED_PROCESSES, begin, INVENTED_SWEEPS, step);
+    }
+
+    /// Show this flock.
+    pub fn show_flock(&mut self, flock: Flock) {
+        self.flock.flock = flock;
+    }
+
+    /// Look for other processes.
+    pub(super) fn search_flock(&mut self, text: &str) {
+        self.flock.chosen.search(text);
+        self.flock.groups = None;
+    }
+
+    /// Whether marks have trails.
+    pub fn show_trails(&mut self, shows: bool) {
+        self.flock.hides_trails = !shows;
+    }
+
+    /// Where sweeps come from.
+    pub fn feed_flock(&mut self, inbox: Inbox) {
+        self.flock.inbox = Some(inbox);
+        self.flock.wished_by = None;
+    }
+
+    /// The flock.
+    #[must_use]
+    pub fn flock(&self) -> &Flock {
+        &self.flock.flock
+    }
+
+    /// Begin to watch the flock now, without waiting for it to be drawn.
+    pub fn watch_flock(&mut self) {
+        self.flock.seen = Some(self.now);
+        self.wish_flock();
+    }
+
+    /// How long after they were swept marks are drawn, live: the sweep after a moment must be there for the way to it.
+    #[must_use]
+    pub fn flock_delay(&self) -> Duration {
+        Duration::from_secs_f64(1.0 / self.flock.rate_hz) + 2 * live::flock::TAKE_EVERY
+    }
+
+    /// Whether a process is chosen; where none is, whether it fits the search.
+    pub(super) fn is_of_flock_choice(&self, member: Member, name: NameId, host: Option<&HostName>) -> bool {
+        let view = &self.flock;
+        match view.selected.is_empty() {
+            true => view.chosen.fits(&view.flock, name, member.pid, host),
+            false => view.selected.contains(&member),
+        }
+    }
+
+    /// The time at which the flock is drawn.
+    pub(super) fn flock_time(&self) -> Time {
+        match self.timeline.mode() {
+            crate::timeline::Mode::Live => self.timeline.time().minus(self.flock_delay()),
+            crate::timeline::Mode::Playing | crate::timeline::Mode::Paused => self.timeline.time(),
+        }
+    }
+
+    /// Whether the flock is drawn, and moves.
+    pub(super) fn is_flock_seen(&self) -> bool {
+        self.flock.seen.is_some_and(|seen| self.now.since(seen).as_secs_f64() < UNSEEN_AFTER_SECS)
+    }
+
+    /// Say which hosts are to be swept, where that may have changed.
+    pub(super) fn wish_flock(&mut self) {
+        let is_seen = self.is_flock_seen();
+        let view = &self.flock;
+        let by = (self.grid_at, is_seen.then_some(view.rate_hz.to_bits()), view.by_hand.clone());
+        if self.flock.wished_by.as_ref() == Some(&by) {
+            return;
+        }
+        let hosts = if is_seen { self.flock_hosts() } else { Vec::new() };
+        for (name, capacity) in &hosts {
+            self.flock.flock.host(name, *capacity);
+        }
+        let names: Vec<HostName> = hosts.into_iter().map(|(name, _)| name).collect();
+        let is_live = matches!(self.source, Source::Daemon(_));
+        if is_seen && is_live && self.flock.flock.keep(&names) {
+            self.clear_flock_choice();
+        }
+        let watch = Watch { rate_hz: if names.is_empty() { 0.0 } else { self.flock.rate_hz }, hosts: names };
+        if let Some(inbox) = self.flock.inbox.as_ref().filter(|_| watch != self.flock.wished) {
+            if !inbox.wish(Wish::Flock(watch.clone())) {
+                return;
+            }
+            self.flock.troubles.retain(|host, _| watch.hosts.contains(host));
+            self.flock.wished = watch;
+        }
+        self.flock.wished_by = Some(by);
+    }
+
+    /// The hosts of the flock, with what they have: those chosen by hand, else the first that are live.
+    fn flock_hosts(&self) -> Vec<(HostName, Capacity)> {
+        let by_hand = self.flock.by_hand.as_ref();
+        let most = if by_hand.is_some() { HOSTS_MAX } else { HOSTS_USUAL };
+        let servers = self.servers().filter(|(id, name)| match by_hand {
+            Some(chosen) => chosen.contains(name),
+            None => self.drawn.grid.place(*id).state == HostState::Live,
+        });
+        let capacity = |id: PlaceId| {
+            let report = self.drawn.grid.place(id).report.as_ref();
+            Capacity::of(report.and_then(|report| report.cpus), report.and_then(|report| report.memory_bytes))
+        };
+        servers.take(most).map(|(id, name)| (name, capacity(id))).collect()
+    }
+
+    /// All hosts, by their names in questions.
+    fn servers(&self) -> impl Iterator<Item = (PlaceId, HostName)> {
+        let grid = &self.drawn.grid;
+        let servers = (0..).map(PlaceId).zip(&grid.places).filter(|(_, place)| place.part == Part::Server);
+        servers.map(|(id, _)| (id, self.host_name(id)))
+    }
+
+    /// A host by its names in questions.
+    pub(super) fn host_name(&self, id: PlaceId) -> HostName {
+        let place = self.drawn.grid.place(id);
+        let domain = &self.drawn.grid.domain(place.domain).name;
+        let domain = if domain == live::known::THIS_MACHINE { "" } else { domain };
+        HostName::new(domain, &place.name)
+    }
+}
+
+/// Draw the tab.
+pub(super) fn show(app: &mut App, ui: &mut Ui) {
+    app.flock.seen = Some(app.now);
+    let colors = Colors::of(ui.ctx());
+    let rect = ui.available_rect_before_wrap();
+    ui.allocate_rect(rect, egui::Sense::hover());
+    ui.painter().rect_filled(rect, 0.0, colors.ground);
+    let has_list = rect.width() >= LIST_FROM;
+    let right = if has_list { rect.right() - LIST_WIDTH } else { rect.right() };
+    let head = Rect::from_min_max(rect.min, pos2(right, rect.top() + head::HEIGHT));
+    let chart = Rect::from_min_max(pos2(rect.left(), head.bottom()), pos2(right, rect.bottom()));
+    let mut inside = |rect: Rect, name: &str, draw: &mut dyn FnMut(&mut App, &mut Ui)| {
+        ui.scope_builder(UiBuilder::new().max_rect(rect).id_salt(name), |ui| {
+            ui.set_clip_rect(rect.intersect(ui.clip_rect()));
+            draw(app, ui);
+        });
+    };
+    inside(head.shrink2(egui::vec2(12.0, 4.0)), "flock head", &mut |app, ui| head::show(app, ui, colors));
+    inside(chart, "flock chart", &mut |app, ui| chart::show(app, ui, colors));
+    if has_list {
+        let list = Rect::from_min_max(pos2(right, rect.top()), rect.max);
+        inside(list, "flock list", &mut |app, ui| list::show(app, ui, colors));
+    }
+    kill::show(app, ui, colors);
+}

@@ -1,0 +1,123 @@
+//! What keys do.
+//!
+//! Rule: a key that a field of text takes does nothing else; every one is told in [`KEYS`], which the help shows.
+
+use super::settings::Look;
+use super::{App, tabs};
+use crate::timeline::Mode;
+use egui::{Key, Modifiers, Ui, Vec2, vec2};
+
+/// Every key, and what it does.
+pub(super) const KEYS: &[(&str, &str)] = &[
+    ("Space", "play or pause"),
+    ("L", "go live"),
+    ("N", "jump to the next failure"),
+    ("[  ]", "slower, faster"),
+    (",  .", "a little back, a little on"),
+    ("Home  End", "the beginning, the end"),
+    ("F", "show the whole map"),
+    ("+  -", "enlarge, make smaller"),
+    ("arrows", "move the map"),
+    ("Ctrl F  /", "search"),
+    ("1  2  3  4", "map, calls, graphs, flock"),
+    ("K", "end the chosen process of the flock"),
+    ("H", "hide or show the hosts"),
+    ("T", "dark or light"),
+    ("Esc", "choose nothing"),
+];
+
+/// Take the keys of this frame.
+pub(super) fn take(app: &mut App, ui: &Ui) {
+    let ctx = ui.ctx().clone();
+    if ctx.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::F)) {
+        app.focus_search = true;
+    }
+    if ctx.egui_wants_keyboard_input() {
+        return;
+    }
+    let pressed = |key: Key| ctx.input_mut(|input| input.consume_key(Modifiers::NONE, key));
+    time(app, &pressed);
+    map(app, &pressed);
+    if pressed(Key::Slash) {
+        app.focus_search = true;
+    }
+    for (key, tab) in [Key::Num1, Key::Num2, Key::Num3, Key::Num4].into_iter().zip(tabs::ALL) {
+        if pressed(key) {
+            tabs::open(app, tab);
+        }
+    }
+    if pressed(Key::H) {
+        app.settings.hides_tree ^= true;
+    }
+    if pressed(Key::T) {
+        app.settings.look = if ctx.theme() == egui::Theme::Dark { Look::Light } else { Look::Dark };
+    }
+    if pressed(Key::K) {
+        app.ask_to_end();
+    }
+    if pressed(Key::Escape) && !app.leave_question() {
+        app.clear_flock_choice();
+        app.select(None);
+    }
+}
+
+fn time(app: &mut App, pressed: &dyn Fn(Key) -> bool) {
+    let timeline = &mut app.timeline;
+    if pressed(Key::Space) {
+        match timeline.mode() {
+            Mode::Paused => timeline.play(),
+            Mode::Playing | Mode::Live => timeline.pause(),
+        }
+    }
+    if pressed(Key::L) {
+        timeline.go_live();
+    }
+    if pressed(Key::N) {
+        app.jump_to_failure();
+    }
+    let timeline = &mut app.timeline;
+    if pressed(Key::OpenBracket) {
+        timeline.set_speed(timeline.speed() / 2.0);
+    }
+    if pressed(Key::CloseBracket) {
+        timeline.set_speed(timeline.speed() * 2.0);
+    }
+    let step = std::time::Duration::from_micros(u64::try_from(timeline.flight_micros()).unwrap_or(0));
+    if pressed(Key::Comma) {
+        timeline.scrub(timeline.time().minus(step));
+    }
+    if pressed(Key::Period) {
+        timeline.scrub(timeline.time().plus(step));
+    }
+    let (first, last) = timeline.span();
+    if pressed(Key::Home) {
+        timeline.scrub(first);
+    }
+    if pressed(Key::End) {
+        timeline.scrub(last);
+    }
+}
+
+fn map(app: &mut App, pressed: &dyn Fn(Key) -> bool) {
+    if pressed(Key::F) {
+        app.camera.show_whole();
+    }
+    let middle = app.camera.view().center();
+    if pressed(Key::Plus) || pressed(Key::Equals) {
+        app.camera.enlarge(1.25, middle);
+    }
+    if pressed(Key::Minus) {
+        app.camera.enlarge(0.8, middle);
+    }
+    let ways: [(Key, Vec2); 4] = [
+        (Key::ArrowLeft, vec2(60.0, 0.0)),
+        (Key::ArrowRight, vec2(-60.0, 0.0)),
+        (Key::ArrowUp, vec2(0.0, 60.0)),
+        (Key::ArrowDown, vec2(0.0, -60.0)),
+    ];
+    for (key, way) in ways {
+        if pressed(key) {
+            app.camera.drag(way);
+        }
+    }
+}

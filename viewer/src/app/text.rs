@@ -1,0 +1,91 @@
+//! Texts as they are shown: shortened to their room, counted, and moments and spans as people read them.
+//!
+//! Rule: one form for each thing, in every tab.
+
+use egui::text::LayoutJob;
+use egui::{Color32, FontId, Galley, Painter};
+use jiff::tz::TimeZone;
+use std::sync::Arc;
+use wire::time::Time;
+
+/// A text in one row of at most `room` points, with `…` where it was cut.
+#[must_use]
+pub fn elided(painter: &Painter, text: &str, font: FontId, color: Color32, room: f32) -> Arc<Galley> {
+    let mut job = LayoutJob::simple_singleline(text.to_owned(), font, color);
+    job.wrap.max_width = room.max(1.0);
+    job.wrap.max_rows = 1;
+    job.wrap.break_anywhere = true;
+    job.wrap.overflow_character = Some('…');
+    painter.layout_job(job)
+}
+
+/// `1 host`, `2 hosts`.
+#[must_use]
+pub fn count(number: u32, what: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{s}")
+}
+
+/// A moment: the time of day, with the date before it where asked.
+#[must_use]
+pub fn moment(time: Time, zone: &TimeZone, with_date: bool) -> String {
+    let Ok(stamp) = jiff::Timestamp::from_microsecond(time.micros()) else { return "—".to_owned() };
+    let zoned = stamp.to_zoned(zone.clone());
+    zoned.strftime(if with_date { "%Y-%m-%d %H:%M:%S" } else { "%H:%M:%S" }).to_string()
+}
+
+/// A span in its two largest units.
+#[must_use]
+pub fn span(secs: f64) -> String {
+    if !secs.is_finite() {
+        return "—".to_owned();
+    }
+    let secs = secs.abs();
+    if secs < 0.9995 {
+        return format!("{:.0} ms", secs * 1e3);
+    }
+    if secs < 9.95 {
+        return format!("{secs:.1} s");
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let whole = secs.round().min(1e15) as u64;
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let at = units.iter().position(|&(unit, _)| whole >= unit).unwrap_or(3);
+    let (unit, word) = units[at];
+    match units.get(at + 1).map(|&(small, word)| (whole % unit / small, word)) {
+        Some((rest, small)) if rest > 0 => format!("{} {word} {rest} {small}", whole / unit),
+        _ => format!("{} {word}", whole / unit),
+    }
+}
+
+/// A share as a whole number of percent.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_two_units_at_most() {
+        let check = |secs: f64, expected: &str| assert_eq!(span(secs), expected, "{secs}");
+        check(0.0, "0 ms");
+        check(0.0123, "12 ms");
+        check(1.25, "1.2 s");
+        check(59.7, "1 min");
+        check(61.0, "1 min 1 s");
+        check(3_600.0, "1 h");
+        check(90_061.0, "1 d 1 h");
+        check(f64::NAN, "—");
+        check(1e300, "11574074074 d 1 h");
+    }
+
+    #[test]
+    fn moments_beyond_the_calendar_are_a_dash() {
+        assert_eq!(moment(Time::from_micros(0), &TimeZone::UTC, true), "1970-01-01 00:00:00");
+        assert_eq!(moment(Time::from_micros(i64::MAX), &TimeZone::UTC, false), "—");
+        assert_eq!((count(1, "host"), count(0, "host")), ("1 host".to_owned(), "0 hosts".to_owned()));
+    }
+}

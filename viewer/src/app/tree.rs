@@ -1,0 +1,202 @@
+//! The list of domains and hosts at the left, each with its state and load.
+//!
+//! Rule: only the rows that are seen are drawn, so that ten thousand hosts cost no more than forty.
+
+use super::text::{count, elided, percent, span};
+use super::theme::{self, Colors, ROW_HEIGHT};
+use super::{App, Selection, Source};
+use crate::feed::Wish;
+use crate::grid::place::{DomainId, Part, PlaceId};
+use egui::{
+    Align2, Frame, Margin, Panel, Rect, Response, ScrollArea, Sense, Stroke, TextEdit, Ui, pos2, vec2,
+};
+
+/// Room for the field below the list, in points.
+const FIELD_HEIGHT: f32 = 32.0;
+
+/// A row.
+#[derive(Clone, Copy)]
+enum Row {
+    Domain(DomainId),
+    Place(PlaceId),
+}
+
+/// Draw it, unless it is hidden.
+pub(super) fn show(app: &mut App, ui: &mut Ui) {
+    if app.settings.hides_tree {
+        return;
+    }
+    let colors = Colors::of(ui.ctx());
+    let frame = Frame::new().fill(colors.panel).inner_margin(Margin { left: 8, right: 4, top: 6, bottom: 4 });
+    Panel::left("hosts").frame(frame).default_size(218.0).size_range(140.0..=420.0).show(ui, |ui| {
+        let rows = rows(app);
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let left_for_field = if matches!(app.source, Source::Daemon(_)) { FIELD_HEIGHT } else { 0.0 };
+        let most = (ui.available_height() - left_for_field).max(0.0);
+        ScrollArea::vertical().auto_shrink(false).max_height(most).show_rows(
+            ui,
+            ROW_HEIGHT,
+            rows.len(),
+            |ui, seen| {
+                for row in &rows[seen] {
+                    match *row {
+                        Row::Domain(id) => domain(app, ui, colors, id),
+                        Row::Place(id) => place(app, ui, colors, id),
+                    }
+                }
+            },
+        );
+        if left_for_field > 0.0 {
+            add_domain(app, ui);
+        }
+    });
+}
+
+/// A field for the name of a domain that is to be shown too.
+fn add_domain(app: &mut App, ui: &mut Ui) {
+    ui.add_space(4.0);
+    let edit = TextEdit::singleline(&mut app.domain_typed).hint_text("Add a domain of the grid");
+    let response = ui.add(edit.desired_width(ui.available_width() - 12.0));
+    let is_said = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+    let name = app.domain_typed.trim().to_owned();
+    if is_said && !name.is_empty() && app.inbox.as_ref().is_some_and(|inbox| inbox.wish(Wish::Add(name))) {
+        app.domain_typed.clear();
+    }
+}
+
+/// Domains, and under each that is open its hosts; where something is looked for by a bare word, those that have it.
+fn rows(app: &App) -> Vec<Row> {
+    let grid = &app.drawn.grid;
+    let looked_for: Vec<String> =
+        app.search.split_whitespace().filter(|word| !word.contains(':')).map(str::to_lowercase).collect();
+    let fits = |name: &str| {
+        let name = name.to_lowercase();
+        looked_for.iter().all(|word| name.contains(word.as_str()))
+    };
+    let any_fits = looked_for.is_empty()
+        || grid.places.iter().any(|place| place.part == Part::Server && fits(&place.name));
+    let mut rows = Vec::new();
+    for (id, domain) in (0..).map(DomainId).zip(&grid.domains) {
+        rows.push(Row::Domain(id));
+        if app.closed_domains.contains(&domain.name) {
+            continue;
+        }
+        // A word that no host has is of calls, and hides no host.
+        let hosts = domain.ids().filter(|&id| grid.place(id).part == Part::Server);
+        rows.extend(hosts.filter(|&id| !any_fits || fits(&grid.place(id).name)).map(Row::Place));
+    }
+    rows
+}
+
+fn row(ui: &mut Ui, colors: Colors, is_selected: bool) -> (Rect, Response) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::click());
+    let fill = match (is_selected, response.hovered()) {
+        (true, _) => Some(colors.accent.gamma_multiply(0.22)),
+        (false, true) => Some(colors.hover),
+        (false, false) => None,
+    };
+    if let Some(fill) = fill {
+        ui.painter().rect_filled(rect, 4.0, fill);
+    }
+    (rect, response)
+}
+
+fn domain(app: &mut App, ui: &mut Ui, colors: Colors, id: DomainId) {
+    let domain = app.drawn.grid.domain(id).clone();
+    let is_closed = app.closed_domains.contains(&domain.name);
+    let (rect, response) = row(ui, colors, app.is_selected_domain(id));
+    let painter = ui.painter();
+    let mark = pos2(rect.left() + 8.0, rect.center().y);
+    arrow(painter, mark, is_closed, colors);
+    let hosts = painter.layout_no_wrap(count(domain.servers, "host"), theme::small(), colors.weak);
+    let end = rect.right() - 8.0 - hosts.size().x;
+    painter.galley(pos2(end, rect.center().y - hosts.size().y / 2.0), hosts, colors.weak);
+    let name = elided(painter, &domain.name, theme::body(), colors.text, end - rect.left() - 26.0);
+    painter.galley(pos2(rect.left() + 19.0, rect.center().y - name.size().y / 2.0), name, colors.text);
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, domain.name.as_str()));
+    if response.clicked() {
+        let on_arrow = response.interact_pointer_pos().is_none_or(|pos| pos.x < rect.left() + 20.0);
+        match (on_arrow, is_closed) {
+            (true, true) => {
+                app.closed_domains.remove(&domain.name);
+            }
+            (true, false) => {
+                app.closed_domains.insert(domain.name.clone());
+            }
+            (false, _) => app.select(Some(Selection::Domain(domain.name.clone()))),
+        }
+    }
+    if response.double_clicked() {
+        app.camera.show(app.layout.panels[id.at()]);
+    }
+}
+
+fn arrow(painter: &egui::Painter, at: egui::Pos2, is_closed: bool, colors: Colors) {
+    let points = match is_closed {
+        true => [vec2(-2.0, -4.0), vec2(2.5, 0.0), vec2(-2.0, 4.0)],
+        false => [vec2(-4.0, -2.0), vec2(0.0, 2.5), vec2(4.0, -2.0)],
+    };
+    painter.line(points.map(|way| at + way).to_vec(), Stroke::new(1.4, colors.weak));
+}
+
+fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
+    let is_selected = app.selected_place() == Some(id);
+    let (rect, response) = row(ui, colors, is_selected);
+    let place = app.drawn.grid.place(id);
+    let state = app.state_of(place);
+    let painter = ui.painter();
+    painter.circle_filled(pos2(rect.left() + 24.0, rect.center().y), 3.2, colors.state(state));
+    let load = place.report.as_ref().and_then(|report| report.cpu_used);
+    let end = match load {
+        Some(load) => load_bar(painter, colors, rect, load),
+        None => {
+            let working = app.scene.places.get(id.at()).map_or(0, |standing| standing.working);
+            if working > 0 {
+                let at = pos2(rect.right() - 8.0, rect.center().y);
+                let color = colors.tone(crate::scene::Tone::Working);
+                painter
+                    .text(at, Align2::RIGHT_CENTER, format!("{working} at work"), theme::small(), color)
+                    .left()
+            } else {
+                rect.right() - 8.0
+            }
+        }
+    };
+    let name = elided(painter, &place.name, theme::small(), colors.text, end - rect.left() - 42.0);
+    painter.galley(pos2(rect.left() + 34.0, rect.center().y - name.size().y / 2.0), name, colors.text);
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, place.name.as_str()));
+    let (select, graphs) = (response.clicked(), response.double_clicked());
+    let selection = Selection::of_place(&app.drawn.grid, id);
+    response.on_hover_text(words(app, id));
+    if select {
+        app.select(Some(selection));
+    }
+    if graphs {
+        app.open_graphs(id);
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)]
+fn load_bar(painter: &egui::Painter, colors: Colors, row: Rect, load: f64) -> f32 {
+    let bar = Rect::from_min_max(
+        pos2(row.right() - 54.0, row.center().y - 2.5),
+        pos2(row.right() - 8.0, row.center().y + 2.5),
+    );
+    painter.rect_filled(bar, 2.0, colors.line);
+    let used = Rect::from_min_size(bar.min, vec2(bar.width() * load.clamp(0.0, 1.0) as f32, bar.height()));
+    painter.rect_filled(used, 2.0, colors.load(load.max(0.3)));
+    bar.left()
+}
+
+/// A host in words: its state, its figures and their age.
+fn words(app: &App, id: PlaceId) -> String {
+    let place = app.drawn.grid.place(id);
+    let mut words = vec![format!("{}: {}", place.name, app.state_of(place).word())];
+    if let Some(report) = &place.report {
+        words.extend(report.cpu_used.map(|used| format!("CPU {}", percent(used))));
+        words.extend(report.memory_used.map(|used| format!("memory {}", percent(used))));
+        let came = app.grid_at.map_or(0.0, |at| app.now.since(at).as_secs_f64());
+        words.extend(report.age_secs.map(|age| format!("{} old", span(age + came))));
+    }
+    words.join(", ")
+}

@@ -1,0 +1,144 @@
+//! The window itself: eframe's, with the contents of [`App`].
+//!
+//! The shell of the desktop: it reads the clock, asks for the next frame, and keeps the settings. Not here: what is
+//! drawn.
+
+use super::settings::{Look, Settings};
+use super::{App, theme};
+use crate::picture::headless::{Headless, Size};
+use crate::{export, picture};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How often a window in which nothing moves is drawn, so that ages are right.
+const IDLE_FRAME: Duration = Duration::from_millis(250);
+/// How often changed settings are kept.
+const KEEP_EVERY: Duration = Duration::from_secs(3);
+/// The usual size of the window, in points, and the least.
+const SIZE: (f32, f32) = (1280.0, 800.0);
+const SIZE_MIN: [f32; 2] = [560.0, 360.0];
+
+/// Why there is no window.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot open a window: {error}; the viewer needs a desktop (DISPLAY or WAYLAND_DISPLAY) with OpenGL 2 or later; \
+     --screenshot FILE makes a picture without one"
+)]
+pub struct Error {
+    error: String,
+}
+
+/// Open the window, and stay until it is closed.
+///
+/// # Errors
+/// If there is no desktop, or no OpenGL.
+pub fn run(app: App, file: Option<PathBuf>) -> Result<(), Error> {
+    let (width, height) = app.settings.window.unwrap_or(SIZE);
+    let viewport = egui::ViewportBuilder::default()
+        .with_title("visperf")
+        .with_app_id("visperf-viewer")
+        .with_inner_size([width.clamp(SIZE_MIN[0], 16_384.0), height.clamp(SIZE_MIN[1], 16_384.0)])
+        .with_min_inner_size(SIZE_MIN);
+    let options = eframe::NativeOptions { viewport, ..eframe::NativeOptions::default() };
+    let create = |context: &eframe::CreationContext<'_>| {
+        theme::set_up(&context.egui_ctx);
+        let ctx = context.egui_ctx.clone();
+        app.wake_by(move || ctx.request_repaint());
+        let kept = app.settings.clone();
+        let last = crate::clock::instant();
+        Ok(Box::new(Window { app, file, kept, last, looked: last }) as Box<dyn eframe::App>)
+    };
+    eframe::run_native("visperf", options, Box::new(create))
+        .map_err(|error| Error { error: error.to_string() })
+}
+
+struct Window {
+    app: App,
+    file: Option<PathBuf>,
+    /// The settings as they stand in the file.
+    kept: Settings,
+    last: Instant,
+    looked: Instant,
+}
+
+impl Window {
+    /// Write what is shown into a file in the folder where the viewer was begun, and tell its name.
+    fn export(&mut self, ctx: &egui::Context, ending: &str) {
+        let now = crate::clock::now();
+        let stamp =
+            super::text::moment(now, &jiff::tz::TimeZone::UTC, true).replace(' ', "T").replace(':', "");
+        let path = PathBuf::from(format!("visperf-{stamp}Z.{ending}"));
+        let written = match ending {
+            "png" | "svg" => {
+                let scale = ctx.pixels_per_point();
+                let size = ctx.content_rect().size() * scale;
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let size = Size { width: size.x as u32, height: size.y as u32, scale };
+                picture::draw(&mut Headless::new(size, now), &mut self.app, &path)
+                    .map_err(|error| error.to_string())
+            }
+            _ => export::write(&self.app, &path).map_err(|error| error.to_string()),
+        };
+        let whole = std::env::current_dir().map_or_else(|_| path.clone(), |folder| folder.join(&path));
+        let words = written.map_or_else(|error| error, |()| format!("Written: {}", whole.display()));
+        self.app.notify(now, words);
+    }
+
+    fn keep(&mut self) {
+        self.app.remember_tabs();
+        if self.app.settings == self.kept {
+            return;
+        }
+        self.kept = self.app.settings.clone();
+        if let Some(file) = &self.file
+            && let Err(error) = self.kept.store(file)
+        {
+            crate::tell(&error.to_string());
+        }
+    }
+}
+
+impl eframe::App for Window {
+    fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
+        let now = crate::clock::instant();
+        let secs = now.saturating_duration_since(self.last).as_secs_f64();
+        self.last = now;
+        self.app.update(crate::clock::now(), secs);
+        ctx.set_theme(preference(self.app.settings.look));
+        if let Some(ending) = self.app.take_wanted_file() {
+            self.export(ctx, ending);
+        }
+        match self.app.moves() {
+            true => ctx.request_repaint(),
+            false => ctx.request_repaint_after(IDLE_FRAME),
+        }
+        let size = ctx.input(|input| input.viewport().inner_rect.map(|rect| (rect.width(), rect.height())));
+        self.app.settings.window = size.or(self.app.settings.window);
+        if now.saturating_duration_since(self.looked) > KEEP_EVERY {
+            self.looked = now;
+            self.keep();
+        }
+    }
+
+    fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
+        self.app.ui(ui);
+    }
+
+    fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+        self.keep();
+    }
+
+    fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
+        visuals.panel_fill.to_normalized_gamma_f32()
+    }
+}
+
+/// What egui calls it.
+#[must_use]
+pub fn preference(look: Look) -> egui::ThemePreference {
+    match look {
+        Look::System => egui::ThemePreference::System,
+        Look::Dark => egui::ThemePreference::Dark,
+        Look::Light => egui::ThemePreference::Light,
+    }
+}

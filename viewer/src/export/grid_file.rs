@@ -1,0 +1,206 @@
+//! A grid in a file, as daemons tell of one, so that another viewer shows the same.
+//!
+//! Rule: a file comes from a stranger: it is 256 MiB long at most, and goes through the grid's
+//! builder, which bounds all the rest. A grid that is written and read is the same grid.
+
+use super::Error;
+use crate::grid::Grid;
+use crate::grid::builder::Builder;
+use crate::grid::call::Call;
+use crate::grid::place::{HostState, Part, Place};
+use crate::live::answers;
+use serde_json::{Map, Value, json};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+use wire::time::Time;
+
+/// Longest file that is read, in bytes: of 50,000 calls and 20,000 hosts it has some 40 MB.
+const FILE_LEN_MAX_BYTES: u64 = 256 << 20;
+/// What such a file says of itself, and its version.
+const FORM: &str = "visperf grid 1";
+/// A host whose clock runs ahead by more than this is not believed.
+const AHEAD: Duration = Duration::from_secs(86_400);
+
+/// The text of a file with this grid.
+#[must_use]
+pub fn text(grid: &Grid) -> String {
+    let domains: Vec<Value> = (0_u32..)
+        .zip(&grid.domains)
+        .map(|(number, domain)| {
+            let servers = domain.ids().map(|id| grid.place(id)).filter(|place| place.part == Part::Server);
+            let calls = grid.calls.iter().filter(|call| call.domain.0 == number);
+            json!({
+                "domain": domain.name,
+                "hosts": servers.map(host).collect::<Vec<_>>(),
+                "calls": calls.map(|told| call(grid, told)).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let mut text = json!({ "form": FORM, "domains": domains }).to_string();
+    text.push('\n');
+    text
+}
+
+/// The grid in a file, opened at `now`.
+///
+/// # Errors
+/// If it cannot be read, or is no such file.
+pub fn open(path: &Path, now: Time) -> Result<Grid, Error> {
+    let failed = |error| Error::Read { path: path.display().to_string(), error };
+    let mut text = String::new();
+    let file = File::open(path).map_err(failed)?;
+    let len = file.take(FILE_LEN_MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)? as u64;
+    let refuse = |found: String| Error::Content { path: path.display().to_string(), found };
+    if len > FILE_LEN_MAX_BYTES {
+        return Err(refuse(format!("more than {} MiB", FILE_LEN_MAX_BYTES >> 20)));
+    }
+    read(&text, now).map_err(refuse)
+}
+
+/// The grid in such a text; what is wrong with it otherwise.
+fn read(text: &str, now: Time) -> Result<Grid, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("no JSON ({error})"))?;
+    if value["form"] != FORM {
+        return Err(format!("{} instead of {FORM:?}", value["form"]));
+    }
+    let mut builder = Builder::new(now.plus(AHEAD));
+    for told in value["domains"].as_array().into_iter().flatten() {
+        let Some(domain) = builder.domain(told["domain"].as_str().unwrap_or_default()) else { continue };
+        let (_, hosts, _) = answers::hosts(told);
+        for host in hosts {
+            match host.is_reported {
+                true => builder.host(domain, &host.name, host.state, host.report),
+                false => builder.named(domain, &host.name),
+            }
+        }
+        for host in told["hosts"].as_array().into_iter().flatten() {
+            let name = host["host"].as_str().unwrap_or_default();
+            for change in host["changes"].as_array().into_iter().flatten() {
+                let time = change["time"].as_f64().filter(|secs| secs.is_finite());
+                if let (Some(time), Some(state)) = (time, change["state"].as_str().and_then(state_of)) {
+                    builder.host_change(domain, name, Time::from_secs_f64(time), state);
+                }
+            }
+        }
+        answers::calls(told).iter().for_each(|call| builder.call(domain, call));
+    }
+    Ok(builder.build())
+}
+
+/// A host, in the words of `domain.hosts`.
+fn host(place: &Place) -> Value {
+    let mut told = Map::new();
+    told.insert("host".into(), place.name.as_str().into());
+    let changes: Vec<Value> = place
+        .changes
+        .iter()
+        .map(|(time, state)| json!({ "time": time.secs_f64(), "state": word_of(*state) }))
+        .collect();
+    if !changes.is_empty() {
+        told.insert("changes".into(), changes.into());
+    }
+    let Some(report) = &place.report else { return Value::Object(told) };
+    told.insert("state".into(), word_of(place.state).into());
+    told.insert("role".into(), report.role.as_str().into());
+    let memory = report.memory_bytes.zip(report.memory_used).map(|(total, used)| total * used);
+    let figures = [
+        ("cpu_used", report.cpu_used),
+        ("memory_used", memory.or(report.memory_used)),
+        ("memory_total", report.memory_bytes.or(report.memory_used.map(|_| 1.0))),
+        ("load1", report.load1),
+        ("cpus", report.cpus),
+        ("age", report.age_secs),
+    ];
+    told.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
+    told.insert("health".into(), report.health.clone().into());
+    Value::Object(told)
+}
+
+fn word_of(state: HostState) -> &'static str {
+    match state {
+        HostState::Unknown => "unknown",
+        HostState::Live => "live",
+        HostState::Silent => "silent",
+        HostState::Draining => "draining",
+        HostState::Left => "left",
+        HostState::Down => "last_seen",
+    }
+}
+
+fn state_of(word: &str) -> Option<HostState> {
+    use HostState::{Down, Draining, Left, Live, Silent, Unknown};
+    [Unknown, Live, Silent, Draining, Left, Down].into_iter().find(|state| word_of(*state) == word)
+}
+
+/// A call, in the words of `domain.calls`.
+fn call(grid: &Grid, call: &Call) -> Value {
+    let names = |places: &[crate::grid::place::PlaceId]| -> Vec<&str> {
+        places.iter().map(|&id| grid.place(id).name.as_str()).collect()
+    };
+    // Only what a scheduler chose was chosen.
+    let selected = call.assigned.filter(|_| call.scheduler.is_some());
+    let mut told = json!({
+        "id": call.id, "job": call.job, "name": call.name, "user": call.user, "reason": call.reason,
+        "from": grid.place(call.client).name, "state": call.state.as_str(),
+        "hosts": names(&call.hosts), "offers": names(&call.offers), "tries": call.tries, "events": call.events,
+    });
+    let times = [
+        ("submitted", call.submitted),
+        ("offered", call.offered),
+        ("selected", selected),
+        ("started", call.started),
+        ("ended", call.ended),
+    ];
+    for (name, time) in times {
+        if let Some(time) = time {
+            told[name] = time.secs_f64().into();
+        }
+    }
+    if let Some(outcome) = call.outcome {
+        told["outcome"] = outcome.as_str().into();
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invented;
+
+    #[test]
+    fn a_grid_that_is_written_and_read_is_the_same() {
+        let grid = invented::grid(3, 20, 400, 7);
+        let read = read(&text(&grid), invented::latest()).unwrap();
+        assert_eq!(read.domains, grid.domains);
+        assert_eq!(read.calls, grid.calls);
+        assert_eq!(read.failures, grid.failures);
+        let names = |grid: &Grid| {
+            grid.places.iter().map(|place| (place.name.clone(), place.state)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&read), names(&grid));
+    }
+
+    #[test]
+    fn changes_of_hosts_and_hosts_that_only_calls_name_are_kept() {
+        let mut builder = Builder::new(invented::latest());
+        let domain = builder.domain("Slurm").unwrap();
+        builder.host_change(domain, "wn01", invented::time_f(5.0), HostState::Down);
+        builder.host_change(domain, "wn01", invented::time_f(9.0), HostState::Live);
+        builder.call(domain, &invented::call("slurm:1", "ada", &["wn02"]));
+        let grid = builder.build();
+        assert_eq!(read(&text(&grid), invented::latest()).unwrap(), grid);
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_refused() {
+        let refused = |text: &str| read(text, invented::latest()).unwrap_err();
+        assert!(refused("{").contains("no JSON"));
+        assert!(refused("{\"form\": \"visperf grid 2\"}").contains("instead of"));
+        let odd = r#"{"form": "visperf grid 1", "domains": [7, {"domain": "a", "hosts": [{"host": "x", "changes": [1, {"time": "x"}]}], "calls": 3}]}"#;
+        assert_eq!(read(odd, invented::latest()).unwrap().domains.len(), 2);
+        let missing = open(Path::new("/nonexistent.visperf"), invented::latest()).unwrap_err();
+        assert!(missing.to_string().contains("cannot read"));
+    }
+}

@@ -1,0 +1,183 @@
+//! How a process moves: knots, one for each sweep that told something new of it, and straight ways between them.
+//!
+//! Pure. Invariant: where it is at a time follows from the knot before that time and the one after it, and from nothing
+//! that came later; so who goes back to a time sees what who waited for it saw. What stands still costs two knots
+//! however long.
+
+use super::measure::{Spot, Spots, resting_spots};
+use std::collections::VecDeque;
+use wire::time::Time;
+
+/// Most knots of one process: a minute of ten sweeps a second, ten seconds of 64.
+pub const KNOTS_MAX: usize = 640;
+
+/// Where a process stood at a sweep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Knot {
+    time: Time,
+    spots: Spots,
+}
+
+/// The way of a process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Way {
+    knots: VecDeque<Knot>,
+    ended: Option<Time>,
+}
+
+impl Way {
+    /// That of a process which was first seen at a time.
+    #[must_use]
+    pub fn new(time: Time, spots: Spots) -> Way {
+        Way { knots: VecDeque::from([Knot { time, spots }]), ended: None }
+    }
+
+    /// It stood there at a sweep; at the host's sweep before, `previous`, it still rested where it stood last. How many
+    /// knots more there are.
+    pub fn stood(&mut self, time: Time, previous: Time, spots: Spots) -> isize {
+        let before = self.knots.len();
+        if let Some(last) = self.knots.back().copied().filter(|last| last.time < previous && previous < time)
+        {
+            self.push(Knot { time: previous, spots: last.spots });
+        }
+        self.push(Knot { time, spots });
+        self.knots.len().cast_signed() - before.cast_signed()
+    }
+
+    /// At a sweep it had used nothing since the one before.
+    pub fn rested(&mut self, time: Time) -> isize {
+        let before = self.knots.len();
+        if let Some(last) = self.knots.back().copied() {
+            self.push(Knot { time, spots: resting_spots(&last.spots) });
+        }
+        self.knots.len().cast_signed() - before.cast_signed()
+    }
+
+    /// It was there no more at a sweep.
+    pub fn end(&mut self, time: Time) {
+        self.ended = Some(time);
+    }
+
+    /// Give up the oldest knots until `knots` are left; the newest two stay always.
+    pub fn shorten(&mut self, knots: usize) -> usize {
+        let beyond = self.knots.len().saturating_sub(knots.max(2));
+        self.knots.drain(..beyond);
+        beyond
+    }
+
+    /// How many knots it has.
+    #[must_use]
+    pub fn knots(&self) -> usize {
+        self.knots.len()
+    }
+
+    /// When it ended, where it has.
+    #[must_use]
+    pub fn ended(&self) -> Option<Time> {
+        self.ended
+    }
+
+    /// Where it stood last.
+    #[must_use]
+    pub fn last(&self) -> Spots {
+        self.knots.back().map_or(Spots::default(), |knot| knot.spots)
+    }
+
+    /// Where it is at a time; nowhere before it was seen and after its end.
+    #[must_use]
+    pub fn at(&self, time: Time) -> Option<Spots> {
+        if self.ended.is_some_and(|ended| time >= ended) {
+            return None;
+        }
+        let after = match self.knots.back() {
+            // Most ask for the newest.
+            Some(last) if last.time <= time => self.knots.len(),
+            _ => self.knots.partition_point(|knot| knot.time <= time),
+        };
+        let before = self.knots.get(after.checked_sub(1)?)?;
+        Some(match self.knots.get(after) {
+            Some(next) => between(before, next, time),
+            None => before.spots,
+        })
+    }
+
+    fn push(&mut self, knot: Knot) {
+        let len = self.knots.len();
+        if self.knots.back().is_some_and(|last| knot.time <= last.time) {
+            return;
+        }
+        // Who stands still goes on standing: the end of its rest moves, and no place on the way there changes.
+        let stands =
+            len >= 2 && self.knots[len - 1].spots == knot.spots && self.knots[len - 2].spots == knot.spots;
+        if stands {
+            self.knots[len - 1].time = knot.time;
+            return;
+        }
+        if len >= KNOTS_MAX {
+            self.knots.pop_front();
+        }
+        self.knots.push_back(knot);
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn between(before: &Knot, after: &Knot, time: Time) -> Spots {
+    let whole = after.time.micros().saturating_sub(before.time.micros()).max(1) as f32;
+    let share = (time.micros().saturating_sub(before.time.micros()) as f32 / whole).clamp(0.0, 1.0);
+    let mut spots = before.spots;
+    for (spot, next) in spots.iter_mut().zip(after.spots) {
+        *spot = Spot { x: spot.x + (next.x - spot.x) * share, y: spot.y + (next.y - spot.y) * share };
+    }
+    spots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: f64) -> Time {
+        Time::from_secs_f64(secs)
+    }
+
+    fn spots(x: f32) -> Spots {
+        [Spot { x, y: 0.5 }; 4]
+    }
+
+    #[test]
+    fn between_two_sweeps_it_is_on_the_straight_way() {
+        let mut way = Way::new(at(10.0), spots(0.0));
+        way.stood(at(12.0), at(10.0), spots(1.0));
+        assert_eq!(way.at(at(9.0)), None);
+        assert_eq!(way.at(at(10.5)).map(|spots| spots[0].x), Some(0.25));
+        assert_eq!(way.at(at(99.0)).map(|spots| spots[0].x), Some(1.0), "nothing newer is known");
+        way.end(at(13.0));
+        assert_eq!((way.at(at(12.5)).is_some(), way.at(at(13.0))), (true, None));
+    }
+
+    #[test]
+    fn who_rests_sets_out_from_the_sweep_before() {
+        let mut way = Way::new(at(0.0), spots(1.0));
+        for secs in 1..50 {
+            way.rested(at(f64::from(secs)));
+        }
+        assert_eq!(way.knots(), 3, "a rest is its begin and its end");
+        way.stood(at(51.0), at(50.0), spots(1.0));
+        assert_eq!(way.at(at(30.0)).map(|spots| spots[0].x), Some(0.0));
+        assert_eq!(way.at(at(50.0)).map(|spots| spots[0].x), Some(0.0));
+        assert_eq!(way.at(at(50.5)).map(|spots| spots[0].x), Some(0.5));
+    }
+
+    #[test]
+    fn knots_are_bounded_and_the_newest_stay() {
+        let mut way = Way::new(at(0.0), spots(0.0));
+        for secs in 1..2_000 {
+            way.stood(at(f64::from(secs)), at(f64::from(secs - 1)), spots((secs % 7) as f32 / 7.0));
+        }
+        assert_eq!(way.knots(), KNOTS_MAX);
+        way.shorten(0);
+        assert_eq!(way.knots(), 2);
+        assert_eq!(way.last(), spots((1_999 % 7) as f32 / 7.0));
+        way.stood(at(5.0), at(4.0), spots(0.0));
+        assert_eq!(way.knots(), 2, "what is older than the last is not taken");
+    }
+}

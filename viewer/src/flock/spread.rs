@@ -1,0 +1,72 @@
+//! Where a mark is drawn: near its place, a little aside by its own number, so that marks of one place are seen as many;
+//! who uses nothing stands in a band of its own beside the chart.
+//!
+//! Pure. Rule: a mark is always aside by the same way, and what is near zero glides from the band to its place; so nothing
+//! jumps.
+
+use super::Member;
+use super::measure::{Measure, Spot};
+
+/// Width of the band of those that use nothing, as a share of the chart's width.
+pub const BAND: f32 = 0.07;
+/// Up to this place a mark is still partly in the band.
+const BAND_UNTIL: f32 = 0.02;
+/// How far a mark stands aside at most, as a share of the chart.
+const ASIDE: f32 = 0.008;
+/// How far up or down a mark in the band stands aside at most, as a share of the chart.
+const ASIDE_IN_BAND: f32 = 0.06;
+
+/// Where the mark at `spot` is drawn; the band is left of 0.
+#[must_use]
+pub fn spread(member: Member, measure: Measure, spot: Spot) -> Spot {
+    let (across, along) = numbers(member, measure);
+    // From 1, in the band, to 0.
+    let resting = (1.0 - spot.x / BAND_UNTIL).clamp(0.0, 1.0);
+    let aside = (along - 0.5) * 2.0 * (ASIDE + (ASIDE_IN_BAND - ASIDE) * resting);
+    let y = spot.y + aside;
+    // What would stand beyond the edge stands as far inside of it.
+    let y = if y < 0.0 {
+        -y
+    } else if y > 1.0 {
+        2.0 - y
+    } else {
+        y
+    };
+    let x = spot.x + (across - 0.5) * ASIDE * (1.0 - resting) - resting * BAND * (0.12 + 0.76 * across);
+    Spot { x: x.min(1.0), y }
+}
+
+/// Two numbers from 0 to 1 that a mark has of its own (splitmix64, Steele and others 2014).
+#[allow(clippy::cast_precision_loss)]
+fn numbers(member: Member, measure: Measure) -> (f32, f32) {
+    let mut mixed = u64::from(member.pid)
+        .wrapping_add(u64::from(member.host) << 32)
+        .wrapping_add((measure.at() as u64) << 56)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    let share = |bits: u64| (bits & 0xffff) as f32 / 65_535.0;
+    (share(mixed), share(mixed >> 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_mark_glides_and_stays_in_sight(pid in 1_u32..1 << 22, x in 0.0_f32..1.0, y in 0.0_f32..=1.0) {
+            let member = Member { host: 3, pid, start_ns: 1 };
+            for measure in Measure::ALL {
+                let drawn = |x: f32| spread(member, measure, Spot { x, y });
+                let (here, near) = (drawn(x), drawn(x + 1e-4));
+                prop_assert!((-BAND..=1.0).contains(&here.x) && (0.0..=1.0).contains(&here.y), "{here:?}");
+                prop_assert!((here.x - near.x).abs() < 2e-3 && (here.y - near.y).abs() < 2e-3);
+                prop_assert!((here.x - x).abs() <= BAND + BAND_UNTIL && (here.y - y).abs() <= ASIDE_IN_BAND);
+                prop_assert!(drawn(0.0).x < 0.0, "who uses nothing is in the band");
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What of a grid was not taken, by reason, so that it can be told.
+//!
+//! Pure. Rule: nothing is left out of the picture without being counted here.
+
+use std::collections::BTreeMap;
+
+/// Why something was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// More domains than are kept.
+    Domains,
+    /// More hosts than are kept.
+    Hosts,
+    /// More clients than are kept apart: the further ones share one place.
+    Clients,
+    /// More calls than are kept: the oldest are left out.
+    Calls,
+    /// More hosts of one call than are drawn.
+    HostsOfCall,
+    /// More changes of one host's state than are kept.
+    Changes,
+    /// A time before 1980 or after what may be.
+    Times,
+    /// A figure that is no number, or negative.
+    Figures,
+    /// A name with characters that may not be shown, or too long: shown changed.
+    Names,
+}
+
+impl Reason {
+    /// What was not taken, to follow its number.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Reason::Domains => "domains beyond 1,000 left out",
+            Reason::Hosts => "hosts beyond 20,000 left out",
+            Reason::Clients => "clients beyond 2,000 drawn as one",
+            Reason::Calls => "older calls beyond 50,000 left out",
+            Reason::HostsOfCall => "hosts of calls beyond 256 of each left out",
+            Reason::Changes => "changes of hosts' states beyond 256 of each left out",
+            Reason::Times => "times before 1980 or in the future left out",
+            Reason::Figures => "figures that are no numbers left out",
+            Reason::Names => "names shown changed: too long, or with characters that command",
+        }
+    }
+}
+
+/// How often, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused(BTreeMap<Reason, u64>);
+
+impl Refused {
+    /// One more.
+    pub fn add(&mut self, reason: Reason) {
+        self.add_many(reason, 1);
+    }
+
+    /// So many more.
+    pub fn add_many(&mut self, reason: Reason, count: u64) {
+        if count > 0 {
+            let sum = self.0.entry(reason).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    /// Of this reason.
+    #[must_use]
+    pub fn count(&self, reason: Reason) -> u64 {
+        self.0.get(&reason).copied().unwrap_or(0)
+    }
+
+    /// Whether all was taken.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A line for each reason.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.0.iter().map(|(reason, count)| format!("{count} {}", reason.words())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_is_told_with_its_number() {
+        let mut refused = Refused::default();
+        assert!(refused.is_empty());
+        refused.add_many(Reason::Hosts, 0);
+        assert!(refused.is_empty(), "none is nothing to tell");
+        refused.add(Reason::Times);
+        refused.add_many(Reason::Hosts, 980_000);
+        assert_eq!(refused.lines()[0], "980000 hosts beyond 20,000 left out");
+        assert_eq!(refused.count(Reason::Times), 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! Names and words of logs and daemons, made fit to be shown: what a stranger writes cannot break a line, turn its
+//! direction or fill the memory.
+//!
+//! Pure. Not here: shortening to the room there is (`app::elided`), which needs the width of letters.
+
+/// Longest name or word that is kept, in characters; the longest that a Slurm job or a DNS name has is 255.
+pub const NAME_LEN_MAX_CHARS: usize = 256;
+
+/// A text that may be shown, and whether it had to be changed for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// What is shown.
+    pub text: String,
+    /// Whether something was replaced or cut off.
+    pub changed: bool,
+}
+
+/// `text` with characters that print nothing or command the terminal or the direction of writing replaced by
+/// U+FFFD, at most [`NAME_LEN_MAX_CHARS`] long; a cut is marked by `…`.
+#[must_use]
+pub fn shown(text: &str) -> Shown {
+    let mut out = String::with_capacity(text.len().min(4 * NAME_LEN_MAX_CHARS));
+    let mut changed = false;
+    for (at, char) in text.chars().enumerate() {
+        if at + 1 == NAME_LEN_MAX_CHARS && text.chars().nth(NAME_LEN_MAX_CHARS).is_some() {
+            out.push('…');
+            return Shown { text: out, changed: true };
+        }
+        let fits = !commands(char);
+        changed |= !fits;
+        out.push(if fits { char } else { char::REPLACEMENT_CHARACTER });
+    }
+    Shown { text: out, changed }
+}
+
+/// Whether a character is a command rather than a sign: controls, and those that turn or join what stands around.
+fn commands(char: char) -> bool {
+    char.is_control()
+        || matches!(char,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{061c}' | '\u{feff}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// By which name a host is known: without its domain and in lower case; an address stays whole.
+#[must_use]
+pub fn host_key(name: &str) -> String {
+    let is_address = name.parse::<std::net::IpAddr>().is_ok();
+    let short = if is_address { name } else { name.split('.').next().unwrap_or(name) };
+    if short.is_empty() { name.to_lowercase() } else { short.to_lowercase() }
+}
+
+/// A key by which names sort as people count: `wn9` before `wn10`.
+#[must_use]
+pub fn natural_key(name: &str) -> String {
+    let mut key = String::with_capacity(name.len() + 8);
+    let mut digits = String::new();
+    for char in name.chars().chain(std::iter::once('\0')) {
+        if char.is_ascii_digit() {
+            digits.push(char);
+            continue;
+        }
+        if !digits.is_empty() {
+            let significant = digits.trim_start_matches('0');
+            // Longer numbers are larger: their length goes before them.
+            key.push(char::from(b'0'));
+            key.push(
+                char::from_u32(0x100 + u32::try_from(significant.len()).unwrap_or(0xff)).unwrap_or('\u{1ff}'),
+            );
+            key.push_str(significant);
+            digits.clear();
+        }
+        key.extend(char.to_lowercase());
+    }
+    key.push_str(name);
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_replaced_and_long_names_cut() {
+        let check = |text: &str, expected: &str, changed: bool| {
+            assert_eq!(shown(text), Shown { text: expected.to_owned(), changed }, "{text:?}");
+        };
+        check("wn01", "wn01", false);
+        check("מחשב", "מחשב", false);
+        check("a\u{202e}b\nc\u{1b}[2J", "a\u{fffd}b\u{fffd}c\u{fffd}[2J", true);
+        check("", "", false);
+        let long = "x".repeat(NAME_LEN_MAX_CHARS);
+        check(&long, &long, false);
+        let cut = shown(&format!("{long}y"));
+        assert!(cut.changed && cut.text.ends_with('…'));
+        assert_eq!(cut.text.chars().count(), NAME_LEN_MAX_CHARS);
+    }
+
+    #[test]
+    fn a_host_is_known_without_its_domain() {
+        assert_eq!(host_key("NEO15.sinrg.cs.utk.edu"), "neo15");
+        assert_eq!(host_key("10.0.0.7"), "10.0.0.7");
+        assert_eq!(host_key(".x"), ".x");
+    }
+
+    #[test]
+    fn names_sort_as_people_count() {
+        let mut names = ["wn10", "wn9", "wn2-b10", "wn2-b9", "wn002", "WN1", "a"];
+        names.sort_by_key(|name| natural_key(name));
+        assert_eq!(names, ["a", "WN1", "wn002", "wn2-b9", "wn2-b10", "wn9", "wn10"]);
+    }
+}

@@ -1,0 +1,37 @@
+//! The desktop viewer of visperf: what a grid does, seen.
+//!
+//! Pure inside, thin outside: `grid` (what there is), `layout` (where it stands), `scene` (what moves at a time) and
+//! `timeline` (which time), `flock` (what processes use) know no window; `replay` and `live` are threads that feed it;
+//! `app` draws. Not here: asking grids through proxies, daemons of other machines.
+
+pub mod app;
+mod clock;
+pub mod export;
+pub mod feed;
+pub mod flock;
+pub mod grid;
+pub mod invented;
+pub mod invented_flock;
+pub mod layout;
+pub mod live;
+pub mod options;
+pub mod picture;
+pub mod replay;
+mod run;
+pub mod scene;
+pub mod series;
+pub mod timeline;
+
+pub use run::{Error, run};
+
+/// Say something to who began the program.
+#[expect(clippy::print_stderr, reason = "the program's own words, beside its window")]
+fn tell(text: &str) {
+    eprintln!("visperf-viewer: {text}");
+}
+
+/// Print what was asked for.
+#[expect(clippy::print_stdout, reason = "what --tell prints")]
+fn print(text: &str) {
+    println!("{text}");
+}

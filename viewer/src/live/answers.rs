@@ -1,0 +1,176 @@
+//! What daemons answer, as facts of a grid.
+//!
+//! Pure. Rule: answers come from strangers: what is missing or of another kind is left out, never a fault of the
+//! viewer; the grid's builder bounds the rest. Not here: asking (`live`).
+
+use crate::grid::builder::{DOMAINS_MAX, HOSTS_MAX};
+use crate::grid::place::{HostState, Report};
+use crate::live::rates::{Counter, Sample};
+use compact_str::CompactString;
+use serde_json::Value;
+use wire::call::{Call, State};
+use wire::event::Outcome;
+use wire::time::Time;
+
+/// A host that its domain tells of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub state: HostState,
+    /// Whether its domain tells how it is; else only its name is known.
+    pub is_reported: bool,
+    /// What its sensor tells.
+    pub report: Report,
+}
+
+/// The names in an answer of `directory.domains`.
+#[must_use]
+pub fn domains(answer: &Value) -> Vec<String> {
+    let names = items(answer, "domains").map(|domain| text(domain, "domain"));
+    names.filter(|name| !name.is_empty()).take(DOMAINS_MAX).collect()
+}
+
+/// The domain's name and its hosts, of an answer of `domain.hosts`, and how many of them were too many.
+#[must_use]
+pub fn hosts(answer: &Value) -> (String, Vec<Host>, u64) {
+    let domain = text(answer, "domain");
+    let mut told = items(answer, "hosts").filter(|host| !text(host, "host").is_empty());
+    let hosts = told.by_ref().take(HOSTS_MAX).map(|host| Host {
+        name: text(host, "host"),
+        state: match host["state"].as_str() {
+            Some("live") => HostState::Live,
+            Some("left") => HostState::Left,
+            Some("last_seen") => HostState::Down,
+            // Of files that a viewer has kept.
+            Some("draining") => HostState::Draining,
+            Some("silent") => HostState::Silent,
+            _ => HostState::Unknown,
+        },
+        is_reported: host["state"].is_string(),
+        report: report(host),
+    });
+    let hosts = hosts.collect();
+    (domain, hosts, told.count() as u64)
+}
+
+fn report(host: &Value) -> Report {
+    let figure = |name: &str| host[name].as_f64();
+    let memory = figure("memory_used").zip(figure("memory_total")).map(|(used, total)| used / total);
+    Report {
+        role: text(host, "role"),
+        cpu_used: figure("cpu_used"),
+        memory_used: memory,
+        load1: figure("load1"),
+        cpus: figure("cpus"),
+        memory_bytes: figure("memory_total"),
+        age_secs: figure("age"),
+        health: items(host, "health").filter_map(|line| line.as_str().map(str::to_owned)).take(8).collect(),
+    }
+}
+
+/// The calls of an answer of `domain.calls` or `sensor.calls`.
+#[must_use]
+pub fn calls(answer: &Value) -> Vec<Call> {
+    items(answer, "calls").filter(|call| !text(call, "id").is_empty()).map(call).collect()
+}
+
+fn call(told: &Value) -> Call {
+    let word = |name: &str| CompactString::from(text(told, name));
+    let time = |name: &str| told[name].as_f64().filter(|secs| secs.is_finite()).map(Time::from_secs_f64);
+    let names =
+        |name: &str| items(told, name).filter_map(|host| host.as_str().map(CompactString::from)).collect();
+    let number = |name: &str| told[name].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+    let state = told["state"].as_str();
+    Call {
+        id: word("id"),
+        job: word("job"),
+        name: word("name"),
+        user: word("user"),
+        from: word("from"),
+        state: State::ALL.into_iter().find(|known| Some(known.as_str()) == state).unwrap_or(State::Waiting),
+        submitted: time("submitted"),
+        offered: time("offered"),
+        selected: time("selected"),
+        started: time("started"),
+        ended: time("ended"),
+        offers: names("offers"),
+        hosts: names("hosts"),
+        outcome: told["outcome"].as_str().and_then(Outcome::from_word),
+        code: word("code"),
+        signal: word("signal"),
+        reason: word("reason"),
+        tries: number("tries"),
+        events: number("events"),
+    }
+}
+
+/// The metrics with their history, of an answer of `domain.metrics` or `sensor.metrics`.
+#[must_use]
+pub fn metrics(answer: &Value) -> Vec<Counter> {
+    let metric = |metric: &Value| Counter {
+        name: text(metric, "name"),
+        labels: metric["labels"].as_object().map_or_else(Vec::new, |labels| {
+            labels
+                .iter()
+                .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+                .collect()
+        }),
+        samples: items(metric, "samples").filter_map(sample).collect(),
+    };
+    items(answer, "metrics").map(metric).collect()
+}
+
+fn sample(sample: &Value) -> Option<Sample> {
+    Some(Sample { time: Time::from_secs_f64(sample["time"].as_f64()?), value: sample["value"].as_f64()? })
+}
+
+/// The items of an array; none where there is none.
+pub(super) fn items<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    answer[name].as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+/// A text of an answer; nothing where there is none.
+#[must_use]
+pub fn text(answer: &Value, name: &str) -> String {
+    answer[name].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answers_become_facts() {
+        let answer = json!({"domain": "demo", "hosts": [
+            {"host": "wn01", "state": "live", "role": "member", "cpu_used": 0.5, "memory_used": 1, "memory_total": 4, "age": 0.2},
+            {"host": "wn02", "state": "last_seen", "health": ["disk full", 7]},
+            {"state": "live"}, "nonsense",
+        ]});
+        let (domain, hosts, left_out) = hosts(&answer);
+        assert_eq!((domain.as_str(), hosts.len(), left_out), ("demo", 2, 0));
+        assert_eq!((hosts[0].report.memory_used, hosts[0].report.cpu_used), (Some(0.25), Some(0.5)));
+        assert_eq!((hosts[1].state, hosts[1].report.health.len()), (HostState::Down, 1));
+        let answer = json!({"calls": [
+            {"id": "slurm:1", "user": "ada", "state": "ended", "outcome": "failed", "hosts": ["wn01"], "ended": 1.5e9, "tries": 2},
+            {"id": "slurm:2", "state": 7, "submitted": "never", "hosts": "wn01"},
+        ]});
+        let calls = calls(&answer);
+        assert_eq!(
+            (calls[0].outcome, calls[0].ended, calls[0].tries),
+            (Some(Outcome::Failed), Some(Time::from_secs_f64(1.5e9)), 2)
+        );
+        assert_eq!((calls[1].state, calls[1].submitted, calls[1].hosts.len()), (State::Waiting, None, 0));
+    }
+
+    #[test]
+    fn nonsense_is_nothing() {
+        for answer in [json!(null), json!([]), json!({"hosts": {}, "calls": 1, "metrics": "x"})] {
+            assert_eq!(hosts(&answer), (String::new(), Vec::new(), 0));
+            assert!(domains(&answer).is_empty());
+            assert!(calls(&answer).is_empty() && metrics(&answer).is_empty());
+        }
+    }
+}

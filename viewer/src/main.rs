@@ -1,0 +1,20 @@
+//! The `visperf-viewer` program.
+//!
+//! Its command line is `viewer::options`, what it does `viewer::run`.
+
+use clap::Parser as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let options = viewer::options::Options::parse();
+    match viewer::run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the program's last words")]
+            {
+                eprintln!("visperf-viewer: {error}");
+            }
+            ExitCode::from(if matches!(error, viewer::Error::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}

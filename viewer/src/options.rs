@@ -1,0 +1,246 @@
+//! The command line: what is shown, and how.
+//!
+//! Pure. Rule: flags say what to look at; how it looks is chosen in the window and kept there.
+
+use crate::live::Plan;
+use crate::picture::headless::Size;
+use jiff::tz::TimeZone;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use wire::time::Time;
+
+/// Where a daemon answers unless told otherwise.
+pub const CONNECT_DEFAULT: &str = "127.0.0.1:7317";
+
+/// How the name of a file ends that a viewer has kept.
+pub const KEPT_ENDING: &str = ".visperf";
+
+/// Where what is shown comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Nowhere: so many domains of so many hosts are invented.
+    Invented(u32, u32),
+    /// Logs.
+    Logs,
+    /// A file that a viewer has kept.
+    File(PathBuf),
+    /// A daemon.
+    Daemon(Plan),
+}
+
+/// Watch a grid: the interaction map, graphs and tables, live or from a log
+///
+/// Without arguments it shows the grid of the daemon on this machine (`visperf up`).
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "visperf-viewer", version, max_term_width = 80)]
+#[command(after_long_help = "Examples:
+  visperf-viewer
+  visperf-viewer UT-ICL K-JIST
+  visperf-viewer --tab flock
+  visperf-viewer --replay /var/log/slurm/slurmctld.log
+  visperf-viewer --replay slurmctld.log jobcomp.log --search user:ada
+  visperf-viewer --replay server.log --filter torque-server --zone UTC
+  visperf-viewer --replay slurmctld.log --at 2026-11-20T12:30:00 \\
+      --screenshot map.png --size 1280x800")]
+pub struct Options {
+    /// Domains of the grid to show, the daemon's own unless given; or a file
+    /// that was kept (NAME.visperf)
+    #[arg(value_name = "DOMAIN", conflicts_with_all = ["replay", "invent"])]
+    pub domains: Vec<String>,
+    /// Ask this directory, on this machine; of all domains that it knows unless
+    /// some are named
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "replay"], value_parser = address)]
+    pub directory: Option<SocketAddr>,
+    /// The daemon to watch, on this machine: HOST:PORT
+    #[arg(long, value_name = "ADDR", default_value = CONNECT_DEFAULT, conflicts_with = "replay", value_parser = address)]
+    pub connect: SocketAddr,
+    /// Logs of middleware to show instead, with no grid at all
+    #[arg(long, value_name = "LOG", num_args = 1..)]
+    pub replay: Vec<PathBuf>,
+    /// The filter that reads them: a name of `visperf filter list`, or a file
+    ///
+    /// Unless given it is chosen by each log's name and first lines.
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    pub filter: Option<String>,
+    /// Zone of stamps that print none, and of the times that are shown
+    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    pub zone: Option<TimeZone>,
+    /// Show an invented grid of so many domains and hosts in each
+    #[arg(long, value_name = "DOMAINSxHOSTS", value_parser = pair, conflicts_with = "replay")]
+    pub invent: Option<(u32, u32)>,
+    /// Calls that are drawn and listed, as typed into the search field
+    #[arg(long, value_name = "WORDS")]
+    pub search: Option<String>,
+    /// Begin at this time: 2026-11-20T12:30:00, in the zone, or seconds since 1970
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    /// Make a picture (.png, .svg) instead of opening a window; no desktop is
+    /// needed
+    #[arg(long, value_name = "FILE")]
+    pub screenshot: Option<PathBuf>,
+    /// Size of the picture in pixels
+    #[arg(long, value_name = "WxH", default_value = "1280x800", value_parser = pair, requires = "screenshot")]
+    pub size: (u32, u32),
+    /// Pixels of the picture for one point: 2 for screens of high resolution
+    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "screenshot")]
+    pub scale: f32,
+    /// Dark on light, whatever the desktop says
+    #[arg(long, conflicts_with = "dark")]
+    pub light: bool,
+    /// Light on dark, whatever the desktop says
+    #[arg(long)]
+    pub dark: bool,
+    /// The tab in front: map, calls, graphs, flock
+    #[arg(long, value_name = "TAB", value_parser = ["map", "calls", "graphs", "flock"])]
+    pub tab: Option<String>,
+    /// Choose this call, host, client or domain
+    #[arg(long, value_name = "NAME")]
+    pub select: Option<String>,
+    /// Write what is chosen (else all that is shown) to a file, and end: by its
+    /// ending .csv or .json, or .visperf, which a viewer opens
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
+    /// Print what is shown at that time as JSON, and end
+    #[arg(long, conflicts_with = "screenshot")]
+    pub tell: bool,
+}
+
+impl Options {
+    /// Where what is shown comes from.
+    #[must_use]
+    pub fn what(&self) -> What {
+        if let Some((domains, hosts)) = self.invent {
+            return What::Invented(domains, hosts);
+        }
+        if !self.replay.is_empty() {
+            return What::Logs;
+        }
+        if let [only] = &self.domains[..]
+            && only.ends_with(KEPT_ENDING)
+        {
+            return What::File(only.into());
+        }
+        What::Daemon(Plan {
+            address: self.directory.unwrap_or(self.connect),
+            domains: self.domains.clone(),
+            is_directory: self.directory.is_some(),
+        })
+    }
+
+    /// Whether the flock is in front.
+    #[must_use]
+    pub fn shows_flock(&self) -> bool {
+        self.tab.as_deref() == Some("flock")
+    }
+
+    /// The size of the picture.
+    #[must_use]
+    pub fn picture_size(&self) -> Size {
+        Size { width: self.size.0, height: self.size.1, scale: self.scale.clamp(0.25, 8.0) }
+    }
+
+    /// The zone of times.
+    #[must_use]
+    pub fn zone(&self) -> TimeZone {
+        self.zone.clone().unwrap_or_else(TimeZone::system)
+    }
+
+    /// The time to begin at.
+    ///
+    /// # Errors
+    /// If it is no time; the text says what was expected.
+    pub fn at(&self) -> Result<Option<Time>, String> {
+        self.at.as_deref().map(|text| time(text, &self.zone())).transpose()
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .replace("localhost", "127.0.0.1")
+        .parse()
+        .map_err(|_| format!("expected HOST:PORT such as {CONNECT_DEFAULT}, found {text:?}"))?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(format!(
+            "expected an address of this machine, found {text}: daemons answer queries on loopback only"
+        )),
+    }
+}
+
+fn zone(name: &str) -> Result<TimeZone, String> {
+    match name {
+        "local" => Ok(TimeZone::system()),
+        _ => log_filters::calendar::zone(name),
+    }
+}
+
+fn pair(text: &str) -> Result<(u32, u32), String> {
+    let wrong = || format!("expected two numbers such as 1280x800, found {text:?}");
+    let (one, other) = text.split_once('x').ok_or_else(wrong)?;
+    match (one.parse(), other.parse()) {
+        (Ok(one), Ok(other)) if one <= 16_384 && other <= 16_384 => Ok((one, other)),
+        _ => Err(wrong()),
+    }
+}
+
+fn time(text: &str, zone: &TimeZone) -> Result<Time, String> {
+    if let Ok(secs) = text.parse::<f64>()
+        && secs.is_finite()
+    {
+        return Ok(Time::from_secs_f64(secs));
+    }
+    if let Ok(stamp) = text.parse::<jiff::Timestamp>() {
+        return Ok(Time::from_micros(stamp.as_microsecond()));
+    }
+    let day: jiff::civil::DateTime = text
+        .parse()
+        .map_err(|_| format!("expected --at with a time such as 2026-11-20T12:30:00, found {text:?}"))?;
+    let zoned = day.to_zoned(zone.clone()).map_err(|error| format!("--at {text}: {error}"))?;
+    Ok(Time::from_micros(zoned.timestamp().as_microsecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory as _, Parser as _};
+
+    #[test]
+    fn the_command_line_is_sound_and_narrow() {
+        Options::command().debug_assert();
+        let help = Options::command().render_long_help().to_string();
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    }
+
+    #[test]
+    fn times_are_read_in_their_zone() {
+        let rome = TimeZone::fixed(jiff::tz::offset(1));
+        let secs = |text: &str| time(text, &rome).map(Time::secs_f64);
+        assert_eq!(secs("2026-11-20T12:30:00"), Ok(1_795_174_200.0));
+        assert_eq!(secs("2026-11-20T12:30:00Z"), Ok(1_795_177_800.0));
+        assert_eq!(secs("1795174200.5"), Ok(1_795_174_200.5));
+        assert!(secs("noon").is_err() && secs("NaN").is_err());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let parse = |line: &str| Options::try_parse_from(line.split(' ')).is_ok();
+        assert!(parse("v UT-ICL K-JIST --directory localhost:7317"));
+        assert!(
+            parse("v") && parse("v --connect localhost:99") && parse("v --invent 20x500 --screenshot a.png")
+        );
+        for wrong in [
+            "v --connect 10.0.0.1:7317",
+            "v --connect here",
+            "v --filter slurmctld",
+            "v --size 10x10",
+            "v --invent 20",
+            "v --screenshot a.png --size 99999x1",
+            "v --replay a --connect 127.0.0.1:1",
+            "v --directory 127.0.0.1:1 --connect 127.0.0.1:1",
+            "v UT-ICL --invent 2x2",
+            "v --dark --light",
+        ] {
+            assert!(!parse(wrong), "{wrong}");
+        }
+    }
+}

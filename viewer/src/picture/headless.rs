@@ -1,0 +1,116 @@
+//! The window's contents as a picture, without a window.
+//!
+//! Rule: what one sees is what the window would show of the same source at the same time; the clock stands still.
+
+use super::canvas::{Canvas, Textures};
+use crate::app::settings::Look;
+use crate::app::{App, theme, window};
+use egui::{Color32, Context, Event, Pos2, RawInput, Rect, pos2, vec2};
+use wire::time::Time;
+
+/// Frames until everything stands where it belongs: sizes of panels are known after the first, of texts after the second.
+const FRAMES: u32 = 6;
+/// Seconds of the window's clock between two frames: animations of opening and hovering are over at the last.
+const FRAME_SECS: f64 = 0.5;
+/// Largest side of a texture, in texels; there is no card that could refuse one.
+const TEXTURE_SIDE_MAX: usize = 8_192;
+
+/// Width, height and scale of a picture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Size {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Pixels of a point: 2 on a screen of high resolution.
+    pub scale: f32,
+}
+
+/// A window that is nowhere.
+pub struct Headless {
+    ctx: Context,
+    textures: Textures,
+    size: Size,
+    now: Time,
+    frame: u32,
+    events: Vec<Event>,
+}
+
+impl Headless {
+    /// A window of this size, in which it is always `now`.
+    #[must_use]
+    pub fn new(size: Size, now: Time) -> Headless {
+        let ctx = Context::default();
+        theme::set_up(&ctx);
+        Headless { ctx, textures: Textures::default(), size, now, frame: 0, events: Vec::new() }
+    }
+
+    /// Move the pointer there before the next frame, in points.
+    pub fn point(&mut self, at: Pos2) {
+        self.events.push(Event::PointerMoved(at));
+    }
+
+    /// What happens before the next frame.
+    pub fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// Draw some frames; the last as triangles.
+    pub fn frames(&mut self, app: &mut App, count: u32) -> Vec<egui::ClippedPrimitive> {
+        let mut last = Vec::new();
+        for left in (0..count.max(1)).rev() {
+            let output = self.frame(app);
+            self.textures.apply(output.textures_delta);
+            if left == 0 {
+                last = self.ctx.tessellate(output.shapes, output.pixels_per_point);
+            }
+        }
+        last
+    }
+
+    /// The picture after all has come to rest.
+    #[must_use]
+    pub fn picture(&mut self, app: &mut App) -> Canvas {
+        let primitives = self.frames(app, FRAMES);
+        let size = [self.size.width, self.size.height].map(|side| usize::try_from(side).unwrap_or(1));
+        let mut canvas = Canvas::new(size[0], size[1], Color32::BLACK);
+        canvas.draw(&primitives, &self.textures, self.size.scale);
+        canvas
+    }
+
+    /// The same as SVG.
+    #[must_use]
+    pub fn svg(&mut self, app: &mut App) -> String {
+        let mut shapes = Vec::new();
+        for _ in 0..FRAMES {
+            let output = self.frame(app);
+            self.textures.apply(output.textures_delta);
+            shapes = output.shapes;
+        }
+        super::svg::svg(&shapes, self.points(), self.ctx.global_style().visuals.panel_fill)
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn points(&self) -> egui::Vec2 {
+        vec2(self.size.width as f32, self.size.height as f32) / self.size.scale.clamp(0.25, 8.0)
+    }
+
+    fn frame(&mut self, app: &mut App) -> egui::FullOutput {
+        let scale = self.size.scale.clamp(0.25, 8.0);
+        let points = self.points();
+        let mut input = RawInput {
+            screen_rect: Some(Rect::from_min_size(pos2(0.0, 0.0), points)),
+            time: Some(f64::from(self.frame) * FRAME_SECS),
+            max_texture_side: Some(TEXTURE_SIDE_MAX),
+            focused: true,
+            events: std::mem::take(&mut self.events),
+            ..RawInput::default()
+        };
+        input.viewports.entry(input.viewport_id).or_default().native_pixels_per_point = Some(scale);
+        self.frame += 1;
+        app.update(self.now, 0.0);
+        let look = if app.settings.look == Look::System { Look::Dark } else { app.settings.look };
+        self.ctx.set_theme(window::preference(look));
+        self.ctx.run_ui(input, |ui| app.ui(ui))
+    }
+}

@@ -1,0 +1,69 @@
+//! Pictures without a window, a graphics card or OpenGL: what egui would draw, drawn by the CPU and written as PNG, or
+//! written as SVG.
+//!
+//! Rule: the same window gives the same picture, bit for bit, on every machine; so pictures can be compared in tests
+//! and made by scripts. Not here: what is drawn (`app`).
+
+pub mod canvas;
+pub mod headless;
+pub mod svg;
+
+use crate::app::App;
+use canvas::Canvas;
+use headless::Headless;
+use std::path::Path;
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be made or written.
+    #[error("cannot write the picture: {error}: {path}")]
+    Write {
+        /// Which file.
+        path: String,
+        /// What the system or the encoder says.
+        error: String,
+    },
+}
+
+/// Draw the window's contents into a file: as SVG where its name ends so, else as PNG.
+///
+/// # Errors
+/// If the file cannot be written; what is there of it then is no picture.
+pub fn draw(window: &mut Headless, app: &mut App, path: &Path) -> Result<(), Error> {
+    if path.extension().is_none_or(|ending| ending != "svg") {
+        return write(&window.picture(app), path);
+    }
+    let failed =
+        |error: std::io::Error| Error::Write { path: path.display().to_string(), error: error.to_string() };
+    std::fs::write(path, window.svg(app)).map_err(failed)
+}
+
+/// Write a picture as PNG.
+///
+/// # Errors
+/// If the file cannot be written; what is there of it then is no picture.
+pub fn write(canvas: &Canvas, path: &Path) -> Result<(), Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Write {
+        path: path.display().to_string(),
+        error: error.to_string(),
+    };
+    let bytes = png_of(canvas).map_err(|error| failed(&error))?;
+    std::fs::write(path, bytes).map_err(|error| failed(&error))
+}
+
+/// The picture as PNG; opaque, so that it needs no fourth channel.
+fn png_of(canvas: &Canvas) -> Result<Vec<u8>, png::EncodingError> {
+    let mut bytes = Vec::new();
+    let (width, height) =
+        (u32::try_from(canvas.width()).unwrap_or(0), u32::try_from(canvas.height()).unwrap_or(0));
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::High);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&canvas.rgb())?;
+    writer.finish()?;
+    Ok(bytes)
+}

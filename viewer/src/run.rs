@@ -1,0 +1,232 @@
+//! The program put together: a source, and a window or a picture of it.
+//!
+//! Not here: any of the parts.
+
+use crate::app::settings::{self, Look, Settings};
+use crate::app::{App, Selection, Source, window};
+use crate::feed::{self, Status, Update};
+use crate::options::{Options, What};
+use crate::picture::headless::Headless;
+use crate::replay::{self, Plan, Reader};
+use crate::{clock, export, invented, live, picture};
+use std::path::Path;
+use std::time::Duration;
+use wire::time::Time;
+
+/// Calls of an invented grid, for each host.
+const INVENTED_CALLS: u32 = 20;
+/// Most of them.
+const INVENTED_CALLS_MAX: u32 = 40_000;
+/// How long a picture of a daemon's grid waits for the daemon.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
+/// How long a picture of a daemon's flock lets processes move, and how often what came is looked at.
+const FLOCK_WAIT: Duration = Duration::from_secs(4);
+const FLOCK_LOOK: Duration = Duration::from_millis(50);
+
+/// Why the viewer ends before its time.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Something on the command line.
+    #[error("{0}")]
+    Usage(String),
+    /// A log.
+    #[error(transparent)]
+    Replay(#[from] replay::Error),
+    /// The window.
+    #[error(transparent)]
+    Window(#[from] window::Error),
+    /// The picture.
+    #[error(transparent)]
+    Picture(#[from] picture::Error),
+    /// A file that was kept, or is to be.
+    #[error(transparent)]
+    Export(#[from] export::Error),
+    /// The daemon.
+    #[error("{0}")]
+    Daemon(String),
+    /// The system.
+    #[error("cannot begin a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Do what the command line says.
+///
+/// # Errors
+/// See [`Error`].
+pub fn run(options: &Options) -> Result<(), Error> {
+    let at = options.at().map_err(Error::Usage)?;
+    if options.screenshot.is_some() || options.tell || options.export.is_some() {
+        return once(options, at);
+    }
+    let file = settings::usual_file();
+    let (mut kept, told) = file.as_deref().map_or_else(Default::default, Settings::load);
+    told.iter().for_each(|told| crate::tell(told));
+    set_look(&mut kept, options);
+    let mut app = followed(options, kept)?;
+    app.update(clock::now(), 0.0);
+    set_up(&mut app, options, at)?;
+    Ok(window::run(app, file)?)
+}
+
+/// What is shown, as it goes on.
+fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
+    let now = clock::now();
+    let app = |source, inbox| App::new(source, inbox, settings, options.zone(), now);
+    Ok(match options.what() {
+        What::Invented(..) | What::File(_) => {
+            let (source, update, _) = still(options)?;
+            let mut app = app(source, None);
+            app.take(now, update);
+            app.invent_flock();
+            app
+        }
+        What::Daemon(plan) => {
+            let (feed, inbox) = feed::feed();
+            let (flock_feed, flock) = feed::feed();
+            live::follow(plan.clone(), feed)?;
+            live::flock::follow(plan.address, flock_feed)?;
+            let mut app = app(Source::Daemon(plan.address.to_string()), Some(inbox));
+            app.feed_flock(flock);
+            app
+        }
+        What::Logs => {
+            let (feed, inbox) = feed::feed();
+            let mut reader = Reader::open(&plan(options), now)?;
+            reader.read(false, now)?;
+            feed.tell(Update::grid(reader.grid()));
+            replay::follow(reader, feed)?;
+            app(log_source(options), Some(inbox))
+        }
+    })
+}
+
+/// What is shown, as it stands.
+fn still(options: &Options) -> Result<(Source, Update, Status), Error> {
+    let now = clock::now();
+    Ok(match options.what() {
+        What::Invented(domains, hosts) => {
+            (Source::Invented, Update::grid(invent(domains, hosts)), Status::Beginning)
+        }
+        What::File(file) => {
+            let grid = export::grid_file::open(&file, now)?;
+            (Source::File(name_of(&file)), Update::grid(grid), Status::Beginning)
+        }
+        What::Daemon(plan) => {
+            let grid = live::once(&plan, ANSWER_WAIT).map_err(|error| Error::Daemon(error.to_string()))?;
+            let address = plan.address.to_string();
+            let status = Status::Connected { address: address.clone(), took_secs: 0.0, troubles: Vec::new() };
+            (Source::Daemon(address), Update::grid(grid), status)
+        }
+        What::Logs => {
+            let mut reader = Reader::open(&plan(options), now)?;
+            reader.read(true, now)?;
+            (log_source(options), Update::grid(reader.grid()), Status::Reading { lines: reader.lines() })
+        }
+    })
+}
+
+/// A picture, data in a file, or what is to be seen in words.
+fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
+    let now = clock::now();
+    let mut settings = Settings::default();
+    set_look(&mut settings, options);
+    let (source, update, status) = still(options)?;
+    let mut app = App::new(source, None, settings, options.zone(), now);
+    app.take(now, update);
+    app.take(now, Update::Status(status));
+    app.invent_flock();
+    let (now, end) = match options.what() {
+        What::Daemon(plan) if options.shows_flock() => see_flock(&mut app, &plan)?,
+        What::Daemon(_) | What::Invented(..) | What::File(_) | What::Logs => (now, app.timeline().span().1),
+    };
+    app.stop_at(at.unwrap_or(end));
+    set_up(&mut app, options, None)?;
+    if let Some(file) = &options.screenshot {
+        picture::draw(&mut Headless::new(options.picture_size(), now), &mut app, file)?;
+    }
+    if let Some(file) = &options.export {
+        app.update(now, 0.0);
+        export::write(&app, file)?;
+    }
+    if options.tell {
+        app.update(now, 0.0);
+        crate::print(&app.told().to_string());
+    }
+    Ok(())
+}
+
+/// Have the flock of a daemon's grid swept for a while; the time then, and that until which it is drawn whole.
+fn see_flock(app: &mut App, plan: &live::Plan) -> Result<(Time, Time), Error> {
+    let (feed, inbox) = feed::feed();
+    live::flock::follow(plan.address, feed)?;
+    app.feed_flock(inbox);
+    let begun = clock::instant();
+    while begun.elapsed() < FLOCK_WAIT {
+        app.update(clock::now(), 0.0);
+        app.watch_flock();
+        std::thread::sleep(FLOCK_LOOK);
+    }
+    let now = clock::now();
+    app.update(now, 0.0);
+    Ok((now, now.minus(app.flock_delay())))
+}
+
+fn invent(domains: u32, hosts: u32) -> crate::grid::Grid {
+    let calls = domains.saturating_mul(hosts).saturating_mul(INVENTED_CALLS).min(INVENTED_CALLS_MAX);
+    invented::grid(domains, hosts, calls, 1)
+}
+
+fn plan(options: &Options) -> Plan {
+    Plan { logs: options.replay.clone(), filter: options.filter.clone(), zone: options.zone() }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+fn log_source(options: &Options) -> Source {
+    let name = options.replay.first().map_or_else(String::new, |path| name_of(path));
+    Source::Log(match options.replay.len() {
+        0 | 1 => name,
+        many => format!("{name} and {} more", many - 1),
+    })
+}
+
+fn set_look(settings: &mut Settings, options: &Options) {
+    if options.light || options.dark {
+        settings.look = if options.light { Look::Light } else { Look::Dark };
+    }
+}
+
+/// What the command line says of the contents.
+fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Error> {
+    if let Some(at) = at {
+        app.stop_at(at);
+    }
+    if let Some(words) = &options.search {
+        app.search(words);
+    }
+    if let Some(tab) = &options.tab {
+        app.open_tab(tab);
+    }
+    if let Some(name) = &options.select {
+        let grid = app.grid();
+        let place =
+            (0..).map(crate::grid::place::PlaceId).zip(&grid.places).find(|(_, place)| place.name == *name);
+        let selection = match place {
+            Some((id, _)) => Selection::of_place(grid, id),
+            None if grid.call_named(name).is_some() => Selection::Call(name.clone()),
+            None if grid.domains.iter().any(|domain| domain.name == *name) => Selection::Domain(name.clone()),
+            // Of a daemon's grid nothing is known yet.
+            None if grid.places.is_empty() => return Ok(()),
+            None => {
+                return Err(Error::Usage(format!(
+                    "expected --select with a call, host, client or domain, found {name:?}"
+                )));
+            }
+        };
+        app.select(Some(selection));
+    }
+    Ok(())
+}

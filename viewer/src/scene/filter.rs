@@ -1,0 +1,131 @@
+//! Which calls are drawn and listed: the words of the search field.
+//!
+//! Pure. Words are joined by and; `user:ada`, `job:17`, `host:wn01`, `outcome:failed`, `state:running`, `product:slurm`
+//! look at one thing, a bare word at all of them. A word that names no outcome or state fits nothing, and is told.
+
+use crate::grid::Grid;
+use crate::grid::call::Call;
+use wire::call::State;
+use wire::event::Outcome;
+
+/// Most words; more than a person types.
+const WORDS_MAX: usize = 32;
+
+/// One word of a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    User(String),
+    Job(String),
+    Host(String),
+    Outcome(Outcome),
+    State(State),
+    Product(String),
+    Any(String),
+}
+
+/// What is looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    words: Vec<Word>,
+    /// Words that mean nothing, told to who wrote them.
+    pub wrong: Vec<String>,
+}
+
+impl Filter {
+    /// That of a text as typed.
+    #[must_use]
+    pub fn parse(text: &str) -> Filter {
+        let mut filter = Filter::default();
+        for word in text.split_whitespace().take(WORDS_MAX) {
+            match Word::parse(word) {
+                Some(word) => filter.words.push(word),
+                None => filter.wrong.push(word.to_owned()),
+            }
+        }
+        filter
+    }
+
+    /// Whether everything fits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.wrong.is_empty()
+    }
+
+    /// Whether a call of the grid fits.
+    #[must_use]
+    pub fn fits(&self, grid: &Grid, call: &Call) -> bool {
+        self.wrong.is_empty() && self.words.iter().all(|word| word.fits(grid, call))
+    }
+}
+
+impl Word {
+    fn parse(word: &str) -> Option<Word> {
+        let Some((field, text)) = word.split_once(':').filter(|(_, text)| !text.is_empty()) else {
+            return Some(Word::Any(word.trim_end_matches(':').to_lowercase()));
+        };
+        let text = text.to_lowercase();
+        Some(match field {
+            "user" => Word::User(text),
+            "job" => Word::Job(text),
+            "host" => Word::Host(text),
+            "outcome" => Word::Outcome(Outcome::from_word(&text)?),
+            "state" => Word::State(State::ALL.into_iter().find(|state| state.as_str() == text)?),
+            "product" => Word::Product(text),
+            // The id of a call has a colon too.
+            _ => Word::Any(word.to_lowercase()),
+        })
+    }
+
+    fn fits(&self, grid: &Grid, call: &Call) -> bool {
+        let has = |text: &str, part: &str| text.to_lowercase().contains(part);
+        let on_host = |part: &str| call.hosts.iter().any(|&host| has(&grid.place(host).name, part));
+        match self {
+            Word::User(text) => has(&call.user, text),
+            Word::Job(text) => call.job.to_lowercase() == *text,
+            Word::Host(text) => on_host(text),
+            Word::Outcome(outcome) => call.outcome == Some(*outcome),
+            Word::State(state) => call.state == *state,
+            Word::Product(text) => call.id.to_lowercase().starts_with(text.as_str()),
+            Word::Any(text) => {
+                [&call.id, &call.name, &call.user, &call.reason].iter().any(|field| has(field, text))
+                    || on_host(text)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invented;
+
+    #[test]
+    fn words_are_joined_by_and() {
+        let grid = invented::one_domain(&[
+            invented::call("slurm:1", "ada", &["wn01"]),
+            invented::call("slurm:17", "bob", &["wn01", "wn02"]),
+            invented::call("pbs:1", "ada", &["wn02"]),
+        ]);
+        let check = |text: &str, expected: &[&str]| {
+            let filter = Filter::parse(text);
+            let mut found: Vec<&str> = grid
+                .calls
+                .iter()
+                .filter(|call| filter.fits(&grid, call))
+                .map(|call| call.id.as_str())
+                .collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("", &["pbs:1", "slurm:1", "slurm:17"]);
+        check("user:ADA", &["pbs:1", "slurm:1"]);
+        check("user:ada host:wn02", &["pbs:1"]);
+        check("slurm:17", &["slurm:17"]);
+        check("product:slurm wn01", &["slurm:1", "slurm:17"]);
+        check("outcome:ok state:ended", &["pbs:1", "slurm:1", "slurm:17"]);
+        check("outcome:failed", &[]);
+        check("outcome:good", &[]);
+        assert_eq!(Filter::parse("outcome:good user:a").wrong, ["outcome:good"]);
+        assert!(Filter::parse("  ").is_empty());
+    }
+}

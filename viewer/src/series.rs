@@ -1,0 +1,154 @@
+//! A series of samples, and its reduction to what a graph of some width can show.
+//!
+//! Pure. Rule: of the samples that share a column of the graph the least and the greatest are kept, in their order,
+//! so that no spike is lost at any width. Figures that are no numbers are not kept, and counted.
+
+use std::collections::VecDeque;
+use wire::time::Time;
+
+/// Samples kept of one series: an hour at one a second, or a minute at 64.
+pub const SAMPLES_MAX: usize = 4_096;
+
+/// Samples by time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    samples: VecDeque<(Time, f64)>,
+    refused: u64,
+}
+
+impl Series {
+    /// One more; what is not later than the last is not taken, so that a sample told again is not there twice.
+    pub fn push(&mut self, time: Time, value: f64) {
+        if !value.is_finite() {
+            self.refused += 1;
+            return;
+        }
+        if self.samples.back().is_some_and(|&(last, _)| time <= last) {
+            return;
+        }
+        if self.samples.len() >= SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        self.samples.push_back((time, value));
+    }
+
+    /// Figures that were no numbers.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// All of them, the oldest first.
+    pub fn samples(&self) -> impl Iterator<Item = (Time, f64)> {
+        self.samples.iter().copied()
+    }
+
+    /// The newest.
+    #[must_use]
+    pub fn newest(&self) -> Option<(Time, f64)> {
+        self.samples.back().copied()
+    }
+
+    /// The last one until a time.
+    #[must_use]
+    pub fn at(&self, time: Time) -> Option<(Time, f64)> {
+        let until = self.samples.partition_point(|&(at, _)| at <= time);
+        self.samples.get(until.checked_sub(1)?).copied()
+    }
+
+    /// Points for a graph from `from` to `to` in at most `columns` columns: seconds after `from`, and value.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub fn reduced(&self, from: Time, to: Time, columns: usize) -> Vec<[f64; 2]> {
+        let begin = self.samples.partition_point(|&(at, _)| at < from).saturating_sub(1);
+        let end = (self.samples.partition_point(|&(at, _)| at <= to) + 1).min(self.samples.len());
+        let width = (to.micros().saturating_sub(from.micros())).max(1) as f64;
+        let mut points: Vec<[f64; 2]> = Vec::new();
+        let mut column: Option<Column> = None;
+        for &(time, value) in self.samples.range(begin..end) {
+            let offset = (time.micros() - from.micros()) as f64;
+            let at = (offset / width * columns.max(1) as f64).floor() as i64;
+            let sample = [offset / 1e6, value];
+            match &mut column {
+                Some(column) if column.at == at => column.take(sample),
+                _ => {
+                    column.iter().for_each(|column| column.tell(&mut points));
+                    column = Some(Column { at, least: sample, greatest: sample });
+                }
+            }
+        }
+        column.iter().for_each(|column| column.tell(&mut points));
+        points
+    }
+}
+
+/// What of the samples of one column is shown.
+struct Column {
+    at: i64,
+    least: [f64; 2],
+    greatest: [f64; 2],
+}
+
+impl Column {
+    fn take(&mut self, sample: [f64; 2]) {
+        if sample[1] < self.least[1] {
+            self.least = sample;
+        }
+        if sample[1] > self.greatest[1] {
+            self.greatest = sample;
+        }
+    }
+
+    fn tell(&self, points: &mut Vec<[f64; 2]>) {
+        let (one, other) = match self.least[0] <= self.greatest[0] {
+            true => (self.least, self.greatest),
+            false => (self.greatest, self.least),
+        };
+        points.push(one);
+        if one != other {
+            points.push(other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn series(values: &[f64]) -> Series {
+        let mut series = Series::default();
+        for (at, &value) in (0..).zip(values) {
+            series.push(Time::from_micros(at * 1_000_000), value);
+        }
+        series
+    }
+
+    proptest! {
+        #[test]
+        fn no_spike_is_lost(values in proptest::collection::vec(-1e6_f64..1e6, 1..500), columns in 1_usize..80) {
+            let series = series(&values);
+            let to = Time::from_micros(values.len() as i64 * 1_000_000);
+            let points = series.reduced(Time::from_micros(0), to, columns);
+            prop_assert!(points.len() <= 2 * (columns + 1));
+            let extreme = |of: fn(f64, f64) -> f64, from: &mut dyn Iterator<Item = f64>| from.reduce(of).unwrap();
+            for of in [f64::min as fn(f64, f64) -> f64, f64::max] {
+                let shown = extreme(of, &mut points.iter().map(|point| point[1]));
+                prop_assert_eq!(shown, extreme(of, &mut values.iter().copied()));
+            }
+            prop_assert!(points.windows(2).all(|pair| pair[0][0] <= pair[1][0]), "points go by time");
+        }
+    }
+
+    #[test]
+    fn samples_are_bounded_sound_and_taken_once() {
+        let mut series = series(&vec![1.0; SAMPLES_MAX + 10]);
+        assert_eq!(series.samples.len(), SAMPLES_MAX);
+        series.push(Time::from_micros(1), 9.0);
+        series.push(Time::from_micros(i64::MAX), f64::NAN);
+        assert_eq!((series.newest().unwrap().1, series.refused()), (1.0, 1));
+        assert_eq!(series.at(Time::from_micros(0)), None);
+        let narrow = series.reduced(Time::from_micros(0), Time::from_micros(0), 0);
+        assert!(narrow.len() <= 2, "no width at all: {narrow:?}");
+    }
+}

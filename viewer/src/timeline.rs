@@ -1,0 +1,261 @@
+//! The one timeline under all tabs: live, paused or playing at a speed, and where on it one is.
+//!
+//! Pure: the time that passed is passed in. Invariant: where one is lies within what there is; playing that reaches
+//! the end of what comes live goes on live.
+
+use crate::grid::Failure;
+use std::time::Duration;
+use wire::time::Time;
+
+/// The slowest.
+pub const SPEED_MIN: f64 = 0.1;
+/// The fastest.
+pub const SPEED_MAX: f64 = 100.0;
+/// How long a mark is on its way, in seconds of a person's time.
+const FLIGHT_SECS: f64 = 1.4;
+/// Longest step of the clock that is believed, in seconds: a machine that slept does not make the log run through.
+const STEP_MAX_SECS: f64 = 5.0;
+/// How long before a failure a jump to it ends, in seconds of a person's time, so that it is seen to happen.
+const BEFORE_FAILURE_SECS: f64 = 0.7;
+/// A log is played through in about this time unless a speed is chosen, in seconds.
+const PLAYED_IN_SECS: f64 = 90.0;
+
+/// How time goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// As it happens.
+    Live,
+    /// At the chosen speed.
+    Playing,
+    /// Not.
+    Paused,
+}
+
+/// Where one is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline {
+    mode: Mode,
+    at: Time,
+    first: Time,
+    last: Time,
+    speed: f64,
+    /// Whether the end is now, and moves.
+    grows: bool,
+}
+
+impl Timeline {
+    /// That of a grid which is watched as it works.
+    #[must_use]
+    pub fn live(now: Time) -> Timeline {
+        Timeline { mode: Mode::Live, at: now, first: now, last: now, speed: 1.0, grows: true }
+    }
+
+    /// That of a log, at its beginning, playing so that it is soon over.
+    #[must_use]
+    pub fn of_log(first: Time, last: Time) -> Timeline {
+        let speed = (last.since(first).as_secs_f64() / PLAYED_IN_SECS).clamp(1.0, SPEED_MAX);
+        Timeline {
+            mode: Mode::Playing,
+            at: first,
+            first,
+            last: last.max(first),
+            speed: speed.round(),
+            grows: false,
+        }
+    }
+
+    /// How time goes.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Where one is.
+    #[must_use]
+    pub fn time(&self) -> Time {
+        self.at
+    }
+
+    /// From where to where one can go.
+    #[must_use]
+    pub fn span(&self) -> (Time, Time) {
+        (self.first, self.last)
+    }
+
+    /// The chosen speed; live it is that of time.
+    #[must_use]
+    pub fn speed(&self) -> f64 {
+        if self.mode == Mode::Live { 1.0 } else { self.speed }
+    }
+
+    /// Whether it can be live.
+    #[must_use]
+    pub fn can_be_live(&self) -> bool {
+        self.grows
+    }
+
+    /// How long a mark is on its way, in microseconds of the grid's time.
+    #[must_use]
+    pub fn flight_micros(&self) -> i64 {
+        self.micros(FLIGHT_SECS)
+    }
+
+    /// Choose a speed; what lies beyond the bounds or is no number is brought within them.
+    pub fn set_speed(&mut self, speed: f64) {
+        self.speed = if speed.is_nan() { 1.0 } else { speed.clamp(SPEED_MIN, SPEED_MAX) };
+    }
+
+    /// There is more before or after what was there.
+    pub fn reach(&mut self, first: Time, last: Time) {
+        self.first = first.min(last);
+        self.last = last.max(self.first);
+        self.at = self.at.clamp(self.first, self.last);
+    }
+
+    /// `secs` of a person's time have passed, and it is `now` where the grid is live.
+    pub fn tick(&mut self, secs: f64, now: Time) {
+        if self.grows {
+            self.last = self.last.max(now);
+        }
+        let secs = if secs.is_nan() { 0.0 } else { secs.clamp(0.0, STEP_MAX_SECS) };
+        match self.mode {
+            Mode::Live => self.at = self.last,
+            Mode::Playing => {
+                let step = Duration::from_micros(u64::try_from(self.micros(secs)).unwrap_or(0));
+                self.at = self.at.plus(step).min(self.last);
+                if self.at >= self.last {
+                    self.mode = if self.grows { Mode::Live } else { Mode::Paused };
+                }
+            }
+            Mode::Paused => {}
+        }
+    }
+
+    /// Stop here.
+    pub fn pause(&mut self) {
+        self.mode = Mode::Paused;
+    }
+
+    /// Go on; at the end of a log from its beginning.
+    pub fn play(&mut self) {
+        if self.at >= self.last {
+            match self.grows {
+                true => return self.go_live(),
+                false => self.at = self.first,
+            }
+        }
+        self.mode = Mode::Playing;
+    }
+
+    /// Be where it happens, if it does.
+    pub fn go_live(&mut self) {
+        if self.grows {
+            self.mode = Mode::Live;
+            self.at = self.last;
+        }
+    }
+
+    /// Go to a time; what was live goes on playing from there.
+    pub fn scrub(&mut self, to: Time) {
+        self.at = to.clamp(self.first, self.last);
+        if self.mode == Mode::Live {
+            self.mode = Mode::Playing;
+        }
+    }
+
+    /// Go to where the next thing of `failures` (by time) is about to happen; nothing if none follows.
+    pub fn jump_to_failure(&mut self, failures: &[Failure]) -> Option<Failure> {
+        let before = self.micros(BEFORE_FAILURE_SECS);
+        // The one that was jumped to last is ahead still.
+        let after = self.at.micros().saturating_add(before);
+        let next = failures.iter().find(|failure| failure.time.micros() > after)?.clone();
+        self.scrub(Time::from_micros(next.time.micros().saturating_sub(before)));
+        Some(next)
+    }
+
+    /// So many seconds of a person's time in microseconds of the grid's.
+    #[allow(clippy::cast_possible_truncation)]
+    fn micros(&self, secs: f64) -> i64 {
+        (secs * 1e6 * self.speed()).round() as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::FailureOf;
+
+    fn at(secs: f64) -> Time {
+        Time::from_secs_f64(secs)
+    }
+
+    #[test]
+    fn a_log_plays_to_its_end_and_begins_anew() {
+        let mut timeline = Timeline::of_log(at(100.0), at(1_000.0));
+        assert_eq!((timeline.mode(), timeline.speed()), (Mode::Playing, 10.0));
+        timeline.tick(2.0, at(9e9));
+        assert_eq!(timeline.time(), at(120.0));
+        for _ in 0..100 {
+            timeline.tick(1.0, at(9e9));
+        }
+        assert_eq!((timeline.time(), timeline.mode()), (at(1_000.0), Mode::Paused));
+        timeline.go_live();
+        assert_eq!(timeline.mode(), Mode::Paused, "a log is not live");
+        timeline.play();
+        assert_eq!((timeline.time(), timeline.mode()), (at(100.0), Mode::Playing));
+        timeline.tick(1e9, at(9e9));
+        assert_eq!(timeline.time(), at(150.0), "a step of the clock is bounded");
+    }
+
+    #[test]
+    fn what_was_live_is_live_again_when_it_catches_up() {
+        let mut timeline = Timeline::live(at(1_000.0));
+        timeline.reach(at(500.0), at(1_000.0));
+        timeline.tick(0.1, at(1_001.0));
+        assert_eq!(timeline.time(), at(1_001.0));
+        timeline.scrub(at(900.0));
+        timeline.set_speed(50.0);
+        timeline.tick(2.0, at(1_003.0));
+        assert_eq!((timeline.time(), timeline.mode()), (at(1_000.0), Mode::Playing));
+        timeline.tick(2.0, at(1_005.0));
+        assert_eq!((timeline.time(), timeline.mode(), timeline.speed()), (at(1_005.0), Mode::Live, 1.0));
+        timeline.pause();
+        timeline.tick(2.0, at(1_007.0));
+        assert_eq!((timeline.time(), timeline.span().1), (at(1_005.0), at(1_007.0)));
+    }
+
+    #[test]
+    fn speeds_and_places_stay_within_their_bounds() {
+        let mut timeline = Timeline::of_log(at(0.0), at(10.0));
+        for (speed, expected) in
+            [(1e9, 100.0), (0.0, 0.1), (f64::NAN, 1.0), (f64::INFINITY, 100.0), (3.5, 3.5)]
+        {
+            timeline.set_speed(speed);
+            assert_eq!(timeline.speed(), expected);
+        }
+        timeline.scrub(Time::from_micros(i64::MAX));
+        assert_eq!(timeline.time(), at(10.0));
+        timeline.scrub(Time::from_micros(i64::MIN));
+        assert_eq!(timeline.time(), at(0.0));
+        timeline.tick(f64::NAN, at(0.0));
+        assert_eq!(timeline.time(), at(0.0));
+        timeline.reach(at(5.0), at(20.0));
+        assert_eq!(timeline.time(), at(5.0));
+    }
+
+    #[test]
+    fn jumps_go_from_failure_to_failure() {
+        let mut timeline = Timeline::of_log(at(0.0), at(1_000.0));
+        timeline.set_speed(1.0);
+        let failures: Vec<Failure> =
+            [10.0, 10.2, 500.0].map(|secs| Failure { time: at(secs), of: FailureOf::Call(0) }).into();
+        let mut met = Vec::new();
+        while let Some(failure) = timeline.jump_to_failure(&failures) {
+            assert!(
+                timeline.time() < failure.time && failure.time.since(timeline.time()).as_secs_f64() < 1.0
+            );
+            met.push(failure.time.secs_f64());
+        }
+        assert_eq!(met, [10.0, 10.2, 500.0]);
+    }
+}

@@ -1,0 +1,216 @@
+//! A hostile grid, as it would come: a daemon that answers with a million hosts, names that command, figures that are none
+//! and times of the year 9999. The window goes on being drawn while it is asked, and says what it refused.
+//!
+//! Rule: the way is the real one, from the socket to the frame. How long frames take is printed and not judged, for the
+//! machine may be busy.
+
+#![allow(clippy::print_stdout)] // How long frames take is printed.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+use viewer::app::settings::Settings;
+use viewer::app::{App, Source};
+use viewer::feed;
+use viewer::live::{self, Plan};
+use viewer::picture::headless::{Headless, Size};
+use wire::time::Time;
+
+/// Hosts that it claims to have.
+const HOSTS: u32 = 1_000_000;
+/// Longest wait for all of it.
+const PATIENCE: Duration = Duration::from_secs(120);
+const YEAR_9999: f64 = 253_402_300_799.0;
+
+#[allow(clippy::disallowed_methods)] // A real daemon is awaited by the real clock.
+fn clock() -> Instant {
+    Instant::now()
+}
+
+#[allow(clippy::disallowed_methods)]
+fn now() -> Time {
+    Time::from(std::time::SystemTime::now())
+}
+
+/// A daemon that answers so; its address.
+fn daemon(answers: fn(&str, u64) -> String) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
+            std::thread::spawn(move || serve(stream, answers));
+        }
+    });
+    address
+}
+
+/// Answer each request of a connection; they are counted.
+fn serve(stream: TcpStream, answers: fn(&str, u64) -> String) {
+    let mut reader = BufReader::new(stream);
+    for count in 0.. {
+        let (mut first, mut len) = (String::new(), 0);
+        if !reader.read_line(&mut first).is_ok_and(|read| read > 0) {
+            return;
+        }
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).is_err() || line.trim().is_empty() {
+                break;
+            }
+            if let Some(text) = line.to_lowercase().strip_prefix("content-length:") {
+                len = text.trim().parse().unwrap_or(0);
+            }
+        }
+        if std::io::copy(&mut reader.by_ref().take(len), &mut std::io::sink()).is_err() {
+            return;
+        }
+        let method = first.split('/').nth(3).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        let body = answers(method, count);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        if reader.get_mut().write_all(format!("{head}{body}").as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn hosts() -> String {
+    let mut text = String::from("{\"domain\": \"\u{202e}evil\\u0007\", \"hosts\": [");
+    for number in 0..HOSTS {
+        let comma = if number == 0 { "" } else { "," };
+        text.push_str(&match number % 1_000 {
+            0 => format!("{comma}{{\"host\":\"\u{202e}\\u0000x{number}\",\"state\":\"live\",\"cpu_used\":-1e308,\"age\":1e300}}"),
+            1 => format!("{comma}{{\"host\":\"{number}{}\",\"state\":\"live\"}}", "n".repeat(300)),
+            _ => format!("{comma}{{\"host\":\"{number}\"}}"),
+        });
+    }
+    text + "]}"
+}
+
+fn grid_answers(method: &str, _: u64) -> String {
+    let calls = || -> Vec<Value> {
+        let times = [YEAR_9999, -1e18, 1e300, 1.7e9];
+        let call = |number: usize| {
+            json!({"id": format!("x:{number}"), "user": "\u{202e}\u{1b}[2J", "state": "ended", "outcome": "failed",
+                "submitted": times[number % 4], "ended": times[(number + 1) % 4], "hosts": vec!["5"; 400]})
+        };
+        (0..1_000).map(call).collect()
+    };
+    match method {
+        "domain.hosts" => hosts(),
+        "domain.calls" => json!({ "calls": calls() }).to_string(),
+        "domain.events" => json!({ "events": [{}], "cursor": "x" }).to_string(),
+        _ => "{}".to_owned(),
+    }
+}
+
+/// Draw frames until `fits`; their times, sorted.
+fn frames(app: &mut App, fits: impl Fn(&App) -> bool) -> Vec<Duration> {
+    let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now());
+    let (begun, mut times) = (clock(), Vec::new());
+    while !fits(app) {
+        assert!(begun.elapsed() < PATIENCE, "nothing of what was sent is drawn: {}", app.told());
+        let frame = clock();
+        app.update(now(), 0.016);
+        window.frames(app, 1);
+        times.push(frame.elapsed());
+        std::thread::yield_now();
+    }
+    times.sort_unstable();
+    times
+}
+
+fn print(what: &str, times: &[Duration]) {
+    let ms = |at: usize| times.get(at.min(times.len() - 1)).map_or(0.0, Duration::as_secs_f64) * 1e3;
+    println!(
+        "{what}: {} frames, median {:.1} ms, p99 {:.1} ms, slowest {:.1} ms",
+        times.len(),
+        ms(times.len() / 2),
+        ms(times.len() * 99 / 100),
+        ms(times.len() - 1)
+    );
+}
+
+#[test]
+fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_told() {
+    let address = daemon(grid_answers);
+    let (feed, inbox) = feed::feed();
+    live::follow(Plan { address, domains: Vec::new(), is_directory: false }, feed).unwrap();
+    let source = Source::Daemon(address.to_string());
+    let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now());
+    let times = frames(&mut app, |app| !app.grid().places.is_empty());
+    print("while a million hosts come", &times);
+    assert!(times.len() > 10, "it was drawn {} times meanwhile", times.len());
+    let refused = app.grid().refused.lines().join("; ");
+    for part in [
+        "980000 hosts beyond",
+        "times before 1980 or in the future",
+        "hosts of calls beyond",
+        "names shown changed",
+    ] {
+        assert!(refused.contains(part), "{part:?} in {refused}");
+    }
+    assert!(refused.contains("figures that are no numbers"), "{refused}");
+    assert_eq!(app.grid().hosts(), 20_000);
+    assert!(
+        app.grid()
+            .places
+            .iter()
+            .all(|place| place.name.chars().count() <= 256 && !place.name.contains('\u{202e}'))
+    );
+    let count = std::cell::Cell::new(0);
+    print(
+        "after they came",
+        &frames(&mut app, |_| {
+            count.set(count.get() + 1);
+            count.get() > 60
+        }),
+    );
+}
+
+fn flock_answers(method: &str, count: u64) -> String {
+    let sample = |number: u64| {
+        let process = |pid: u64| {
+            json!({"pid": pid, "start_ns": u64::MAX - number % 3, "name": format!("\u{202e}{pid}"), "threads": 1e300,
+                "cpu_seconds": -1e300, "user_seconds": 1e308, "system_seconds": 1e308, "rss_bytes": 1e308,
+                "minor_faults": -5, "read_bytes": 1e308, "written_bytes": 1e308})
+        };
+        // Far ahead, back, and the same again.
+        let time = [YEAR_9999, 1e300, -1e300, 1.7e9, 1.7e9][(number % 5) as usize];
+        let processes: Vec<Value> = (0..9_000).map(process).collect();
+        json!({"number": number, "what": "sample", "time": time, "processes": processes, "left_out": 7})
+    };
+    match method {
+        "domain.hosts" => json!({"domain": "d", "hosts": [{"host": "a", "state": "live", "cpus": -1, "memory_total": 1e-300}]}).to_string(),
+        "domain.calls" => json!({ "calls": [] }).to_string(),
+        "sensor.subscribe" => json!({ "subscription": "s" }).to_string(),
+        "sensor.take" => json!({ "entries": [sample(count)] }).to_string(),
+        _ => "{}".to_owned(),
+    }
+}
+
+#[test]
+fn hostile_sweeps_stay_on_the_chart_and_within_bounds() {
+    let address = daemon(flock_answers);
+    let (feed, inbox) = feed::feed();
+    let (flock_feed, flock) = feed::feed();
+    live::follow(Plan { address, domains: Vec::new(), is_directory: false }, feed).unwrap();
+    live::flock::follow(address, flock_feed).unwrap();
+    let source = Source::Daemon(address.to_string());
+    let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now());
+    app.feed_flock(flock);
+    app.open_tab("flock");
+    let times = frames(&mut app, |app| app.flock().refused().times > 1 && app.flock().processes() >= 9_000);
+    print("a hostile flock", &times);
+    assert!(app.flock().processes() <= viewer::flock::PROCESSES_MAX);
+    assert!(app.flock().refused().names > 0 && app.flock().refused().processes > 0);
+    let mut seen = 0;
+    for back in 0..100 {
+        app.flock().each(now().minus(Duration::from_millis(100) * back), |_, _, spots| {
+            seen += 1;
+            assert!(spots.iter().all(|spot| (0.0..=1.0).contains(&spot.x) && (0.0..=1.0).contains(&spot.y)));
+        });
+    }
+    assert!(seen > 0);
+}

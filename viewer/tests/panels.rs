@@ -1,0 +1,143 @@
+//! The window's panels, worked as a person works them: by what stands on them.
+
+use egui::Key;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable as _;
+use viewer::app::settings::Settings;
+use viewer::app::{App, Source, theme};
+use viewer::feed::{Status, Update};
+use viewer::grid::Grid;
+use viewer::invented;
+use viewer::timeline::Mode;
+
+fn app(source: Source, grid: Grid) -> App {
+    let now = invented::latest();
+    let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::grid(grid));
+    app
+}
+
+fn window(app: App) -> Harness<'static, App> {
+    let mut harness = Harness::builder().with_size(egui::vec2(1280.0, 800.0)).build_ui_state(
+        |ui, app: &mut App| {
+            app.update(invented::latest(), 0.0);
+            app.ui(ui);
+        },
+        app,
+    );
+    theme::set_up(&harness.ctx);
+    harness.run_steps(3);
+    harness
+}
+
+fn two_hosts() -> Grid {
+    let mut failed = invented::call("slurm:2", "bob", &["wn02"]);
+    failed.outcome = Some(wire::event::Outcome::Failed);
+    invented::one_domain(&[invented::call("slurm:1", "ada", &["wn01"]), failed])
+}
+
+#[test]
+fn a_host_is_chosen_by_a_click_and_told() {
+    let mut window = window(app(Source::Invented, two_hosts()));
+    assert!(window.query_by_label("Close").is_none());
+    window.get_by_label("wn02").click();
+    window.run_steps(3);
+    assert!(window.query_by_label("not monitored").is_some(), "its state is told");
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert!(window.query_by_label("Close").is_none(), "nothing is chosen any more");
+}
+
+#[test]
+fn calls_are_listed_in_their_tab_and_found_by_the_search() {
+    let mut app = app(Source::Invented, two_hosts());
+    app.stop_at(invented::time_f(1e6));
+    let mut window = window(app);
+    window.key_press(Key::Num2);
+    window.run_steps(3);
+    assert!(window.query_by_label("slurm:1").is_some() && window.query_by_label("slurm:2").is_some());
+    window.state_mut().search("user:bob");
+    window.run_steps(3);
+    assert!(window.query_by_label("slurm:1").is_none() && window.query_by_label("slurm:2").is_some());
+    window.get_by_label("slurm:2").click();
+    window.run_steps(3);
+    assert!(window.query_by_label("To its end").is_some());
+}
+
+#[test]
+fn keys_play_pause_and_jump() {
+    let mut window = window(app(Source::Invented, two_hosts()));
+    assert_eq!(window.state().timeline().mode(), Mode::Playing);
+    window.key_press(Key::Space);
+    window.run_steps(2);
+    assert_eq!(window.state().timeline().mode(), Mode::Paused);
+    window.key_press(Key::N);
+    window.run_steps(2);
+    let ended = invented::time_f(60.0);
+    let ahead = ended.since(window.state().timeline().time()).as_secs_f64();
+    assert!(ahead > 0.0 && ahead < 2.0, "the failure is about to happen: {ahead}");
+    assert!(window.query_by_label("slurm:2").is_some(), "what fails is chosen");
+    let before = window.state().timeline().speed();
+    window.key_press(Key::CloseBracket);
+    window.run_steps(2);
+    assert!(window.state().timeline().speed() > before);
+}
+
+#[test]
+fn a_lost_daemon_is_said_and_what_is_known_stays() {
+    let mut app = app(Source::Daemon("127.0.0.1:7317".into()), two_hosts());
+    let now = invented::latest();
+    app.take(now, Update::Status(Status::Lost { what: "no daemon answers".into() }));
+    let window = window(app);
+    assert!(window.query_by_label_contains("no connection").is_some());
+    assert!(window.query_by_label("wn01").is_some());
+}
+
+#[test]
+fn a_host_that_says_nothing_for_three_seconds_is_silent() {
+    let mut app = App::new(
+        Source::Daemon("127.0.0.1:7317".into()),
+        None,
+        Settings::default(),
+        jiff::tz::TimeZone::UTC,
+        invented::time_f(100.0),
+    );
+    let mut builder = viewer::grid::builder::Builder::new(invented::latest());
+    let domain = builder.domain("Alpha").expect("there is room");
+    let report = viewer::grid::place::Report { age_secs: Some(0.5), ..Default::default() };
+    builder.host(domain, "wn01", viewer::grid::place::HostState::Live, report);
+    app.take(invented::time_f(100.0), Update::grid(builder.build()));
+    let id = viewer::grid::place::PlaceId(0);
+    app.select(Some(viewer::app::Selection::of_place(app.grid(), id)));
+    let told = |app: App, secs: f64| {
+        let mut harness = Harness::builder().with_size(egui::vec2(1280.0, 800.0)).build_ui_state(
+            move |ui, app: &mut App| {
+                app.update(invented::time_f(secs), 0.0);
+                app.ui(ui);
+            },
+            app,
+        );
+        harness.run_steps(3);
+        let is_silent = harness.query_by_label("silent").is_some();
+        (is_silent, harness.into_state())
+    };
+    let (early, app) = told(app, 102.4);
+    let (late, _) = told(app, 102.6);
+    assert_eq!((early, late), (false, true));
+}
+
+#[test]
+fn a_hostile_grid_is_drawn_and_what_was_refused_told() {
+    let mut builder = viewer::grid::builder::Builder::new(invented::latest());
+    let domain = builder.domain(&"ש\u{202e}\u{7}long ".repeat(60)).expect("there is room");
+    for number in 0..30_000 {
+        let report = viewer::grid::place::Report { cpu_used: Some(f64::NAN), ..Default::default() };
+        let name = format!("{}{number}", "n".repeat(200));
+        builder.host(domain, &name, viewer::grid::place::HostState::Live, report);
+    }
+    let mut call = invented::call("x:1", &"u".repeat(300), &["a\u{0}b"]);
+    call.ended = Some(wire::time::Time::from_micros(253_402_300_799_000_000));
+    builder.call(domain, &call);
+    let window = window(app(Source::Invented, builder.build()));
+    assert!(window.query_by_label_contains("not shown whole").is_some());
+}

@@ -1,0 +1,59 @@
+//! `visperf account pass`: asks a proxy by this host's certificate instead of an account.
+//!
+//! Not here: whether the proxy believes it (`overlay::identity::admission`).
+
+use crate::command::membership::{State, until};
+use crate::exit::Failure;
+use crate::output::{Output, note, times};
+use overlay::identity::pass;
+use serde_json::json;
+use std::time::Duration;
+use wire::id::PeerKey;
+
+/// Print a pass by which programs of this host ask a proxy, without an account
+///
+/// This host must be a member of a domain, and may see that domain by it. It is sent as `Authorization: Bearer PASS`.
+/// Whoever has it may use it until it ends: treat it as a password.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:
+  curl -H \"Authorization: Bearer $(visperf account pass 12D3KooW...)\" \\
+      --cacert certificate.pem \\
+      https://proxy.example:7321/d/UT-ICL/api/v1/domain.hosts")]
+pub(super) struct Args {
+    /// The proxy's key, as it prints it at its start
+    #[arg(value_name = "KEY")]
+    proxy: PeerKey,
+    /// How long it holds: 30m, 12h at most
+    #[arg(long, value_name = "SPAN", default_value = "1h", value_parser = times::span)]
+    life: Duration,
+    #[command(flatten)]
+    state: State,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print it.
+///
+/// # Errors
+/// If this host has joined no domain, or the pass would hold for too long.
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let held = args.state.membership()?.ok_or_else(|| {
+        let join = args.state.with("visperf join TOKEN");
+        Failure::Failed(format!(
+            "this host has joined no domain, so it has nothing to show; type `{join}` first"
+        ))
+    })?;
+    let now = times::now();
+    let made = pass::make(&args.state.key()?, &held.chain, args.proxy, now, args.life);
+    let made = made.map_err(|refused| Failure::Usage(format!("--life: {refused}")))?;
+    let expires = now.plus(args.life);
+    let mut output = Output::stdout();
+    if args.json {
+        output.json(&json!({ "pass": made, "expires": expires.secs_f64() }))?;
+        return output.flush();
+    }
+    note(&format!("for the proxy {} alone, until {}", args.proxy, until(expires)));
+    output.line(&made)?;
+    output.flush()
+}

@@ -1,0 +1,127 @@
+//! Gives orders to the processes of one host: asks what a process is, signs, hands the order to a daemon.
+//!
+//! Rule: an order is signed at the moment it is handed over, with a number that was never used.
+//! Not here: who signs and how (`overlay::identity::operator`), what is asked of the person before (`super`).
+
+use crate::client::target::Target;
+use crate::client::{Client, PATIENCE};
+use crate::command::query::{Params, items};
+use crate::exit::Failure;
+use crate::output::figures::text_of;
+use crate::output::times;
+use crate::state_folder;
+use overlay::identity::operator::Operator;
+use serde_json::Value;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use wire::control::Act;
+use wire::id::{DomainName, HostName};
+use wire::process::ProcessKey;
+
+/// For one host.
+pub(crate) struct Giver {
+    client: Client,
+    domain: DomainName,
+    host: HostName,
+    operator: Operator,
+}
+
+impl Giver {
+    /// For `host` of `domain`; `localhost` is the host of the daemon that is asked, and its domain counts where none is
+    /// given.
+    ///
+    /// # Errors
+    /// If no daemon is reached, or no operator of the domain is at hand.
+    pub(crate) fn new(target: &Target, domain: Option<&str>, host: &str) -> Result<Giver, Failure> {
+        let mut client = Client::new(target);
+        // A proxy tells only operators of itself who have that class, and of no domain.
+        let of_door = target.door_domain();
+        let domain = domain.or(of_door);
+        let info = match ask(&mut client, "daemon.info", Params::default()) {
+            Err(_) if domain.is_some() && host != "localhost" => Value::Null,
+            info => info?,
+        };
+        let domain = domain.unwrap_or_else(|| text_of(&info, "domain"));
+        let host = if host == "localhost" { text_of(&info, "host") } else { host };
+        let domain = DomainName::try_from(domain).map_err(|error| match domain {
+            "" => {
+                Failure::Usage("the daemon that is asked is of no domain; name one with --domain".to_owned())
+            }
+            _ => Failure::Usage(format!("--domain: {error}")),
+        })?;
+        let host = HostName::try_from(host).map_err(|error| Failure::Usage(error.to_string()))?;
+        let folders = folders(target, &client.address(), &info);
+        let operator =
+            Operator::find(&folders, &domain).map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(Giver { client, domain, host, operator })
+    }
+
+    /// Where it is, as people say it.
+    pub(crate) fn place(&self) -> String {
+        format!("{} of {}", self.host, self.domain)
+    }
+
+    /// The process of this number, as the sensor knows it.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be asked.
+    pub(crate) fn find(&mut self, pid: u64) -> Result<Value, Failure> {
+        let params = self.there().with("pid", Some(pid)).with("limit", Some(1));
+        let answer = ask(&mut self.client, "sensor.processes", params)?;
+        let found = items(&answer, "processes").pop();
+        found.ok_or_else(|| Failure::Failed(format!("there is no process {pid} on {}", self.place())))
+    }
+
+    /// Order this; what the sensor answered.
+    ///
+    /// # Errors
+    /// If it cannot be signed, or the sensor refuses.
+    pub(crate) fn give(&mut self, process: ProcessKey, act: Act) -> Result<Value, Failure> {
+        let order = self
+            .operator
+            .order(&self.host, process, act, times::now())
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        let params = self.there().with("order", Some(order));
+        ask(&mut self.client, "sensor.control", params)
+    }
+
+    fn there(&self) -> Params {
+        Params::default().with("domain", Some(self.domain.as_str())).with("host", Some(self.host.as_str()))
+    }
+}
+
+/// Where an operator may be: the state folder that was named, or the usual one; and that of the daemon that is asked, if it
+/// is on this machine.
+fn folders(target: &Target, address: &str, info: &Value) -> Vec<PathBuf> {
+    let named = target.named_state().map_or_else(state_folder::usual, ToOwned::to_owned);
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let ip: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    let is_here = host == "localhost" || ip.is_some_and(|ip| ip.is_loopback());
+    let of_daemon = PathBuf::from(text_of(info, "state_directory"));
+    let of_daemon = Some(of_daemon).filter(|folder| is_here && folder.is_absolute() && *folder != named);
+    std::iter::once(named).chain(of_daemon).collect()
+}
+
+fn ask(client: &mut Client, method: &str, params: Params) -> Result<Value, Failure> {
+    client.call(method, &params.value(), PATIENCE).map_err(|error| client.explain(method, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_folder_of_a_daemon_elsewhere_is_not_looked_into() {
+        let info = json!({ "state_directory": "/var/lib/other" });
+        let check = |address: &str, expected: usize| {
+            assert_eq!(folders(&Target::default(), address, &info).len(), expected, "{address}");
+        };
+        check("127.0.0.1:7317", 2);
+        check("[::1]:7317", 2);
+        check("localhost:7317", 2);
+        check("wn01:7317", 1);
+        check("10.0.0.1:7317", 1);
+        assert_eq!(folders(&Target::default(), "127.0.0.1:1", &json!({})).len(), 1);
+    }
+}

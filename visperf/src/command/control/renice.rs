@@ -1,0 +1,35 @@
+//! `visperf renice`: how much processes of any host give way to others, by an operator.
+//!
+//! Not here: what it shares with `kill` (`super`).
+
+use super::Common;
+use crate::exit::Failure;
+use wire::control::{Act, Nice};
+
+/// Set how much processes of a host give way to others, as an operator of its domain
+///
+/// It is ordered and obeyed as by `visperf kill`, for all threads of the process. Below what it is needs CAP_SYS_NICE of the sensor.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf renice wn01 4711 --nice 10
+  visperf renice localhost 4711 4712 --nice 19 --yes")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// From -20 (goes first) to 19 (gives way)
+    #[arg(long, short, value_name = "N", allow_negative_numbers = true, value_parser = nice)]
+    nice: Nice,
+}
+
+fn nice(text: &str) -> Result<Nice, String> {
+    let number: i8 = text.trim().parse().map_err(|_| "expected a whole number from -20 to 19".to_owned())?;
+    Nice::try_from(number).map_err(|error| error.to_string())
+}
+
+/// Set it.
+///
+/// # Errors
+/// If there is no such process, this user is no operator, or the sensor refuses.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    super::run(&args.common, Act::Renice(args.nice))
+}

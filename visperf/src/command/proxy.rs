@@ -1,0 +1,86 @@
+//! `visperf proxy`: one proxy, as a service runs it.
+//!
+//! Not here: opening, binding and draining (`serve::grid`, `serve::gateway`).
+
+use super::daemons::{self, Places};
+use crate::exit::Failure;
+use crate::output::note;
+use crate::serve::gateway::Told;
+use crate::serve::grid::Plan;
+use proxy::config::{LISTEN_DEFAULT, Tls};
+use rpc::config::Listen;
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// Let people and programs outside a firewall ask the domains inside
+///
+/// Whoever has an account (`visperf account`) asks by HTTP: /d/DOMAIN/RPC2, /d/DOMAIN/HOST/RPC2, and the same with
+/// /api/v1/METHOD. Beyond loopback connections are encrypted. The proxy's host joins a domain before, as a viewer, and
+/// finds others by the directories.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf account add ana --domain UT-ICL
+  visperf proxy --door 0.0.0.0:7321
+  curl --digest --user ana --cacert certificate.pem \\
+      https://proxy.example:7321/d/UT-ICL/api/v1/domain.hosts")]
+pub(crate) struct Args {
+    /// Configuration file; its [proxy] section says how the proxy behaves
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[arg(long, value_name = "ADDR", help = format!("Address for visitors with accounts [default: as the configuration says, else {LISTEN_DEFAULT}]"))]
+    door: Option<String>,
+    #[command(flatten)]
+    places: Places,
+}
+
+/// Run a proxy until a signal ends it.
+///
+/// # Errors
+/// If it cannot start, or a part of it fails.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.places.start_telemetry()?;
+    let file = daemons::read_file(args.config.as_deref())?;
+    let mut config = file.proxy.unwrap_or_default();
+    if let Some(text) = &args.door {
+        let usage = |error: &dyn std::fmt::Display| Failure::Usage(format!("--door: {error}"));
+        let listen: Listen = text.parse().map_err(|error: rpc::config::Error| usage(&error))?;
+        let is_plain = file.is_plain_proxy && config.tls == Tls::Plain;
+        config = config.at(listen, is_plain).map_err(|error| usage(&error))?;
+    }
+    let plan = Plan {
+        state: args.places.state(),
+        listen: Some(args.places.listen_or_usual()?),
+        sensor: None,
+        directory: None,
+        proxy: Some(config),
+        overlay: file.overlay,
+    };
+    daemons::run(async {
+        let grid = daemons::open(plan).await?;
+        note(&format!("visperf proxy answers this host on http://{}/RPC2", grid.address()));
+        if let Some(told) = grid.told_as_proxy() {
+            tell(told);
+        }
+        grid.run(CancellationToken::new(), |_| ()).await.map_err(|error| daemons::failure(&error))
+    })
+}
+
+fn tell(told: &Told) {
+    let scheme = if told.certificate.is_some() { "https" } else { "http" };
+    note(&format!("visitors with accounts come in at {scheme}://{}/d/DOMAIN/RPC2", told.address));
+    if let Some((fingerprint, path)) = &told.certificate {
+        note(&format!("its certificate is {}, SHA-256 {fingerprint}", path.display()));
+    }
+    if told.accounts == 0 {
+        note("there are no accounts yet: visperf account add NAME --domain DOMAIN");
+    }
+    if told.directories == 0 {
+        note(
+            "it knows no directory, so it finds no domain: name one as [overlay] directories in the configuration",
+        );
+    }
+    told.contacts.iter().for_each(|contact| note(&format!("daemons inside reach it at {contact}")));
+    for contact in &told.web_contacts {
+        note(&format!("those that get out by web traffic alone reach it at {contact}"));
+    }
+}

@@ -1,0 +1,177 @@
+//! `visperf top`: the processes of a host, a domain or several, those that use most first; on a screen, or printed.
+//!
+//! Not here: the screen (`crate::top`).
+
+use crate::cli::{Width, chosen, whole, words};
+use crate::client::target::Target;
+use crate::exit::Failure;
+use crate::output::figures::{bytes, share};
+use crate::output::table::{Cell, Table};
+use crate::output::{Color, Output, note};
+use crate::top::asker::{Asker, Running};
+use crate::top::rows::{self, Order, Place, Process, Totals};
+use crate::top::state::{Host, Scope, State};
+use crate::top::terminal;
+use overlay::clock;
+use serde_json::Value;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+/// Show the processes that use most, of this host, of a domain or of several, as it changes
+///
+/// On the screen: arrows mark a process, k sends it a signal (as an operator: see `visperf kill`), c m i t sort, / filters, h
+/// chooses a host, space pauses, ? tells the rest, q ends. That daemons do not answer is shown.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf top                                   the domain of the daemon here
+  visperf top --host wn01 --sort memory
+  visperf top --domain UT-ICL --domain CERN     two domains on one screen
+  visperf top --once --rows 20                  printed once, for scripts
+  visperf top --json --rounds 3 | jq '.name, .cpu'")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// Of this domain; may be repeated [default: that of the daemon that is asked]
+    #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
+    domain: Vec<String>,
+    /// Of this host alone (of the first domain)
+    #[arg(long, value_name = "HOST", value_parser = chosen)]
+    host: Option<String>,
+    /// By what they are sorted: the most first
+    #[arg(long, value_name = "ORDER", value_parser = words(Order::WORDS), default_value = "cpu")]
+    sort: String,
+    /// Only those of which these words are in name, command, user, number or host
+    #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Seconds between two rounds, 1 to 3600
+    #[arg(long, short, value_name = "SECONDS", value_parser = whole(1..=3600), default_value_t = 2)]
+    interval: u64,
+    /// Print one round and end
+    #[arg(long, conflicts_with = "rounds")]
+    once: bool,
+    /// Print so many rounds and end
+    #[arg(long, value_name = "N", value_parser = whole(1..=1_000_000))]
+    rounds: Option<u64>,
+    /// When printed: at most so many processes of a round
+    #[arg(long, value_name = "N", value_parser = whole(1..=10_000), default_value_t = 30)]
+    rows: u64,
+    /// Print JSON, one object a line: each process as its sensor told it, with domain and host
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    width: Width,
+}
+
+/// Show or print them.
+///
+/// # Errors
+/// If there is no terminal for the screen, or no daemon answers where it is printed.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut asker = Asker::new(&args.target, args.domain.clone());
+    let only = args.host.as_deref().map(|host| asker.place(host)).transpose()?;
+    let scope = Scope { only, order: Order::of(&args.sort), is_filtered: !args.filter.is_empty() };
+    match (args.rounds, args.once || args.json) {
+        (Some(rounds), _) => print(args, &mut asker, &scope, rounds),
+        (None, true) => print(args, &mut asker, &scope, 1),
+        (None, false) => screen(args, asker, scope),
+    }
+}
+
+fn screen(args: &Args, asker: Asker, scope: Scope) -> Result<(), Failure> {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return Err(Failure::Usage(
+            "the screen needs a terminal to read keys from and to draw on; --once prints what it would show"
+                .to_owned(),
+        ));
+    }
+    let interval = Duration::from_secs(args.interval);
+    let asking = Running::start(asker, scope.clone(), interval)?;
+    let state = State::new(scope, args.filter.clone(), interval, clock::now());
+    terminal::show(state, &asking, Output::stdout().has_colors())
+}
+
+fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(), Failure> {
+    let mut totals = Totals::default();
+    let words: Vec<String> = args.filter.to_lowercase().split_whitespace().map(str::to_owned).collect();
+    let most = usize::try_from(args.rows).unwrap_or(usize::MAX);
+    let mut output = args.width.output();
+    for number in 0..rounds {
+        if number > 0 {
+            std::thread::sleep(Duration::from_secs(args.interval));
+        }
+        let (mut round, raw) = asker.round(scope)?;
+        totals.rate(&mut round.processes, clock::now().0);
+        let mut shown: Vec<Process> = round.processes.into_iter().filter(|one| one.fits(&words)).collect();
+        rows::sort(&mut shown, scope.order);
+        shown.truncate(most);
+        let wanted = |host: &&Host| scope.only.as_ref().is_none_or(|only| host.place == *only);
+        let hosts: Vec<&Host> = round.hosts.iter().filter(wanted).collect();
+        if let (Some(Place { domain, host }), true) = (&scope.only, hosts.is_empty()) {
+            return Err(Failure::Failed(format!(
+                "no host {host} in {domain}; visperf hosts lists those that are"
+            )));
+        }
+        for host in &hosts {
+            tell_trouble(host);
+        }
+        round.notes.iter().for_each(|told| note(told));
+        if args.json {
+            shown.iter().try_for_each(|process| json(process, &raw, &mut output))?;
+        } else {
+            if number > 0 {
+                output.line("")?;
+            }
+            table(&shown, hosts.len() > 1, &mut output)?;
+        }
+        output.flush()?;
+        if !args.json && (shown.len() as u64) < round.total {
+            note(&format!("{} of {} processes", shown.len(), round.total));
+        }
+    }
+    Ok(())
+}
+
+fn tell_trouble(host: &Host) {
+    let Place { domain, host: name } = &host.place;
+    match &host.trouble {
+        Some(trouble) => note(&format!("{name} of {domain}: {trouble}")),
+        None if !host.is_live => note(&format!("{name} of {domain} is silent")),
+        None => {}
+    }
+}
+
+/// A process as its sensor told it, with where that is.
+fn json(process: &Process, raw: &[(Place, Value)], output: &mut Output) -> Result<(), Failure> {
+    let (place, key) = &process.id;
+    let is_it = |(there, value): &&(Place, Value)| {
+        there == place && value["pid"] == key.pid && value["start_ns"].as_u64().unwrap_or(0) == key.start_ns
+    };
+    let Some((_, value)) = raw.iter().find(is_it) else { return Ok(()) };
+    let mut value = value.clone();
+    value["domain"] = place.domain.clone().into();
+    value["host"] = place.host.clone().into();
+    if let Some(rate) = process.io_rate {
+        value["io_rate"] = rate.into();
+    }
+    output.json(&value)
+}
+
+fn table(processes: &[Process], has_hosts: bool, output: &mut Output) -> Result<(), Failure> {
+    let heads = ["HOST", "PID", "USER", "STATE", "CPU", "MEMORY", "IO/S", "NAME", "COMMAND"];
+    let mut table = Table::new(&heads).spares(&["STATE", "IO/S", "USER", "COMMAND"]);
+    for process in processes {
+        let (place, key) = &process.id;
+        table.row(vec![
+            Cell::text(if has_hosts { place.host.as_str() } else { "" }),
+            Cell::figure(key.pid.to_string()),
+            Cell::text(&process.user),
+            Cell::whole(&process.state).color(Color::Dim),
+            Cell::figure(process.cpu.map(share).unwrap_or_default()),
+            Cell::figure(bytes(process.rss_bytes)),
+            Cell::figure(process.io_rate.map(bytes).unwrap_or_default()),
+            Cell::text(&process.name).color(Color::Name),
+            Cell::text(&process.command),
+        ]);
+    }
+    table.print(output)
+}

@@ -1,0 +1,98 @@
+//! Whom a sensor believes when orders to its processes come: the operators of its domain, or, of a sensor in no domain,
+//! whoever can read a file of its state folder.
+//!
+//! Rule: a sensor that may control nobody's processes has no operator of its own, and what came before is kept however it is
+//! configured now.
+//! Not here: what is believed (`overlay::identity::order`), what is obeyed (`sensor::control`).
+
+use overlay::clock;
+use overlay::gatekeeper::Gatekeeper;
+use overlay::identity::admission::Gate;
+use overlay::identity::deny_list::Denials;
+use overlay::identity::order::{self, Here, Seen};
+use overlay::identity::order_files;
+use overlay::identity::trust::{Readers, Trust};
+use sensor::control::authority::{Authority, Believed, Disbelieved};
+use sensor::run::Sensor;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[cfg(test)]
+mod tests;
+
+/// The orders that come to one sensor.
+pub(crate) struct Orders {
+    state: PathBuf,
+    here: Here,
+    gate: Arc<Gatekeeper>,
+    seen: Mutex<Seen>,
+}
+
+/// Let `sensor` believe operators; `gate` is that of its domain, if it has joined one.
+///
+/// # Errors
+/// If what came before cannot be read, or the file of the operator not be made or taken away.
+pub(crate) fn open(state: &Path, sensor: &Sensor, gate: Option<Arc<Gatekeeper>>) -> anyhow::Result<()> {
+    let (desk, config) = (sensor.control(), sensor.config());
+    if gate.is_some() || !desk.is_on() {
+        order_files::remove_operator(state)?;
+    }
+    if !desk.is_on() {
+        return Ok(());
+    }
+    let here = Here { domain: config.domain.clone(), host: config.host.clone() };
+    let gate = match gate {
+        Some(gate) => gate,
+        None => own_gate(state, &here)?,
+    };
+    desk.set_authority(Arc::new(Orders::open(state, here, gate)?));
+    Ok(())
+}
+
+/// The gate of a sensor in no domain: it believes one operator, whose key is in its state folder.
+fn own_gate(state: &Path, here: &Here) -> anyhow::Result<Arc<Gatekeeper>> {
+    let operator = order_files::create_operator(state, &here.domain, &here.host, clock::calendar())?;
+    let trust = Trust::of_member(here.domain.clone(), operator.root, Readers::Nobody);
+    Ok(Arc::new(Gatekeeper::joining(Gate::new(trust, Denials::default(), BTreeSet::new()))))
+}
+
+impl Orders {
+    /// Those of the sensor with this state folder.
+    ///
+    /// # Errors
+    /// If what came before cannot be read.
+    pub(crate) fn open(state: &Path, here: Here, gate: Arc<Gatekeeper>) -> anyhow::Result<Orders> {
+        let seen = Mutex::new(order_files::load_seen(state)?);
+        Ok(Orders { state: state.to_owned(), here, gate, seen })
+    }
+}
+
+impl Authority for Orders {
+    fn believe(&self, text: &str) -> Result<Believed, Disbelieved> {
+        let unreadable =
+            |error: order::Unreadable| Disbelieved { why: error.to_string(), claimed: None, signer: None };
+        let signed = order::parse(text).map_err(unreadable)?;
+        let refuse = |why: String| Disbelieved {
+            why,
+            claimed: signed.order.unverified().ok().map(Box::new),
+            signer: Some(signed.order.signer()),
+        };
+        let (order, operator) =
+            self.gate.open_order(&signed, &self.here).map_err(|refused| refuse(refused.to_string()))?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // On a copy: what cannot be kept has not come.
+        let mut next = seen.clone();
+        let taken = next.take(operator.peer, &order, clock::calendar());
+        taken.map_err(|refused| refuse(refused.to_string()))?;
+        let kept = order_files::save_seen(&self.state, &next);
+        kept.map_err(|error| {
+            refuse(format!("the order cannot be kept in mind, so it is not obeyed: {error}"))
+        })?;
+        *seen = next;
+        let Some(from) = operator.host else {
+            return Err(refuse("its signer's certificate names no host".to_owned()));
+        };
+        Ok(Believed { order, operator: operator.peer, from })
+    }
+}

@@ -1,0 +1,391 @@
+//! A proxy: its key and certificate in the overlay, the directories by which it finds domains, and its door.
+//!
+//! Rules: it is a member of a domain with the role of a viewer, and asks as one; it holds the connections to the
+//! directories, so that it knows whom to let in before they come. Everything is read and bound before anything runs.
+//! Not here: who comes in and what they may call (`proxy`), reaching a domain (`others`).
+
+use super::elsewhere::Router;
+use super::lookups::Lookups;
+use super::others::{Lookup, Others};
+use super::overlay::{Overlay, Part};
+use super::state_dir;
+use super::welcome::Welcome;
+use anyhow::{Context as _, anyhow};
+use daemon::shutdown::Tasks;
+use overlay::config::Config;
+use overlay::contacts::Contacts;
+use overlay::deny_sync::DenySync;
+use overlay::directories::Directories;
+use overlay::gatekeeper::Gatekeeper;
+use overlay::identity::admission::Gate;
+use overlay::identity::join::Membership;
+use overlay::identity::{key_file, pass};
+use overlay::joining::denials::DenialFile;
+use overlay::joining::renewal::{Pace, Renewal};
+use overlay::net::carried::tunnels::Tunnels;
+use overlay::net::event_loop::CONNECTIONS_MAX;
+use overlay::net::handle::Handle;
+use overlay::resolve::asker::{Asker, Asking};
+use proxy::account::{Accounts, REALM_DEFAULT};
+use proxy::account_file;
+use proxy::certificate::{Certificate, Origin};
+use proxy::config::Tls;
+use proxy::door::{Door, Member, Passes};
+use proxy::hatch::Inlet;
+use proxy::watch::Watch;
+use rpc::dispatch::Dispatcher;
+use rpc::fault::Fault;
+use rpc::limits::Limits;
+use rpc::method::Registry;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use wire::address::Address;
+use wire::id::PeerKey;
+use wire::join::Directory;
+
+/// How often the connections to the directories are asked to be held; sooner than they would be given up.
+const HOLD_INTERVAL: Duration = Duration::from_secs(20);
+
+/// Most connections at the door: each some 20 KiB, and as many descriptors as a process usually may have in all.
+const CONNECTIONS_AT_DOOR: usize = 8_000;
+
+/// Most of them from one address: many users sit behind one.
+const CONNECTIONS_OF_ADDRESS: usize = 2_000;
+
+/// Largest answer handed out, so that all that are in work fit into memory.
+const ANSWER_BYTES: usize = 16 << 20;
+
+/// Most calls in work at a time.
+const CALLS_IN_WORK: usize = 512;
+
+/// What one proxy takes from its visitors.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        connections: CONNECTIONS_AT_DOOR,
+        connections_per_address: CONNECTIONS_OF_ADDRESS,
+        answer_bytes: ANSWER_BYTES,
+        calls_in_work: CALLS_IN_WORK,
+        ..Limits::default()
+    }
+}
+
+/// A proxy that is open: bound, and not yet running.
+pub(crate) struct Gateway {
+    pub(crate) net: Handle,
+    pub(crate) door: Arc<Door>,
+    /// What comes in by the door for the overlay.
+    pub(crate) tunnels: Arc<Tunnels>,
+    pub(crate) told: Told,
+    overlay: Overlay,
+    others: Others,
+    asker: Asker,
+    asking: Asking,
+    directories: Arc<Directories>,
+    denying: DenySync,
+    renewal: Renewal,
+    listener: TcpListener,
+    certificate: Option<Arc<Certificate>>,
+    watch: Watch,
+}
+
+/// What whoever starts it is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    /// Where visitors are let in.
+    pub(crate) address: SocketAddr,
+    /// SHA-256 of the certificate and its file; none where nothing is encrypted.
+    pub(crate) certificate: Option<(String, std::path::PathBuf)>,
+    /// How many may come in.
+    pub(crate) accounts: usize,
+    /// How many directories it asks.
+    pub(crate) directories: usize,
+    /// `KEY@HOST:PORT`, by which daemons inside hold a connection to it.
+    pub(crate) contacts: Vec<String>,
+    /// The same of its door, for who gets out by web traffic alone; none where the door is for this host alone.
+    pub(crate) web_contacts: Vec<String>,
+}
+
+impl Gateway {
+    /// Read keys and files, and listen. Call it within a runtime.
+    ///
+    /// # Errors
+    /// If a file cannot be used, or an address not be listened on.
+    pub(crate) async fn open(
+        state: &Path,
+        membership: Option<&Membership>,
+        config: &proxy::config::Config,
+        overlay_config: &Config,
+    ) -> anyhow::Result<Gateway> {
+        let membership = membership.ok_or_else(|| {
+            anyhow!(
+                "a proxy is a member of a domain, and the state folder {} has joined none; type `visperf token create \
+                 --role viewer` on the host that created the domain, and what it prints here, with --state {0}",
+                state.display()
+            )
+        })?;
+        let certificate = membership.certificate()?;
+        let key = key_file::load_or_create(state)?;
+        let trust = membership.trust(overlay_config.readers.clone())?;
+        let (denials, denied) = DenialFile::open(state, &trust)?;
+        let known: Vec<Directory> =
+            membership.directories.iter().chain(&overlay_config.directories).cloned().collect();
+        let gate = Gate::new(trust, denied, known.iter().map(|directory| directory.key).collect());
+        let chain = Some(membership.chain.clone());
+        let place = (certificate.host.as_str(), CONNECTIONS_MAX, Part::Proxy);
+        let overlay = Overlay::open(key, gate, chain, overlay_config, place)?;
+        state_dir::write_reached(state, &overlay.advertised)?;
+        let contacts = Arc::new(Contacts::new(overlay.net.clone(), None));
+        let me = overlay.key.peer();
+        let directories = Directories::new(me, Arc::clone(&contacts), known);
+        let gate = || Arc::clone(&overlay.gate);
+        let (asking, asker) = Asking::open(state, gate(), Arc::clone(&directories), overlay.seed)?;
+        let denying = DenySync {
+            domain: certificate.domain.clone(),
+            gate: gate(),
+            denials: Arc::clone(&denials),
+            net: overlay.net.clone(),
+            members: None,
+            directories: Arc::clone(&directories),
+        };
+        let renewal = Renewal {
+            state: state.to_owned(),
+            key: overlay.key.clone(),
+            gate: gate(),
+            denials,
+            net: overlay.net.clone(),
+            pace: Pace::default(),
+        };
+        let others =
+            Others { lookup: Lookup::Asked(asker.clone()), contacts, welcome: overlay.welcome.clone() };
+        let opened = open_door(state, config, Arc::new(Members { me, gate: gate() })).await?;
+        let told = Told {
+            address: opened.address,
+            certificate: opened.certificate.as_ref().map(|it| (it.fingerprint(), it.origin().certificate())),
+            accounts: opened.accounts,
+            directories: directories.keys().len(),
+            contacts: overlay.advertised.iter().map(|at| format!("{me}@{at}")).collect(),
+            web_contacts: web_contacts(me, &overlay.advertised, opened.address),
+        };
+        let watch = Watch::new(state, Arc::clone(&opened.door), opened.certificate.clone());
+        Ok(Gateway {
+            net: overlay.net.clone(),
+            tunnels: Tunnels::new(&overlay.net),
+            door: opened.door,
+            told,
+            overlay,
+            others,
+            asker,
+            asking,
+            directories,
+            denying,
+            renewal,
+            listener: opened.listener,
+            certificate: opened.certificate,
+            watch,
+        })
+    }
+
+    /// What is wrong with its place among others, in sentences.
+    pub(crate) fn welcome(&self) -> Welcome {
+        self.overlay.welcome.clone()
+    }
+
+    /// Add what daemons of domains answer, and where those are: all of it is handed on.
+    ///
+    /// # Errors
+    /// If a method of the same name is there already.
+    pub(crate) fn add_methods(&self, registry: &mut Registry) -> Result<(), rpc::method::Error> {
+        for declaration in sensor::query::declared::all() {
+            // The router sends each elsewhere, or says why it cannot.
+            registry
+                .add(declaration.handler_now(|_| Err(Fault::internal("a proxy has no answer of its own"))))?;
+        }
+        let lookups = Lookups {
+            asker: self.asker.clone(),
+            directories: Arc::clone(&self.directories),
+            net: self.net.clone(),
+            members: None,
+            welcome: self.overlay.welcome.clone(),
+        };
+        lookups.add(registry)?;
+        registry.set_elsewhere(Box::new(Router {
+            net: self.net.clone(),
+            own: None,
+            others: self.others.clone(),
+            relays: None,
+        }));
+        Ok(())
+    }
+
+    /// Let visitors in until `shutdown`.
+    pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
+        let Gateway { overlay, others, asking, directories, denying, renewal, .. } = self;
+        let (listener, watch) = (self.listener, self.watch);
+        let door = rpc::server::Door {
+            entrance: Some(self.door),
+            tls: self.certificate.map(|certificate| certificate.acceptor()),
+            hatch: Some(Arc::new(Inlet::new(self.tunnels))),
+        };
+        overlay.spawn(tasks, shutdown.clone());
+        tasks.spawn("look-up", asking.run(shutdown.clone()));
+        tasks.spawn_sure("denials", denying.run(shutdown.clone()));
+        tasks.spawn_sure("renewal", renewal.run(shutdown.clone()));
+        tasks.spawn_sure("accounts", watch.run(shutdown.clone()));
+        tasks.spawn_sure("directories", hold(directories, shutdown.clone()));
+        let ending = shutdown.clone();
+        tasks.spawn_sure("contacts", async move { others.contacts.tend(ending).await });
+        tasks.spawn("door", rpc::server::serve_behind(door, listener, dispatcher, shutdown.clone()));
+    }
+}
+
+/// `KEY@HOST:PORT` of the door, under the names under which the overlay is reached.
+fn web_contacts(me: PeerKey, advertised: &[Address], door: SocketAddr) -> Vec<String> {
+    if door.ip().is_loopback() {
+        return Vec::new();
+    }
+    let mut contacts: Vec<String> = Vec::new();
+    for at in advertised {
+        let host = if at.host().contains(':') { format!("[{}]", at.host()) } else { at.host().to_owned() };
+        let contact = format!("{me}@{host}:{}", door.port());
+        if !contacts.contains(&contact) {
+            contacts.push(contact);
+        }
+    }
+    contacts
+}
+
+async fn hold(directories: Arc<Directories>, shutdown: CancellationToken) {
+    let mut again = tokio::time::interval(HOLD_INTERVAL);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = again.tick() => directories.hold().await,
+        }
+    }
+}
+
+/// Knows members by their certificates, as for a connection.
+struct Members {
+    me: PeerKey,
+    gate: Arc<Gatekeeper>,
+}
+
+impl Passes for Members {
+    fn member(&self, text: &str) -> Result<Member, String> {
+        let shown = pass::read(text).map_err(|error| error.to_string())?;
+        let principal = self.gate.open_pass(&shown, self.me).map_err(|refused| refused.to_string())?;
+        let (Some(domain), Some(host)) = (principal.domain, principal.host) else {
+            return Err("the pass is of no member of a domain".to_owned());
+        };
+        Ok(Member { domain, host })
+    }
+}
+
+struct Opened {
+    door: Arc<Door>,
+    listener: TcpListener,
+    address: SocketAddr,
+    certificate: Option<Arc<Certificate>>,
+    accounts: usize,
+}
+
+/// Read accounts and certificate, and bind.
+async fn open_door(
+    state: &Path,
+    config: &proxy::config::Config,
+    passes: Arc<dyn Passes>,
+) -> anyhow::Result<Opened> {
+    let accounts = match account_file::read(state)? {
+        Some(accounts) => accounts,
+        None => Accounts::new(REALM_DEFAULT)?,
+    };
+    let origin = match &config.tls {
+        Tls::Plain => None,
+        Tls::Given { certificate, key } => {
+            Some(Origin::Given { certificate: certificate.clone(), key: key.clone() })
+        }
+        Tls::Own { names } => {
+            let mut names = names.clone();
+            let host = crate::command::daemons::host_name();
+            let at = config.listen.address().ip();
+            let told = (!at.is_unspecified()).then(|| at.to_string());
+            names.extend([host, "localhost".to_owned()].into_iter().chain(told));
+            Some(Origin::Own { folder: state.join(account_file::FOLDER), names })
+        }
+    };
+    let certificate = origin.map(Certificate::open).transpose()?;
+    let listener = rpc::server::bind(config.listen).await?;
+    let address = listener.local_addr().context("the listener does not tell its address")?;
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    let channel = format!("{scheme}://{address}").into_bytes();
+    let door = Door::new(&accounts, channel, config.takes_md5, Some(passes));
+    let door = door.map_err(|error| anyhow!("the system gives no random numbers: {error}"))?;
+    Ok(Opened { door, listener, address, certificate, accounts: accounts.all().count() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proxy::grant::Class;
+    use std::collections::BTreeMap;
+
+    /// What an account of each class may call here. A method that is new comes to this list, and to `proxy::grant` if
+    /// it is to be for viewers.
+    const CLASSED: [(Class, &[&str]); 4] = [
+        (
+            Class::Figures,
+            &[
+                "domain.hosts",
+                "domain.metrics",
+                "sensor.alter",
+                "sensor.channels",
+                "sensor.metrics",
+                "sensor.processes",
+                "sensor.subscribe",
+                "sensor.subscriptions",
+                "sensor.take",
+                "sensor.unsubscribe",
+            ],
+        ),
+        (
+            Class::Logs,
+            &[
+                "domain.calls",
+                "domain.events",
+                "domain.summary",
+                "sensor.call_processes",
+                "sensor.calls",
+                "sensor.events",
+                "sensor.files",
+                "sensor.filters",
+                "sensor.modules",
+                "sensor.recording",
+                "sensor.recording_file",
+                "sensor.recordings",
+            ],
+        ),
+        (Class::Grid, &["directory.domains", "directory.resolve", "directory.targets"]),
+        (Class::Steering, &["sensor.change_module", "sensor.control", "sensor.record"]),
+    ];
+
+    #[test]
+    fn each_method_handed_on_is_of_the_class_that_somebody_gave_it() {
+        let of_directories = [
+            directory::methods::resolve_declaration(),
+            directory::methods::domains_declaration(),
+            directory::discovery::declaration(),
+        ];
+        let mut found: BTreeMap<Class, Vec<&str>> = BTreeMap::new();
+        for declaration in sensor::query::declared::all().into_iter().chain(of_directories) {
+            let class = Class::of(declaration.name(), declaration.is_reading());
+            found.entry(class).or_default().push(declaration.name());
+        }
+        found.values_mut().for_each(|names| names.sort_unstable());
+        let expected: BTreeMap<Class, Vec<&str>> =
+            CLASSED.iter().map(|(class, names)| (*class, names.to_vec())).collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,226 @@
+//! Asks the daemons for a round, again and again, and gives the orders that the screen wants given.
+//!
+//! Shell: one thread, which alone waits for answers. Rules: a host that does not answer costs its own rows, not the others'; when nobody
+//! answers that is told, and tried again. What is asked for in between is asked at once.
+//! Not here: what is done with the answers (`state`).
+
+use super::rows::{Id, Place, Process};
+use super::state::{Host, Round, Scope, Update};
+use crate::client::connection::Patience;
+use crate::client::target::Target;
+use crate::client::{Client, Error};
+use crate::command::control::giver::Giver;
+use crate::command::query::{Params, items};
+use crate::exit::Failure;
+use crate::output::figures::{number_of, text_of};
+use serde_json::Value;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wire::control::{Act, Signal};
+
+/// How long an answer is waited for: longer than a daemon takes to find another domain, shorter than a person waits.
+const PATIENCE: Patience = Patience { most: Duration::from_secs(10), tell_after: None };
+/// Most hosts asked in a round: of more, those that work most.
+const HOSTS_MAX: usize = 64;
+/// Processes asked of one host, where it is the only one, and where there are several.
+const PROCESSES_OF_ONE: u64 = 500;
+const PROCESSES_OF_MANY: u64 = 100;
+/// Where a filter looks for words, all processes are needed.
+const PROCESSES_FILTERED: u64 = 10_000;
+/// What waits between the thread and the screen: more than one of each is old.
+const WAITING_MAX: usize = 8;
+
+/// What the screen wants.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// Show this from now on.
+    Show(Scope),
+    /// Send this process this.
+    Give(Id, Signal),
+}
+
+/// Asks the daemon that `target` means.
+pub(crate) struct Asker {
+    target: Target,
+    client: Client,
+    domains: Vec<String>,
+}
+
+impl Asker {
+    /// About these domains; about the daemon's own where there are none.
+    pub(crate) fn new(target: &Target, domains: Vec<String>) -> Asker {
+        Asker { target: target.clone(), client: Client::new(target), domains }
+    }
+
+    /// The place that is meant by a host's name: of the first domain.
+    ///
+    /// # Errors
+    /// If no daemon tells.
+    pub(crate) fn place(&mut self, host: &str) -> Result<Place, Failure> {
+        let domain = match self.domains.first() {
+            Some(domain) => domain.clone(),
+            None => {
+                let info = self.client.call("daemon.info", &Params::default().value(), PATIENCE)?;
+                text_of(&info, "domain").to_owned()
+            }
+        };
+        Ok(Place { domain, host: host.to_owned() })
+    }
+
+    /// One round, with each process as its sensor told it.
+    ///
+    /// # Errors
+    /// If the daemon that is asked does not answer, or not for any of the domains.
+    pub(crate) fn round(&mut self, scope: &Scope) -> Result<(Round, Vec<(Place, Value)>), Error> {
+        let mut round = Round::default();
+        self.ask_hosts(&mut round)?;
+        let wanted = |host: &&mut Host| scope.only.as_ref().is_none_or(|only| host.place == *only);
+        let mut asked: Vec<&mut Host> =
+            round.hosts.iter_mut().filter(|host| host.is_live).filter(wanted).collect();
+        asked.sort_by(|a, b| b.load.partial_cmp(&a.load).unwrap_or(std::cmp::Ordering::Equal));
+        if asked.len() > HOSTS_MAX {
+            round
+                .notes
+                .push(format!("processes of {HOSTS_MAX} hosts of {}, those with most load", asked.len()));
+            asked.truncate(HOSTS_MAX);
+        }
+        let limit = match (scope.is_filtered, asked.len()) {
+            (true, _) => PROCESSES_FILTERED,
+            (false, 1) => PROCESSES_OF_ONE,
+            (false, _) => PROCESSES_OF_MANY,
+        };
+        let mut raw = Vec::new();
+        for host in asked {
+            let params = Params::default()
+                .with("domain", Some(host.place.domain.as_str()))
+                .with("host", Some(host.place.host.as_str()))
+                .with("order", Some(scope.order.of_sensor()))
+                .with("limit", Some(limit));
+            match self.client.call("sensor.processes", &params.value(), PATIENCE) {
+                Ok(answer) => {
+                    round.total += answer["total"].as_u64().unwrap_or(0);
+                    raw.extend(items(&answer, "processes").into_iter().map(|one| (host.place.clone(), one)));
+                }
+                Err(Error::Fault { message, .. }) => host.trouble = Some(message),
+                Err(error) => return Err(error),
+            }
+        }
+        round.processes = raw.iter().filter_map(|(place, value)| Process::read(place, value)).collect();
+        Ok((round, raw))
+    }
+
+    /// The hosts of the domains. A domain that does not answer is a note, as long as another does.
+    fn ask_hosts(&mut self, round: &mut Round) -> Result<(), Error> {
+        let named: Vec<Option<String>> = match self.domains.is_empty() {
+            true => vec![None],
+            false => self.domains.iter().cloned().map(Some).collect(),
+        };
+        let mut fault = None;
+        for domain in named {
+            let params = Params::default().with("domain", domain.clone()).value();
+            match self.client.call("domain.hosts", &params, PATIENCE) {
+                Ok(answer) => {
+                    let domain = text_of(&answer, "domain").to_owned();
+                    round.hosts.extend(items(&answer, "hosts").iter().map(|host| read_host(&domain, host)));
+                }
+                Err(error @ Error::Fault { .. }) => {
+                    round.notes.push(format!("{}: {error}", domain.as_deref().unwrap_or("the domain")));
+                    fault = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match fault {
+            Some(fault) if round.hosts.is_empty() => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    fn give(&self, (place, key): &Id, signal: Signal) -> Result<String, String> {
+        let told = |failure: Failure| {
+            let text = failure.message().unwrap_or_default();
+            text.strip_prefix("error: ").map_or_else(|| text.clone(), str::to_owned)
+        };
+        let mut giver = Giver::new(&self.target, Some(&place.domain), &place.host).map_err(told)?;
+        let done = giver.give(*key, Act::Signal(signal)).map_err(told)?;
+        let ended = match done.get("ended").and_then(Value::as_bool) {
+            Some(true) => "; it has ended",
+            Some(false) => "; it is there still",
+            None => "",
+        };
+        let (signal, name, host) = (signal.as_str(), text_of(&done, "name"), &place.host);
+        Ok(format!("sent {signal} to {name} ({}) on {host}{ended}", key.pid))
+    }
+}
+
+fn read_host(domain: &str, host: &Value) -> Host {
+    Host {
+        place: Place { domain: domain.to_owned(), host: text_of(host, "host").to_owned() },
+        is_live: text_of(host, "state") == "live",
+        load: number_of(host, "load1"),
+        cpu: number_of(host, "cpu_used"),
+        memory_used: number_of(host, "memory_used"),
+        memory_total: number_of(host, "memory_total"),
+        trouble: None,
+    }
+}
+
+/// The thread that asks.
+pub(crate) struct Running {
+    /// What the screen wants of it.
+    pub(crate) asks: SyncSender<Ask>,
+    /// What came.
+    pub(crate) updates: Receiver<Update>,
+    thread: JoinHandle<()>,
+}
+
+impl Running {
+    /// Begin to ask for `scope`, each `interval`.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(crate) fn start(asker: Asker, scope: Scope, interval: Duration) -> Result<Running, Failure> {
+        let (asks, asked) = sync_channel(WAITING_MAX);
+        let (told, updates) = sync_channel(WAITING_MAX);
+        let work = move || work(asker, scope, interval, &asked, &told);
+        let thread = std::thread::Builder::new().name("asker".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| Failure::of("cannot start a thread", error))?;
+        Ok(Running { asks, updates, thread })
+    }
+
+    /// Whether it can still tell anything: it ends by itself only by a defect.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.thread.is_finished()
+    }
+}
+
+/// Until nobody wants anything any more.
+fn work(
+    mut asker: Asker,
+    mut scope: Scope,
+    interval: Duration,
+    asked: &Receiver<Ask>,
+    told: &SyncSender<Update>,
+) {
+    loop {
+        let update = match asker.round(&scope) {
+            Ok((round, _)) => Update::Round(round),
+            Err(error) => Update::Lost(error.to_string()),
+        };
+        if told.send(update).is_err() {
+            return;
+        }
+        match asked.recv_timeout(interval) {
+            Ok(Ask::Show(wanted)) => scope = wanted,
+            Ok(Ask::Give(id, signal)) => {
+                let given = asker.give(&id, signal);
+                if told.send(Update::Given(given)).is_err() {
+                    return;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}

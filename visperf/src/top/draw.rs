@@ -1,0 +1,315 @@
+//! The screen drawn: whether the daemons answer, the hosts, the rows, what the keys do.
+//!
+//! Pure: it draws into a frame. Rule: what is no longer so is dimmed, and above it stands since when.
+//! Not here: what is shown (`state`), colours (`theme`).
+
+use super::rows::{Order, Process};
+use super::state::{Host, Link, Mode, State};
+use super::theme::Theme;
+use crate::output::figures::{bytes, share};
+use crate::output::{clean, shortened_within};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, Wrap};
+use std::time::Duration;
+use wire::time::Moment;
+
+/// A screen narrower than this has the columns without which nobody can do.
+const NARROW_COLUMNS: u16 = 110;
+/// Most lines of what was said of an order.
+const SAID_LINES_MAX: usize = 8;
+/// So many intervals without an answer are a while too long.
+const LATE_INTERVALS: u32 = 3;
+
+const HELP: &[&str] = &[
+    "c m i t     sort by CPU, memory, input and output, CPU time",
+    "/           filter: words that name, command, user, number or host hold",
+    "h           choose a host, or all",
+    "arrows      mark a process; page up and down, home, end",
+    "k K         send the marked process TERM, or KILL (it asks first)",
+    "space       pause, and go on",
+    "?           this help",
+    "q, Ctrl-C   end",
+    "",
+    "CPU is the share of a core over about the last second: four busy",
+    "threads have 400 %. IO/S is what was read from storage and written to",
+    "it. Signals are sent as an operator of the domain: docs/control.md.",
+];
+
+/// Draw all of it.
+pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State, theme: Theme, now: Moment) {
+    let has_filter = !state.filter.is_empty() || matches!(state.mode, Mode::Filter(_));
+    let heights = [1, 1, 1, u16::from(has_filter)].map(Constraint::Length);
+    let below = foot_height(state, frame.area().width);
+    let heights = heights.into_iter().chain([Constraint::Min(0), Constraint::Length(below)]);
+    let areas = Layout::vertical(heights).split(frame.area());
+    let [title, link, hosts, filter, rows, foot] = areas[..] else { return };
+    frame.render_widget(Paragraph::new(title_line(state, theme)), title);
+    frame.render_widget(Paragraph::new(link_line(state, theme, now)), link);
+    frame.render_widget(Paragraph::new(host_line(state, theme, hosts.width)), hosts);
+    if has_filter {
+        frame.render_widget(Paragraph::new(filter_line(state)), filter);
+    }
+    state.fit(usize::from(rows.height.saturating_sub(1)));
+    frame.render_widget(table(state, theme, rows.width), rows);
+    frame.render_widget(Paragraph::new(foot_line(state, theme)).wrap(Wrap { trim: true }), foot);
+    match &state.mode {
+        Mode::Help => over(frame, "keys", HELP.iter().map(|line| Line::from(*line)).collect()),
+        Mode::Hosts(at) => {
+            over(frame, "hosts: arrows, Enter; Esc leaves it", host_list(state, *at, frame.area()))
+        }
+        Mode::Confirm(process, signal) => over(frame, "is it meant?", question(process, signal.as_str())),
+        Mode::Rows | Mode::Filter(_) => {}
+    }
+}
+
+fn title_line(state: &State, theme: Theme) -> Line<'static> {
+    let mut domains: Vec<&str> = state.round.hosts.iter().map(|host| host.place.domain.as_str()).collect();
+    domains.dedup();
+    let what = match &state.only {
+        Some(only) => format!("{} of {}", only.host, only.domain),
+        None if domains.is_empty() => "…".to_owned(),
+        None => domains.join(", "),
+    };
+    let mut line = vec![
+        Span::styled("visperf top", Theme::head()),
+        format!("  {what}  by {}  every {} s", state.order.as_str(), state.interval.as_secs_f64()).into(),
+    ];
+    if state.is_paused {
+        line.push(Span::styled("  PAUSED", theme.caution()));
+    }
+    Line::from(line)
+}
+
+/// Whether what is shown is so now.
+fn link_line(state: &State, theme: Theme, now: Moment) -> Line<'static> {
+    let secs = |since: Moment| now.since(since).as_secs();
+    match &state.link {
+        Link::Waiting => Line::styled("waiting for the first answer", theme.caution()),
+        Link::Lost(since, why) => {
+            let text = format!("NO CONNECTION for {} s, trying again: {}", secs(*since), one_line(why));
+            Line::styled(text, theme.bad())
+        }
+        Link::Answered(last) if now.since(*last) > late_after(state.interval) => {
+            Line::styled(format!("NO ANSWER for {} s", secs(*last)), theme.bad())
+        }
+        Link::Answered(_) => {
+            let live = state.round.hosts.iter().filter(|host| host.is_live).count();
+            let (all, total, shown) = (state.round.hosts.len(), state.round.total, state.shown.len());
+            let mut text = format!("{live} of {all} hosts live, {shown} of {total} processes shown");
+            for note in &state.round.notes {
+                text = format!("{text}; {note}");
+            }
+            let is_whole = live == all && state.round.notes.is_empty();
+            Line::styled(text, if is_whole { theme.good() } else { theme.caution() })
+        }
+    }
+}
+
+/// An answer that takes longer is told: a daemon asked anew has all that time to answer.
+fn late_after(interval: Duration) -> Duration {
+    interval.saturating_mul(LATE_INTERVALS).max(Duration::from_secs(3))
+}
+
+/// As many hosts as fit, those that work most first.
+fn host_line(state: &State, theme: Theme, width: u16) -> Line<'static> {
+    let mut hosts: Vec<&Host> = state.round.hosts.iter().collect();
+    hosts.sort_by(|a, b| b.load.partial_cmp(&a.load).unwrap_or(std::cmp::Ordering::Equal));
+    let (mut line, mut left) = (Vec::new(), usize::from(width));
+    for (at, host) in hosts.iter().enumerate() {
+        let text = told(host);
+        let chars = text.chars().count() + 3;
+        if chars > left && at > 0 {
+            let more = format!("+{}", hosts.len() - at);
+            line.push(Span::styled(more, Theme::dim()));
+            break;
+        }
+        left = left.saturating_sub(chars + 4);
+        let style = if host.is_live && host.trouble.is_none() { Style::new() } else { theme.caution() };
+        line.push(Span::styled(text, style));
+        line.push("   ".into());
+    }
+    Line::from(line)
+}
+
+fn told(host: &Host) -> String {
+    if let Some(trouble) = &host.trouble {
+        return format!("{}: {}", host.place.host, one_line(trouble));
+    }
+    if !host.is_live {
+        return format!("{} is silent", host.place.host);
+    }
+    let mut text = host.place.host.clone();
+    if let Some(load) = host.load {
+        text = format!("{text} load {load:.2}");
+    }
+    if let Some(cpu) = host.cpu {
+        text = format!("{text} cpu {}", share(cpu));
+    }
+    if let (Some(used), Some(total)) = (host.memory_used, host.memory_total) {
+        // A share of the whole or bytes, as the sensor tells it.
+        let used = if used <= 1.0 { used * total } else { used };
+        text = format!("{text} memory {} of {}", bytes(used), bytes(total));
+    }
+    text
+}
+
+fn filter_line(state: &State) -> Line<'static> {
+    let is_typed = matches!(state.mode, Mode::Filter(_));
+    let end = if is_typed { "_   (Enter keeps it, Esc takes it back)" } else { "" };
+    Line::from(vec![Span::styled("filter: ", Theme::head()), format!("{}{end}", clean(&state.filter)).into()])
+}
+
+/// What was said is shown whole, if it is not too much: it may say what to do.
+fn foot_height(state: &State, width: u16) -> u16 {
+    let said = match &state.said {
+        Some(Ok(text) | Err(text)) => one_line(text).chars().count(),
+        None => 0,
+    };
+    // Words are not divided, so that a line may hold less than it could.
+    let lines = said.div_ceil(usize::from(width.saturating_sub(10).max(1))).clamp(1, SAID_LINES_MAX);
+    u16::try_from(lines).unwrap_or(1)
+}
+
+fn foot_line(state: &State, theme: Theme) -> Line<'static> {
+    match &state.said {
+        Some(Ok(done)) => Line::styled(one_line(done), theme.good()),
+        Some(Err(why)) => Line::styled(one_line(why), theme.bad()),
+        None => {
+            Line::styled("q quit  c m i t sort  / filter  h host  k kill  space pause  ? help", Theme::dim())
+        }
+    }
+}
+
+/// A column: head, width, and what stands in it.
+struct Column {
+    head: &'static str,
+    width: Constraint,
+    is_figure: bool,
+    of: fn(&Process) -> String,
+}
+
+fn columns(width: u16, has_hosts: bool) -> Vec<Column> {
+    let figure = |head, width, of| Column { head, width: Constraint::Length(width), is_figure: true, of };
+    let text = |head, width, of| Column { head, width, is_figure: false, of };
+    let is_wide = width >= NARROW_COLUMNS;
+    let mut columns = Vec::new();
+    if has_hosts {
+        let host = |process: &Process| process.id.0.host.clone();
+        columns.push(text("HOST", Constraint::Length(if is_wide { 18 } else { 12 }), host));
+    }
+    columns.push(figure("PID", 7, |process| process.id.1.pid.to_string()));
+    columns
+        .push(text("USER", Constraint::Length(if is_wide { 12 } else { 8 }), |process| process.user.clone()));
+    columns.push(text("STATE", Constraint::Length(8), |process| process.state.clone()));
+    columns.push(figure("CPU", 6, |process| process.cpu.map(share).unwrap_or_default()));
+    columns.push(figure("MEMORY", 9, |process| bytes(process.rss_bytes)));
+    columns.push(figure("IO/S", 9, |process| process.io_rate.map(bytes).unwrap_or_default()));
+    if is_wide {
+        columns.push(figure("CPU TIME", 10, |process| cpu_time(process.cpu_secs)));
+        columns.push(figure("THR", 4, |process| format!("{:.0}", process.threads)));
+        columns.push(text("NAME", Constraint::Length(16), |process| process.name.clone()));
+        columns.push(text("COMMAND", Constraint::Fill(1), |process| process.command.clone()));
+    } else {
+        columns.push(text("NAME", Constraint::Fill(1), |process| process.name.clone()));
+    }
+    columns
+}
+
+fn table(state: &State, theme: Theme, width: u16) -> Table<'static> {
+    let columns = columns(width, state.only.is_none() && state.round.hosts.len() > 1);
+    let sorted = match state.order {
+        Order::Cpu => "CPU",
+        Order::Memory => "MEMORY",
+        Order::Io => "IO/S",
+        Order::Time => "CPU TIME",
+    };
+    let aligned = |text: String, is_figure: bool| match is_figure {
+        true => Text::from(text).right_aligned(),
+        false => Text::from(text),
+    };
+    let heads = columns.iter().map(|column| {
+        let style = if column.head == sorted { Theme::marked() } else { Style::new() };
+        Cell::from(aligned(column.head.to_owned(), column.is_figure)).style(style)
+    });
+    let is_old = !matches!(state.link, Link::Answered(_));
+    let marked = state.marked_row();
+    let rows = state.shown.iter().enumerate().skip(state.first).take(state.height).map(|(at, process)| {
+        let cells = columns.iter().map(|column| {
+            let style = if column.head == "NAME" { theme.name() } else { Style::new() };
+            Cell::from(aligned((column.of)(process), column.is_figure)).style(style)
+        });
+        let style = match (Some(at) == marked, is_old) {
+            (true, _) => Theme::marked(),
+            (false, true) => Theme::dim(),
+            (false, false) => Style::new(),
+        };
+        Row::new(cells.collect::<Vec<_>>()).style(style)
+    });
+    Table::new(rows.collect::<Vec<_>>(), columns.iter().map(|column| column.width))
+        .header(Row::new(heads.collect::<Vec<_>>()).style(Theme::head()))
+        .column_spacing(1)
+}
+
+/// What others say, in one line and harmless.
+fn one_line(text: &str) -> String {
+    clean(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// Minutes and seconds, with hours where there are some.
+fn cpu_time(secs: f64) -> String {
+    let whole = Duration::from_secs_f64(secs.max(0.0)).as_secs();
+    match whole / 3600 {
+        0 => format!("{}:{:02}", whole / 60, whole % 60),
+        hours => format!("{hours}:{:02}:{:02}", whole / 60 % 60, whole % 60),
+    }
+}
+
+fn question(process: &Process, signal: &str) -> Vec<Line<'static>> {
+    let (place, key) = &process.id;
+    vec![
+        Line::from(format!("send {signal} to {} ({}) of {}", process.name, key.pid, process.user)),
+        Line::from(format!("on {} of {}", place.host, place.domain)),
+        Line::from(shortened_within(&process.command, 66).into_owned()),
+        Line::from(""),
+        Line::styled("y sends it, any other key does not", Theme::head()),
+    ]
+}
+
+/// The hosts to choose from, the chosen one in sight.
+fn host_list(state: &State, at: usize, area: Rect) -> Vec<Line<'static>> {
+    let all = std::iter::once("all hosts".to_owned());
+    let hosts = state.round.hosts.iter().map(|host| format!("{}  {}", host.place.domain, told(host)));
+    let height = usize::from(area.height.saturating_sub(4)).max(1);
+    let first = (at + 1).saturating_sub(height);
+    let lines = all.chain(hosts).enumerate().skip(first).take(height);
+    lines
+        .map(|(row, text)| Line::styled(text, if row == at { Theme::marked() } else { Style::new() }))
+        .collect()
+}
+
+/// A box over the rows.
+fn over(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>) {
+    let area = frame.area();
+    let widest = lines.iter().map(Line::width).chain([title.chars().count()]).max().unwrap_or(0);
+    let size = |wanted: usize, all: u16| u16::try_from(wanted + 2).unwrap_or(all).min(all);
+    let (width, height) = (size(widest + 2, area.width), size(lines.len(), area.height));
+    let inside =
+        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let block = Block::bordered().title(format!(" {title} "));
+    frame.render_widget(Clear, inside);
+    let padded: Vec<Line<'static>> = lines
+        .into_iter()
+        .map(|line| {
+            let mut spans = vec![Span::from(" ")];
+            spans.extend(line.spans);
+            Line { spans, ..line }
+        })
+        .collect();
+    frame.render_widget(Paragraph::new(padded).block(block), inside);
+}
+
+#[cfg(test)]
+mod tests;

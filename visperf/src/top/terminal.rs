@@ -1,0 +1,162 @@
+//! The terminal of the screen: taken, drawn on, and given back as it was, however the program ends.
+//!
+//! Shell. Rules: what restores the terminal runs at the end, at a panic and when a signal ends the program; keys are looked for at
+//! least ten times a second, so that what comes from the daemons is seen as soon.
+//! Not here: what is drawn (`draw`), what keys mean (`state`).
+
+use super::asker::{Ask, Running};
+use super::draw;
+use super::state::{State, Update, Wish};
+use super::theme::Theme;
+use crate::exit::Failure;
+use overlay::clock;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::crossterm::{cursor, execute};
+use std::io::{self, Stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long a key is waited for before it is looked what the daemons said.
+const KEY_WAIT: Duration = Duration::from_millis(100);
+/// A screen that nothing changes is drawn anew so often: it tells how old it is.
+const DRAWN_EVERY: Duration = Duration::from_millis(500);
+
+/// The terminal, taken; given back when this is dropped.
+struct Taken(Terminal<CrosstermBackend<Stdout>>);
+
+impl Taken {
+    fn take() -> Result<Taken, Failure> {
+        let fail = |error| Failure::of("cannot use the terminal", error);
+        // A panic is told on the terminal as it was.
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+        enable_raw_mode().map_err(fail)?;
+        // From here on a failure gives back what was taken.
+        let taken = Terminal::new(CrosstermBackend::new(io::stdout())).map(Taken).map_err(|error| {
+            give_back();
+            fail(error)
+        })?;
+        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide).map_err(fail)?;
+        Ok(taken)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// There is nobody to tell that it cannot be given back.
+fn give_back() {
+    let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
+    let _ = disable_raw_mode();
+}
+
+/// Show `state` until somebody ends it.
+///
+/// # Errors
+/// If the terminal cannot be used, or the thread that asks has ended.
+pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Result<(), Failure> {
+    let ending = Ending::catch()?;
+    let mut terminal = Taken::take()?;
+    let theme = Theme::new(has_colors);
+    let (mut drawn, mut is_new) = (clock::now(), true);
+    while !ending.is_wanted() {
+        let now = clock::now();
+        if is_new || now.since(drawn) >= DRAWN_EVERY {
+            let draw = |frame: &mut ratatui::Frame<'_>| draw::draw(frame, &mut state, theme, now);
+            terminal.0.draw(draw).map_err(|error| Failure::of("cannot draw on the terminal", error))?;
+            (drawn, is_new) = (now, false);
+        }
+        if let Some(wish) = key(&mut state, &mut is_new)? {
+            match wish {
+                Wish::Quit => return Ok(()),
+                Wish::Show(scope) => hand(&mut state, asking, Ask::Show(scope)),
+                Wish::Give(id, signal) => hand(&mut state, asking, Ask::Give(id, signal)),
+            }
+        }
+        while let Ok(update) = asking.updates.try_recv() {
+            state.handle_update(update, clock::now());
+            is_new = true;
+        }
+        if !asking.is_running() {
+            return Err(Failure::Failed("asking the daemons ended by a defect".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// What the next key wants, if one comes within a moment.
+fn key(state: &mut State, is_new: &mut bool) -> Result<Option<Wish>, Failure> {
+    let fail = |error| Failure::of("cannot read keys", error);
+    if !event::poll(KEY_WAIT).map_err(fail)? {
+        return Ok(None);
+    }
+    match event::read().map_err(fail)? {
+        Event::Key(key) if key.kind != KeyEventKind::Release => {
+            *is_new = true;
+            Ok(state.handle_key(key))
+        }
+        Event::Resize(..) => {
+            *is_new = true;
+            Ok(None)
+        }
+        Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_) => Ok(None),
+    }
+}
+
+/// Hand it to the thread that asks; where that waits for a daemon and much was asked already, say so.
+fn hand(state: &mut State, asking: &Running, ask: Ask) {
+    if asking.asks.try_send(ask).is_err() {
+        let busy = "the daemons are slow to answer; try again".to_owned();
+        state.handle_update(Update::Given(Err(busy)), clock::now());
+    }
+}
+
+/// Notes the signals that end programs, so that the terminal is given back first.
+struct Ending {
+    wanted: Arc<AtomicBool>,
+    _thread: JoinHandle<()>,
+}
+
+impl Ending {
+    fn catch() -> Result<Ending, Failure> {
+        let fail = |error| Failure::of("cannot catch signals", error);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
+        let entered = runtime.enter();
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(fail)?;
+        drop(entered);
+        let wanted = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&wanted);
+        let waiting = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+            });
+            told.store(true, Ordering::SeqCst);
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(waiting).map_err(fail)?;
+        Ok(Ending { wanted, _thread: thread })
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst)
+    }
+}

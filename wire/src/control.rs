@@ -1,0 +1,272 @@
+//! An operator's order to signal or renice one process of one host, as it travels signed.
+//!
+//! Pure. Rule: an order names all that it is about (the domain by its root, the host, the process by its number and start,
+//! what is to be done), so that what was signed for one is of use for no other; and when it ends, and which of its
+//! signer's orders it is.
+//! Not here: whether it is believed (`overlay::identity::order`), whether it is obeyed (`sensor::control`).
+
+use crate::credential::Chain;
+use crate::id::{DomainName, HostName, PeerKey};
+use crate::process::ProcessKey;
+use crate::sealed::{Sealable, Sealed};
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The longest that an order holds: time to reach the host over two hops, not to be kept for later.
+pub const LIFE_MAX: Duration = Duration::from_secs(30);
+
+/// A signal that may be ordered: those that end, stop, continue or speak to a process. The others tell of its faults,
+/// which nobody orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Signal {
+    /// The terminal is gone; daemons read their configuration again.
+    Hup,
+    /// As Ctrl-C.
+    Int,
+    /// As Ctrl-\, with a core file.
+    Quit,
+    /// End it; it is not asked.
+    Kill,
+    /// What the program takes it for.
+    Usr1,
+    /// What the program takes it for.
+    Usr2,
+    /// It shall end.
+    Term,
+    /// Go on.
+    Cont,
+    /// Pause; it is not asked.
+    Stop,
+    /// As Ctrl-Z.
+    Tstp,
+}
+
+impl Signal {
+    /// All of them.
+    pub const ALL: [Signal; 10] = [
+        Signal::Hup,
+        Signal::Int,
+        Signal::Quit,
+        Signal::Kill,
+        Signal::Usr1,
+        Signal::Usr2,
+        Signal::Term,
+        Signal::Cont,
+        Signal::Stop,
+        Signal::Tstp,
+    ];
+
+    /// Its name without `SIG` (signal(7)).
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Signal::Hup => "HUP",
+            Signal::Int => "INT",
+            Signal::Quit => "QUIT",
+            Signal::Kill => "KILL",
+            Signal::Usr1 => "USR1",
+            Signal::Usr2 => "USR2",
+            Signal::Term => "TERM",
+            Signal::Cont => "CONT",
+            Signal::Stop => "STOP",
+            Signal::Tstp => "TSTP",
+        }
+    }
+
+    /// Its number where people know one: on most architectures (signal(7)).
+    const fn number(self) -> u8 {
+        match self {
+            Signal::Hup => 1,
+            Signal::Int => 2,
+            Signal::Quit => 3,
+            Signal::Kill => 9,
+            Signal::Usr1 => 10,
+            Signal::Usr2 => 12,
+            Signal::Term => 15,
+            Signal::Cont => 18,
+            Signal::Stop => 19,
+            Signal::Tstp => 20,
+        }
+    }
+
+    /// Whether a process that takes it as usual ends.
+    #[must_use]
+    pub const fn ends(self) -> bool {
+        !matches!(self, Signal::Cont | Signal::Stop | Signal::Tstp)
+    }
+}
+
+/// Why a text is no signal that may be ordered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{found:?} is no signal that can be sent; expected HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or TSTP, or \
+     its number"
+)]
+pub struct NoSignal {
+    /// The text.
+    pub found: String,
+}
+
+impl FromStr for Signal {
+    type Err = NoSignal;
+
+    /// By name, with or without `SIG`, in any case, or by number.
+    fn from_str(text: &str) -> Result<Signal, NoSignal> {
+        let upper = text.trim().to_ascii_uppercase();
+        let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+        let number: Option<u8> = name.parse().ok();
+        let is_meant = |signal: &Signal| signal.as_str() == name || number == Some(signal.number());
+        let found = || NoSignal { found: text.chars().take(40).collect() };
+        Signal::ALL.into_iter().find(is_meant).ok_or_else(found)
+    }
+}
+
+/// How much a process gives way to others, -20 (least) to 19 (most).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i8", into = "i8")]
+pub struct Nice(i8);
+
+impl Nice {
+    /// The number.
+    #[must_use]
+    pub const fn value(self) -> i8 {
+        self.0
+    }
+}
+
+/// Why a number is no niceness.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{found} is no niceness; expected -20 (goes first) to 19 (gives way)")]
+pub struct NoNice {
+    /// The number.
+    pub found: i8,
+}
+
+impl TryFrom<i8> for Nice {
+    type Error = NoNice;
+    fn try_from(found: i8) -> Result<Nice, NoNice> {
+        if (-20..=19).contains(&found) { Ok(Nice(found)) } else { Err(NoNice { found }) }
+    }
+}
+
+impl From<Nice> for i8 {
+    fn from(nice: Nice) -> i8 {
+        nice.0
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Act {
+    /// Send it this signal.
+    Signal(Signal),
+    /// Let all its threads give way so much.
+    Renice(Nice),
+}
+
+/// `TERM`, `nice=10`.
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Act::Signal(signal) => f.write_str(signal.as_str()),
+            Act::Renice(nice) => write!(f, "nice={}", nice.0),
+        }
+    }
+}
+
+/// A random number that makes an order unlike any other; also its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Nonce(pub [u8; 16]);
+
+impl fmt::Display for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What an operator orders.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// In which domain.
+    pub domain: DomainName,
+    /// The domain's root key: names are free to anybody, keys are not.
+    pub root: PeerKey,
+    /// On which host.
+    pub host: HostName,
+    /// To which process.
+    pub process: ProcessKey,
+    /// What.
+    pub act: Act,
+    /// Which order it is.
+    pub nonce: Nonce,
+    /// The signer's count of its orders: it only rises.
+    pub sequence: u64,
+    /// From when it holds, by the signer's clock.
+    pub issued: Time,
+    /// Until when: at most [`LIFE_MAX`] later.
+    pub expires: Time,
+}
+
+impl Sealable for Order {
+    const LABEL: &'static str = "order";
+    const BODY_LEN_MAX_BYTES: usize = 1024;
+}
+
+/// An order and why to believe its signer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedOrder {
+    /// The order.
+    pub order: Sealed<Order>,
+    /// The chain of its signer.
+    pub chain: Chain,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_known_as_kill_knows_them() {
+        for signal in Signal::ALL {
+            for text in [signal.as_str().to_owned(), format!("sig{signal:?}"), signal.number().to_string()] {
+                assert_eq!(text.parse(), Ok(signal), "{text}");
+            }
+        }
+        for bad in ["", "SIG", "0", "11", "SEGV", "-9", "TERM KILL", "256"] {
+            assert!(bad.parse::<Signal>().is_err(), "{bad}");
+        }
+        assert!(Signal::Term.ends() && !Signal::Stop.ends());
+    }
+
+    #[test]
+    fn a_niceness_out_of_range_is_refused_also_when_it_is_read() {
+        for (number, good) in [(-21, false), (-20, true), (0, true), (19, true), (20, false)] {
+            assert_eq!(Nice::try_from(number).is_ok(), good, "{number}");
+            let bytes = postcard::to_stdvec(&number).expect("a number");
+            assert_eq!(postcard::from_bytes::<Nice>(&bytes).is_ok(), good, "{number}");
+        }
+        assert_eq!(Act::Renice(Nice(-5)).to_string(), "nice=-5");
+    }
+
+    #[test]
+    fn the_longest_order_fits() {
+        let long = "x".repeat(crate::id::NAME_LEN_MAX_BYTES);
+        let order = Order {
+            domain: DomainName::try_from(long.as_str()).expect("a name"),
+            root: PeerKey([255; 32]),
+            host: HostName::try_from(long.as_str()).expect("a name"),
+            process: ProcessKey { pid: u32::MAX, start_ns: u64::MAX },
+            act: Act::Renice(Nice(19)),
+            nonce: Nonce([255; 16]),
+            sequence: u64::MAX,
+            issued: Time::from_micros(i64::MIN),
+            expires: Time::from_micros(i64::MIN),
+        };
+        let sealed = Sealed::new(&order, PeerKey([1; 32]), |_| [0; 64]).expect("short enough");
+        assert_eq!(sealed.unverified(), Ok(order.clone()));
+        assert_eq!(order.nonce.to_string(), "ff".repeat(16));
+    }
+}
