@@ -45,6 +45,10 @@ pub enum Error {
     Defect,
 }
 
+/// How often a file is tried again that somebody has open for writing, and after what time.
+const BUSY_TRIES: u32 = 20;
+const BUSY_WAIT: Duration = Duration::from_millis(50);
+
 /// Something that answers.
 pub struct Runner(Kind);
 
@@ -70,7 +74,7 @@ impl Runner {
                 let folder = make(folder, user.as_deref())?;
                 let (user, limits) = (user.as_deref(), spec.limits);
                 let start = Start { program, arguments, user, env, folder, limits };
-                Ok(Runner(Kind::Process(Box::new(Child::start(&start, tail)?))))
+                Ok(Runner(Kind::Process(Box::new(once_written(&start, tail).await?))))
             }
             Runs::Wasm { file } => open(file, spec, tail).await,
         }
@@ -165,6 +169,22 @@ async fn open(file: &Path, spec: &Spec, tail: Tail) -> Result<Runner, Error> {
 async fn open(file: &Path, _spec: &Spec, _tail: Tail) -> Result<Runner, Error> {
     trust::file(file)?;
     Err(Error::NoWasm)
+}
+
+/// Start it once nobody writes its file any more: whoever changes it has it open for a moment longer than the change is seen.
+async fn once_written(start: &Start<'_>, tail: Tail) -> Result<Child, child::Error> {
+    let mut tries = 0;
+    loop {
+        match Child::start(start, tail.clone()) {
+            Err(child::Error::Start { error, .. })
+                if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
+            {
+                tries += 1;
+                tokio::time::sleep(BUSY_WAIT).await;
+            }
+            started => return started,
+        }
+    }
 }
 
 /// Its folder, for the sensor's user alone; who runs as another has none, for the way to it is the sensor's alone too.

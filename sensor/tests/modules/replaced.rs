@@ -90,6 +90,20 @@ async fn one_replaced_again_and_again_is_told_each_event_once_and_never_two_at_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_somebody_still_writes_is_no_failure() {
+    let rig = Rig::start();
+    let program = rig.script("one.sh", COLLECTOR, "echo '{}'");
+    let writing = std::fs::OpenOptions::new().append(true).open(&program).unwrap();
+    rig.load("one", &program, "").await;
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    drop(writing);
+    rig.goes_on("one", 1).await;
+    let stands = rig.told("one", "running", |_| true).await;
+    assert_eq!(stands.counts.failures_total, 0, "{:?}", stands.last_error);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_changed_file_holds_from_the_next_call_on() {
     let rig = Rig::start();
     let text = |value: u32| format!(r#"echo "{{\"figures\":[{{\"name\":\"x\",\"value\":{value}}}]}}""#);

@@ -15,6 +15,8 @@ pub(super) struct Member {
     /// Packages the built program is made of: dependencies of any target, and those of its build.
     pub(super) dependencies: Vec<String>,
     pub(super) has_workspace_lints: bool,
+    /// What a plain `cargo run` runs, if the package says so.
+    pub(super) default_run: Option<String>,
 }
 
 impl Member {
@@ -34,7 +36,8 @@ impl Member {
         }
         let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
         let has_workspace_lints = lints.and_then(Value::as_bool) == Some(true);
-        Member { folder: folder.to_owned(), name, dependencies, has_workspace_lints }
+        let default_run = manifest["package"].get("default-run").and_then(Value::as_str).map(ToOwned::to_owned);
+        Member { folder: folder.to_owned(), name, dependencies, has_workspace_lints, default_run }
     }
 }
 
@@ -77,4 +80,11 @@ fn dependencies_of_every_kind_of_table_are_read() {
     let member = Member::parse("a", manifest);
     assert_eq!(member.dependencies, ["b", "c", "d", "e"]);
     assert!(member.has_workspace_lints);
+}
+
+/// Several packages have programs: without this the first command of the README asks which is meant.
+#[test]
+fn a_plain_cargo_run_is_visperf() {
+    let named: Vec<String> = members().into_iter().filter_map(|member| member.default_run).collect();
+    assert_eq!(named, ["visperf"], "default-run of the packages");
 }
