@@ -18,7 +18,7 @@ use sensor::query::channels::Channels;
 use sensor::query::channels::relays::{Asker, Relays};
 use sensor::query::declared;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::id::PeerKey;
@@ -30,6 +30,8 @@ struct Host {
     hub: Hub,
     dispatcher: Arc<Dispatcher>,
     is_gone: Arc<AtomicBool>,
+    /// Calls that wait here for what comes next.
+    takes: Arc<AtomicI64>,
 }
 
 impl Host {
@@ -40,7 +42,7 @@ impl Host {
             registry.add(method).unwrap();
         }
         let dispatcher = Arc::new(Dispatcher::new(registry, Limits::default(), Arc::default()));
-        Host { hub, dispatcher, is_gone: Arc::default() }
+        Host { hub, dispatcher, is_gone: Arc::default(), takes: Arc::default() }
     }
 }
 
@@ -52,11 +54,15 @@ impl Asker for Host {
     fn ask(&self, host: &str, method: &'static str, params: Vec<(Name, Value)>, _: Duration) -> Answer {
         assert_eq!(host, "wn07");
         let (dispatcher, is_gone) = (Arc::clone(&self.dispatcher), Arc::clone(&self.is_gone));
+        let takes = Arc::clone(&self.takes);
         Box::pin(async move {
             if is_gone.load(Ordering::SeqCst) {
                 return Err(Fault::unavailable("wn07 does not answer"));
             }
-            dispatcher.call_for(&peer(), method, params).await
+            takes.fetch_add(i64::from(method == "sensor.take"), Ordering::SeqCst);
+            let answer = dispatcher.call_for(&peer(), method, params).await;
+            takes.fetch_sub(i64::from(method == "sensor.take"), Ordering::SeqCst);
+            answer
         })
     }
 }
@@ -133,6 +139,15 @@ impl Story {
     async fn at_host(&self, method: &str, params: Vec<(&'static str, Value)>) -> Result<Value, Fault> {
         let caller = Caller::client(Duration::from_secs(20));
         self.host.dispatcher.call_for(&caller, method, named(params)).await
+    }
+
+    /// Until a call waits at the host for what comes next.
+    async fn until_taken_from(&self) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        while self.host.takes.load(Ordering::SeqCst) == 0 {
+            assert!(tokio::time::Instant::now() < deadline);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 
     /// Until the host has so many subscriptions, whose rates these are.
@@ -305,6 +320,7 @@ async fn while_the_host_is_away_its_consumers_are_told_and_then_go_on() {
     story.until_rates(vec![10.0]).await;
     story.sweep(3);
     assert_eq!(story.take_until(&one, 3).await.len(), 3);
+    story.until_taken_from().await;
     story.host.is_gone.store(true, Ordering::SeqCst);
     // The call that waits at the host ends with this sweep; the next one does not reach it.
     story.sweep(1);

@@ -356,17 +356,28 @@ mod tests {
         }
     }
 
+    /// A process that ends with the test, however that ends.
+    struct Ended(std::process::Child);
+
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            self.0.kill().and_then(|()| self.0.wait()).expect("it ends");
+        }
+    }
+
     #[test]
     fn who_did_not_run_is_read_again_only_at_the_check() {
         #[allow(clippy::disallowed_methods)] // What is watched is a process that sleeps.
-        let mut sleeper = std::process::Command::new("sleep").arg("1000").spawn().expect("it starts");
-        let (mut story, pid, mut now) = (Story::new(), sleeper.id(), 100 * CHECK_AFTER_NS);
+        let sleeper = std::process::Command::new("sleep").arg("1000").spawn().expect("it starts");
+        let sleeper = Ended(sleeper);
+        let (mut story, pid, mut now) = (Story::new(), sleeper.0.id(), 100 * CHECK_AFTER_NS);
         // It runs a little before it sleeps.
         let read = loop {
-            now += CHECK_AFTER_NS;
+            // Due, whenever it was read in the round before.
+            now += 2 * CHECK_AFTER_NS;
             story.write(pid, 5, 7);
             assert_eq!(story.rss_pages(pid, now, true), Some(7));
-            let clock = story.procfs.kept[&pid].clock_ns().expect("a clock");
+            let clock = story.procfs.kept[&pid].cpu_ns;
             story.write(pid, 5, 8);
             let read = [story.rss_pages(pid, now + 1, false), story.rss_pages(pid, now + 2, true)];
             let kept = &story.procfs.kept[&pid];
@@ -376,7 +387,6 @@ mod tests {
         };
         assert_eq!(read, [Some(7), Some(7)], "its clock stands still");
         assert_eq!(story.rss_pages(pid, now + CHECK_AFTER_NS, false), Some(8));
-        sleeper.kill().and_then(|()| sleeper.wait()).expect("it ends");
     }
 
     #[test]

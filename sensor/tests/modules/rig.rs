@@ -158,10 +158,11 @@ impl Rig {
         self.sweeps.send_replace(Some(Arc::new(rows.finish(Time::from_micros(1_500_000)))));
     }
 
-    /// The lines of a file of the rig's folder, none where it is not there.
+    /// The lines of a file of the rig's folder that are written to their end, none where it is not there.
     pub fn lines(&self, name: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
-        text.lines().map(ToOwned::to_owned).collect()
+        let (whole, _) = text.rsplit_once('\n').unwrap_or_default();
+        whole.lines().map(ToOwned::to_owned).collect()
     }
 
     pub async fn until_lines(&self, name: &str, count: usize) -> Vec<String> {
