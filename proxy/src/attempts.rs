@@ -7,7 +7,7 @@
 
 use overlay::identity::throttle::{Rate, Throttle};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 use wire::time::Moment;
 
@@ -29,18 +29,13 @@ pub const HOME_FOR: Duration = Duration::from_secs(3600);
 /// Most pairs of account and source that are remembered as where its owner is.
 pub const HOMES_MAX: usize = 20_000;
 
-/// What counts as one source: a host of IPv6 has a whole /64 to choose from.
+/// What counts as one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source(IpAddr);
 
 impl From<IpAddr> for Source {
     fn from(address: IpAddr) -> Source {
-        Source(match address.to_canonical() {
-            IpAddr::V6(address) if !address.is_loopback() => {
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
-            }
-            plain @ (IpAddr::V4(_) | IpAddr::V6(_)) => plain,
-        })
+        Source(wire::source::source(address))
     }
 }
 

@@ -232,8 +232,8 @@ impl Grant {
         }
         match class {
             Class::Proxy => Ok(()),
-            Class::Grid if self.domains == Chosen::All => Ok(()),
-            Class::Grid if asked.domain.is_none() => Err(Refused::Unnamed),
+            Class::Grid if self.domains == Chosen::All && self.hosts == Chosen::All => Ok(()),
+            Class::Grid if self.domains != Chosen::All && asked.domain.is_none() => Err(Refused::Unnamed),
             Class::Grid if asked.method != TARGETS => self.check_domain(asked),
             Class::Grid | Class::Figures | Class::Logs | Class::Steering => self.check_place(asked),
         }
@@ -313,6 +313,11 @@ mod tests {
             check(&all, method, Some("CERN"), None);
         }
         check(&hosts, "directory.resolve", Some("UT-ICL"), None);
+        check(&hosts, "directory.targets", Some("UT-ICL"), Some(Refused::Host));
+        let hosts = Grant { domains: Chosen::All, ..hosts };
+        check(&hosts, "directory.domains", None, None);
+        check(&hosts, "directory.resolve", Some("CERN"), None);
+        check(&hosts, "directory.targets", None, Some(Refused::Host));
         check(&hosts, "directory.targets", Some("UT-ICL"), Some(Refused::Host));
     }
 

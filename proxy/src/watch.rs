@@ -20,7 +20,10 @@ pub struct Watch {
     door: Arc<Door>,
     certificate: Option<Arc<Certificate>>,
     accounts_seen: Option<Mark>,
+    /// What was told of accounts that could not be read, so that it is told once.
+    accounts_told: Option<String>,
     certificate_seen: [Option<Mark>; 2],
+    certificate_told: Option<String>,
 }
 
 /// By what a changed file is told from the one before: replaced files are other inodes.
@@ -42,7 +45,15 @@ impl Watch {
     /// start, and before the watch began, is not missed.
     #[must_use]
     pub fn new(state: &Path, door: Arc<Door>, certificate: Option<Arc<Certificate>>) -> Watch {
-        Watch { state: state.to_owned(), door, certificate, accounts_seen: None, certificate_seen: [None; 2] }
+        Watch {
+            state: state.to_owned(),
+            door,
+            certificate,
+            accounts_seen: None,
+            accounts_told: None,
+            certificate_seen: [None; 2],
+            certificate_told: None,
+        }
     }
 
     /// Look until `shutdown`.
@@ -51,45 +62,81 @@ impl Watch {
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                _ = look.tick() => self.look(),
+                _ = look.tick() => {}
+            }
+            // A file may lie on a disk that does not answer.
+            let looked = tokio::task::spawn_blocking(move || {
+                self.look();
+                self
+            });
+            match looked.await {
+                Ok(watch) => self = watch,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => return,
             }
         }
     }
 
-    /// Look once. The files are small, and a look that finds nothing new costs three questions to the system.
+    /// Look once; a look that finds nothing new costs three questions to the system. What could not be read is looked at again
+    /// by the next one: an account that was removed must not stay because the system was short of something for a moment.
     pub fn look(&mut self) {
+        self.look_at_accounts();
+        self.look_at_certificate();
+    }
+
+    fn look_at_accounts(&mut self) {
         let accounts = mark(&account_file::path(&self.state));
-        if accounts != self.accounts_seen {
-            self.accounts_seen = accounts;
-            match account_file::read(&self.state) {
-                Ok(Some(accounts)) => {
-                    self.door.set_accounts(&accounts);
-                    tracing::info!(accounts = accounts.all().count(), "took up changed accounts");
-                }
-                Ok(None) => tracing::warn!("the file of accounts is gone; those that were read stay"),
-                Err(error) => {
-                    tracing::error!(%error, "the changed accounts cannot be used; those before stay")
-                }
-            }
+        if accounts == self.accounts_seen {
+            return;
         }
+        self.accounts_seen = accounts;
+        let trouble = match account_file::read(&self.state) {
+            Ok(Some(accounts)) => {
+                self.door.set_accounts(&accounts);
+                tracing::info!(accounts = accounts.all().count(), "took up changed accounts");
+                None
+            }
+            Ok(None) => {
+                tracing::warn!("the file of accounts is gone; those that were read stay");
+                None
+            }
+            Err(error) => {
+                self.accounts_seen = None;
+                Some(error.to_string())
+            }
+        };
+        if trouble != self.accounts_told
+            && let Some(error) = &trouble
+        {
+            tracing::error!(error, "the changed accounts cannot be used; those before stay");
+        }
+        self.accounts_told = trouble;
+    }
+
+    fn look_at_certificate(&mut self) {
         let seen = self.certificate_marks();
-        if seen != self.certificate_seen {
-            self.certificate_seen = seen;
-            if let Some(certificate) = &self.certificate {
-                match certificate.reread() {
-                    Ok(true) => {
-                        tracing::info!(
-                            fingerprint = certificate.fingerprint(),
-                            "took up another certificate"
-                        );
-                    }
-                    Ok(false) => {}
-                    Err(error) => {
-                        tracing::error!(%error, "the changed certificate cannot be used; the one before stays");
-                    }
+        let Some(certificate) = self.certificate.as_ref().filter(|_| seen != self.certificate_seen) else {
+            return;
+        };
+        self.certificate_seen = seen;
+        let trouble = match certificate.reread() {
+            Ok(is_another) => {
+                if is_another {
+                    tracing::info!(fingerprint = certificate.fingerprint(), "took up another certificate");
                 }
+                None
             }
+            Err(error) => {
+                self.certificate_seen = [None; 2];
+                Some(error.to_string())
+            }
+        };
+        if trouble != self.certificate_told
+            && let Some(error) = &trouble
+        {
+            tracing::error!(error, "the changed certificate cannot be used; the one before stays");
         }
+        self.certificate_told = trouble;
     }
 
     fn certificate_marks(&self) -> [Option<Mark>; 2] {
@@ -133,6 +180,24 @@ mod tests {
         watch.look();
         assert_eq!(reread(&door), 1, "once for each change");
         std::fs::write(account_file::path(state.path()), "nothing").expect("written");
+        watch.look();
+        assert_eq!(reread(&door), 1);
+    }
+
+    #[test]
+    fn what_could_not_be_read_for_a_moment_is_read_by_the_next_look() {
+        let state = tempfile::tempdir().expect("a folder");
+        let door = door();
+        account_file::change(state.path(), "visperf", |all| all.add(account())).expect("added");
+        let mut watch = Watch::new(state.path(), Arc::clone(&door), None);
+        let (path, aside) = (account_file::path(state.path()), state.path().join("aside"));
+        // In its place a folder of the same look: it cannot be read, as a file when descriptors are short.
+        std::fs::rename(&path, &aside).expect("moved");
+        std::fs::create_dir(&path).expect("made");
+        watch.look();
+        watch.accounts_seen = watch.accounts_seen.and(mark(&aside));
+        std::fs::remove_dir(&path).expect("removed");
+        std::fs::rename(&aside, &path).expect("moved back");
         watch.look();
         assert_eq!(reread(&door), 1);
     }

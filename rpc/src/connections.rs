@@ -6,7 +6,8 @@
 
 use crate::limits::Limits;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
+use wire::source::source;
 
 /// The connections open now.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl Connections {
         if self.open >= self.at_most {
             return false;
         }
-        let from_here = self.by_address.entry(network(address)).or_insert(0);
+        let from_here = self.by_address.entry(source(address)).or_insert(0);
         if *from_here >= self.at_most_per_address {
             return false;
         }
@@ -44,23 +45,13 @@ impl Connections {
 
     /// A connection from `address` ended.
     pub(crate) fn leave(&mut self, address: IpAddr) {
-        let address = network(address);
+        let address = source(address);
         let Some(from_here) = self.by_address.get_mut(&address) else { return };
         *from_here -= 1;
         if *from_here == 0 {
             self.by_address.remove(&address);
         }
         self.open -= 1;
-    }
-}
-
-/// What counts as one address: a host of IPv6 has a whole /64 to choose from.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
-        }
-        plain @ (IpAddr::V4(_) | IpAddr::V6(_)) => plain,
     }
 }
 

@@ -24,5 +24,6 @@ pub mod replication;
 pub mod report;
 pub mod sample;
 pub mod sealed;
+pub mod source;
 pub mod time;
 pub mod version;

@@ -8,6 +8,7 @@ use super::accept::Door;
 use super::circuits::{self, Circuits};
 use super::figures::Figures;
 use super::guests::{Change, Guests};
+use super::half_open::{self, HalfOpen};
 use super::handle::{Answer, Command, Handle};
 use super::hello::Admission;
 use super::protocol::Protocol;
@@ -170,6 +171,7 @@ pub enum Event {
 #[behaviour(prelude = "libp2p::swarm::derive_prelude")]
 pub(super) struct Behaviour {
     pub(super) limits: connection_limits::Behaviour,
+    pub(super) half_open: HalfOpen,
     pub(super) ping: ping::Behaviour,
     pub(super) streams: Streams,
     pub(super) through: relay::client::Behaviour,
@@ -396,7 +398,7 @@ impl EventLoop {
 
 fn swarm(config: &Config, key: &Key, way_out: WayOut) -> Result<Swarm<Behaviour>, Error> {
     let limits = ConnectionLimits::default()
-        .with_max_pending_incoming(Some(128))
+        .with_max_pending_incoming(Some(half_open::IN_ALL_MAX))
         .with_max_pending_outgoing(Some(64))
         .with_max_established(Some(config.connections_max.saturating_add(SPARE)))
         .with_max_established_per_peer(Some(CONNECTIONS_OF_PEER_MAX));
@@ -406,6 +408,7 @@ fn swarm(config: &Config, key: &Key, way_out: WayOut) -> Result<Swarm<Behaviour>
     let proxy = config.is_proxy.then(|| relay::Behaviour::new(local, circuits::limits()));
     let behaviour = Behaviour {
         limits: connection_limits::Behaviour::new(limits),
+        half_open: HalfOpen::default(),
         ping: ping::Behaviour::new(
             ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_INTERVAL),
         ),

@@ -18,6 +18,7 @@ pub mod event_loop;
 pub mod figures;
 pub mod frames;
 pub mod guests;
+mod half_open;
 pub mod handle;
 pub mod hello;
 pub mod protocol;

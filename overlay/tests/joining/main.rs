@@ -76,7 +76,7 @@ async fn the_secret_is_told_to_nobody_but_the_issuer_of_the_token() {
     let (_running, mut asked) = other.start_unserved().await;
     let token = wire::join::Token { addresses: vec![other.address.into()], ..head.token(Wish::default()) };
     let newcomer = Newcomer::new();
-    let joiner = newcomer.joiner("wn01", Duration::from_secs(4));
+    let joiner = newcomer.joiner("wn01", Duration::from_secs(8));
     let told = joining::join(&token, &joiner, &mut |_| ()).await.expect_err("not the issuer").to_string();
     let expected = format!("{} answers there, not the issuer {}", other.key.peer(), head.key.peer());
     assert!(told.contains(&expected) && told.contains(&other.address.to_string()), "{told}");
@@ -105,12 +105,12 @@ async fn where_nobody_answers_every_address_is_told_with_what_happened() {
     let token = wire::join::Token { addresses, ..head.token(Wish::default()) };
     let newcomer = Newcomer::new();
     let mut seen = Vec::new();
-    let joiner = newcomer.joiner("wn01", Duration::from_secs(12));
+    let joiner = newcomer.joiner("wn01", Duration::from_secs(30));
     let told =
         joining::join(&token, &joiner, &mut |tried| seen.push(tried.clone())).await.expect_err("nobody");
     let text = told.to_string();
     for part in [
-        "issuer of domain UT-ICL was not reached within 12 s".to_owned(),
+        "issuer of domain UT-ICL was not reached within 30 s".to_owned(),
         format!("\n  {nobody}: nothing listens there (connection refused)"),
         format!("\n  {named}: the name"),
         format!("\n  {deaf_at}: something answers there that is no daemon"),

@@ -96,15 +96,14 @@ impl Daemon {
         Daemon::start_with(number, Config::new(vec![listen]), rules).await
     }
 
-    /// One that has so many places for connections, and is soon tired of idle ones when most are taken.
-    pub(crate) async fn start_small(number: u8, connections_max: u32, rules: Rules) -> Daemon {
-        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        Daemon::start_with(
-            number,
-            Config { connections_max, crowded_idle: Duration::from_secs(3), ..Config::new(vec![listen]) },
-            rules,
-        )
-        .await
+    /// One that has so many places for connections, and bears idle ones for so long when most are taken.
+    pub(crate) async fn start_small(
+        number: u8,
+        (connections_max, crowded_idle): (u32, Duration),
+        rules: Rules,
+    ) -> Daemon {
+        let config = Config::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]);
+        Daemon::start_with(number, Config { connections_max, crowded_idle, ..config }, rules).await
     }
 
     async fn start_with(number: u8, config: Config, rules: Rules) -> Daemon {
@@ -146,7 +145,7 @@ impl Daemon {
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), searching).await.expect("it happens in time")
+        tokio::time::timeout(Duration::from_secs(60), searching).await.expect("it happens in time")
     }
 
     pub(crate) async fn ready(&mut self, other: &Daemon) {

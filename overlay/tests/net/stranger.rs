@@ -18,7 +18,6 @@ pub(crate) struct Stranger {
     at: Multiaddr,
     whom: Option<PeerId>,
     open: VecDeque<ConnectionId>,
-    refused: usize,
 }
 
 impl Stranger {
@@ -34,7 +33,7 @@ impl Stranger {
             .with_idle_connection_timeout(Duration::from_secs(3600));
         let swarm = Swarm::new(transport, dummy::Behaviour, key.public().to_peer_id(), config);
         let at = format!("/ip4/{}/tcp/{}", address.ip(), address.port()).parse().expect("an address");
-        Stranger { swarm, at, whom: None, open: VecDeque::new(), refused: 0 }
+        Stranger { swarm, at, whom: None, open: VecDeque::new() }
     }
 
     fn dial(&mut self) {
@@ -57,25 +56,32 @@ impl Stranger {
             }
             SwarmEvent::ConnectionClosed { connection_id, .. } => {
                 self.open.retain(|open| *open != connection_id);
-                self.refused += 1;
             }
-            SwarmEvent::OutgoingConnectionError { .. } => self.refused += 1,
             _ => {}
         }
     }
 
-    /// Open `attempts` connections, and tell how many stand once the others were refused down to `most`.
-    pub(crate) async fn crowd(&mut self, attempts: usize, most: usize) -> usize {
+    /// Open `attempts` connections and go on until it is so there, and everything about them is known here.
+    pub(crate) async fn crowd(&mut self, attempts: usize, is_so: impl Fn() -> bool) {
         for _ in 0..attempts {
             self.dial();
         }
         let refusing = async {
-            while self.open.len() + self.refused < attempts || self.open.len() > most {
-                self.step().await;
+            let mut look = tokio::time::interval(Duration::from_millis(10));
+            while !is_so() {
+                tokio::select! {
+                    () = self.step() => {}
+                    _ = look.tick() => {}
+                }
             }
+            // Those that stood for a moment before they were refused.
+            while tokio::time::timeout(Duration::from_millis(500), self.step()).await.is_ok() {}
         };
-        // Too many that stand are what the caller sees.
-        let _ = tokio::time::timeout(Duration::from_secs(5), refusing).await;
+        tokio::time::timeout(Duration::from_secs(60), refusing).await.expect("they are refused in time");
+    }
+
+    /// Connections that stand.
+    pub(crate) fn standing(&self) -> usize {
         self.open.len()
     }
 

@@ -29,7 +29,7 @@ use wire::join::Directory;
 use wire::time::Time;
 
 /// Longest wait for anything.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Waits until it is so.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {

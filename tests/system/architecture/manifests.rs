@@ -36,7 +36,8 @@ impl Member {
         }
         let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
         let has_workspace_lints = lints.and_then(Value::as_bool) == Some(true);
-        let default_run = manifest["package"].get("default-run").and_then(Value::as_str).map(ToOwned::to_owned);
+        let default_run =
+            manifest["package"].get("default-run").and_then(Value::as_str).map(ToOwned::to_owned);
         Member { folder: folder.to_owned(), name, dependencies, has_workspace_lints, default_run }
     }
 }

@@ -39,6 +39,10 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(12);
 /// those decide.
 pub const RESUME_MAX: Duration = Duration::from_secs(20);
 
+/// How long the other end may take to say that it has what was written before the end: whoever keeps a path up and says nothing
+/// of the end must not keep a place.
+pub const CLOSE_MAX: Duration = Duration::from_secs(5);
+
 /// What was not acknowledged for so long is sent again; longer than [`ACK_AFTER`] and a slow path's way.
 const RESEND_AFTER: Duration = Duration::from_secs(6);
 
@@ -112,7 +116,7 @@ pub struct Carrier {
     /// When something was acknowledged last, or began to be under way.
     moved: Moment,
     /// This end writes no more. The end has a number too, so that it comes over as surely as a byte.
-    is_closing: bool,
+    closing_since: Option<Moment>,
     is_end_acked: bool,
     /// The other end's end came over.
     is_closed_there: bool,
@@ -137,7 +141,7 @@ impl Carrier {
             heard: now,
             spoke: now,
             moved: now,
-            is_closing: false,
+            closing_since: None,
             is_end_acked: false,
             is_closed_there: false,
             end: None,
@@ -165,7 +169,7 @@ impl Carrier {
     /// Bytes that may be written now.
     #[must_use]
     pub fn room(&self) -> usize {
-        if self.is_closing || self.end.is_some() { 0 } else { WINDOW_BYTES - self.kept.len() }
+        if self.closing_since.is_some() || self.end.is_some() { 0 } else { WINDOW_BYTES - self.kept.len() }
     }
 
     /// Whether everything written has reached the other end.
@@ -211,9 +215,9 @@ impl Carrier {
         count
     }
 
-    /// Write no more. It ends when all that was written has come over.
-    pub fn close(&mut self) {
-        self.is_closing = true;
+    /// Write no more. It ends when all that was written has come over, or after [`CLOSE_MAX`].
+    pub fn close(&mut self, now: Moment) {
+        self.closing_since.get_or_insert(now);
     }
 
     /// End it now, whatever is under way.
@@ -332,7 +336,7 @@ impl Carrier {
 
     /// Whether the end itself is not acknowledged.
     fn has_end_to_come(&self) -> bool {
-        self.is_closing && !self.is_end_acked
+        self.closing_since.is_some() && !self.is_end_acked
     }
 
     fn taken(&self) -> u64 {
@@ -399,18 +403,22 @@ impl Carrier {
     /// When [`Carrier::handle_timeout`] or [`Carrier::poll_output`] has something to do although nothing came.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Moment> {
+        let close = self.closing_since.filter(|_| self.end.is_none()).map(|since| since.plus(CLOSE_MAX));
         let since = match self.path {
             Path::Gone(_) if self.end.is_some() => return None,
-            Path::Gone(since) => return Some(since.plus(RESUME_MAX)),
+            Path::Gone(since) => return [Some(since.plus(RESUME_MAX)), close].into_iter().flatten().min(),
             Path::Here => self.heard.plus(SILENCE_MAX),
         };
         let ack = self.untold_since.map(|since| since.plus(ACK_AFTER));
         let resend = (self.sent > self.acked).then(|| self.moved.plus(RESEND_AFTER));
-        [Some(since), Some(self.spoke.plus(KEEP_ALIVE)), ack, resend].into_iter().flatten().min()
+        [Some(since), Some(self.spoke.plus(KEEP_ALIVE)), ack, resend, close].into_iter().flatten().min()
     }
 
     /// Time passed.
     pub fn handle_timeout(&mut self, now: Moment) {
+        if self.end.is_none() && self.closing_since.is_some_and(|since| now.since(since) >= CLOSE_MAX) {
+            self.give_up();
+        }
         match self.path {
             Path::Here if now.since(self.heard) >= SILENCE_MAX => self.path = Path::Gone(now),
             Path::Here if self.sent > self.acked && now.since(self.moved) >= RESEND_AFTER => {

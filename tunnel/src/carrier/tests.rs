@@ -76,7 +76,7 @@ fn a_reader_that_takes_nothing_holds_the_writer_up() {
 fn an_end_comes_over_behind_every_byte() {
     let (mut one, mut other) = pair();
     one.write(b"last words", at(1));
-    one.close();
+    one.close(at(1));
     assert_eq!(one.write(b"more", at(1)), 0);
     carry(&mut one, &mut other, at(1));
     assert_eq!((one.end(), other.end()), (None, Some(End::Closed)));
@@ -85,6 +85,32 @@ fn an_end_comes_over_behind_every_byte() {
     assert!(other.is_read_out());
     carry(&mut other, &mut one, at(1));
     assert_eq!(one.end(), Some(End::Closed));
+}
+
+#[test]
+fn an_end_needs_nobodys_consent_for_long() {
+    let (mut one, _) = pair();
+    one.close(at(1));
+    assert!(one.poll_output(1 << 16, at(1)).is_some());
+    let mut ack = Vec::new();
+    Frame::Ack { received: 0, taken: 0 }.write(&mut ack);
+    let until = at(1).plus(CLOSE_MAX);
+    let mut now = at(1);
+    while now < until {
+        one.handle_bytes(&ack, now).expect("a word of whoever does not let go");
+        one.handle_timeout(now);
+        assert_eq!(one.end(), None);
+        while one.poll_output(1 << 16, now).is_some() {}
+        now = one.poll_timeout().expect("something is due");
+    }
+    assert_eq!(now, until, "it is due then");
+    one.handle_timeout(now);
+    assert_eq!(one.end(), Some(End::GivenUp));
+
+    let (mut one, _) = pair();
+    one.handle_detached(at(1));
+    one.close(at(2));
+    assert_eq!(one.poll_timeout(), Some(at(2).plus(CLOSE_MAX)), "without a path, too");
 }
 
 #[test]

@@ -312,7 +312,7 @@ impl futures::AsyncWrite for Carried {
             if state.carrier.end().is_some() {
                 return Poll::Ready(Ok(()));
             }
-            state.carrier.close();
+            state.carrier.close(clock::now());
             state.owner = Some(cx.waker().clone());
         }
         this.line.changed.notify_waiters();

@@ -15,7 +15,7 @@ use crate::net::handle::Handle;
 use crate::net::way_out::{Arrival, limit_silence};
 use data_encoding::HEXLOWER;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -27,6 +27,7 @@ use tokio_util::compat::TokioAsyncReadCompatExt as _;
 use tunnel::carrier::frame::{Opened, Opening, Refused, Token};
 use tunnel::ladder::Rung;
 use tunnel::sessions::Sessions;
+use wire::source::source;
 
 /// How long a WebSocket's head and its opening may take.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -106,7 +107,6 @@ impl Tunnels {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.lock().check(&network(from.ip())).map_err(io::Error::other)?;
         let accepting = tokio::time::timeout(OPENING_TIMEOUT, web_socket::accept(stream));
         let (mut socket, opening) = accepting.await??;
         let opened = self.open(opening, from, Rung::WebSocket);
@@ -177,7 +177,7 @@ impl Tunnels {
         let mut drawn = [0; 16];
         getrandom::fill(&mut drawn).map_err(|_| Refused::Full)?;
         let (token, line) = (Token(drawn), Line::open());
-        self.lock().open(token, network(from.ip()), Arc::clone(&line))?;
+        self.lock().open(token, source(from.ip()), Arc::clone(&line))?;
         let seat = Seat { tunnels: Arc::clone(self), token };
         let carried = Carried::new(Arc::clone(&line), None, Box::new(seat));
         self.arrive(Box::new(carried), from, rung)?;
@@ -191,16 +191,6 @@ impl Tunnels {
 
 fn token(text: &str) -> Option<Token> {
     HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok().map(Token)
-}
-
-/// What counts as one source: a host of IPv6 has a whole /64 to choose from.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
-        }
-        plain @ (IpAddr::V4(_) | IpAddr::V6(_)) => plain,
-    }
 }
 
 /// A stream whose end is told by dropping what it holds.
