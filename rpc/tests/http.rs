@@ -226,9 +226,9 @@ fn pages_from_elsewhere_and_other_hosts_are_refused() {
 #[test]
 fn heads_and_bodies_must_come_in_time() {
     let limits = Limits {
-        head_time: Duration::from_millis(100),
-        body_time: Duration::from_millis(100),
-        idle_time: Duration::from_millis(200),
+        head_time: Duration::from_secs(1),
+        body_time: Duration::from_secs(1),
+        idle_time: Duration::from_secs(1),
         ..Limits::default()
     };
     let served = Served::start(limits);
@@ -252,7 +252,7 @@ fn heads_and_bodies_must_come_in_time() {
 
 #[test]
 fn a_body_that_drips_does_not_renew_its_time() {
-    let limits = Limits { body_time: Duration::from_millis(150), ..Limits::default() };
+    let limits = Limits { body_time: Duration::from_secs(1), ..Limits::default() };
     let served = Served::start(limits);
     let mut stream = served.connect();
     stream.write_all(b"POST /RPC2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n").unwrap();
@@ -265,6 +265,8 @@ fn a_body_that_drips_does_not_renew_its_time() {
                 assert!(String::from_utf8_lossy(&answer[..count]).contains("-32004"), "a timeout fault");
                 return;
             }
+            // It came after the answer, which is lost with the connection then.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return,
             Err(error) => {
                 assert!(matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut))
             }

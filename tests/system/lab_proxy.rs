@@ -132,8 +132,14 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
     ));
     let filters = |answer: &Value| answer["filters"].is_array();
     site.until("/d/UT-ICL/h4/api/v1/sensor.filters", &daemons, filters);
+    for (daemon, name) in
+        [(&sensors[0], "registrations"), (&sensors[1], "registrations"), (&proxy, "registered")]
+    {
+        let look =
+            || Ok(if figure(daemon, name) >= 1 { Seen::Done(()) } else { Seen::NotYet(daemon.told()) });
+        Stopwatch::start().until(Duration::from_secs(60), name, look).unwrap();
+    }
     assert_eq!(figure(&sensors[0], "registrations"), 1, "{}", sensors[0].told());
-    assert!(figure(&proxy, "registered") >= 1, "{}", proxy.told());
 
     // The command line comes in by the same door.
     let secret = site.viewer.folder().join("secret");

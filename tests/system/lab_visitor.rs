@@ -11,7 +11,7 @@ use system_tests::query::Answer;
 use system_tests::wait::{self, Seen};
 
 /// Longest wait for a new member to be let in and answered.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Let `desk` in as one who only looks, and start its sensor.
 fn visitor(issuer: &Host, desk: &Host) -> Daemon {
@@ -23,14 +23,15 @@ fn visitor(issuer: &Host, desk: &Host) -> Daemon {
     sensor(desk, &[]).unwrap()
 }
 
-/// The names in the table of hosts, as this daemon tells it, once it does.
-fn hosts(daemon: &Daemon) -> Vec<String> {
+/// The names in the table of hosts, as this daemon tells it, once there are so many.
+fn hosts(daemon: &Daemon, count: usize) -> Vec<String> {
     wait::until(PATIENCE, "the domain's hosts", || {
         let answer = daemon.ask("domain.hosts", &json!({}))?;
         let Answer::Result(told) = &answer else { return Ok(Seen::NotYet(format!("{answer:?}"))) };
         let names =
             told["hosts"].as_array().unwrap().iter().map(|host| host["host"].as_str().unwrap().to_owned());
-        Ok(Seen::Done(names.collect()))
+        let names: Vec<String> = names.collect();
+        Ok(if names.len() < count { Seen::NotYet(format!("{names:?}")) } else { Seen::Done(names) })
     })
     .unwrap()
 }
@@ -51,18 +52,21 @@ fn is_answered_and_has_no_part(name: &str, has_directory: bool) {
     agreed(&daemons, None).unwrap();
     settled(&daemons).unwrap();
     let looking = visitor(&members[0], desk);
-    assert_eq!(hosts(&looking).len(), 4, "{}", looking.told());
+    assert_eq!(hosts(&looking, 4).len(), 4, "{}", looking.told());
     // Each of them, whichever the desk reaches.
     for member in members {
-        let told = looking.result("sensor.metrics", &json!({ "host": member.name() })).unwrap();
-        assert!(!told["metrics"].as_array().unwrap().is_empty(), "{told}");
+        let look = || match looking.result("sensor.metrics", &json!({ "host": member.name() })) {
+            Ok(told) if !told["metrics"].as_array().unwrap().is_empty() => Ok(Seen::Done(())),
+            told => Ok(Seen::NotYet(format!("{told:?}"))),
+        };
+        wait::until(PATIENCE, "a member's figures", look).unwrap();
     }
     let nobody = looking.ask("sensor.metrics", &json!({ "host": "h99" })).unwrap();
     assert!(
         matches!(&nobody, Answer::Fault { message, .. } if message.contains("no host h99")),
         "{nobody:?}"
     );
-    assert_eq!(hosts(&daemons[1]).len(), 4, "it is none of the domain's hosts");
+    assert_eq!(hosts(&daemons[1], 4).len(), 4, "it is none of the domain's hosts");
     for daemon in &daemons {
         assert!(!daemon.told().contains("outside the domain"), "{}", daemon.told());
     }

@@ -59,10 +59,13 @@ impl HalfOpen {
 
 /// Where a connection comes from; none where its address has no host in it.
 fn source(of: &Multiaddr) -> Option<IpAddr> {
-    let address = match of.iter().next()? {
-        Protocol::Ip4(address) => IpAddr::from(address),
-        Protocol::Ip6(address) => IpAddr::from(address),
-        _ => return None,
+    let host = of.iter().next()?;
+    let address = if let Protocol::Ip4(address) = host {
+        IpAddr::from(address)
+    } else if let Protocol::Ip6(address) = host {
+        IpAddr::from(address)
+    } else {
+        return None;
     };
     let is_through = of.iter().any(|part| matches!(part, Protocol::P2pCircuit));
     (!is_through).then(|| wire::source::source(address))
