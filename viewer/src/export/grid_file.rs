@@ -1,27 +1,25 @@
 //! A grid in a file, as daemons tell of one, so that another viewer shows the same.
 //!
-//! Rule: a file comes from a stranger: it is 256 MiB long at most, and goes through the grid's
-//! builder, which bounds all the rest. A grid that is written and read is the same grid.
+//! Rule: a file comes from a stranger: it is 256 MiB long at most, is never in memory as a whole, and goes through the
+//! grid's builder, which bounds all the rest (`reading`). A grid that is written and read is the same grid, but for what
+//! was refused of it.
+
+mod reading;
 
 use super::Error;
 use crate::grid::Grid;
-use crate::grid::builder::Builder;
 use crate::grid::call::Call;
 use crate::grid::place::{HostState, Part, Place};
-use crate::live::answers;
 use serde_json::{Map, Value, json};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{BufReader, Read as _};
 use std::path::Path;
-use std::time::Duration;
 use wire::time::Time;
 
 /// Longest file that is read, in bytes: of 50,000 calls and 20,000 hosts it has some 40 MB.
 const FILE_LEN_MAX_BYTES: u64 = 256 << 20;
 /// What such a file says of itself, and its version.
 const FORM: &str = "visperf grid 1";
-/// A host whose clock runs ahead by more than this is not believed.
-const AHEAD: Duration = Duration::from_secs(86_400);
 
 /// The text of a file with this grid.
 #[must_use]
@@ -49,44 +47,12 @@ pub fn text(grid: &Grid) -> String {
 /// If it cannot be read, or is no such file.
 pub fn open(path: &Path, now: Time) -> Result<Grid, Error> {
     let failed = |error| Error::Read { path: path.display().to_string(), error };
-    let mut text = String::new();
-    let file = File::open(path).map_err(failed)?;
-    let len = file.take(FILE_LEN_MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)? as u64;
     let refuse = |found: String| Error::Content { path: path.display().to_string(), found };
-    if len > FILE_LEN_MAX_BYTES {
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.len() > FILE_LEN_MAX_BYTES {
         return Err(refuse(format!("more than {} MiB", FILE_LEN_MAX_BYTES >> 20)));
     }
-    read(&text, now).map_err(refuse)
-}
-
-/// The grid in such a text; what is wrong with it otherwise.
-fn read(text: &str, now: Time) -> Result<Grid, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("no JSON ({error})"))?;
-    if value["form"] != FORM {
-        return Err(format!("{} instead of {FORM:?}", value["form"]));
-    }
-    let mut builder = Builder::new(now.plus(AHEAD));
-    for told in value["domains"].as_array().into_iter().flatten() {
-        let Some(domain) = builder.domain(told["domain"].as_str().unwrap_or_default()) else { continue };
-        let (_, hosts, _) = answers::hosts(told);
-        for host in hosts {
-            match host.is_reported {
-                true => builder.host(domain, &host.name, host.state, host.report),
-                false => builder.named(domain, &host.name),
-            }
-        }
-        for host in told["hosts"].as_array().into_iter().flatten() {
-            let name = host["host"].as_str().unwrap_or_default();
-            for change in host["changes"].as_array().into_iter().flatten() {
-                let time = change["time"].as_f64().filter(|secs| secs.is_finite());
-                if let (Some(time), Some(state)) = (time, change["state"].as_str().and_then(state_of)) {
-                    builder.host_change(domain, name, Time::from_secs_f64(time), state);
-                }
-            }
-        }
-        answers::calls(told).iter().for_each(|call| builder.call(domain, call));
-    }
-    Ok(builder.build())
+    reading::read(BufReader::new(file.take(FILE_LEN_MAX_BYTES)), now).map_err(refuse)
 }
 
 /// A host, in the words of `domain.hosts`.
@@ -167,7 +133,13 @@ fn call(grid: &Grid, call: &Call) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::builder::{Builder, CALLS_MAX, CLIENTS_MAX};
+    use crate::grid::refused::Reason;
     use crate::invented;
+
+    fn read(text: &str, now: Time) -> Result<Grid, String> {
+        reading::read(text.as_bytes(), now)
+    }
 
     #[test]
     fn a_grid_that_is_written_and_read_is_the_same() {
@@ -194,13 +166,53 @@ mod tests {
     }
 
     #[test]
+    fn clients_that_share_a_place_share_it_again() {
+        let mut builder = Builder::new(invented::latest());
+        let domain = builder.domain("Slurm").unwrap();
+        for number in 0..CLIENTS_MAX + 5 {
+            let id = format!("slurm:{number:05}");
+            builder.call(domain, &invented::call(&id, &format!("u{number:05}"), &["wn01"]));
+        }
+        let grid = builder.build();
+        let again = read(&text(&grid), invented::latest()).unwrap();
+        assert_eq!(again.domains, grid.domains);
+        assert_eq!(again.calls, grid.calls);
+        assert_eq!(again.places, grid.places);
+    }
+
+    #[test]
     fn what_is_no_such_file_is_refused() {
         let refused = |text: &str| read(text, invented::latest()).unwrap_err();
         assert!(refused("{").contains("no JSON"));
         assert!(refused("{\"form\": \"visperf grid 2\"}").contains("instead of"));
-        let odd = r#"{"form": "visperf grid 1", "domains": [7, {"domain": "a", "hosts": [{"host": "x", "changes": [1, {"time": "x"}]}], "calls": 3}]}"#;
-        assert_eq!(read(odd, invented::latest()).unwrap().domains.len(), 2);
+        assert!(refused("{}").contains("instead of"));
+        assert!(
+            refused("{\"domains\": []}").contains("instead of"),
+            "nothing is taken before the form is known"
+        );
+        let wrong = refused(r#"{"form": "visperf grid 1", "domains": [7]}"#);
+        assert!(wrong.contains("a domain"), "{wrong}");
+        let wrong = refused(r#"{"form": "visperf grid 1", "domains": [{"hosts": []}]}"#);
+        assert!(wrong.contains("name"), "{wrong}");
+        let odd = r#"{"form": "visperf grid 1", "x": [{}], "domains": [{"domain": "a", "hosts": [7, {"host": "x", "changes": [1, {"time": "x"}]}]}]}"#;
+        assert_eq!(read(odd, invented::latest()).unwrap().hosts(), 1);
         let missing = open(Path::new("/nonexistent.visperf"), invented::latest()).unwrap_err();
         assert!(missing.to_string().contains("cannot read"));
+    }
+
+    #[test]
+    fn a_file_cannot_fill_the_memory() {
+        let begin = r#"{"form": "visperf grid 1", "domains": [{"domain": "a", "#;
+        // A host with a million figures is none.
+        let large =
+            format!("{begin}\"hosts\": [{{\"host\": \"x\", \"y\": [0{}]}}]}}]}}", ",0".repeat(1_000_000));
+        let wrong = read(&large, invented::latest()).unwrap_err();
+        assert!(wrong.contains("at most 4096 values"), "{wrong}");
+        // Of calls without end the first are taken, and the others counted.
+        let calls: Vec<String> =
+            (0..CALLS_MAX + 7).map(|number| format!("{{\"id\":\"{number}\"}}")).collect();
+        let many = format!("{begin}\"calls\": [{}]}}]}}", calls.join(","));
+        let grid = read(&many, invented::latest()).unwrap();
+        assert_eq!((grid.calls.len(), grid.refused.count(Reason::Calls)), (CALLS_MAX, 7));
     }
 }

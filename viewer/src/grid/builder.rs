@@ -19,6 +19,8 @@ pub const HOSTS_MAX: usize = 20_000;
 pub const CLIENTS_MAX: usize = 2_000;
 /// Calls kept, about 40 MB: what a busy cluster does in a day.
 pub const CALLS_MAX: usize = 50_000;
+/// A clock that runs ahead of the viewer's by more than this is not believed: a day, for logs of other zones.
+pub const AHEAD: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// Hosts drawn of one call.
 pub const HOSTS_OF_CALL_MAX: usize = 256;
 /// Changes of state kept of one host.
@@ -112,6 +114,11 @@ impl Builder {
 
     /// A call that the domain tells of; told again it replaces what was known.
     pub fn call(&mut self, domain: DomainId, told: &wire::call::Call) {
+        self.call_of(domain, told, &client_name(&told.user, &told.from));
+    }
+
+    /// A call of the client of this name.
+    pub fn call_of(&mut self, domain: DomainId, told: &wire::call::Call, client: &str) {
         let times = [told.submitted, told.offered, told.selected, told.started, told.ended];
         let [submitted, offered, selected, started, ended] = times.map(|time| self.time(time));
         let chosen = told.submitted.or(told.offered).or(told.selected).is_some();
@@ -123,7 +130,7 @@ impl Builder {
             name: self.shown(&told.name),
             user: self.shown(&told.user),
             reason: self.shown(&told.reason),
-            client: match self.client(domain, &told.user, &told.from) {
+            client: match self.client(domain, client) {
                 Some(client) => client,
                 None => return,
             },
@@ -213,19 +220,13 @@ impl Builder {
         names.filter_map(|name| self.place(domain, Part::Server, name)).collect()
     }
 
-    fn client(&mut self, domain: DomainId, user: &str, from: &str) -> Option<PlaceId> {
-        let is_number = !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_digit());
-        let number = format!("uid {user}");
-        let user = if is_number { number.as_str() } else { user };
-        let name = match (user, from) {
-            ("", "") => UNNAMED_CLIENT.to_owned(),
-            (user, "") => user.to_owned(),
-            // A party that names its user already, as NetSolve's `leepro@anaka.cs.utk.edu`.
-            ("", from) => from.to_owned(),
-            (user, from) if from.starts_with(user) => from.to_owned(),
-            (user, from) => format!("{user}@{from}"),
-        };
-        self.place(domain, Part::Client, &name)
+    fn client(&mut self, domain: DomainId, name: &str) -> Option<PlaceId> {
+        match name {
+            "" => self.place(domain, Part::Client, UNNAMED_CLIENT),
+            // Of a grid that was put together before: it takes no other's room.
+            OTHER_CLIENTS => Some(self.other_clients(domain)),
+            name => self.place(domain, Part::Client, name),
+        }
     }
 
     /// The place of this name in the domain, made if there is room.
@@ -301,6 +302,21 @@ impl Builder {
             places.push(place);
         }
         (domains, places, Renumbered { domains: new_domains, places: new_places })
+    }
+}
+
+/// By which name a client is shown.
+fn client_name(user: &str, from: &str) -> String {
+    let is_number = !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_digit());
+    let number = format!("uid {user}");
+    let user = if is_number { number.as_str() } else { user };
+    match (user, from) {
+        ("", "") => UNNAMED_CLIENT.to_owned(),
+        (user, "") => user.to_owned(),
+        // A party that names its user already, as NetSolve's `leepro@anaka.cs.utk.edu`.
+        ("", from) => from.to_owned(),
+        (user, from) if from.starts_with(user) => from.to_owned(),
+        (user, from) => format!("{user}@{from}"),
     }
 }
 

@@ -33,12 +33,19 @@ pub fn shown(text: &str) -> Shown {
     Shown { text: out, changed }
 }
 
-/// Whether a character is a command rather than a sign: controls, and those that turn or join what stands around.
+/// Whether a character is a command rather than a sign: controls, those that turn or join what stands around, and those
+/// that are none.
 fn commands(char: char) -> bool {
     char.is_control()
         || matches!(char,
             '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{061c}' | '\u{feff}'
             | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        || is_no_character(char)
+}
+
+/// Whether Unicode keeps a number free for ever (noncharacters, Unicode 16, section 23.7): XML forbids some of them.
+fn is_no_character(char: char) -> bool {
+    matches!(char, '\u{fdd0}'..='\u{fdef}') || u32::from(char) & 0xfffe == 0xfffe
 }
 
 /// By which name a host is known: without its domain and in lower case; an address stays whole.
@@ -87,6 +94,7 @@ mod tests {
         check("wn01", "wn01", false);
         check("מחשב", "מחשב", false);
         check("a\u{202e}b\nc\u{1b}[2J", "a\u{fffd}b\u{fffd}c\u{fffd}[2J", true);
+        check("a\u{fffe}b\u{ffff}c\u{fdd0}\u{1ffff}", "a\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}", true);
         check("", "", false);
         let long = "x".repeat(NAME_LEN_MAX_CHARS);
         check(&long, &long, false);

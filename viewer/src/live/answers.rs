@@ -37,7 +37,14 @@ pub fn domains(answer: &Value) -> Vec<String> {
 pub fn hosts(answer: &Value) -> (String, Vec<Host>, u64) {
     let domain = text(answer, "domain");
     let mut told = items(answer, "hosts").filter(|host| !text(host, "host").is_empty());
-    let hosts = told.by_ref().take(HOSTS_MAX).map(|host| Host {
+    let hosts = told.by_ref().take(HOSTS_MAX).map(host).collect();
+    (domain, hosts, told.count() as u64)
+}
+
+/// A host, as `domain.hosts` tells it.
+#[must_use]
+pub fn host(host: &Value) -> Host {
+    Host {
         name: text(host, "host"),
         state: match host["state"].as_str() {
             Some("live") => HostState::Live,
@@ -50,9 +57,7 @@ pub fn hosts(answer: &Value) -> (String, Vec<Host>, u64) {
         },
         is_reported: host["state"].is_string(),
         report: report(host),
-    });
-    let hosts = hosts.collect();
-    (domain, hosts, told.count() as u64)
+    }
 }
 
 fn report(host: &Value) -> Report {
@@ -76,7 +81,9 @@ pub fn calls(answer: &Value) -> Vec<Call> {
     items(answer, "calls").filter(|call| !text(call, "id").is_empty()).map(call).collect()
 }
 
-fn call(told: &Value) -> Call {
+/// A call, as `domain.calls` tells it.
+#[must_use]
+pub fn call(told: &Value) -> Call {
     let word = |name: &str| CompactString::from(text(told, name));
     let time = |name: &str| told[name].as_f64().filter(|secs| secs.is_finite()).map(Time::from_secs_f64);
     let names =

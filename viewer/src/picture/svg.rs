@@ -75,12 +75,16 @@ impl Svg {
             Shape::Text(text) => self.letters(text),
             Shape::Mesh(mesh) => self.mesh(mesh),
             Shape::QuadraticBezier(QuadraticBezierShape { points: [a, b, c], fill, stroke, .. }) => {
-                let way = format!("M{} {}Q{} {} {} {}", a.x, a.y, b.x, b.y, c.x, c.y);
-                self.way(&way, *fill, plain(stroke));
+                if [a, b, c].iter().all(|point| point.is_finite()) {
+                    let way = format!("M{} {}Q{} {} {} {}", a.x, a.y, b.x, b.y, c.x, c.y);
+                    self.way(&way, *fill, plain(stroke));
+                }
             }
             Shape::CubicBezier(CubicBezierShape { points: [a, b, c, d], fill, stroke, .. }) => {
-                let way = format!("M{} {}C{} {} {} {} {} {}", a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y);
-                self.way(&way, *fill, plain(stroke));
+                if [a, b, c, d].iter().all(|point| point.is_finite()) {
+                    let way = format!("M{} {}C{} {} {} {} {} {}", a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y);
+                    self.way(&way, *fill, plain(stroke));
+                }
             }
         }
     }
@@ -98,6 +102,9 @@ impl Svg {
     }
 
     fn ellipse(&mut self, center: Pos2, radius: Vec2, fill: Color32, stroke: Stroke) {
+        if !(center.is_finite() && radius.is_finite()) {
+            return;
+        }
         let look = look(fill, stroke);
         let _ = writeln!(
             self.text,
@@ -236,6 +243,8 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
+            // Not among the characters of XML 1.0 (section 2.2).
+            '\u{fffe}' | '\u{ffff}' => escaped.push(char::REPLACEMENT_CHARACTER),
             char if char.is_control() => escaped.push(char::REPLACEMENT_CHARACTER),
             char => escaped.push(char),
         }
@@ -260,16 +269,32 @@ mod tests {
                 [pos2(0.0, f32::NAN), pos2(5.0, 5.0)],
                 Stroke::new(2.0, Color32::BLUE),
             )),
+            clipped(Shape::circle_filled(pos2(f32::NAN, 20.0), 5.0, Color32::RED)),
+            clipped(Shape::circle_filled(pos2(10.0, 20.0), f32::INFINITY, Color32::RED)),
+            clipped(Shape::QuadraticBezier(QuadraticBezierShape::from_points_stroke(
+                [pos2(0.0, 0.0), pos2(f32::NAN, 5.0), pos2(9.0, 9.0)],
+                false,
+                Color32::RED,
+                Stroke::NONE,
+            ))),
+            clipped(Shape::CubicBezier(CubicBezierShape::from_points_stroke(
+                [pos2(0.0, 0.0), pos2(1.0, 5.0), pos2(f32::NEG_INFINITY, 9.0), pos2(9.0, 9.0)],
+                false,
+                Color32::RED,
+                Stroke::NONE,
+            ))),
         ];
         let text = svg(&shapes, Vec2::splat(100.0), Color32::BLACK);
         assert_eq!(text.matches("<ellipse").count(), 1);
         assert_eq!(text.matches("<path").count(), 1);
         assert_eq!((text.matches("<clipPath").count(), text.matches("</g>").count()), (2, 2));
         assert!(text.contains("#ff0000") && text.contains("stroke=\"#0000ff\"") && !text.contains("NaN"));
+        assert!(!text.contains("inf"));
     }
 
     #[test]
     fn a_text_cannot_become_an_element() {
         assert_eq!(escaped("<a b=\"&\">\u{7}"), "&lt;a b=&quot;&amp;&quot;&gt;\u{fffd}");
+        assert_eq!(escaped("\u{fffe}x\u{ffff}"), "\u{fffd}x\u{fffd}", "XML forbids them");
     }
 }
