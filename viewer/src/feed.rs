@@ -167,11 +167,28 @@ type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// The sending end, in a thread.
 pub struct Feed {
-    updates: SyncSender<(Time, Update)>,
+    teller: Teller,
     wishes: Receiver<Wish>,
     poker: Poker,
     is_open: Arc<AtomicBool>,
+}
+
+/// The sending end of further threads.
+#[derive(Clone)]
+pub struct Teller {
+    updates: SyncSender<(Time, Update)>,
     waker: Arc<OnceLock<Waker>>,
+}
+
+impl Teller {
+    /// Tell the window. It waits where the window is behind, so that nothing is lost and nothing heaps up.
+    pub fn tell(&self, update: Update) {
+        // A window that is gone is noticed by whoever rests.
+        let _ = self.updates.send((crate::clock::now(), update));
+        if let Some(wake) = self.waker.get() {
+            wake();
+        }
+    }
 }
 
 /// The window's end.
@@ -225,11 +242,10 @@ pub fn feed() -> (Feed, Inbox) {
     let (waker, is_open) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(true)));
     let poker = Poker { wishes: wishes.clone(), is_open: Arc::clone(&is_open), is_poked: Arc::default() };
     let feed = Feed {
-        updates: updates_in,
+        teller: Teller { updates: updates_in, waker: Arc::clone(&waker) },
         wishes: wishes_out,
         poker,
         is_open: Arc::clone(&is_open),
-        waker: Arc::clone(&waker),
     };
     (feed, Inbox { updates, wishes, is_open, waker })
 }
@@ -237,11 +253,13 @@ pub fn feed() -> (Feed, Inbox) {
 impl Feed {
     /// Tell the window. It waits where the window is behind, so that nothing is lost and nothing heaps up.
     pub fn tell(&self, update: Update) {
-        // A window that is gone is noticed at the next rest.
-        let _ = self.updates.send((crate::clock::now(), update));
-        if let Some(wake) = self.waker.get() {
-            wake();
-        }
+        self.teller.tell(update);
+    }
+
+    /// For other threads, which tell the same window.
+    #[must_use]
+    pub fn teller(&self) -> Teller {
+        self.teller.clone()
     }
 
     /// Wait for `time`, or until the window wishes something or is gone.

@@ -9,6 +9,7 @@
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use viewer::app::settings::Settings;
 use viewer::app::{App, Source};
@@ -21,6 +22,8 @@ use wire::time::Time;
 const HOSTS: u32 = 1_000_000;
 /// Longest wait for all of it.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Longest wait of the daemon for a frame: shorter than the viewer waits for the daemon.
+const HELD_BACK: Duration = Duration::from_secs(8);
 const YEAR_9999: f64 = 253_402_300_799.0;
 
 #[allow(clippy::disallowed_methods)] // A real daemon is awaited by the real clock.
@@ -33,21 +36,44 @@ fn now() -> Time {
     Time::from(std::time::SystemTime::now())
 }
 
-/// A daemon that answers so; its address.
-fn daemon(answers: fn(&str, u64) -> String) -> SocketAddr {
+/// Holds an answer back in its middle until a frame was drawn.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.is_open.lock().expect("nobody panics with it") = true;
+        self.opened.notify_all();
+    }
+
+    /// Whether it was opened in time.
+    fn wait(&self) -> bool {
+        let is_open = self.is_open.lock().expect("nobody panics with it");
+        let waited = self.opened.wait_timeout_while(is_open, HELD_BACK, |is_open| !*is_open);
+        !waited.expect("nobody panics with it").1.timed_out()
+    }
+}
+
+/// A daemon that answers so, the half of it before the gate is opened; its address.
+fn daemon(answers: fn(&str, u64) -> String, gate: &Arc<Gate>) -> SocketAddr {
+    let gate = Arc::clone(gate);
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
-            std::thread::spawn(move || serve(stream, answers));
+            let gate = Arc::clone(&gate);
+            std::thread::spawn(move || serve(stream, answers, &gate));
         }
     });
     address
 }
 
 /// Answer each request of a connection; they are counted.
-fn serve(stream: TcpStream, answers: fn(&str, u64) -> String) {
+fn serve(stream: TcpStream, answers: fn(&str, u64) -> String, gate: &Gate) {
     let mut reader = BufReader::new(stream);
     for count in 0.. {
         let (mut first, mut len) = (String::new(), 0);
@@ -69,7 +95,13 @@ fn serve(stream: TcpStream, answers: fn(&str, u64) -> String) {
         let method = first.split('/').nth(3).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
         let body = answers(method, count);
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
-        if reader.get_mut().write_all(format!("{head}{body}").as_bytes()).is_err() {
+        let (half, rest) = body.as_bytes().split_at(body.len() / 2);
+        let to = reader.get_mut();
+        if to.write_all(head.as_bytes()).and_then(|()| to.write_all(half)).is_err() {
+            return;
+        }
+        // A daemon whose answer is waited for by who draws is given up.
+        if !gate.wait() || to.write_all(rest).is_err() {
             return;
         }
     }
@@ -134,14 +166,23 @@ fn print(what: &str, times: &[Duration]) {
 
 #[test]
 fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_told() {
-    let address = daemon(grid_answers);
+    let gate = Arc::new(Gate::default());
+    let address = daemon(grid_answers, &gate);
     let (feed, inbox) = feed::feed();
     live::follow(Plan { address, domains: Vec::new(), is_directory: false }, feed).unwrap();
     let source = Source::Daemon(address.to_string());
     let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now());
-    let times = frames(&mut app, |app| !app.grid().places.is_empty());
+    let drawn = std::cell::Cell::new(0_u32);
+    let times = frames(&mut app, |app| {
+        // No answer is whole before the third frame.
+        if drawn.replace(drawn.get() + 1) == 3 {
+            assert!(app.grid().places.is_empty());
+            gate.open();
+        }
+        !app.grid().places.is_empty()
+    });
     print("while a million hosts come", &times);
-    assert!(times.len() > 10, "it was drawn {} times meanwhile", times.len());
+    assert!(times.len() > 3, "the grid came after {} frames", times.len());
     let refused = app.grid().refused.lines().join("; ");
     for part in [
         "980000 hosts beyond",
@@ -192,7 +233,9 @@ fn flock_answers(method: &str, count: u64) -> String {
 
 #[test]
 fn hostile_sweeps_stay_on_the_chart_and_within_bounds() {
-    let address = daemon(flock_answers);
+    let gate = Arc::new(Gate::default());
+    gate.open();
+    let address = daemon(flock_answers, &gate);
     let (feed, inbox) = feed::feed();
     let (flock_feed, flock) = feed::feed();
     live::follow(Plan { address, domains: Vec::new(), is_directory: false }, feed).unwrap();

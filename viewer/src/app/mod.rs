@@ -7,6 +7,7 @@ mod calls;
 mod camera;
 mod details;
 mod exported;
+mod files;
 mod flock;
 mod graphs;
 mod keys;
@@ -15,6 +16,7 @@ mod mesh;
 mod notice;
 mod served;
 pub mod settings;
+mod still;
 mod tabs;
 pub mod text;
 pub mod theme;
@@ -36,7 +38,6 @@ use crate::timeline::Timeline;
 use camera::Camera;
 use flock::FlockView;
 use jiff::tz::TimeZone;
-use map::Target;
 use settings::Settings;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -85,6 +86,23 @@ impl Selection {
         let domain = grid.domain(place.domain).name.clone();
         Selection::Place { domain, part: place.part, name: place.name.clone() }
     }
+
+    /// The place's number in this grid, where it is one and is still there.
+    #[must_use]
+    pub fn place(&self, grid: &Grid) -> Option<PlaceId> {
+        let Selection::Place { domain, part, name } = self else { return None };
+        let is_it = |place: &Place| {
+            place.part == *part && place.name == *name && grid.domain(place.domain).name == *domain
+        };
+        (0..).map(PlaceId).zip(&grid.places).find(|(_, place)| is_it(place)).map(|(id, _)| id)
+    }
+
+    /// The domain's number in this grid, where it is one and is still there.
+    #[must_use]
+    pub fn domain(&self, grid: &Grid) -> Option<DomainId> {
+        let Selection::Domain(name) = self else { return None };
+        (0..).map(DomainId).zip(&grid.domains).find(|(_, domain)| domain.name == *name).map(|(id, _)| id)
+    }
 }
 
 /// The contents of the window.
@@ -111,9 +129,12 @@ pub struct App {
     selected_place: Option<PlaceId>,
     selected_call: Option<u32>,
     camera: Camera,
-    dragged: Option<Target>,
+    /// What is dragged on the map; nothing where it is the ground.
+    dragged: Option<Selection>,
     closed_domains: BTreeSet<String>,
     tabs: egui_tiles::Tree<Tab>,
+    /// The rows of the list of hosts, and of what they are.
+    rows: tree::Rows,
     graphs_of: Option<HostName>,
     series: Option<(HostName, Arc<HostSeries>)>,
     flock: FlockView,
@@ -160,6 +181,7 @@ impl App {
             dragged: None,
             closed_domains: BTreeSet::new(),
             tabs,
+            rows: tree::Rows::default(),
             graphs_of: None,
             series: None,
             flock: FlockView::default(),
@@ -202,9 +224,7 @@ impl App {
             }
             Update::Series { host, series } => self.series = Some((host, series)),
             Update::Sweeps(sweeps) => self.take_sweeps(at, &sweeps),
-            Update::Trouble { host, trouble: Some(trouble) } => {
-                self.flock.troubles.insert(host, trouble);
-            }
+            Update::Trouble { host, trouble: Some(trouble) } => self.flock.trouble(host, trouble),
             Update::Trouble { host, trouble: None } => {
                 self.flock.troubles.remove(&host);
             }
@@ -344,13 +364,7 @@ impl App {
     fn find_selection(&mut self) {
         let grid = &self.drawn.grid;
         (self.selected_place, self.selected_call) = match &self.selection {
-            Some(Selection::Place { domain, part, name }) => {
-                let same = |id: &PlaceId| {
-                    let place = grid.place(*id);
-                    place.part == *part && place.name == *name && grid.domain(place.domain).name == *domain
-                };
-                ((0..u32::try_from(grid.places.len()).unwrap_or(0)).map(PlaceId).find(same), None)
-            }
+            Some(selection @ Selection::Place { .. }) => (selection.place(grid), None),
             Some(Selection::Call(id)) => (None, grid.call_named(id)),
             Some(Selection::Domain(_)) | None => (None, None),
         };

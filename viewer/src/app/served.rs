@@ -18,43 +18,73 @@ use wire::time::Time;
 
 /// How often a call that still works is asked about, in seconds.
 const AGAIN_SECS: f64 = 2.0;
+/// So long after its end the last samples of a call are there, in seconds.
+const SETTLED_SECS: f64 = 5.0;
+/// Until a host that could not be asked is asked again, at first and at last, in seconds.
+const TROUBLED_AGAIN_SECS: f64 = 4.0;
+const TROUBLED_AGAIN_MAX_SECS: f64 = 60.0;
+/// An answer that did not come in this time will not come any more, in seconds: eight hosts, each given up after 35.
+const ANSWER_MAX_SECS: f64 = 300.0;
 /// Height of a graph, in points.
 const HEIGHT: f32 = 84.0;
 /// Processes that are listed.
 const LISTED: usize = 12;
 
 /// What is known of the processes of the chosen call.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ServedView {
     call: String,
     by: Option<Arc<ServedBy>>,
     asked: Option<Time>,
+    /// Whether an answer is waited for.
+    is_out: bool,
+    /// Answers, one after the other, that lack a host.
+    partial: i32,
+}
+
+impl ServedView {
+    /// Whether a call that goes on as `state` and ended then is to be asked about.
+    fn is_due(&self, call: &str, state: State, ended: Option<Time>, now: Time) -> bool {
+        let Some(asked) = self.asked.filter(|_| self.call == call) else { return true };
+        let since = now.since(asked).as_secs_f64();
+        if self.is_out {
+            return since > ANSWER_MAX_SECS;
+        }
+        if self.partial > 0 {
+            let pause = TROUBLED_AGAIN_SECS * 2_f64.powi(self.partial.min(8) - 1);
+            return since > pause.min(TROUBLED_AGAIN_MAX_SECS);
+        }
+        let is_settled = ended.is_some_and(|ended| asked.since(ended).as_secs_f64() > SETTLED_SECS);
+        since > AGAIN_SECS && (state == State::Running || !is_settled)
+    }
 }
 
 impl App {
     /// Take what served a call.
     pub(super) fn take_served(&mut self, call: &str, by: Arc<ServedBy>) {
         if self.served.call == call {
+            self.served.is_out = false;
+            self.served.partial = if by.is_partial { self.served.partial.saturating_add(1) } else { 0 };
             self.served.by = Some(by);
         }
     }
 
-    /// Ask for the processes of the chosen call, once; again and again while it works.
+    /// Ask for the processes of the chosen call: while it works again and again, then until its last samples are there, and
+    /// where a host could not be asked later each time.
     pub(super) fn wish_served(&mut self) {
         let (Source::Daemon(_), Some(call)) = (&self.source, self.selected_call()) else { return };
-        let is_other = self.served.call != call.id;
-        let is_old = self.served.asked.is_none_or(|asked| self.now.since(asked).as_secs_f64() > AGAIN_SECS);
         let began = call.started.or(call.assigned).is_some();
-        if !began || !(is_other || (is_old && call.state == State::Running)) {
+        if !began || !self.served.is_due(&call.id, call.state, call.ended, self.now) {
             return;
         }
+        let is_other = self.served.call != call.id;
         let (id, hosts) = (call.id.clone(), call.hosts.iter().map(|&host| self.host_name(host)).collect());
         let Some(inbox) = &self.flock.inbox else { return };
         if inbox.wish(Wish::Served(Served { call: id.clone(), hosts })) {
-            self.served.asked = Some(self.now);
             if is_other {
-                (self.served.call, self.served.by) = (id, None);
+                self.served = ServedView { call: id, ..ServedView::default() };
             }
+            (self.served.asked, self.served.is_out) = (Some(self.now), true);
         }
     }
 }
@@ -131,4 +161,71 @@ fn graph(
                 );
             }
         });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::settings::Settings;
+    use crate::app::{Selection, Source};
+    use crate::feed::{Feed, Rested, Update, feed};
+    use crate::invented;
+    use std::time::Duration;
+
+    /// Whether the processes of the call are wished for at so many seconds of the invented hour.
+    fn is_wished(app: &mut App, feed: &Feed, secs: f64) -> bool {
+        app.update(invented::time_f(secs), 0.0);
+        match feed.rest(Duration::ZERO) {
+            Rested::Wished(Wish::Served(wanted)) => wanted.call == "slurm:1",
+            Rested::Wished(_) | Rested::Whole | Rested::Alone => false,
+        }
+    }
+
+    /// A window on a call that ended well at 60 s, chosen then.
+    fn chosen() -> (App, Feed) {
+        let source = Source::Daemon("127.0.0.1:7317".into());
+        let now = invented::time_f(60.0);
+        let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+        let (feed, inbox) = feed();
+        app.feed_flock(inbox);
+        app.take(now, Update::grid(invented::one_domain(&[invented::call("slurm:1", "ada", &["wn01"])])));
+        app.select(Some(Selection::Call("slurm:1".into())));
+        (app, feed)
+    }
+
+    fn answer(feed: &Feed, by: ServedBy) {
+        feed.tell(Update::Served { call: "slurm:1".into(), by: Arc::new(by) });
+    }
+
+    #[test]
+    fn what_could_not_be_asked_is_asked_again_later_each_time() {
+        let (mut app, feed) = chosen();
+        assert!(is_wished(&mut app, &feed, 70.0));
+        assert!(!is_wished(&mut app, &feed, 75.0), "the answer is waited for");
+        answer(&feed, ServedBy::troubled("nobody answers"));
+        let asked: Vec<u32> = (76..200)
+            .filter(|&secs| {
+                let is_wished = is_wished(&mut app, &feed, f64::from(secs));
+                if is_wished {
+                    answer(&feed, ServedBy::troubled("nobody answers"));
+                }
+                is_wished
+            })
+            .collect();
+        assert_eq!(asked, [76, 85, 102, 135, 196]);
+        answer(&feed, ServedBy::default());
+        assert!(!is_wished(&mut app, &feed, 999.0), "it is known whole");
+    }
+
+    #[test]
+    fn the_last_samples_of_a_call_that_has_just_ended_are_asked_for() {
+        let (mut app, feed) = chosen();
+        let asked: Vec<u32> = (60..100)
+            .filter(|&secs| {
+                answer(&feed, ServedBy::default());
+                is_wished(&mut app, &feed, f64::from(secs))
+            })
+            .collect();
+        assert_eq!(asked, [60, 63, 66]);
+    }
 }

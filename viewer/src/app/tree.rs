@@ -1,24 +1,49 @@
 //! The list of domains and hosts at the left, each with its state and load.
 //!
-//! Rule: only the rows that are seen are drawn, so that ten thousand hosts cost no more than forty.
+//! Rule: only the rows that are seen are drawn, and which there are is found when the grid, the search or what is open
+//! changes, so that in a frame ten thousand hosts cost no more than forty.
 
 use super::text::{count, elided, percent, span};
 use super::theme::{self, Colors, ROW_HEIGHT};
 use super::{App, Selection, Source};
-use crate::feed::Wish;
+use crate::feed::{Drawn, Wish};
+use crate::grid::Grid;
 use crate::grid::place::{DomainId, Part, PlaceId};
 use egui::{
     Align2, Frame, Margin, Panel, Rect, Response, ScrollArea, Sense, Stroke, TextEdit, Ui, pos2, vec2,
 };
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Room for the field below the list, in points.
 const FIELD_HEIGHT: f32 = 32.0;
 
 /// A row.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Row {
     Domain(DomainId),
     Place(PlaceId),
+}
+
+/// All rows, and what they are made of.
+#[derive(Clone, Default)]
+pub(super) struct Rows {
+    of: Option<(Arc<Drawn>, String, BTreeSet<String>)>,
+    rows: Arc<[Row]>,
+}
+
+impl Rows {
+    /// Those of what is shown; found anew only where that changed.
+    fn of(&mut self, drawn: &Arc<Drawn>, search: &str, closed: &BTreeSet<String>) -> Arc<[Row]> {
+        let is_same = self.of.as_ref().is_some_and(|(known, words, closed_then)| {
+            Arc::ptr_eq(known, drawn) && words == search && closed_then == closed
+        });
+        if !is_same {
+            self.rows = rows(&drawn.grid, search, closed).into();
+            self.of = Some((Arc::clone(drawn), search.to_owned(), closed.clone()));
+        }
+        Arc::clone(&self.rows)
+    }
 }
 
 /// Draw it, unless it is hidden.
@@ -29,7 +54,7 @@ pub(super) fn show(app: &mut App, ui: &mut Ui) {
     let colors = Colors::of(ui.ctx());
     let frame = Frame::new().fill(colors.panel).inner_margin(Margin { left: 8, right: 4, top: 6, bottom: 4 });
     Panel::left("hosts").frame(frame).default_size(218.0).size_range(140.0..=420.0).show(ui, |ui| {
-        let rows = rows(app);
+        let rows = app.rows.of(&app.drawn, &app.search, &app.closed_domains);
         ui.spacing_mut().item_spacing.y = 0.0;
         let left_for_field = if matches!(app.source, Source::Daemon(_)) { FIELD_HEIGHT } else { 0.0 };
         let most = (ui.available_height() - left_for_field).max(0.0);
@@ -38,7 +63,7 @@ pub(super) fn show(app: &mut App, ui: &mut Ui) {
             ROW_HEIGHT,
             rows.len(),
             |ui, seen| {
-                for row in &rows[seen] {
+                for row in rows.get(seen).unwrap_or_default() {
                     match *row {
                         Row::Domain(id) => domain(app, ui, colors, id),
                         Row::Place(id) => place(app, ui, colors, id),
@@ -65,10 +90,9 @@ fn add_domain(app: &mut App, ui: &mut Ui) {
 }
 
 /// Domains, and under each that is open its hosts; where something is looked for by a bare word, those that have it.
-fn rows(app: &App) -> Vec<Row> {
-    let grid = &app.drawn.grid;
+fn rows(grid: &Grid, search: &str, closed: &BTreeSet<String>) -> Vec<Row> {
     let looked_for: Vec<String> =
-        app.search.split_whitespace().filter(|word| !word.contains(':')).map(str::to_lowercase).collect();
+        search.split_whitespace().filter(|word| !word.contains(':')).map(str::to_lowercase).collect();
     let fits = |name: &str| {
         let name = name.to_lowercase();
         looked_for.iter().all(|word| name.contains(word.as_str()))
@@ -78,7 +102,7 @@ fn rows(app: &App) -> Vec<Row> {
     let mut rows = Vec::new();
     for (id, domain) in (0..).map(DomainId).zip(&grid.domains) {
         rows.push(Row::Domain(id));
-        if app.closed_domains.contains(&domain.name) {
+        if closed.contains(&domain.name) {
             continue;
         }
         // A word that no host has is of calls, and hides no host.
@@ -199,4 +223,26 @@ fn words(app: &App, id: PlaceId) -> String {
         words.extend(report.age_secs.map(|age| format!("{} old", span(age + came))));
     }
     words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invented;
+
+    #[test]
+    fn rows_are_found_anew_when_what_they_are_made_of_changes() {
+        let grid = |hosts: &[&str]| {
+            Arc::new(Drawn::new(invented::one_domain(&[invented::call("x:1", "ada", hosts)])))
+        };
+        let (mut rows, none, first) = (Rows::default(), BTreeSet::new(), grid(&["wn01", "wn02"]));
+        let all = rows.of(&first, "", &none);
+        assert_eq!(all.len(), 3, "a domain and its hosts");
+        assert!(Arc::ptr_eq(&all, &rows.of(&first, "", &none)), "nothing changed");
+        assert_eq!(rows.of(&first, "wn02", &none).len(), 2);
+        assert_eq!(rows.of(&first, "user:ada", &none).len(), 3, "words of calls hide no host");
+        let closed: BTreeSet<String> = first.grid.domains.iter().map(|domain| domain.name.clone()).collect();
+        assert_eq!(rows.of(&first, "", &closed).len(), 1);
+        assert_eq!(rows.of(&grid(&["wn01", "wn02", "wn03"]), "", &none).len(), 4);
+    }
 }

@@ -1,12 +1,12 @@
 //! The window itself: eframe's, with the contents of [`App`].
 //!
-//! The shell of the desktop: it reads the clock, asks for the next frame, and keeps the settings. Not here: what is
-//! drawn.
+//! The shell of the desktop: it reads the clock, asks for the next frame, and has files written. Rule: a frame waits for
+//! no disk (`files`). Not here: what is drawn.
 
+use super::files::{File, Files};
 use super::settings::{Look, Settings};
 use super::{App, theme};
-use crate::picture::headless::{Headless, Size};
-use crate::{export, picture};
+use crate::picture::headless::Size;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -43,10 +43,12 @@ pub fn run(app: App, file: Option<PathBuf>) -> Result<(), Error> {
     let create = |context: &eframe::CreationContext<'_>| {
         theme::set_up(&context.egui_ctx);
         let ctx = context.egui_ctx.clone();
-        app.wake_by(move || ctx.request_repaint());
+        let waker = ctx.clone();
+        app.wake_by(move || waker.request_repaint());
+        let files = Files::begin(move || ctx.request_repaint())?;
         let kept = app.settings.clone();
         let last = crate::clock::instant();
-        Ok(Box::new(Window { app, file, kept, last, looked: last }) as Box<dyn eframe::App>)
+        Ok(Box::new(Window { app, files, file, kept, last, looked: last }) as Box<dyn eframe::App>)
     };
     eframe::run_native("visperf", options, Box::new(create))
         .map_err(|error| Error { error: error.to_string() })
@@ -54,33 +56,31 @@ pub fn run(app: App, file: Option<PathBuf>) -> Result<(), Error> {
 
 struct Window {
     app: App,
+    files: Files,
     file: Option<PathBuf>,
-    /// The settings as they stand in the file.
+    /// The settings as they stand in the file, or soon will.
     kept: Settings,
     last: Instant,
     looked: Instant,
 }
 
 impl Window {
-    /// Write what is shown into a file in the folder where the viewer was begun, and tell its name.
+    /// Have what is shown written into a file in the folder where the viewer was begun; its name is told when it is.
     fn export(&mut self, ctx: &egui::Context, ending: &str) {
         let now = crate::clock::now();
         let stamp =
             super::text::moment(now, &jiff::tz::TimeZone::UTC, true).replace(' ', "T").replace(':', "");
         let path = PathBuf::from(format!("visperf-{stamp}Z.{ending}"));
-        let written = match ending {
-            "png" | "svg" => {
-                let scale = ctx.pixels_per_point();
-                let size = ctx.content_rect().size() * scale;
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                let size = Size { width: size.x as u32, height: size.y as u32, scale };
-                picture::draw(&mut Headless::new(size, now), &mut self.app, &path)
-                    .map_err(|error| error.to_string())
-            }
-            _ => export::write(&self.app, &path).map_err(|error| error.to_string()),
+        let scale = ctx.pixels_per_point();
+        let size = ctx.content_rect().size() * scale;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let size = Size { width: size.x as u32, height: size.y as u32, scale };
+        let words = format!("Writing {}", path.display());
+        let app = Box::new(self.app.still());
+        let words = match self.files.write(File::Contents { app, size, now, path }) {
+            true => words,
+            false => "Not written: files before it are not done yet".to_owned(),
         };
-        let whole = std::env::current_dir().map_or_else(|_| path.clone(), |folder| folder.join(&path));
-        let words = written.map_or_else(|error| error, |()| format!("Written: {}", whole.display()));
         self.app.notify(now, words);
     }
 
@@ -89,11 +89,13 @@ impl Window {
         if self.app.settings == self.kept {
             return;
         }
-        self.kept = self.app.settings.clone();
-        if let Some(file) = &self.file
-            && let Err(error) = self.kept.store(file)
-        {
-            crate::tell(&error.to_string());
+        let settings = self.app.settings.clone();
+        let is_kept = self
+            .file
+            .as_ref()
+            .is_none_or(|file| self.files.write(File::Settings(Box::new(settings.clone()), file.clone())));
+        if is_kept {
+            self.kept = settings;
         }
     }
 }
@@ -107,6 +109,9 @@ impl eframe::App for Window {
         ctx.set_theme(preference(self.app.settings.look));
         if let Some(ending) = self.app.take_wanted_file() {
             self.export(ctx, ending);
+        }
+        for words in self.files.told() {
+            self.app.notify(crate::clock::now(), words);
         }
         match self.app.moves() {
             true => ctx.request_repaint(),
@@ -125,7 +130,10 @@ impl eframe::App for Window {
     }
 
     fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
-        self.keep();
+        self.app.remember_tabs();
+        if let Some(file) = self.file.take().filter(|_| self.app.settings != self.kept) {
+            self.files.write_at_last(File::Settings(Box::new(self.app.settings.clone()), file));
+        }
     }
 
     fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {

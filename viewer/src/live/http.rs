@@ -1,17 +1,18 @@
 //! Questions to a daemon: JSON over HTTP/1.1, one connection kept alive, each answer within a time and a size.
 //!
-//! Rule: a connection that the daemon closed while it was idle is made anew, once. Daemons answer with a length;
-//! anything else is no daemon of ours. Not here: what is asked (`live`), what answers mean (`answers`).
+//! Rule: a connection that the daemon closed while it was idle is made anew, once, where nothing of an answer had come;
+//! what must not happen twice is never sent twice ([`Client::order`]). Daemons answer with a length; anything else is no
+//! daemon of ours. Not here: what is asked (`live`), what answers mean (`answers`).
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long connecting may take.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
-/// How long nothing may come of an answer; a daemon gives up after 30 s itself.
-const SILENCE_MAX: Duration = Duration::from_secs(35);
+/// How long nothing may come of an answer that is waited for; a daemon gives up after 30 s itself.
+pub const SILENCE_MAX: Duration = Duration::from_secs(35);
 /// Largest head of an answer, in bytes; ours have some hundred.
 const HEAD_LEN_MAX_BYTES: u64 = 16 << 10;
 /// Largest answer, in bytes: what a daemon answers at most.
@@ -28,6 +29,14 @@ pub enum Error {
         address: SocketAddr,
         /// What the system says.
         error: std::io::Error,
+    },
+    /// It is there, but says nothing.
+    #[error("{address} gave no answer within {secs} s")]
+    Silent {
+        /// Where.
+        address: SocketAddr,
+        /// How long it was waited for.
+        secs: u64,
     },
     /// What answers is no daemon.
     #[error("expected the answer of a visperf daemon from {address}, found {found}")]
@@ -53,6 +62,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Client {
     address: SocketAddr,
+    silence: Duration,
     connection: Option<BufReader<TcpStream>>,
 }
 
@@ -60,13 +70,28 @@ impl Client {
     /// The daemon at this address; it is connected to with the first question.
     #[must_use]
     pub fn new(address: SocketAddr) -> Client {
-        Client { address, connection: None }
+        Client { address, silence: SILENCE_MAX, connection: None }
+    }
+
+    /// The same, where an answer of which nothing comes for so long is given up.
+    #[must_use]
+    pub fn within(address: SocketAddr, silence: Duration) -> Client {
+        Client { silence, ..Client::new(address) }
     }
 
     /// Where it is.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Ask for something that must not happen twice: over a connection of its own, so that it need not be sent again.
+    ///
+    /// # Errors
+    /// See [`Error`]; it may have happened all the same, unless it is [`Error::Fault`].
+    pub fn order(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
+        self.connection = None;
+        self.ask(method, params)
     }
 
     /// Ask a method.
@@ -98,31 +123,49 @@ impl Client {
     }
 
     fn exchange(&mut self, request: &[u8]) -> Result<(u16, Vec<u8>), Error> {
-        if let Some(mut kept) = self.connection.take()
-            && let Ok(answer) = exchange(&mut kept, request)
-        {
-            self.connection = answer.keeps.then_some(kept);
-            return Ok((answer.status, answer.body));
+        if let Some(kept) = self.connection.take() {
+            match self.exchange_over(kept, request) {
+                Err(Odd::Closed(_)) => {}
+                exchanged => return exchanged.map_err(|odd| self.error(odd)),
+            }
         }
         let unreachable = |error| Error::Unreachable { address: self.address, error };
         let stream = TcpStream::connect_timeout(&self.address, CONNECT_TIME).map_err(unreachable)?;
         stream
             .set_nodelay(true)
-            .and_then(|()| stream.set_read_timeout(Some(SILENCE_MAX)))
-            .and_then(|()| stream.set_write_timeout(Some(SILENCE_MAX)))
+            .and_then(|()| stream.set_read_timeout(Some(self.silence)))
+            .and_then(|()| stream.set_write_timeout(Some(self.silence)))
             .map_err(unreachable)?;
-        let mut fresh = BufReader::new(stream);
-        let answer = exchange(&mut fresh, request).map_err(|error| match error {
-            Odd::Io(error) => unreachable(error),
-            Odd::Found(found) => Error::Answer { address: self.address, found },
-        })?;
-        self.connection = answer.keeps.then_some(fresh);
+        self.exchange_over(BufReader::new(stream), request).map_err(|odd| self.error(odd))
+    }
+
+    fn exchange_over(
+        &mut self,
+        mut connection: BufReader<TcpStream>,
+        request: &[u8],
+    ) -> Result<(u16, Vec<u8>), Odd> {
+        let answer = exchange(&mut connection, request)?;
+        self.connection = answer.keeps.then_some(connection);
         Ok((answer.status, answer.body))
+    }
+
+    fn error(&self, odd: Odd) -> Error {
+        let address = self.address;
+        match odd {
+            Odd::Io(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Error::Silent { address, secs: self.silence.as_secs() }
+            }
+            Odd::Closed(error) | Odd::Io(error) => Error::Unreachable { address, error },
+            Odd::Found(found) => Error::Answer { address, found },
+        }
     }
 }
 
 /// What may be wrong with an exchange.
+#[derive(Debug)]
 enum Odd {
+    /// It was closed before anything of an answer came: what was asked did not happen.
+    Closed(std::io::Error),
     Io(std::io::Error),
     Found(String),
 }
@@ -130,6 +173,17 @@ enum Odd {
 impl From<std::io::Error> for Odd {
     fn from(error: std::io::Error) -> Odd {
         Odd::Io(error)
+    }
+}
+
+impl Odd {
+    /// Of a connection of which nothing had come.
+    fn before_all(error: std::io::Error) -> Odd {
+        use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        match matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe) {
+            true => Odd::Closed(error),
+            false => Odd::Io(error),
+        }
     }
 }
 
@@ -141,7 +195,10 @@ struct Answer {
 }
 
 fn exchange(connection: &mut BufReader<TcpStream>, request: &[u8]) -> Result<Answer, Odd> {
-    connection.get_mut().write_all(request)?;
+    connection.get_mut().write_all(request).map_err(Odd::before_all)?;
+    if connection.fill_buf().map_err(Odd::before_all)?.is_empty() {
+        return Err(Odd::Closed(ErrorKind::UnexpectedEof.into()));
+    }
     answer(connection)
 }
 
@@ -192,6 +249,10 @@ fn line(from: &mut impl BufRead, room: &mut u64) -> Result<String, Odd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
     fn an_answer_has_its_length() {
@@ -224,5 +285,66 @@ mod tests {
         let error =
             Client::new(SocketAddr::from(([127, 0, 0, 1], 1))).ask("daemon.info", &Value::Null).unwrap_err();
         assert!(error.to_string().contains("visperf up"), "{error}");
+    }
+
+    /// A daemon that answers each request of each connection so, or closes it; how many requests it has read.
+    fn daemon(answers: &[&[Option<&'static str>]]) -> (SocketAddr, Arc<AtomicU32>) {
+        let answers: Vec<Vec<_>> = answers.iter().map(|answers| answers.to_vec()).collect();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicU32::new(0)));
+        let count = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for answers in answers {
+                let mut connection = BufReader::new(listener.accept().unwrap().0);
+                for answer in &answers {
+                    let mut room = 1 << 16;
+                    while line(&mut connection, &mut room).is_ok_and(|line| !line.is_empty()) {}
+                    let mut body = [0; 2];
+                    if connection.read_exact(&mut body).is_err() {
+                        break;
+                    }
+                    count.fetch_add(1, Ordering::SeqCst);
+                    let Some(answer) = answer else { break };
+                    connection.get_mut().write_all(answer.as_bytes()).unwrap();
+                }
+                if answers.last().is_some_and(Option::is_some) {
+                    // Kept open, and silent.
+                    std::mem::forget(connection);
+                }
+            }
+        });
+        (address, asked)
+    }
+
+    const WELL: Option<&str> = Some("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+
+    #[test]
+    fn a_kept_connection_that_was_closed_is_made_anew_once() {
+        let (address, asked) = daemon(&[&[WELL, None], &[WELL]]);
+        let mut client = Client::new(address);
+        client.ask("daemon.info", &json!({})).unwrap();
+        client.ask("daemon.info", &json!({})).unwrap();
+        assert_eq!(asked.load(Ordering::SeqCst), 3, "the second was read, not answered, and asked again");
+    }
+
+    #[test]
+    fn what_was_answered_in_part_or_late_is_not_asked_again() {
+        let part = Some("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{");
+        for second in [part, Some("")] {
+            let (address, asked) = daemon(&[&[WELL, second, WELL], &[WELL]]);
+            let mut client = Client::within(address, Duration::from_millis(200));
+            client.ask("daemon.info", &json!({})).unwrap();
+            client.ask("sensor.take", &json!({})).unwrap_err();
+            assert_eq!(asked.load(Ordering::SeqCst), 2);
+        }
+    }
+
+    #[test]
+    fn an_order_is_sent_once() {
+        let (address, asked) = daemon(&[&[WELL, WELL], &[None], &[WELL]]);
+        let mut client = Client::new(address);
+        client.ask("daemon.info", &json!({})).unwrap();
+        client.order("sensor.control", &json!({})).unwrap_err();
+        assert_eq!(asked.load(Ordering::SeqCst), 2, "it is not known whether it was obeyed");
     }
 }

@@ -1,31 +1,37 @@
 //! What a daemon has told of the domains that are shown, and what of it is to be asked next.
 //!
-//! Rule: a domain that cannot be asked keeps no other from being shown; what was known of it stays, and why it cannot is
-//! told. Not here: when is asked, and in which thread (`live`).
+//! Pure: times are given, `now` as the span since asking began. Rule: a domain that cannot be asked keeps no other from
+//! being shown; what was known of it stays, its age is told, and why it cannot be asked. Not here: who asks (`asking`), who
+//! waits for events (`ear`).
 
-use super::answers::{self, Host};
-use super::http::{Client, Error};
-use super::{HISTORY, WHOLE_EVERY, named, rates};
-use crate::feed::HostSeries;
+use super::answers::Host;
+use super::asking::{Answer, Looked, Question, history};
+use super::calls::Calls;
+use super::ear::Ear;
+use super::http::Error;
+use super::rates;
+use super::turn::{Due, Turn};
+use crate::feed::{HostSeries, Status};
 use crate::flock::sweep::HostName;
 use crate::grid::Grid;
-use crate::grid::builder::{Builder, CALLS_MAX, DOMAINS_MAX};
+use crate::grid::builder::{AHEAD, Builder, CALLS_MAX, DOMAINS_MAX};
 use crate::grid::refused::Reason;
-use compact_str::CompactString;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
-use wire::call::Call;
 use wire::time::Time;
 
-/// Calls asked for at once; the most that a daemon answers.
-const CALLS_ASKED: u32 = 10_000;
-/// So far before the newest known time calls are asked for again: logs of several hosts come late.
-const OVERLAP: Duration = Duration::from_secs(30);
-/// A host whose clock runs ahead by more than this is not believed.
-const AHEAD: Duration = Duration::from_secs(86_400);
-/// Domains whose events are waited for, each by a thread; of further ones calls are asked for each second.
-const HEARD_MAX: usize = 32;
+/// The newest calls of a domain are asked for anew at every so many rounds: ids become better as more is known.
+const WHOLE_EVERY: u32 = 60;
+/// How often a directory is asked for its domains.
+const DOMAINS_EVERY: Duration = Duration::from_secs(60);
+/// Domains in trouble that are asked at a time: they may keep who asks for long, and the others are asked meanwhile.
+const TROUBLED_AT_A_TIME: usize = 3;
+/// Until a daemon that cannot be reached is tried again at first, and at last.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+/// Longest time between two tries, where nobody answers.
+pub const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// What a machine in no domain is called.
 pub(crate) const THIS_MACHINE: &str = "this machine";
 
@@ -33,10 +39,15 @@ pub(crate) const THIS_MACHINE: &str = "this machine";
 #[derive(Debug, Default)]
 pub(super) struct Known {
     domains: Vec<OfDomain>,
-    watched: Option<HostName>,
-    series: HostSeries,
-    rounds: u32,
-    heard: Vec<Option<String>>,
+    /// The one that is asked after all others were.
+    last_asked: usize,
+    /// When the directory is asked for its domains, where all of them are shown.
+    all: Option<Turn>,
+    /// Those that somebody let go: a directory does not bring them back.
+    dropped: BTreeSet<String>,
+    watched: Option<Watched>,
+    lost: Option<Lost>,
+    took: Duration,
     refused_domains: u64,
 }
 
@@ -48,26 +59,65 @@ struct OfDomain {
     name: String,
     hosts: Vec<Host>,
     hosts_left_out: u64,
-    calls: BTreeMap<CompactString, Call>,
-    newest: Option<Time>,
+    /// When its hosts were told.
+    hosts_at: Duration,
+    calls: Calls,
+    turn: Turn,
+    rounds: u32,
+    ear: Option<Ear>,
     trouble: Option<String>,
 }
 
+/// A host whose figures are kept.
+#[derive(Debug)]
+struct Watched {
+    host: HostName,
+    series: HostSeries,
+    turn: Turn,
+}
+
+/// The daemon cannot be reached.
+#[derive(Debug)]
+struct Lost {
+    what: String,
+    pause: Duration,
+    again: Duration,
+}
+
+/// What an answer changed.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    /// The grid.
+    pub(super) grid: bool,
+    /// The figures of this host.
+    pub(super) series: Option<(HostName, Arc<HostSeries>)>,
+    /// What stood in the way, where one question was all there was.
+    pub(super) error: Option<Error>,
+}
+
 impl Known {
-    /// Nothing yet of these domains; of the daemon's own where none is named.
-    pub(super) fn new(domains: &[String]) -> Known {
+    /// Nothing yet of these domains; where none is named, of all that the directory knows if it is one, else of the
+    /// daemon's own.
+    pub(super) fn new(domains: &[String], is_directory: bool) -> Known {
         let mut known = Known::default();
         domains.iter().for_each(|domain| known.add(domain));
         if domains.is_empty() {
-            known.domains.push(OfDomain::default());
+            known.all = is_directory.then(|| Turn::every(DOMAINS_EVERY));
+            // Also of a directory, until it has answered: it may be none.
+            known.domains.extend((!is_directory).then(OfDomain::default));
         }
         known
     }
 
     /// Show this domain too.
     pub(super) fn add(&mut self, domain: &str) {
+        self.dropped.remove(domain);
+        self.add_found(domain);
+    }
+
+    fn add_found(&mut self, domain: &str) {
         let is_known = |known: &OfDomain| known.name == domain || known.asked.as_deref() == Some(domain);
-        if self.domains.iter().any(is_known) {
+        if self.dropped.contains(domain) || self.domains.iter().any(is_known) {
             return;
         }
         if self.domains.len() >= DOMAINS_MAX {
@@ -81,224 +131,267 @@ impl Known {
     /// Show this domain no more.
     pub(super) fn drop_domain(&mut self, domain: &str) {
         self.domains.retain(|known| known.name != domain);
-    }
-
-    /// Show all domains that a directory knows.
-    pub(super) fn take_domains(&mut self, client: &mut Client) -> Result<(), Error> {
-        let mut after = String::new();
-        loop {
-            let answer = client.ask("directory.domains", &json!({ "after": after }))?;
-            let names = answers::domains(&answer);
-            self.domains.retain(|known| known.asked.is_some());
-            names.iter().for_each(|name| self.add(name));
-            match names.last() {
-                Some(last) if answer["more"] == json!(true) && self.domains.len() < DOMAINS_MAX => {
-                    after.clone_from(last);
-                }
-                _ => return Ok(()),
-            }
+        if self.all.is_some() && self.dropped.len() < DOMAINS_MAX {
+            self.dropped.insert(domain.to_owned());
         }
-    }
-
-    /// Ask each domain for its hosts.
-    pub(super) fn take_hosts(&mut self, client: &mut Client) -> Result<(), Error> {
-        self.rounds = self.rounds.wrapping_add(1);
-        for domain in &mut self.domains {
-            let answer = domain.ask(client, "domain.hosts", json!({}))?;
-            if let Some(answer) = answer {
-                let (name, hosts, left_out) = answers::hosts(&answer);
-                if domain.asked.is_none() {
-                    domain.name = name;
-                }
-                (domain.hosts, domain.hosts_left_out) = (hosts, left_out);
-            }
-        }
-        Ok(())
-    }
-
-    /// Ask each domain for its latest calls, or for all of them now and then; whether anything is new.
-    pub(super) fn look(&mut self, client: &mut Client) -> Result<bool, Error> {
-        let is_whole = self.rounds % WHOLE_EVERY == 1;
-        let mut changed = false;
-        for domain in &mut self.domains {
-            changed |= domain.take_calls(client, is_whole)?;
-        }
-        Ok(changed)
-    }
-
-    /// The domains whose events nobody waits for yet; somebody will.
-    pub(super) fn unheard(&mut self) -> Vec<Option<String>> {
-        let asked = self.domains.iter().map(|domain| domain.asked.clone());
-        let unheard: Vec<Option<String>> = asked
-            .filter(|asked| !self.heard.contains(asked))
-            .take(HEARD_MAX.saturating_sub(self.heard.len()))
-            .collect();
-        self.heard.extend(unheard.iter().cloned());
-        unheard
-    }
-
-    /// Why domains cannot be asked.
-    pub(super) fn troubles(&self) -> Vec<String> {
-        self.domains.iter().filter_map(|domain| domain.trouble.clone()).collect()
-    }
-
-    /// Ask for everything again: the daemon may be another one.
-    pub(super) fn begin_anew(&mut self) {
-        self.rounds = 0;
     }
 
     /// Keep the figures of this host from now on.
     pub(super) fn watch(&mut self, host: HostName) {
-        if self.watched.as_ref() != Some(&host) {
-            self.watched = Some(host);
-            self.series.clear();
+        if self.watched.as_ref().is_none_or(|watched| watched.host != host) {
+            self.watched = Some(Watched { host, series: HostSeries::new(), turn: Turn::default() });
         }
     }
 
-    /// The figures of the host that is watched, where one is.
-    pub(super) fn figures(&mut self, client: &mut Client) -> Result<Option<(HostName, HostSeries)>, Error> {
-        let Some(host) = self.watched.clone() else { return Ok(None) };
-        let newest = self.series.values().filter_map(|series| series.newest()).map(|(time, _)| time).max();
-        // One sweep before the newest, from which its rate is.
-        let since =
-            newest.map_or_else(|| crate::clock::now().minus(HISTORY), |at| at.minus(Duration::from_secs(5)));
-        let mut counters = Vec::new();
-        for name in rates::ASKED {
-            let mut params = named(&host);
-            (params["name"], params["since"]) = ((*name).into(), since.secs_f64().into());
-            params["history"] = true.into();
-            match client.ask("domain.metrics", &params) {
-                Ok(answer) => counters.extend(answers::metrics(&answer)),
-                // The host is of a domain that cannot be asked: its graphs stand still, and their age is seen.
-                Err(Error::Fault { .. }) => return Ok(Some((host, self.series.clone()))),
-                Err(error) => return Err(error),
+    /// What is to be asked now, which is out then; nothing where nothing is due.
+    pub(super) fn question(&mut self, now: Duration, at: Time) -> Option<Question> {
+        if let Some(lost) = &self.lost
+            && (now < lost.again || self.turns().any(Turn::is_out))
+        {
+            return None;
+        }
+        if let Some(turn) = self.all.as_mut().filter(|turn| turn.due(now, false).is_some()) {
+            turn.ask();
+            return Some(Question::Domains);
+        }
+        self.of_domain(now).or_else(|| {
+            let watched = self.watched.as_mut().filter(|watched| watched.turn.due(now, false).is_some())?;
+            watched.turn.ask();
+            let newest =
+                watched.series.values().filter_map(|series| series.newest()).map(|(time, _)| time).max();
+            // One sweep before the newest, from which its rate is.
+            let since = newest.map_or_else(|| history(at), |newest| newest.minus(Duration::from_secs(5)));
+            Some(Question::Figures { host: watched.host.clone(), since })
+        })
+    }
+
+    /// The next domain that is due, each after all others.
+    fn of_domain(&mut self, now: Duration) -> Option<Question> {
+        let is_full = self.is_full_of_trouble();
+        let count = self.domains.len();
+        let order = (1..=count).map(|step| (self.last_asked + step) % count);
+        let (at, due) = order.filter_map(|at| Some((at, self.domains[at].due(now, is_full)?))).next()?;
+        self.last_asked = at;
+        let domain = &mut self.domains[at];
+        domain.turn.ask();
+        domain.ear.iter().for_each(Ear::heed);
+        domain.rounds += u32::from(due == Due::All);
+        let calls = domain.calls.wanted(domain.rounds > WHOLE_EVERY);
+        Some(Question::Domain { asked: domain.asked.clone(), due, calls })
+    }
+
+    fn is_full_of_trouble(&self) -> bool {
+        let troubled = self.domains.iter().filter(|domain| domain.turn.is_out() && domain.turn.is_troubled());
+        troubled.count() >= TROUBLED_AT_A_TIME
+    }
+
+    fn turns(&self) -> impl Iterator<Item = &Turn> {
+        let domains = self.domains.iter().map(|domain| &domain.turn);
+        domains.chain(&self.all).chain(self.watched.as_ref().map(|watched| &watched.turn))
+    }
+
+    /// When something is due, if no answer comes before.
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        if let Some(lost) = &self.lost {
+            return (!self.turns().any(Turn::is_out)).then_some(lost.again);
+        }
+        let is_full = self.is_full_of_trouble();
+        let domains = self.domains.iter().filter(|domain| !(is_full && domain.turn.is_troubled()));
+        let domains = domains.filter_map(|domain| domain.turn.next(domain.has_heard()));
+        let others = self.all.iter().chain(self.watched.as_ref().map(|watched| &watched.turn));
+        domains.chain(others.filter_map(|turn| turn.next(false))).min()
+    }
+
+    /// Take an answer that came `at`, and what it changes.
+    pub(super) fn take(&mut self, answer: Answer, now: Duration, at: Time, took: Duration) -> Changed {
+        self.took = took;
+        match answer {
+            Answer::Domain { asked, due, looked } => {
+                let Some(number) = self.domains.iter().position(|domain| domain.asked == asked) else {
+                    return Changed::default();
+                };
+                let domain = &mut self.domains[number];
+                let (grid, error) = domain.take(due, looked, (now, at), took);
+                let Some(error) = error else {
+                    self.lost = None;
+                    self.forget_oldest();
+                    return Changed { grid, ..Changed::default() };
+                };
+                self.lose(&error, now);
+                Changed { grid, error: Some(error), ..Changed::default() }
+            }
+            Answer::Domains(names) => self.take_domains(names, now, took),
+            Answer::Figures { host, counters } => {
+                let Some(watched) = self.watched.as_mut().filter(|watched| watched.host == host) else {
+                    return Changed::default();
+                };
+                match counters {
+                    Ok(counters) => {
+                        watched.turn.answered(Due::All, now, took);
+                        for (name, samples) in rates::points(&counters) {
+                            let series = watched.series.entry(name.to_owned()).or_default();
+                            samples.iter().for_each(|sample| series.push(sample.time, sample.value));
+                        }
+                    }
+                    // Its graphs stand still, and their age is seen.
+                    Err(_) => watched.turn.failed(now),
+                }
+                Changed { series: Some((host, Arc::new(watched.series.clone()))), ..Changed::default() }
             }
         }
-        for (name, samples) in rates::points(&counters) {
-            let series = self.series.entry(name.to_owned()).or_default();
-            samples.iter().for_each(|sample| series.push(sample.time, sample.value));
+    }
+
+    fn take_domains(&mut self, names: Result<Vec<String>, Error>, now: Duration, took: Duration) -> Changed {
+        let Some(turn) = &mut self.all else { return Changed::default() };
+        match names {
+            Ok(names) => {
+                turn.answered(Due::All, now, took);
+                self.lost = None;
+                self.refused_domains = 0;
+                names.iter().for_each(|name| self.add_found(name));
+                Changed { grid: true, ..Changed::default() }
+            }
+            Err(error) => {
+                turn.failed(now);
+                self.lose(&error, now);
+                Changed { error: Some(error), ..Changed::default() }
+            }
         }
-        Ok(Some((host, self.series.clone())))
+    }
+
+    /// The daemon cannot be reached, or is none: all is asked for again, for it may be another one then.
+    fn lose(&mut self, error: &Error, now: Duration) {
+        let pause = self.lost.as_ref().map_or(PAUSE_MIN, |lost| (lost.pause * 2).min(PAUSE_MAX));
+        self.lost = Some(Lost { what: error.to_string(), pause, again: now + pause });
+        for domain in &mut self.domains {
+            domain.calls.begin_anew();
+            domain.turn.hurry();
+        }
+        self.all.iter_mut().for_each(Turn::hurry);
+    }
+
+    /// How the daemon is.
+    pub(super) fn status(&self, address: SocketAddr) -> Status {
+        match &self.lost {
+            Some(lost) => Status::Lost { what: lost.what.clone() },
+            None => Status::Connected {
+                address: address.to_string(),
+                took_secs: self.took.as_secs_f64(),
+                troubles: self.domains.iter().filter_map(|domain| domain.trouble.clone()).collect(),
+            },
+        }
+    }
+
+    /// Whether it cannot be reached.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// The domains of which hosts were told, and whose events nobody waits for: each may be given an ear.
+    pub(super) fn unheard(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Option<Ear>)> {
+        let told = self.domains.iter_mut().filter(|domain| domain.ear.is_none() && domain.rounds > 0);
+        told.map(|domain| (domain.asked.as_deref(), &mut domain.ear))
+    }
+
+    /// No more calls than a map takes, in the order in which a map leaves them out.
+    fn forget_oldest(&mut self) {
+        let sum: usize = self.domains.iter().map(|domain| domain.calls.known().len()).sum();
+        // Seldom: each time costs as much as all calls.
+        if sum <= 2 * CALLS_MAX {
+            return;
+        }
+        let calls = self.domains.iter().flat_map(|domain| domain.calls.known());
+        let mut times: Vec<_> = calls.map(super::calls::latest).collect();
+        times.sort_unstable();
+        let oldest = times[sum - CALLS_MAX];
+        for domain in &mut self.domains {
+            let kept = domain.calls.known().filter(|call| super::calls::latest(call) >= oldest).count();
+            domain.calls.forget(kept);
+        }
     }
 
     /// All of it as a grid.
-    pub(super) fn grid(&self, now: Time) -> Grid {
-        let mut builder = Builder::new(now.plus(AHEAD));
+    pub(super) fn grid(&self, now: Duration, at: Time) -> Grid {
+        let mut builder = Builder::new(at.plus(AHEAD));
         for known in &self.domains {
             let name = if known.name.is_empty() { THIS_MACHINE } else { &known.name };
             let Some(domain) = builder.domain(name) else { continue };
+            // Told so long ago, and as old then as it says.
+            let ago = now.saturating_sub(known.hosts_at).as_secs_f64();
             for host in &known.hosts {
-                builder.host(domain, &host.name, host.state, host.report.clone());
+                let mut report = host.report.clone();
+                report.age_secs = report.age_secs.map(|age| age + ago);
+                builder.host(domain, &host.name, host.state, report);
             }
-            known.calls.values().for_each(|call| builder.call(domain, call));
+            known.calls.known().for_each(|call| builder.call(domain, call));
         }
         let mut grid = builder.build();
         grid.refused.add_many(Reason::Domains, self.refused_domains);
-        let hosts_left_out = self.domains.iter().map(|domain| domain.hosts_left_out).sum();
-        grid.refused.add_many(Reason::Hosts, hosts_left_out);
+        let (hosts, calls) = self.domains.iter().fold((0, 0), |(hosts, calls), domain| {
+            (hosts + domain.hosts_left_out, calls + domain.calls.left_out())
+        });
+        grid.refused.add_many(Reason::Hosts, hosts);
+        grid.refused.add_many(Reason::Calls, calls);
         grid
     }
 }
 
 impl OfDomain {
-    /// Ask about this domain; nothing where it cannot be asked, which is kept as its trouble.
-    fn ask(&mut self, client: &mut Client, method: &str, mut params: Value) -> Result<Option<Value>, Error> {
-        if let Some(domain) = &self.asked {
-            params["domain"] = domain.as_str().into();
-        }
-        match client.ask(method, &params) {
-            Ok(answer) => {
-                self.trouble = None;
-                Ok(Some(answer))
-            }
-            Err(Error::Fault { message, .. }) if self.asked.is_some() => {
-                self.trouble = Some(format!("{}: {message}", self.name));
-                Ok(None)
-            }
-            Err(error) => Err(error),
+    fn has_heard(&self) -> bool {
+        self.ear.as_ref().is_some_and(Ear::has_heard)
+    }
+
+    fn due(&self, now: Duration, is_full_of_trouble: bool) -> Option<Due> {
+        match is_full_of_trouble && self.turn.is_troubled() {
+            true => None,
+            false => self.turn.due(now, self.has_heard()),
         }
     }
 
-    fn take_calls(&mut self, client: &mut Client, is_whole: bool) -> Result<bool, Error> {
-        let is_whole = is_whole || self.newest.is_none();
-        let mut params = json!({ "limit": CALLS_ASKED, "order": "newest" });
-        if let (Some(newest), false) = (self.newest, is_whole) {
-            params["since"] = newest.minus(OVERLAP).secs_f64().into();
+    /// Take what was learnt: whether anything changed, and why the daemon itself seems lost.
+    fn take(
+        &mut self,
+        due: Due,
+        looked: Looked,
+        (now, at): (Duration, Time),
+        took: Duration,
+    ) -> (bool, Option<Error>) {
+        let mut changed = looked.hosts.is_some();
+        if let Some((name, hosts, left_out)) = looked.hosts {
+            if self.asked.is_none() {
+                self.name = name;
+            }
+            (self.hosts, self.hosts_left_out, self.hosts_at) = (hosts, left_out, now);
         }
-        let Some(answer) = self.ask(client, "domain.calls", params)? else { return Ok(false) };
-        let calls = answers::calls(&answer);
-        if is_whole {
-            self.calls.clear();
+        if let Some(told) = looked.calls {
+            if !matches!(told.wanted, super::calls::Wanted::Since(_)) {
+                self.rounds = 1;
+            }
+            changed |= self.calls.take(told, at);
         }
-        let latest = crate::clock::now().plus(AHEAD);
-        let mut changed = is_whole;
-        for call in calls {
-            let times = [call.submitted, call.selected, call.started, call.ended];
-            // One of the year 9999 is no reason to ask for nothing any more.
-            let newest = times.into_iter().flatten().filter(|time| *time <= latest).max();
-            self.newest = self.newest.max(newest);
-            changed |= self.calls.get(&call.id) != Some(&call);
-            self.calls.insert(call.id.clone(), call);
-        }
-        self.forget_oldest();
-        Ok(changed)
-    }
-
-    /// Keep no more calls than a map takes.
-    fn forget_oldest(&mut self) {
-        let beyond = self.calls.len().saturating_sub(CALLS_MAX);
-        if beyond == 0 {
-            return;
-        }
-        let mut by_time: Vec<(Option<Time>, CompactString)> = self
-            .calls
-            .values()
-            .map(|call| (call.ended.or(call.started).or(call.submitted), call.id.clone()))
-            .collect();
-        by_time.sort_unstable();
-        for (_, id) in by_time.into_iter().take(beyond) {
-            self.calls.remove(&id);
+        match looked.error {
+            None => {
+                self.turn.answered(due, now, took);
+                changed |= self.trouble.take().is_some();
+                (changed, None)
+            }
+            Some(error @ (Error::Fault { .. } | Error::Silent { .. })) if self.asked.is_some() => {
+                self.turn.failed(now);
+                let why = match &error {
+                    Error::Fault { message, .. } => message.clone(),
+                    Error::Silent { secs, .. } => format!("no answer within {secs} s"),
+                    Error::Unreachable { .. } | Error::Answer { .. } => error.to_string(),
+                };
+                self.trouble = Some(format!("{}: {why}", self.name));
+                (changed, None)
+            }
+            Some(error) => {
+                self.turn.put_back();
+                (changed, Some(error))
+            }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::grid::place::{HostState, Report};
-    use crate::invented;
-
-    #[test]
-    fn the_oldest_calls_are_forgotten() {
-        let mut known = OfDomain::default();
-        for number in 0..CALLS_MAX + 3 {
-            let mut call = invented::call(&format!("s:{number:06}"), "u", &[]);
-            call.ended = Some(invented::time_f(number as f64));
-            known.calls.insert(call.id.clone(), call);
-        }
-        known.forget_oldest();
-        assert_eq!(known.calls.len(), CALLS_MAX);
-        assert!(!known.calls.contains_key("s:000002") && known.calls.contains_key("s:000003"));
-    }
-
-    #[test]
-    fn hosts_and_calls_of_several_domains_become_one_grid() {
-        let mut known = Known::new(&["demo".to_owned(), "other".to_owned(), "demo".to_owned()]);
-        let call = invented::call("slurm:1", "ada", &["wn01"]);
-        known.domains[0].calls.insert(call.id.clone(), call);
-        let host = |name: &str| Host {
-            name: name.into(),
-            state: HostState::Live,
-            is_reported: true,
-            report: Report::default(),
-        };
-        known.domains[0].hosts = vec![host("wn01"), host("wn02")];
-        let grid = known.grid(invented::latest());
-        let names: Vec<&str> = grid.domains.iter().map(|domain| domain.name.as_str()).collect();
-        assert_eq!((grid.hosts(), grid.calls.len(), names), (2, 1, vec!["demo", "other"]));
-        known.drop_domain("demo");
-        assert_eq!(known.grid(invented::latest()).domains.len(), 1);
-        assert_eq!(known.unheard(), [Some("other".to_owned())]);
-        assert!(known.unheard().is_empty());
-    }
-}
+mod tests;

@@ -33,6 +33,16 @@ pub struct ServedBy {
     pub left_out: u64,
     /// Hosts that could not be asked, and why; processes that could not be read.
     pub troubles: Vec<String>,
+    /// Whether a host could not be asked, which may be otherwise later.
+    pub is_partial: bool,
+}
+
+impl ServedBy {
+    /// Nothing, and why.
+    #[must_use]
+    pub fn troubled(why: &str) -> ServedBy {
+        ServedBy { troubles: vec![why.to_owned()], is_partial: true, ..ServedBy::default() }
+    }
 }
 
 /// A process that served a call.
@@ -52,24 +62,27 @@ pub struct Process {
     pub memory: Series,
 }
 
-/// Ask the hosts of a call for its processes.
-///
-/// # Errors
-/// If the daemon cannot be reached; what a host refuses is told in the answer.
-pub(super) fn ask(client: &mut Client, wanted: &Served) -> Result<ServedBy, Error> {
+/// Ask the hosts of a call for its processes. What one refuses, or that nobody can be asked, is told in the answer.
+pub(super) fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
     let mut served = ServedBy::default();
     for host in wanted.hosts.iter().take(HOSTS_MAX) {
-        match of_host(client, wanted, host, &mut served) {
-            Ok(()) => {}
-            Err(Error::Fault { message, .. }) => served.troubles.push(format!("{}: {message}", host.host)),
-            Err(error) => return Err(error),
+        let Err(error) = of_host(client, wanted, host, &mut served) else { continue };
+        served.is_partial = true;
+        match error {
+            Error::Fault { message, .. } => served.troubles.push(format!("{}: {message}", host.host)),
+            Error::Silent { .. } => served.troubles.push(format!("{}: {error}", host.host)),
+            Error::Unreachable { .. } | Error::Answer { .. } => {
+                served.troubles.push(error.to_string());
+                // The others are asked by the same daemon.
+                break;
+            }
         }
     }
     let beyond = wanted.hosts.len().saturating_sub(HOSTS_MAX);
     if beyond > 0 {
         served.troubles.push(format!("{beyond} more hosts were not asked"));
     }
-    Ok(served)
+    served
 }
 
 fn of_host(

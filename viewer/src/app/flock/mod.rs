@@ -92,6 +92,38 @@ impl Default for FlockView {
     }
 }
 
+impl FlockView {
+    /// The same, to which nothing comes any more.
+    pub(super) fn still(&self) -> FlockView {
+        FlockView {
+            flock: self.flock.clone(),
+            chosen: self.chosen.clone(),
+            inbox: None,
+            selected: self.selected.clone(),
+            lasso: self.lasso.clone(),
+            open: self.open.clone(),
+            by_hand: self.by_hand.clone(),
+            rate_hz: self.rate_hz,
+            wished: self.wished.clone(),
+            wished_by: self.wished_by.clone(),
+            seen: self.seen,
+            troubles: self.troubles.clone(),
+            hovered: self.hovered,
+            hides_trails: self.hides_trails,
+            asked: self.asked.clone(),
+            glyphs: None,
+            groups: None,
+        }
+    }
+
+    /// A host cannot be asked; told of one that is not watched any more, it is no trouble.
+    pub(super) fn trouble(&mut self, host: HostName, trouble: String) {
+        if self.wished.hosts.contains(&host) {
+            self.troubles.insert(host, trouble);
+        }
+    }
+}
+
 impl App {
     /// Take sweeps of the flock that came at a time.
     pub fn take_sweeps(&mut self, at: Time, sweeps: &[Sweep]) {

@@ -86,15 +86,22 @@ fn take_drag(app: &mut App, response: &Response, target: Option<Target>) {
             .interact_pointer_pos()
             .map(|pos| pos - response.total_drag_delta().unwrap_or(Vec2::ZERO));
         let under = pressed.and_then(|pos| place_at(app, pos)).map(Target::Place);
-        app.dragged = under.or(target).filter(|target| !matches!(target, Target::Call(_)));
+        app.dragged = under.or(target).and_then(|target| match target {
+            Target::Place(_) | Target::Domain(_) => Some(selection_of(app, target)),
+            Target::Call(_) => None,
+        });
     }
     if response.dragged_by(PointerButton::Primary) {
         let by = response.drag_delta();
         let way = app.camera.way_on_map(by);
-        match app.dragged {
-            Some(Target::Place(id)) => app.move_place(id, way),
-            Some(Target::Domain(id)) => app.move_domain(id, way),
-            Some(Target::Call(_)) | None => app.camera.drag(by),
+        // By its names: the grid may have been put together anew, with other numbers, since the last frame.
+        let grid = &app.drawn.grid;
+        let found = app.dragged.as_ref().map(|dragged| (dragged.place(grid), dragged.domain(grid)));
+        match found {
+            None => app.camera.drag(by),
+            Some((Some(id), _)) => app.move_place(id, way),
+            Some((None, Some(id))) => app.move_domain(id, way),
+            Some((None, None)) => {}
         }
     }
     if response.drag_stopped() {
@@ -111,11 +118,17 @@ fn take_clicks(app: &mut App, response: &Response, target: Option<Target>) {
             None => app.camera.show_whole(),
         }
     } else if response.clicked() {
-        app.select(target.map(|target| match target {
-            Target::Call(call) => Selection::Call(app.drawn.grid.calls[call as usize].id.clone()),
-            Target::Place(id) => Selection::of_place(&app.drawn.grid, id),
-            Target::Domain(id) => Selection::Domain(app.drawn.grid.domain(id).name.clone()),
-        }));
+        app.select(target.map(|target| selection_of(app, target)));
+    }
+}
+
+/// What is under the pointer, by its names.
+fn selection_of(app: &App, target: Target) -> Selection {
+    let grid = &app.drawn.grid;
+    match target {
+        Target::Call(call) => Selection::Call(grid.calls[call as usize].id.clone()),
+        Target::Place(id) => Selection::of_place(grid, id),
+        Target::Domain(id) => Selection::Domain(grid.domain(id).name.clone()),
     }
 }
 
@@ -161,3 +174,6 @@ fn place_at(app: &App, pos: Pos2) -> Option<PlaceId> {
     });
     near.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, id)| id)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! What is dragged on the map, while the grid is put together anew below it.
+
+use crate::app::settings::Settings;
+use crate::app::{App, Source};
+use crate::feed::Update;
+use crate::grid::Grid;
+use crate::grid::builder::Builder;
+use crate::grid::place::{HostState, PlaceId, Report};
+use crate::invented;
+use crate::layout::Point;
+use crate::picture::headless::{Headless, Size};
+use egui::{Event, Modifiers, PointerButton, Pos2, vec2};
+
+fn grid(hosts: &[&str]) -> Grid {
+    let mut builder = Builder::new(invented::latest());
+    let domain = builder.domain("demo").expect("there is room");
+    for host in hosts {
+        builder.host(domain, host, HostState::Live, Report::default());
+    }
+    builder.build()
+}
+
+/// A window on these hosts, in which the one of this number is pressed and moved a little.
+fn pressed(hosts: &[&str], number: u32) -> (Headless, App, Pos2) {
+    let now = invented::latest();
+    let mut app = App::new(Source::Invented, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::grid(grid(hosts)));
+    let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now);
+    window.frames(&mut app, 3);
+    let at = app.camera.on_screen(app.layout.places[PlaceId(number).at()]);
+    window.point(at);
+    window.frames(&mut app, 1);
+    window.event(Event::PointerButton {
+        pos: at,
+        button: PointerButton::Primary,
+        pressed: true,
+        modifiers: Modifiers::NONE,
+    });
+    window.frames(&mut app, 1);
+    window.point(at + vec2(30.0, 0.0));
+    window.frames(&mut app, 1);
+    assert!(app.dragged.is_some() && !app.settings.moves.is_empty(), "it is dragged");
+    (window, app, at)
+}
+
+fn at(app: &App, name: &str) -> Point {
+    let place = app.drawn.grid.places.iter().position(|place| place.name == name).expect("it is there");
+    app.layout.places[place]
+}
+
+#[test]
+fn a_drag_goes_on_with_the_same_host_when_another_comes_before_it() {
+    let (mut window, mut app, from) = pressed(&["wn02", "wn03"], 0);
+    app.take(invented::latest(), Update::grid(grid(&["wn01", "wn02", "wn03"])));
+    let unmoved = |app: &App, name: &str| {
+        let place = app.drawn.grid.places.iter().position(|place| place.name == name).expect("it is there");
+        app.drawn.layout.places[place]
+    };
+    window.point(from + vec2(60.0, 0.0));
+    window.frames(&mut app, 1);
+    assert_eq!(at(&app, "wn01"), unmoved(&app, "wn01"), "nobody moved it");
+    assert!(at(&app, "wn02").x > unmoved(&app, "wn02").x + 30.0);
+}
+
+#[test]
+fn a_drag_of_what_is_there_no_more_moves_nothing() {
+    let (mut window, mut app, from) = pressed(&["wn01", "wn02", "wn03"], 2);
+    app.take(invented::latest(), Update::grid(grid(&["wn01"])));
+    let moves = app.settings.moves.clone();
+    window.point(from + vec2(60.0, 0.0));
+    window.frames(&mut app, 2);
+    assert_eq!(app.settings.moves, moves);
+}
