@@ -180,3 +180,37 @@ fn a_log_that_grows_is_followed_and_one_that_is_no_log_refused() {
     std::fs::write(&other, "Dear reader,\nnothing of this is a log.\n").unwrap();
     assert!(refused(&other).contains("--filter"), "{}", refused(&other));
 }
+
+#[test]
+fn a_log_that_is_rotated_or_begun_anew_is_read_on_and_what_it_told_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("slurmctld.log");
+    let whole = std::fs::read(&plan(&["slurmctld.log"]).logs[0]).unwrap();
+    let cut = |at: usize| at + whole[at..].iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let (one, other) = (cut(whole.len() / 3), cut(whole.len() * 2 / 3));
+    let mut reader_of_all = Reader::open(&plan(&["slurmctld.log"]), NOW).unwrap();
+    reader_of_all.read(true, NOW).unwrap();
+    let ids = |reader: &Reader| reader.grid().calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();
+
+    std::fs::write(&log, &whole[..one]).unwrap();
+    let mut reader = Reader::open(&Plan { logs: vec![log.clone()], ..plan(&[]) }, NOW).unwrap();
+    reader.read(false, NOW).unwrap();
+    assert!(reader.renew(NOW).unwrap().is_empty(), "it is the same file");
+    // As logrotate does: moved away, and another begun, which is longer than what was read.
+    std::fs::rename(&log, folder.path().join("slurmctld.log.1")).unwrap();
+    assert!(reader.renew(NOW).unwrap().is_empty(), "there is none yet");
+    std::fs::write(&log, &whole[one..other]).unwrap();
+    assert_eq!(reader.renew(NOW).unwrap(), [log.clone()]);
+    reader.read(false, NOW).unwrap();
+    // As copytruncate does: the same file, cut and written on.
+    std::fs::OpenOptions::new().write(true).truncate(true).open(&log).unwrap();
+    assert_eq!(reader.renew(NOW).unwrap(), [log.clone()]);
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(&log)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &whole[other..]))
+        .unwrap();
+    reader.read(true, NOW).unwrap();
+    assert_eq!(ids(&reader), ids(&reader_of_all));
+    assert_eq!(reader.lines(), reader_of_all.lines());
+}

@@ -5,7 +5,7 @@
 //! [`LINE_LEN_MAX_BYTES`]. Not here: files (`replay`).
 
 use crate::grid::Grid;
-use crate::grid::builder::{Builder, CALLS_MAX};
+use crate::grid::builder::{AHEAD, Builder, CALLS_MAX};
 use crate::grid::place::HostState;
 use crate::grid::refused::Reason;
 use log_filters::engine::{Engine, Source};
@@ -23,12 +23,12 @@ pub const LINE_LEN_MAX_BYTES: usize = 1 << 20;
 const CHANGES_MAX: usize = 100_000;
 /// After so many lines the engine's changes, which only a sensor keeps, are let go.
 const CHANGES_EVERY_LINES: u64 = 1_024;
-/// A day: logs of other zones and clocks that run ahead are no future.
-const AHEAD: std::time::Duration = std::time::Duration::from_secs(86_400);
 
 /// Several logs being read into one grid.
 pub struct Logs {
     logs: Vec<Log>,
+    /// Files so far, of all logs.
+    generations: u32,
     joiner: Joiner,
     changes: Vec<(Time, String, HostState)>,
     changes_left_out: u64,
@@ -56,6 +56,7 @@ impl Logs {
     pub fn new(seen: Time) -> Logs {
         Logs {
             logs: Vec::new(),
+            generations: 0,
             joiner: Joiner::new(CALLS_MAX),
             changes: Vec::new(),
             changes_left_out: 0,
@@ -67,17 +68,20 @@ impl Logs {
     /// One more log, which this filter reads; its number for [`Logs::bytes`].
     pub fn add(&mut self, filter: Arc<Filter>, source: &Source) -> usize {
         self.domain = common_name(&self.domain, filter.product());
-        let generation = Generation(u32::try_from(self.logs.len() + 1).unwrap_or(u32::MAX));
-        self.logs.push(Log {
-            engine: Engine::new(filter, source),
-            generation,
-            offset: 0,
-            begun: Vec::new(),
-            begun_len: 0,
-            begun_at: 0,
-            lines: 0,
-        });
+        self.generations += 1;
+        self.logs.push(Log::new(filter, source, Generation(self.generations)));
         self.logs.len() - 1
+    }
+
+    /// What comes of this log from now on is of another file at its place, read from its beginning; what it told so far
+    /// stays.
+    pub fn renew(&mut self, log: usize, filter: Arc<Filter>, source: &Source, seen: Time) {
+        self.pause(log, true, seen);
+        self.generations += 1;
+        let generation = Generation(self.generations);
+        let Some(log) = self.logs.get_mut(log) else { return };
+        let lines = log.lines;
+        *log = Log { lines, ..Log::new(filter, source, generation) };
     }
 
     /// More bytes of a log, read at `seen`.
@@ -145,6 +149,11 @@ impl Logs {
 }
 
 impl Log {
+    fn new(filter: Arc<Filter>, source: &Source, generation: Generation) -> Log {
+        let engine = Engine::new(filter, source);
+        Log { engine, generation, offset: 0, begun: Vec::new(), begun_len: 0, begun_at: 0, lines: 0 }
+    }
+
     /// Bytes up to a line's end, or up to where reading stopped.
     fn part(&mut self, part: &[u8], seen: Time, found: &mut Vec<Found>) {
         if self.begun_len == 0 {

@@ -1,7 +1,8 @@
 //! Logs opened from files, with no grid at all, and followed while they grow.
 //!
 //! A thread of its own reads; what it has comes as [`crate::feed::Update`]s through a bounded channel. Rule: a file
-//! that shrinks is read anew from its beginning, and told. Not here: what lines mean (`log`).
+//! that shrinks or is replaced (rotated) is read from its beginning, after the rest of the one before, and told; what it
+//! told before stays. Not here: what lines mean (`log`).
 
 pub mod log;
 
@@ -13,6 +14,7 @@ use log_filters::filter::{FILE_LEN_MAX_BYTES, Filter};
 use log_filters::registry::Registry;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,9 +64,41 @@ pub struct Plan {
 
 /// Logs that are open.
 pub struct Reader {
-    files: Vec<(PathBuf, File, u64)>,
+    files: Vec<Opened>,
     logs: Logs,
-    plan: Plan,
+}
+
+/// A log that is open.
+struct Opened {
+    path: PathBuf,
+    file: File,
+    /// Read so far, in bytes.
+    offset: u64,
+    filter: Arc<Filter>,
+    source: Source,
+}
+
+impl Opened {
+    /// Read what there is more of the log of this number; how many bytes that was.
+    fn read(&mut self, number: usize, logs: &mut Logs, now: Time) -> Result<u64, Error> {
+        let before = self.offset;
+        let mut piece = vec![0; PIECE_LEN_BYTES];
+        loop {
+            let read = self.file.read(&mut piece);
+            let read = read.map_err(|error| unreadable("the log", &self.path, &error))?;
+            if read == 0 {
+                return Ok(self.offset - before);
+            }
+            logs.bytes(number, &piece[..read], now);
+            self.offset += read as u64;
+        }
+    }
+
+    /// Whether another file stands at its place, or less than was read of it. One that is not there is waited for.
+    fn is_another(&self) -> bool {
+        let (Ok(there), Ok(own)) = (self.path.metadata(), self.file.metadata()) else { return false };
+        there.len() < self.offset || (there.dev(), there.ino()) != (own.dev(), own.ino())
+    }
 }
 
 impl Reader {
@@ -78,7 +112,7 @@ impl Reader {
         }
         let registry = Registry::shipped();
         let named = plan.filter.as_deref().map(|name| filter(&registry, name)).transpose()?;
-        let mut reader = Reader { files: Vec::new(), logs: Logs::new(now), plan: plan.clone() };
+        let mut reader = Reader { files: Vec::new(), logs: Logs::new(now) };
         for path in &plan.logs {
             let mut file = open(path)?;
             let file_name =
@@ -93,8 +127,8 @@ impl Reader {
                 cluster: String::new(),
                 zone: plan.zone.clone(),
             };
-            reader.logs.add(filter, &source);
-            reader.files.push((path.clone(), file, 0));
+            reader.logs.add(Arc::clone(&filter), &source);
+            reader.files.push(Opened { path: path.clone(), file, offset: 0, filter, source });
         }
         Ok(reader)
     }
@@ -105,21 +139,12 @@ impl Reader {
     /// If a log cannot be read any more.
     pub fn read(&mut self, whole: bool, now: Time) -> Result<u64, Error> {
         let mut sum = 0;
-        let mut piece = vec![0; PIECE_LEN_BYTES];
-        for (at, (path, file, offset)) in self.files.iter_mut().enumerate() {
-            let before = *offset;
-            loop {
-                let read = file.read(&mut piece).map_err(|error| unreadable("the log", path, &error))?;
-                if read == 0 {
-                    break;
-                }
-                self.logs.bytes(at, &piece[..read], now);
-                *offset += read as u64;
-            }
-            if *offset > before || whole {
+        for (at, opened) in self.files.iter_mut().enumerate() {
+            let read = opened.read(at, &mut self.logs, now)?;
+            if read > 0 || whole {
                 self.logs.pause(at, whole, now);
             }
-            sum += *offset - before;
+            sum += read;
         }
         Ok(sum)
     }
@@ -136,10 +161,21 @@ impl Reader {
         self.logs.lines()
     }
 
-    /// The first log that is shorter than what was read of it.
-    fn shrunk(&self) -> Option<&Path> {
-        let is_short = |path: &Path, offset: u64| path.metadata().is_ok_and(|about| about.len() < offset);
-        self.files.iter().find(|(path, _, offset)| is_short(path, *offset)).map(|(path, ..)| path.as_path())
+    /// Go on with the files that were put at the places of those that are read, from their beginnings, once the rest of
+    /// those before was read; which these are.
+    ///
+    /// # Errors
+    /// If one cannot be read; it is tried again at the next call.
+    pub fn renew(&mut self, now: Time) -> Result<Vec<PathBuf>, Error> {
+        let mut renewed = Vec::new();
+        for (at, opened) in self.files.iter_mut().enumerate().filter(|(_, opened)| opened.is_another()) {
+            let file = open(&opened.path)?;
+            opened.read(at, &mut self.logs, now)?;
+            (opened.file, opened.offset) = (file, 0);
+            self.logs.renew(at, Arc::clone(&opened.filter), &opened.source, now);
+            renewed.push(opened.path.clone());
+        }
+        Ok(renewed)
     }
 }
 
@@ -151,25 +187,28 @@ pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
     let read = move || {
         let mut told = None;
         loop {
-            let status = match reader.read(false, crate::clock::now()) {
-                Ok(0) if told.is_some() => None,
-                Ok(_) => Some(Status::Reading { lines: reader.lines() }),
-                Err(error) => Some(Status::Lost { what: error.to_string() }),
-            };
-            if let Some(path) = reader.shrunk().map(|path| path.display().to_string()) {
-                match Reader::open(&reader.plan, crate::clock::now()) {
-                    Ok(anew) => reader = anew,
-                    Err(error) => {
-                        feed.tell(Update::Status(Status::Lost { what: format!("{error} (it was {path})") }))
+            let now = crate::clock::now();
+            let read = reader.read(false, now);
+            // What is new at their places is read at the next look.
+            match read.and_then(|read| Ok((read, reader.renew(now)?))) {
+                Ok((read, renewed)) => {
+                    let has_news = read > 0 || told.is_none() || !renewed.is_empty();
+                    for path in renewed {
+                        let words = "is another file now: read from its beginning, after what it told before";
+                        feed.tell(Update::Told(format!("{} {words}", path.display())));
+                    }
+                    if has_news {
+                        if told != Some(reader.lines()) {
+                            feed.tell(Update::grid(reader.grid()));
+                            told = Some(reader.lines());
+                        }
+                        feed.tell(Update::Status(Status::Reading { lines: reader.lines() }));
                     }
                 }
-                told = None;
-            } else if let Some(status) = status {
-                if told != Some(reader.lines()) {
-                    feed.tell(Update::grid(reader.grid()));
-                    told = Some(reader.lines());
+                Err(error) => {
+                    feed.tell(Update::Status(Status::Lost { what: error.to_string() }));
+                    told = None;
                 }
-                feed.tell(Update::Status(status));
             }
             if feed.rest(LOOK_EVERY) == Rested::Alone {
                 return;
