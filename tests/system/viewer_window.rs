@@ -10,11 +10,15 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 use system_tests::grid::Daemon;
+use system_tests::lab::Stopwatch;
 use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
 
 /// Longest wait for a window, drawn without a graphics card on a busy machine, and for what a key does.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A key of which nothing is kept after so long was lost: changes are kept each three seconds.
+const LOST_AFTER: Duration = Duration::from_secs(10);
 
 /// A process that is gone when the story is over.
 struct Running(Child);
@@ -81,17 +85,26 @@ fn xdotool(display: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Press a key until the settings that are kept are as wished: a window takes keys only when it is drawn.
+/// Press a key until the settings that are kept are as wished: a window takes keys only when it is drawn, so one may be
+/// lost. Pressed again it does the contrary where it was not lost, but late, and is then pressed once more: in the end one
+/// fits, whatever was lost.
 fn press_until(display: &str, window: &str, key: &str, file: &Path, fits: impl Fn(&Value) -> bool) {
     let kept = || {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or(Value::Null)
     };
-    xdotool(display, &["windowfocus", "--sync", window]);
-    xdotool(display, &["key", key]);
+    let mut pressed: Option<Stopwatch> = None;
     let settled = || {
         let value: Value = kept();
-        Ok(if fits(&value) { Seen::Done(()) } else { Seen::NotYet(format!("kept is {value}")) })
+        if fits(&value) {
+            return Ok(Seen::Done(()));
+        }
+        if pressed.as_ref().is_none_or(|pressed| pressed.elapsed() > LOST_AFTER) {
+            xdotool(display, &["windowfocus", "--sync", window]);
+            xdotool(display, &["key", key]);
+            pressed = Some(Stopwatch::start());
+        }
+        Ok(Seen::NotYet(format!("kept is {value}")))
     };
     wait::until(PATIENCE, &format!("what {key} does to be kept"), settled).unwrap();
 }
