@@ -1,8 +1,9 @@
 //! How a command can end: the failures, what each prints and its exit code.
 //!
 //! Pure. Rule: a failure is told once, on standard error, by `main`; [`Failure::Told`] is one that was
-//! told already, line by line. The codes are part of the command line's contract (`docs/command-line.md`).
+//! told already, line by line. What others said is cleaned. The codes are part of the command line's contract (`docs/command-line.md`).
 
+use crate::output::clean_lines;
 use std::fmt::Display;
 
 /// Something failed: a file, the system, an answer that cannot be read.
@@ -104,19 +105,20 @@ impl Failure {
         }
     }
 
-    /// What to print on standard error, if anything is left to say.
+    /// What to print on standard error, if anything is left to say: cleaned, but for a report, which may be painted and shows
+    /// a file of this machine.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
             Failure::Closed | Failure::Told(_) => None,
             Failure::Fault { code, message } => {
-                Some(format!("error: the daemon answered: {message} (fault {code})"))
+                Some(clean_lines(&format!("error: the daemon answered: {message} (fault {code})")))
             }
             Failure::Refused(report) => Some(report.trim_end().to_owned()),
             Failure::Failed(text)
             | Failure::Usage(text)
             | Failure::Unreachable(text)
             | Failure::NotAdmitted(text)
-            | Failure::NoFilter(text) => Some(format!("error: {text}")),
+            | Failure::NoFilter(text) => Some(clean_lines(&format!("error: {text}"))),
         }
     }
 }
@@ -130,6 +132,15 @@ mod tests {
         let listed: Vec<u8> =
             HELP.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
         assert_eq!(listed, [0, FAILED, USAGE, UNREACHABLE, FAULT, TESTS, REFUSED, NO_FILTER, INTERRUPTED]);
+    }
+
+    #[test]
+    fn what_a_daemon_says_does_not_steer_the_terminal() {
+        let message = "\x1b]52;c;eA==\x07 two\nlines".to_owned();
+        let told = Failure::Fault { code: 1, message }.message().unwrap();
+        assert_eq!(told, "error: the daemon answered: \\u{1b}]52;c;eA==\\u{7} two\nlines (fault 1)");
+        let painted = Failure::Refused("\x1b[31mx\x1b[0m".to_owned());
+        assert_eq!(painted.message().unwrap(), "\x1b[31mx\x1b[0m", "a report of ours keeps its colours");
     }
 
     #[test]

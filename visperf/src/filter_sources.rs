@@ -5,7 +5,7 @@
 //! rest as it is. Not here: what a filter is (`log_filters`).
 
 use crate::exit::Failure;
-use crate::output::{colors_on_stderr, note};
+use crate::output::{colors_on_stderr, report};
 use crate::refusal;
 use log_filters::filter::{FILE_LEN_MAX_BYTES, Filter};
 use log_filters::registry::Registry;
@@ -87,7 +87,7 @@ impl FilterSources {
                 Ok(text) => text,
                 Err(failure) => {
                     self.refused += 1;
-                    note(&failure.message().unwrap_or_default());
+                    report(&failure.message().unwrap_or_default());
                     continue;
                 }
             };
@@ -97,7 +97,7 @@ impl FilterSources {
                 }
                 Err(error) => {
                     self.refused += 1;
-                    note(&refusal::filter(&error, &text, colors_on_stderr()));
+                    report(&refusal::filter(&error, &text, colors_on_stderr()));
                 }
             }
         }

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                output::note(&message);
+                output::report(&message);
             }
             ExitCode::from(failure.code())
         }

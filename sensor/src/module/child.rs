@@ -96,7 +96,6 @@ pub struct Child {
     /// None once nothing more comes.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    answer: Duration,
     /// Reads what it says beside.
     stderr: JoinSet<()>,
 }
@@ -126,7 +125,6 @@ impl Child {
             handle,
             stdin: Some(stdin),
             stdout,
-            answer: start.limits.answer,
             stderr: reading,
         })
     }
@@ -137,12 +135,11 @@ impl Child {
         self.pid.as_raw_pid().unsigned_abs()
     }
 
-    /// Say a line, and give the line that it answers. After a failure it is of no use any more.
+    /// Say a line, and give the line that it answers `within` this time. After a failure it is of no use any more.
     ///
     /// # Errors
     /// If it does not answer in time, with one line that is not too long.
-    pub async fn call(&mut self, line: &str) -> Result<Vec<u8>, Error> {
-        let answer = self.answer;
+    pub async fn call(&mut self, line: &str, within: Duration) -> Result<Vec<u8>, Error> {
         let saying = async {
             let stdin = self.stdin.as_mut().ok_or(Error::Unasked)?;
             let said = async {
@@ -158,7 +155,7 @@ impl Child {
                 _ => Ok(read),
             }
         };
-        let answered = tokio::time::timeout(answer, saying).await.unwrap_or(Err(Error::Late(answer)));
+        let answered = tokio::time::timeout(within, saying).await.unwrap_or(Err(Error::Late(within)));
         match answered {
             Ok(Some(line)) if self.stdout.buffer().is_empty() => Ok(line),
             Ok(Some(_)) => Err(Error::Unasked),

@@ -80,13 +80,13 @@ impl Runner {
         }
     }
 
-    /// Say a line, and give the line that it answers.
+    /// Say a line, and give the line that it answers. WebAssembly is bounded by what it computes, not by time.
     ///
     /// # Errors
     /// If it does not answer as it should: it is of no use any more then.
-    pub async fn call(&mut self, line: String) -> Result<Vec<u8>, Error> {
+    pub async fn call(&mut self, line: String, within: Duration) -> Result<Vec<u8>, Error> {
         match &mut self.0 {
-            Kind::Process(child) => Ok(child.call(&line).await?),
+            Kind::Process(child) => Ok(child.call(&line, within).await?),
             #[cfg(feature = "wasm")]
             Kind::Wasm { instance, cpu } => {
                 let mut called = instance.take().ok_or(Error::Defect)?;

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::MissedTickBehavior;
 
 /// Lines that are kept.
 pub(super) const LINES_MAX: usize = 20;
@@ -49,6 +50,8 @@ impl Tail {
         let mut buffer = [0; 4096];
         let mut line = Vec::new();
         let mut next = tokio::time::interval(period);
+        // Seconds in which it said little are no credit for a flood later.
+        next.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut left = READ_MAX_BYTES;
         loop {
             if left == 0 {

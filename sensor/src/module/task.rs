@@ -29,6 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const NEW_INTERVALS: f64 = 2.5;
 /// And those of a handler, which is called when something comes, for so long.
 const NEW_OF_HANDLER: Duration = Duration::from_secs(60);
+/// The least time for a hello, which a program has to be loaded for: what is short for an answer may be too short for that.
+const HELLO: Duration = Duration::from_secs(10);
 /// How long a call may go on that is under way when the module is to end.
 const LAST_CALL: Duration = Duration::from_secs(2);
 
@@ -117,7 +119,7 @@ impl Task {
             let mut runner =
                 Runner::start(spec, folder, self.tail.clone()).await.map_err(|error| error.to_string())?;
             let call = protocol::call_hello(&spec.name, &self.parts.whose.host, &self.parts.whose.domain);
-            let said = match runner.call(call).await {
+            let said = match runner.call(call, spec.limits.answer.max(HELLO)).await {
                 Ok(line) => protocol::hello(&line).map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
             };
@@ -231,14 +233,14 @@ impl Task {
                 (protocol::call_collect(calendar_secs(), self.sweep), 0)
             }
         };
-        let begun = running();
+        let (begun, within) = (running(), self.parts.spec.limits.answer);
         let ending = self.parts.ending.clone();
         let given_up = async move {
             ending.cancelled().await;
             tokio::time::sleep(LAST_CALL).await;
         };
         let answered = tokio::select! {
-            answered = active.runner.call(line) => answered.map_err(|error| error.to_string()),
+            answered = active.runner.call(line, within) => answered.map_err(|error| error.to_string()),
             () = given_up => return,
         };
         let figures = answered.and_then(|line| protocol::answer(&line).map_err(|error| error.to_string()));
@@ -313,33 +315,40 @@ impl Task {
     }
 
     async fn obey(&mut self, order: Option<Order>) {
-        match order {
-            // Nobody is left who could order anything.
-            None => self.parts.ending.cancel(),
+        let reply = match order {
+            None => {
+                // Nobody is left who could order anything.
+                self.parts.ending.cancel();
+                None
+            }
             Some(Order::Replace(spec)) => {
                 self.close().await;
                 self.parts.spec = *spec;
                 self.life.start(self.parts.spec.is_on);
                 self.forget_feed_unless_on();
+                None
             }
             Some(Order::Reload(reply)) => {
                 self.close().await;
                 self.life.start(self.parts.spec.is_on);
-                // Who ordered may have gone.
-                let _ = reply.send(());
+                Some(reply)
             }
             Some(Order::Start(reply)) => {
                 self.close().await;
                 self.life.start(true);
-                let _ = reply.send(());
+                Some(reply)
             }
             Some(Order::Stop(reply)) => {
                 self.close().await;
                 self.life.stop();
                 self.feed = None;
-                let _ = reply.send(());
+                Some(reply)
             }
-        }
+        };
+        // Told first: who ordered asks next how it stands.
+        self.tell();
+        // Who ordered may have gone.
+        let _ = reply.map(|reply| reply.send(()));
     }
 
     fn forget_feed_unless_on(&mut self) {

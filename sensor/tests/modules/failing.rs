@@ -50,6 +50,23 @@ async fn one_that_is_silent_or_slow_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_slow_start_is_no_slow_answer() {
+    let rig = Rig::start();
+    let hello = COLLECTOR;
+    // Its first line comes later than an answer may; the second then never does.
+    let slow = format!(
+        "#!/bin/sh\nsleep 0.5\nread -r call; echo '{hello}'\nread -r call; sleep 1000\n"
+    );
+    let slow = rig.program("slow.sh", &slow);
+    rig.load("slow", &slow, "answer_s = 0.1").await;
+    let told = rig.state("slow", "quarantined").await;
+    assert!(told.contains("within 100ms"), "{told}");
+    let counts = rig.told("slow", "counted", |_| true).await.counts;
+    assert_eq!((counts.starts_total, counts.failures_total), (3, 3), "each said hello first");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_floods_is_told() {
     fails("yes", "", "it said something that nobody asked for").await;
     fails("yes | tr -d '\\n'", "", "expected a line of at most 262144 bytes").await;
@@ -100,8 +117,8 @@ async fn one_that_says_another_hello_is_not_called() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quarantined_one_is_started_by_an_order_or_another_program() {
     let rig = Rig::start();
-    let bad = rig.script("bad.sh", COLLECTOR, "test -e $dir/mended && echo '{}'");
-    rig.load("bad", &bad, "answer_s = 0.2").await;
+    let bad = rig.script("bad.sh", COLLECTOR, "test -e $dir/mended || exit 1; echo '{}'");
+    rig.load("bad", &bad, "answer_s = 30").await;
     rig.state("bad", "quarantined").await;
     std::fs::write(rig.path("mended"), "").unwrap();
     rig.order("bad", Act::Start).await;

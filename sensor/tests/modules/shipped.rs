@@ -1,6 +1,6 @@
 //! The modules that ship, in a real sensor: a collector's figures among the host's, and a handler that has them drawn.
 
-use crate::rig::{mode, until};
+use crate::rig::{Rig, mode, until};
 use rpc::dispatch::Dispatcher;
 use rpc::elsewhere::Caller;
 use rpc::limits::Limits;
@@ -153,6 +153,23 @@ async fn gpus_are_read_from_files_and_drawn_by_gnuplot() {
     assert_told(&dispatcher, &client).await;
     shutdown.cancel();
     run.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_figures_than_a_module_may_open_files_are_drawn_in_part_and_harm_nothing() {
+    let rig = Rig::start();
+    let program = copied(env!("CARGO_BIN_EXE_visperf-gnuplot"), rig.path("visperf-gnuplot"));
+    rig.write("plot", &format!("run = ['{program}', 'load*']\ncpu_ms = 1000\nanswer_s = 30\n"));
+    rig.reload().await;
+    rig.state("plot", "running").await;
+    let names: Vec<String> = (0..70).map(|number| format!("load{number}")).collect();
+    let figures: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    rig.sweep(&figures);
+    rig.until_figure("module.plot.series", 64.0).await;
+    let stands = rig.told("plot", "running", |_| true).await;
+    assert_eq!((stands.counts.failures_total, stands.last_error), (0, None));
+    assert_eq!(std::fs::read_dir(rig.path("state/modules/plot")).unwrap().count(), 64 + 1, "and the script");
+    rig.end().await;
 }
 
 #[test]

@@ -186,23 +186,25 @@ impl Deadlined {
         }
     }
 
-    fn left(&self) -> io::Result<Option<Duration>> {
+    fn left(&self) -> io::Result<Duration> {
         match self.deadline.saturating_duration_since(monotonic()) {
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
-            left => Ok(Some(left)),
+            left => Ok(left),
         }
     }
-}
 
-impl Read for Deadlined {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    /// Do this on the stream, which waits until the deadline at most.
+    fn in_time(&mut self, mut act: impl FnMut(&mut Wire) -> io::Result<usize>) -> io::Result<usize> {
         loop {
-            let left = self.left()?;
-            let until_told =
-                self.tell.as_ref().map(|(when, _)| when.saturating_duration_since(monotonic()).max(SHORTEST));
-            self.stream.socket().set_read_timeout(left.min(until_told.or(left)))?;
+            let mut wait = self.left()?;
+            if let Some((when, _)) = &self.tell {
+                wait = wait.min(when.saturating_duration_since(monotonic()).max(SHORTEST));
+            }
+            // Both: within TLS whoever writes has to read as well, first of all the handshake, and the other way round.
+            self.stream.socket().set_read_timeout(Some(wait))?;
+            self.stream.socket().set_write_timeout(Some(wait))?;
             // A signal that someone else answers, such as Ctrl-C or a stopped terminal, is no end.
-            match self.stream.read(into) {
+            match act(&mut self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_late(&error) && self.tell.is_some() => self.tell_waiting(),
                 done => return done,
@@ -211,18 +213,52 @@ impl Read for Deadlined {
     }
 }
 
+impl Read for Deadlined {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.in_time(|stream| stream.read(into))
+    }
+}
+
 impl Write for Deadlined {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            self.stream.socket().set_write_timeout(self.left()?)?;
-            match self.stream.write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                done => return done,
-            }
-        }
+        self.in_time(|stream| stream.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        self.in_time(|stream| stream.flush().map(|()| 0)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::sync::{Arc, mpsc};
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+
+    /// A wire that would be encrypted, if anybody answered.
+    fn encrypted(stream: TcpStream) -> Result<Wire, String> {
+        let provider = Arc::new(crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = builder.unwrap().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+        let session = ClientConnection::new(Arc::new(config), "proxy.example".try_into().unwrap()).unwrap();
+        Ok(Wire::Encrypted(Box::new(StreamOwned::new(session, stream))))
+    }
+
+    #[test]
+    fn who_accepts_and_says_nothing_is_given_up_within_the_deadline() {
+        let wires: [fn(TcpStream) -> Result<Wire, String>; 2] = [|stream| Ok(Wire::Plain(stream)), encrypted];
+        for wire in wires {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let mut connection = Connection::open("there", address, wire).unwrap();
+            let (_silent, _) = listener.accept().unwrap();
+            let patience = Patience { most: Duration::from_millis(200), tell_after: None };
+            let (told, asked) = mpsc::channel();
+            // In a thread, so that one that waits for ever is seen to.
+            std::thread::spawn(move || told.send(connection.post("/", "", b"{}", patience)));
+            let answered = asked.recv_timeout(Duration::from_secs(30)).expect("it is given up");
+            assert!(matches!(answered, Err(Error::Late)), "{answered:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Rule: a reader that goes away ends the program quietly ([`Failure::Closed`]); colours only where a
 //! terminal shows them; text that comes from logs or daemons never reaches a terminal with control
-//! characters in it ([`clean`]).
+//! characters in it ([`clean`]): notes are cleaned here, for many of them quote other daemons.
 
 pub(crate) mod call_table;
 pub(crate) mod event_lines;
@@ -129,9 +129,19 @@ pub(crate) fn colors_on_stderr() -> bool {
     io::stderr().is_terminal() && colors_wanted()
 }
 
-/// Print a line on standard error; where that is closed, nobody wants it.
+/// Print a line, or several, on standard error, cleaned; where that is closed, nobody wants it.
 pub(crate) fn note(text: &str) {
+    report(&clean_lines(text));
+}
+
+/// Likewise a text that is painted, or was cleaned before: what a [`Failure`] has to say.
+pub(crate) fn report(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// `text` cleaned, but for the ends of its lines.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.split('\n').map(clean).collect::<Vec<_>>().join("\n")
 }
 
 /// `text` with control characters made visible, so that a log cannot steer the terminal it is shown on.
@@ -215,6 +225,7 @@ mod tests {
     fn control_characters_are_shown() {
         assert_eq!(clean("plain ü"), "plain ü");
         assert_eq!(clean("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
+        assert_eq!(clean_lines("a\x1b]0;x\x07\n\u{202e}b\n"), "a\\u{1b}]0;x\\u{7}\n\\u{202e}b\n");
         assert_eq!(shortened("abcdef", 3), "abc…");
         assert_eq!(shortened("abc", 3), "abc");
     }

@@ -5,7 +5,7 @@
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::{FilterFolders, FilterSources, read_filter};
 use crate::output::figures::count;
-use crate::output::{Color, Output, clean, note};
+use crate::output::{Color, Output, clean, report};
 use log_filters::filter::Filter;
 use log_filters::test_lines;
 use serde::Deserialize;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
             Ok(filter) => filter,
             Err(failure) => {
                 output.flush()?;
-                note(&failure.message().unwrap_or_default());
+                report(&failure.message().unwrap_or_default());
                 let kind = if matches!(failure, Failure::Refused(_)) {
                     Kind::Refused
                 } else if matches!(failure, Failure::Usage(_)) {

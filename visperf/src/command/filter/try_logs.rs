@@ -9,7 +9,7 @@ use crate::filter_sources::{FilterFolders, FilterSources};
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
-use crate::output::{Color, Output, note, times};
+use crate::output::{Color, Output, note, report, times};
 use crate::trial::choice;
 use crate::trial::event::{self, Place};
 use crate::trial::input::Input;
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
             Err(closed @ Failure::Closed) => return Err(closed),
             Err(failure) => {
                 trial.output.flush()?;
-                note(&failure.message().unwrap_or_default());
+                report(&failure.message().unwrap_or_default());
                 let kind =
                     if matches!(failure, Failure::NoFilter(_)) { Kind::NoFilter } else { Kind::Failed };
                 worst = Some(worst.map_or(kind, |known| known.min(kind)));

@@ -81,6 +81,18 @@ impl Victim {
     }
 }
 
+impl Victim {
+    /// It ends, if not at once: the desk waits shorter than a busy host may need.
+    #[track_caller]
+    fn ends(&self) {
+        let until = Instant::now() + PATIENCE;
+        while self.lives() {
+            assert!(Instant::now() < until, "it goes on");
+            std::thread::yield_now();
+        }
+    }
+}
+
 impl Drop for Victim {
     fn drop(&mut self) {
         if self.lives() {
@@ -362,8 +374,8 @@ fn ten_thousand_bad_orders_are_refused_and_a_good_one_is_obeyed() {
     assert_eq!(grid.desk.figures().obeyed_total, 0, "since the last restart");
     assert!(victim.lives());
     let kill = grid.order(victim.key, Signal::Kill);
-    let done = grid.give(&grid.signed(&kill)).unwrap();
-    assert_eq!((done.has_ended, victim.lives()), (Some(true), false));
+    assert!(grid.give(&grid.signed(&kill)).unwrap().has_ended.is_some());
+    victim.ends();
     let trail = grid.trail();
     assert_eq!(
         trail.lines().filter(|line| line.split(' ').nth(1) == Some("obeyed")).count(),
@@ -401,11 +413,8 @@ fn a_process_that_has_the_number_of_an_ended_one_is_left_alone() {
     assert!(matches!(refusal, Refusal::Recycled { .. }), "{refusal}");
     assert!(second.lives());
     let order = grid.order(second.key, Signal::Kill);
-    assert_eq!(
-        grid.give(&grid.signed(&order)).unwrap().has_ended,
-        Some(true),
-        "by its own start it is meant"
-    );
+    assert!(grid.give(&grid.signed(&order)).is_ok(), "by its own start it is meant");
+    second.ends();
 }
 
 /// End `first` and have its number given out again; `None` where the kernel does not let this process say so.
