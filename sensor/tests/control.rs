@@ -3,12 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // These tests start processes, and may panic.
 
+use rustix::fs::{CWD, FileType, Mode};
 use sensor::control::act::Held;
 use sensor::control::authority::{Authority, Believed, Disbelieved};
 use sensor::control::config::{Config, RawConfig};
 use sensor::control::desk::{Handle, ORDERS_BURST, ORDERS_INTERVAL};
 use sensor::control::refusal::Refusal;
 use sensor::control::target;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -61,17 +63,25 @@ struct Rig {
 
 impl Rig {
     fn new(config: Config) -> Rig {
+        Rig::with(config, Path::new(PROC))
+    }
+
+    fn with(config: Config, proc: &Path) -> Rig {
         let state = tempfile::tempdir().unwrap();
-        let desk = Handle::new(config, state.path(), HostName::try_from("wn01").unwrap(), Path::new(PROC));
+        let desk = Handle::new(config, state.path(), HostName::try_from("wn01").unwrap(), proc);
         desk.set_authority(Arc::new(Believer));
         Rig { state, desk }
     }
 
     /// For the processes of whoever runs this, and of the user of those that it starts as root.
     fn listing_us() -> Rig {
+        Rig::looking_at(Path::new(PROC))
+    }
+
+    fn looking_at(proc: &Path) -> Rig {
         let uids = [rustix::process::geteuid().as_raw(), 65_534].map(|uid| uid.to_string());
         let users = uids.into_iter().filter(|uid| uid != "0").collect();
-        Rig::new(Config::new(RawConfig { users }).unwrap())
+        Rig::with(Config::new(RawConfig { users }).unwrap(), proc)
     }
 
     fn give(&self, process: ProcessKey, word: &str) -> Result<(), Refusal> {
@@ -157,6 +167,51 @@ fn an_order_that_cannot_be_written_down_is_not_obeyed() {
     let held = sleeper.held();
     assert_eq!(rig.give(sleeper.0, "KILL"), Ok(()));
     assert!(held.has_ended(PATIENCE));
+}
+
+/// A folder with what `/proc` says of these processes and of all above them.
+fn made_up(pids: &[u32]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for pid in pids {
+        let mut next = *pid;
+        while next != 0 {
+            let (from, to) = (Path::new(PROC).join(next.to_string()), folder.path().join(next.to_string()));
+            std::fs::create_dir_all(&to).unwrap();
+            for file in ["stat", "status"] {
+                std::fs::write(to.join(file), std::fs::read(from.join(file)).unwrap()).unwrap();
+            }
+            let stat = std::fs::read_to_string(to.join("stat")).unwrap();
+            next = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
+        }
+    }
+    folder
+}
+
+#[test]
+fn a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alone() {
+    let sleeper = Sleeper::start();
+    let proc = made_up(&[sleeper.0.pid, std::process::id()]);
+    let (rig, status) = (Rig::looking_at(proc.path()), proc.path().join(sleeper.0.pid.to_string()).join("status"));
+    let before = std::fs::read_to_string(&status).unwrap();
+    let is_uid = |line: &&str| line.starts_with("Uid:");
+    let after = before.replace(before.lines().find(is_uid).unwrap(), "Uid:\t0\t0\t0\t0");
+    // The first who reads it is told how it was, and whoever reads it then how it is.
+    std::fs::remove_file(&status).unwrap();
+    rustix::fs::mknodat(CWD, &status, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let telling = std::thread::spawn(move || {
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(&status).unwrap();
+        let fresh = status.with_extension("new");
+        std::fs::write(&fresh, after).unwrap();
+        std::fs::rename(&fresh, &status).unwrap();
+        pipe.write_all(before.as_bytes()).unwrap();
+    });
+    let refusal = rig.give(sleeper.0, "KILL").unwrap_err();
+    telling.join().unwrap();
+    assert!(matches!(refusal, Refusal::Untouchable { .. }), "{refusal}");
+    let told: Vec<String> =
+        rig.trail().lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(told, ["obeyed", "failed"]);
+    assert!(!sleeper.held().has_ended(Duration::ZERO));
 }
 
 #[test]

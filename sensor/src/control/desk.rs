@@ -1,7 +1,7 @@
 //! Where orders are obeyed or refused, one after the other.
 //!
-//! Shell. Rules: what is done was believed, found allowed with the process held, and written down, in this order; whatever
-//! came of an order is written down. Orders of proven operators are taken at a limited rate.
+//! Shell. Rules: what is done was believed, found allowed with the process held, written down, and found allowed once more, in this
+//! order: while it is written a process may execute a program with other rights. Whatever came of an order is written down. Orders of proven operators are taken at a limited rate.
 //! Not here: the steps themselves (`authority`, `verdict`, `trail`, `act`).
 
 use super::act::Held;
@@ -184,7 +184,9 @@ impl Desk {
             self.refused.fetch_add(1, Ordering::Relaxed);
             Refusal::NoTrail(error.to_string())
         })?;
-        if let Err(refusal) = self.act(&held, &believed.order) {
+        // The same process, but perhaps another program: it is looked at again, just before.
+        let again = self.judge(believed.order.process, &mut None);
+        if let Err(refusal) = again.and_then(|()| self.act(&held, &believed.order)) {
             let reason = refusal.to_string();
             return Err(self.refuse(&mut turn, &told(Outcome::Failed, &reason), refusal, (now, at)));
         }
@@ -205,15 +207,20 @@ impl Desk {
 
     /// Hold the process that was meant, if it may be touched; `found` is what it is.
     fn hold(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<Held, Refusal> {
-        let system = |what, error: &io::Error| failed(what, meant.pid, error);
-        let gone = || Refusal::Gone { key: meant };
         // Held first: what is read from now on is of the process that is held, or that one has ended.
-        let held = Held::open(meant.pid).map_err(|error| system("cannot hold", &error))?.ok_or_else(gone)?;
-        let target = target::read(&self.proc, meant.pid).map_err(|error| system("cannot look at", &error))?;
-        let target = found.insert(target.ok_or_else(gone)?);
-        let own = target::own(&self.proc).map_err(|error| system("cannot look at", &error))?;
-        verdict::judge(meant, target, &own, &self.config.uids())?;
+        let held = Held::open(meant.pid).map_err(|error| failed("cannot hold", meant.pid, &error))?;
+        let held = held.ok_or(Refusal::Gone { key: meant })?;
+        self.judge(meant, found)?;
         Ok(held)
+    }
+
+    /// Whether the process that was meant may be touched as it is now; `found` is what it is.
+    fn judge(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<(), Refusal> {
+        let look = |error: io::Error| failed("cannot look at", meant.pid, &error);
+        let target = target::read(&self.proc, meant.pid).map_err(look)?;
+        let target = found.insert(target.ok_or(Refusal::Gone { key: meant })?);
+        let own = target::own(&self.proc).map_err(look)?;
+        verdict::judge(meant, target, &own, &self.config.uids())
     }
 
     fn act(&self, held: &Held, order: &Order) -> Result<(), Refusal> {

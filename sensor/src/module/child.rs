@@ -40,8 +40,10 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// What is to be started.
 #[derive(Debug)]
 pub struct Start<'a> {
-    /// The file.
+    /// The file, without links on the way.
     pub program: &'a Path,
+    /// What it is told that it is called.
+    pub called: &'a Path,
     /// What it is given.
     pub arguments: &'a [String],
     /// As whom.
@@ -166,9 +168,15 @@ impl Child {
 
     /// Wait until it does something unasked: ends, or says something. Gives what.
     pub async fn unasked(&mut self) -> Error {
-        match self.stdout.fill_buf().await {
-            Ok([]) => self.ended().await,
-            Ok(_) => Error::Unasked,
+        let said = tokio::select! {
+            biased;
+            part = self.stdout.fill_buf() => part.map(|part| !part.is_empty()),
+            // What it started may have its output open still.
+            _ = self.handle.readable() => Ok(false),
+        };
+        match said {
+            Ok(false) => self.ended().await,
+            Ok(true) => Error::Unasked,
             Err(error) => Error::Pipe(error),
         }
     }
@@ -270,7 +278,7 @@ fn told(status: ExitStatus) -> String {
 #[allow(clippy::disallowed_methods)] // Modules are the one thing that a sensor starts, where its configuration names a folder.
 fn command(start: &Start<'_>) -> Result<tokio::process::Command, Error> {
     let mut command = std::process::Command::new(start.program);
-    command.args(start.arguments).current_dir(start.folder).env_clear();
+    command.arg0(start.called).args(start.arguments).current_dir(start.folder).env_clear();
     command.env("PATH", PATH).env("LANG", "C.UTF-8").env("HOME", start.folder).envs(start.env);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     if let Some(name) = start.user {

@@ -1,25 +1,30 @@
 //! What a handler is told: what its subscription gives, events of the journal, figures of the host.
 //!
-//! Rules: an entry is given up only once a call that told it was answered, so that a module that fails or is replaced misses
-//! nothing that waits; what is told is as it is in `sensor.take`, `sensor.events` and `sensor.metrics`. Nothing is read while
-//! entries wait, so that a slow handler holds up nobody: its subscription misses, and says so.
+//! Rules: an entry that was read is given up once a call that told it was answered, or with the feed, so that a module that fails or
+//! is replaced misses nothing that waits; what is told is as it is in `sensor.take`, `sensor.events` and `sensor.metrics`. Nothing more
+//! is read while entries wait, so that a slow handler holds up nobody: its subscription misses, and says so; of figures it is told the
+//! newest. What was missed because a subscription ended is told as missed; a subscription that is stopped is trouble.
 //! Not here: when it is called (`task`).
 
 use super::protocol::{self, Flow};
 use crate::channel::hub::{self, Hub, Id};
-use crate::journal::reader::Reader;
+use crate::journal::reader::{Page, Reader};
 use crate::likeness;
 use crate::query::channels::stream;
 use crate::query::{processes, shape};
 use crate::sample::table::Table;
+use crate::segments;
 use rpc::json;
 use rpc::value::{Name, Value};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Sleep;
 use wire::channel::Wanted;
-use wire::event::Event;
+use wire::event::{Event, Kind};
 use wire::time::Time;
 
 /// Entries taken of a subscription at a time.
@@ -60,6 +65,10 @@ struct Journal {
     reader: Reader,
     next: watch::Receiver<u64>,
     cursor: u64,
+    /// Under way; it goes on where something else came first.
+    reading: Option<JoinHandle<Result<Page<Value>, segments::Error>>>,
+    /// After a failure, until it is tried again.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Feed {
@@ -78,7 +87,7 @@ impl Feed {
             flow,
             hub: sources.hub.clone(),
             subscribed,
-            journal: Journal { reader, next, cursor },
+            journal: Journal { reader, next, cursor, reading: None, pause: None },
             sweeps,
             entries: VecDeque::new(),
             booted: processes::booted(),
@@ -86,27 +95,30 @@ impl Feed {
         })
     }
 
-    /// From now on, this is wanted instead; what waits stays.
+    /// From now on, this is wanted, also where it is what was wanted before and its subscription ended; what waits stays.
     ///
     /// # Errors
     /// If it cannot be subscribed to: what was wanted before is wanted still.
     pub fn alter(&mut self, flow: Flow) -> Result<(), hub::Error> {
-        if self.flow == flow {
-            return Ok(());
-        }
-        match (self.subscribed, flow.processes.clone()) {
-            (Some(id), Some(wanted)) => {
+        match (self.subscribed.filter(|id| self.hub.has(*id)), flow.processes.clone()) {
+            (Some(id), Some(wanted)) if self.flow.processes.as_ref() != Some(&wanted) => {
                 self.hub.alter::<hub::Error>(id, |_| Ok(wanted))?;
             }
-            (Some(id), None) => {
-                self.subscribed = None;
-                self.hub.unsubscribe(id)?;
+            (Some(_), Some(_)) => {}
+            (None, Some(wanted)) => {
+                self.subscribed = Some(self.hub.subscribe(wanted)?);
+                if self.flow.processes.is_some() {
+                    self.miss_samples();
+                }
             }
-            (None, Some(wanted)) => self.subscribed = Some(self.hub.subscribe(wanted)?),
-            (None, None) => {}
+            (_, None) => self.end_subscription(),
         }
         if self.flow.events.is_none() {
             self.journal.cursor = *self.journal.next.borrow_and_update();
+        }
+        if self.flow.events != flow.events {
+            // What is read just now was chosen otherwise; it is read again.
+            self.journal.reading = None;
         }
         self.flow = flow;
         Ok(())
@@ -131,12 +143,16 @@ impl Feed {
             Came::Answer(answer) => {
                 let entries = answer.entries.iter().map(|entry| stream::entry(entry, self.booted));
                 self.entries.extend(entries.map(|entry| written(&entry)));
-                if let Some(reason) = answer.standing.quarantined {
+                // What waits in it still comes first.
+                if let Some(reason) = answer.standing.quarantined.filter(|_| answer.entries.is_empty()) {
                     self.trouble = Some(format!("its subscription was stopped: {reason}"));
                     self.end_subscription();
                 }
             }
-            Came::Again(Ok(id)) => self.subscribed = Some(id),
+            Came::Again(Ok(id)) => {
+                self.subscribed = Some(id);
+                self.miss_samples();
+            }
             Came::Again(Err(error)) => {
                 self.trouble = Some(error.to_string());
                 self.subscribed = None;
@@ -161,9 +177,14 @@ impl Feed {
         self.entries.len()
     }
 
-    /// What came in between, where something of it cannot go on.
+    /// Why something of it cannot go on, told once: it is to be altered, or given up.
     pub fn trouble(&mut self) -> Option<String> {
         self.trouble.take()
+    }
+
+    /// Nobody knows how many samples there would have been.
+    fn miss_samples(&mut self) {
+        self.entries.push_back(written(&missed("samples, as the subscription had ended", 1)));
     }
 
     fn end_subscription(&mut self) {
@@ -199,24 +220,29 @@ async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Ca
 }
 
 impl Journal {
+    /// The next events; it may be given up at any time.
     async fn read(&mut self, flow: &Flow) -> Vec<Value> {
         let Some(kinds) = &flow.events else { return std::future::pending().await };
         loop {
-            if self.cursor >= *self.next.borrow_and_update() {
-                if self.next.changed().await.is_err() {
-                    return std::future::pending().await;
-                }
-                continue;
+            if let Some(pause) = &mut self.pause {
+                pause.await;
+                self.pause = None;
             }
-            let (reader, cursor, kinds) = (self.reader.clone(), self.cursor, kinds.clone());
-            let reading = tokio::task::spawn_blocking(move || {
-                let fits = |event: &Event| kinds.is_empty() || kinds.contains(&event.content.kind);
-                let take = |event: &Event| fits(event).then(|| event_entry(event));
-                reader.read_some(cursor, EVENTS_AT_A_TIME, LOOKED_AT_MAX, take)
-            });
-            let Ok(Ok(page)) = reading.await else {
+            if self.reading.is_none() {
+                if self.cursor >= *self.next.borrow_and_update() {
+                    if self.next.changed().await.is_err() {
+                        return std::future::pending().await;
+                    }
+                    continue;
+                }
+                self.reading = Some(self.begin(kinds.clone()));
+            }
+            let Some(reading) = &mut self.reading else { continue };
+            let page = reading.await;
+            self.reading = None;
+            let Ok(Ok(page)) = page else {
                 // What cannot be read now may be later; it is not asked without end.
-                tokio::time::sleep(WAIT).await;
+                self.pause = Some(Box::pin(tokio::time::sleep(WAIT)));
                 continue;
             };
             self.cursor = page.cursor.max(self.cursor);
@@ -228,6 +254,17 @@ impl Journal {
                 return entries;
             }
         }
+    }
+}
+
+impl Journal {
+    fn begin(&self, kinds: Vec<Kind>) -> JoinHandle<Result<Page<Value>, segments::Error>> {
+        let (reader, cursor) = (self.reader.clone(), self.cursor);
+        tokio::task::spawn_blocking(move || {
+            let fits = |event: &Event| kinds.is_empty() || kinds.contains(&event.content.kind);
+            let take = |event: &Event| fits(event).then(|| event_entry(event));
+            reader.read_some(cursor, EVENTS_AT_A_TIME, LOOKED_AT_MAX, take)
+        })
     }
 }
 

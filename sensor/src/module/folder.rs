@@ -28,7 +28,7 @@ pub(super) type Found = BTreeMap<String, Result<(Spec, Identities), String>>;
 /// If it cannot be looked at, or is not trusted: nothing of it is used then.
 pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), String> {
     let failed = |error: &dyn std::fmt::Display| format!("the folder of modules cannot be used: {error}");
-    trust::folder(folder).map_err(|error| failed(&error))?;
+    let folder = trust::folder(folder).map_err(|error| failed(&error))?;
     let entries = fs::read_dir(folder).map_err(|error| failed(&error))?;
     let is_module = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -49,7 +49,7 @@ pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), String> {
 fn module(path: &Path) -> Result<(Spec, Identities), String> {
     let own = trust::file(path).map_err(|error| error.to_string())?;
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(FILE_LEN_MAX_BYTES + 1).read_to_string(&mut text));
+    let read = File::open(own.path).and_then(|file| file.take(FILE_LEN_MAX_BYTES + 1).read_to_string(&mut text));
     read.map_err(|error| error.to_string())?;
     if text.len() as u64 > FILE_LEN_MAX_BYTES {
         return Err(format!("expected a file of at most {FILE_LEN_MAX_BYTES} bytes, found a longer one"));
@@ -59,5 +59,5 @@ fn module(path: &Path) -> Result<(Spec, Identities), String> {
         Runs::Executable { program, .. } => trust::executable(program),
         Runs::Wasm { file } => trust::file(file),
     };
-    Ok((spec, (own, runs.map_err(|error| error.to_string())?)))
+    Ok((spec, (own.identity, runs.map_err(|error| error.to_string())?.identity)))
 }

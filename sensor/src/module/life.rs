@@ -174,11 +174,6 @@ impl Life {
         };
     }
 
-    /// Something about it is to be told that is no failure of the module.
-    pub fn note(&mut self, what: String) {
-        self.last_error = Some(what);
-    }
-
     /// It is to run no more.
     pub fn stop(&mut self) {
         self.state = State::Stopped;

@@ -1,6 +1,7 @@
 //! What answers calls: a process, or WebAssembly in this one.
 //!
-//! Shell. Rule: whichever it is, a call is a line and its answer a line; after a failure what failed is given up.
+//! Shell. Rules: whichever it is, a call is a line and its answer a line; after a failure what failed is given up. What looks at
+//! files or starts a process runs where that may block; what runs is the very file that was found to be trusted.
 //! Not here: when it is called (`task`).
 
 use super::child::{self, Child, Start};
@@ -69,13 +70,7 @@ impl Runner {
     /// If it cannot be started, or its file is not trusted.
     pub async fn start(spec: &Spec, folder: &Path, tail: Tail) -> Result<Runner, Error> {
         match &spec.runs {
-            Runs::Executable { program, arguments, user, env } => {
-                trust::executable(program)?;
-                let folder = make(folder, user.as_deref())?;
-                let (user, limits) = (user.as_deref(), spec.limits);
-                let start = Start { program, arguments, user, env, folder, limits };
-                Ok(Runner(Kind::Process(Box::new(once_written(&start, tail).await?))))
-            }
+            Runs::Executable { .. } => Ok(Runner(Kind::Process(Box::new(once_written(spec, folder, tail).await?)))),
             Runs::Wasm { file } => open(file, spec, tail).await,
         }
     }
@@ -157,9 +152,10 @@ impl Runner {
 
 #[cfg(feature = "wasm")]
 async fn open(file: &Path, spec: &Spec, tail: Tail) -> Result<Runner, Error> {
-    trust::file(file)?;
     let (file, limits) = (file.to_owned(), spec.limits);
-    let opening = tokio::task::spawn_blocking(move || wasm::Instance::open(&file, limits, tail));
+    let opening = tokio::task::spawn_blocking(move || -> Result<wasm::Instance, Error> {
+        Ok(wasm::Instance::open(&trust::file(&file)?.path, limits, tail)?)
+    });
     let instance = opening.await.map_err(|_| Error::Defect)??;
     Ok(Runner(Kind::Wasm { instance: Some(Box::new(instance)), cpu: Duration::ZERO }))
 }
@@ -172,11 +168,14 @@ async fn open(file: &Path, _spec: &Spec, _tail: Tail) -> Result<Runner, Error> {
 }
 
 /// Start it once nobody writes its file any more: whoever changes it has it open for a moment longer than the change is seen.
-async fn once_written(start: &Start<'_>, tail: Tail) -> Result<Child, child::Error> {
+async fn once_written(spec: &Spec, folder: &Path, tail: Tail) -> Result<Child, Error> {
     let mut tries = 0;
     loop {
-        match Child::start(start, tail.clone()) {
-            Err(child::Error::Start { error, .. })
+        let (spec, folder, tail) = (spec.clone(), folder.to_owned(), tail.clone());
+        // Given up meanwhile, it is killed when it is dropped.
+        let starting = tokio::task::spawn_blocking(move || begin(&spec, &folder, tail));
+        match starting.await.map_err(|_| Error::Defect)? {
+            Err(Error::Child(child::Error::Start { error, .. }))
                 if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
             {
                 tries += 1;
@@ -185,6 +184,16 @@ async fn once_written(start: &Start<'_>, tail: Tail) -> Result<Child, child::Err
             started => return started,
         }
     }
+}
+
+/// Start its process; it blocks.
+fn begin(spec: &Spec, folder: &Path, tail: Tail) -> Result<Child, Error> {
+    let Runs::Executable { program, arguments, user, env } = &spec.runs else { return Err(Error::Defect) };
+    let found = trust::executable(program)?;
+    let folder = make(folder, user.as_deref())?;
+    let (user, limits) = (user.as_deref(), spec.limits);
+    let start = Start { program: &found.path, called: program, arguments, user, env, folder, limits };
+    Ok(Child::start(&start, tail)?)
 }
 
 /// Its folder, for the sensor's user alone; who runs as another has none, for the way to it is the sensor's alone too.

@@ -256,7 +256,6 @@ impl Task {
         };
         if let Some(feed) = &mut self.feed {
             feed.told(told);
-            feed.trouble().into_iter().for_each(|trouble| self.life.note(trouble));
         }
         if active.due.is_some() || !figures.is_empty() {
             self.parts.board.pin(&self.parts.spec.name, &figures, until);
@@ -264,8 +263,11 @@ impl Task {
         self.look().await;
     }
 
-    /// Whether it keeps its budget.
+    /// Whether it keeps its budget, and can be told what it wants.
     async fn look(&mut self) {
+        if let Some(trouble) = self.feed.as_mut().and_then(Feed::trouble) {
+            return self.failed(trouble).await;
+        }
         let Some(active) = &mut self.active else { return };
         let cpu = active.runner.cpu().max(active.cpu);
         active.meter.spend((cpu - active.cpu).as_secs_f64());

@@ -2,13 +2,15 @@
 //!
 //! Shell: it looks at files. Rules: the file, and every folder on the way to it, belong to root or to the sensor's user and are
 //! written by their owner alone; a folder in which everybody may make files but only remove their own (`/tmp`) may be on the way.
-//! Of a symbolic link both the link's way and that of what it leads to are looked at.
+//! Symbolic links are followed one by one: each one's owner, and every folder on every way, is looked at. What is opened or run then is
+//! the path without links, on which nobody else can put another file.
 //! Not here: what is in the file (`spec`).
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 /// Why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +57,9 @@ pub enum Error {
     },
 }
 
+/// Most links on a way: as many as the kernel follows.
+const LINKS_MAX: u32 = 40;
+
 /// What tells a file from a later one in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -77,56 +82,95 @@ impl Identity {
 }
 
 /// A file that is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trusted {
+    /// Where it is, without links on the way: nobody else can put another file there.
+    pub path: PathBuf,
+    /// What tells it from a later one.
+    pub identity: Identity,
+}
+
+/// The file at this path, if it is trusted.
 ///
 /// # Errors
 /// If it is not, and why.
-pub fn file(path: &Path) -> Result<Identity, Error> {
-    let found = trusted(path)?;
-    if found.is_file() { Ok(Identity::of(&found)) } else { Err(Error::NoFile(path.to_owned())) }
+pub fn file(path: &Path) -> Result<Trusted, Error> {
+    let (real, found) = trusted(path)?;
+    if !found.is_file() {
+        return Err(Error::NoFile(path.to_owned()));
+    }
+    Ok(Trusted { path: real, identity: Identity::of(&found) })
 }
 
 /// Likewise one that is to be run.
 ///
 /// # Errors
 /// Likewise.
-pub fn executable(path: &Path) -> Result<Identity, Error> {
-    let found = trusted(path)?;
+pub fn executable(path: &Path) -> Result<Trusted, Error> {
+    let (real, found) = trusted(path)?;
     if !found.is_file() {
         return Err(Error::NoFile(path.to_owned()));
     }
     if found.mode() & 0o111 == 0 {
         return Err(Error::NotExecutable(path.to_owned()));
     }
-    Ok(Identity::of(&found))
+    Ok(Trusted { path: real, identity: Identity::of(&found) })
 }
 
-/// A folder that is trusted.
+/// The folder at this path, if it is trusted: where it is without links on the way.
 ///
 /// # Errors
 /// If it is not, and why.
-pub fn folder(path: &Path) -> Result<(), Error> {
-    trusted(path).map(drop)
+pub fn folder(path: &Path) -> Result<PathBuf, Error> {
+    trusted(path).map(|(real, _)| real)
 }
 
-fn trusted(path: &Path) -> Result<Metadata, Error> {
+/// Follow the path step by step, as the kernel does (path_resolution(7)), and judge each step.
+fn trusted(path: &Path) -> Result<(PathBuf, Metadata), Error> {
     let own = rustix::process::geteuid().as_raw();
     let look = |error| Error::Look { path: path.to_owned(), error };
-    let real = fs::canonicalize(path).map_err(look)?;
-    for way in [path, real.as_path()] {
-        for step in way.ancestors().skip(1).filter(|step| !step.as_os_str().is_empty()) {
-            let found = fs::metadata(step).map_err(look)?;
-            judge(step, &found, own, Step::OnTheWay)?;
+    let mut left = steps(&std::path::absolute(path).map_err(look)?);
+    let (mut at, mut links) = (PathBuf::from("/"), 0);
+    let mut found = fs::metadata(&at).map_err(look)?;
+    while let Some(name) = left.pop() {
+        judge(&at, &found, own, Step::OnTheWay)?;
+        match name.as_os_str().as_bytes() {
+            b"/" => at = PathBuf::from("/"),
+            b".." => {
+                at.pop();
+            }
+            _ => {
+                let next = at.join(&name);
+                let step = fs::symlink_metadata(&next).map_err(look)?;
+                if step.is_symlink() {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Err(look(io::Error::from(rustix::io::Errno::LOOP)));
+                    }
+                    // Its mode means nothing; in a folder where everybody may make files, its owner may replace it.
+                    judge(&next, &step, own, Step::Link)?;
+                    left.extend(steps(&fs::read_link(&next).map_err(look)?));
+                    continue;
+                }
+                at = next;
+            }
         }
+        found = fs::metadata(&at).map_err(look)?;
     }
-    let found = fs::metadata(&real).map_err(look)?;
-    judge(&real, &found, own, Step::Itself)?;
-    Ok(found)
+    judge(&at, &found, own, Step::Itself)?;
+    Ok((at, found))
+}
+
+/// The names of a path, the last one first; that of a path from `/` on ends with it.
+fn steps(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().filter(|part| *part != Component::CurDir).map(|part| part.as_os_str().into()).collect()
 }
 
 /// What of a path is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     OnTheWay,
+    Link,
     Itself,
 }
 
@@ -149,7 +193,7 @@ fn verdict(owner: u32, mode: u32, own: u32, step: Step) -> Result<(), Wrong> {
         return Err(Wrong::Owner);
     }
     let is_sticky_way = step == Step::OnTheWay && mode & STICKY != 0;
-    if mode & 0o022 != 0 && !is_sticky_way { Err(Wrong::Writable) } else { Ok(()) }
+    if mode & 0o022 != 0 && !is_sticky_way && step != Step::Link { Err(Wrong::Writable) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -170,6 +214,8 @@ mod tests {
         check(0, 0o041_777, Step::OnTheWay, Ok(()));
         check(0, 0o041_777, Step::Itself, Err(Wrong::Writable));
         check(0, 0o040_777, Step::OnTheWay, Err(Wrong::Writable));
+        check(0, 0o120_777, Step::Link, Ok(()));
+        check(1001, 0o120_777, Step::Link, Err(Wrong::Owner));
     }
 
     #[test]
@@ -203,6 +249,15 @@ mod tests {
         mode(&open, 0o777);
         symlink(open.join("m"), &link).expect("made");
         assert!(executable(&link).is_err(), "what a link leads to is looked at too");
+        symlink("../m", open.join("between")).expect("made");
+        fs::remove_file(&link).expect("it is ours");
+        symlink("open/between", &link).expect("made");
+        let told = executable(&link).expect_err("a link between").to_string();
+        assert!(told.ends_with(&format!("chmod go-w {}", open.display())), "{told}");
+        mode(&open, 0o755);
+        assert_eq!(executable(&link).expect("good").path, fs::canonicalize(&path).expect("it is there"));
+        symlink("loop", folder.path().join("loop")).expect("made");
+        assert!(file(&folder.path().join("loop")).is_err(), "a link to itself");
         assert!(file(folder.path()).is_err(), "a folder is no file");
     }
 }

@@ -1,6 +1,7 @@
 //! `sensor.control`: an operator's signed order to a process of this host.
 //!
-//! Rule: the call itself proves nothing and needs to prove nothing; the order does. It is obeyed where that may block.
+//! Rule: the call itself proves nothing and needs to prove nothing; the order does. It is obeyed, and the process's user named, where
+//! that may block.
 //! Not here: what is believed and obeyed (`control`).
 
 use super::declared;
@@ -38,12 +39,13 @@ pub fn method(desk: &Handle) -> Method {
             let work = move || {
                 // Given back when the work is done, also where its asker has gone.
                 let _turn = turn;
-                desk.obey(&text)
+                // With the user's name, which may be asked of a server.
+                desk.obey(&text).map(|done| shown(&done))
             };
             let obeyed = tokio::task::spawn_blocking(work).await;
             let obeyed =
                 obeyed.map_err(|_| Fault::internal("obeying an order failed; the daemon's log says more"))?;
-            obeyed.map(|done| shown(&done)).map_err(|refusal| refused(&refusal))
+            obeyed.map_err(|refusal| refused(&refusal))
         }
     })
 }

@@ -83,6 +83,11 @@ async fn one_that_says_what_nobody_asked_for_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_that_ends_is_told_though_what_it_started_lives_on() {
+    fails("echo '{}'; sleep 1000 & exit 3", "rate = 0.01", "it ended (exit status 3)").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lies_are_told_with_what_was_expected() {
     fails("echo '{\"figures\":[{\"name\":\"x\",\"value\":NaN}]}'", "", "JSON has no NaN").await;
     fails("echo '{\"figures\":[{\"name\":\"x\",\"value\":1e999}]}'", "", "number out of range").await;

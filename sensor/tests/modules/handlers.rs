@@ -1,10 +1,13 @@
 //! Handlers: what they are told, and that it is told again to one that failed.
 
 use crate::rig::{Rig, until};
+use sensor::channel::hub::{self, Id};
+use sensor::module::desk::{Act, Told};
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
 use serde_json::Value;
 use std::time::Duration;
+use wire::channel::Wanted;
 use wire::process::{Process, ProcessKey};
 
 fn hello(wants: &str) -> String {
@@ -118,6 +121,66 @@ async fn processes_come_as_to_any_subscriber() {
     std::fs::remove_file(rig.path("modules/one.toml")).unwrap();
     rig.reload().await;
     assert!(until(|| rig.hub.is_empty()).await, "its subscription ends with it");
+    rig.end().await;
+}
+
+/// A sweep with one process.
+fn sweep(rig: &Rig, view: &mut View, number: u32) {
+    let now = Duration::from_millis(1000) + Duration::from_millis(100) * number;
+    view.table.begin(number.into(), u64::try_from(now.as_nanos()).unwrap(), Coverage::All);
+    let key = ProcessKey { pid: 7, start_ns: 1 };
+    view.table.set(Process { key, name: "worker".into(), ..Process::default() });
+    view.table.end(0);
+    rig.hub.tap().swept(view, now);
+}
+
+fn subscription(rig: &Rig) -> Option<Id> {
+    rig.hub.standings().first().map(|(id, _)| *id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_whose_subscription_is_stopped_is_told_and_subscribed_anew() {
+    let (rig, mut view) = (Rig::start(), View::default());
+    let one = rig.script("one.sh", &hello(r#""processes":{"rate":10}"#), NOTE);
+    rig.load("one", &one, "").await;
+    rig.state("one", "running").await;
+    let first = subscription(&rig).unwrap();
+    let endless = |wanted: Wanted| Ok::<_, hub::Error>(Wanted { script: Some("loop {}".to_owned()), ..wanted });
+    rig.hub.alter(first, endless).unwrap();
+    sweep(&rig, &mut view, 1);
+    let told = rig.told("one", "in trouble", |told| told.last_error.is_some()).await;
+    let why = told.last_error.unwrap();
+    assert!(why.starts_with("its subscription was stopped: ") && why.contains("end the loop"), "{why}");
+    let again = |told: &Told| told.counts.failures_total == 1 && told.counts.starts_total == 2;
+    rig.told("one", "started anew", again).await;
+    assert!(until(|| subscription(&rig).is_some_and(|id| id != first)).await);
+    sweep(&rig, &mut view, 2);
+    assert!(until(|| entries(&rig).iter().any(|entry| entry["what"] == "sample")).await, "{:?}", entries(&rig));
+    let what: Vec<_> = entries(&rig).iter().map(|entry| entry["what"].clone()).collect();
+    assert_eq!(what, ["quarantined", "missed", "sample"]);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_whose_subscription_ended_is_told_that_something_is_missed() {
+    let (rig, mut view) = (Rig::start(), View::default());
+    let one = rig.script("one.sh", &hello(r#""processes":{"rate":10}"#), NOTE);
+    rig.load("one", &one, "").await;
+    rig.state("one", "running").await;
+    let first = subscription(&rig).unwrap();
+    rig.hub.drop_idle(Duration::MAX);
+    assert!(until(|| subscription(&rig).is_some_and(|id| id != first)).await);
+    assert!(until(|| entries(&rig).len() == 1).await);
+    assert_eq!(entries(&rig)[0]["what"], "missed");
+    sweep(&rig, &mut view, 1);
+    assert!(until(|| entries(&rig).len() == 2).await);
+    // Ended while it was stopped, and wanted otherwise afterwards.
+    let second = subscription(&rig).unwrap();
+    rig.order("one", Act::Stop).await;
+    assert!(rig.hub.is_empty() && !rig.hub.has(second));
+    rig.order("one", Act::Start).await;
+    assert!(until(|| subscription(&rig).is_some()).await);
+    assert_eq!(rig.told("one", "unharmed", |_| true).await.counts.failures_total, 0);
     rig.end().await;
 }
 

@@ -8,6 +8,7 @@ mod report;
 mod simulated;
 
 mod failing;
+mod feeding;
 mod handlers;
 mod limited;
 mod replaced;

@@ -254,7 +254,7 @@ mod tests {
             let mut connection = Connection::open("there", address, wire).unwrap();
             let (_silent, _) = listener.accept().unwrap();
             let patience = Patience { most: Duration::from_millis(200), tell_after: None };
-            let (told, asked) = mpsc::channel();
+            let (told, asked) = mpsc::sync_channel(1);
             // In a thread, so that one that waits for ever is seen to.
             std::thread::spawn(move || told.send(connection.post("/", "", b"{}", patience)));
             let answered = asked.recv_timeout(Duration::from_secs(30)).expect("it is given up");
