@@ -39,6 +39,12 @@ impl Target {
         self.state.as_deref()
     }
 
+    /// The daemon at this address, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_address(address: &str) -> Target {
+        Target { connect: Some(address.to_owned()), ..Target::default() }
+    }
+
     /// The domain that the path at a proxy names.
     pub(crate) fn door_domain(&self) -> Option<&str> {
         self.via.prefix().strip_prefix("/d/")?.split('/').next()

@@ -99,7 +99,8 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
         if number > 0 {
             std::thread::sleep(Duration::from_secs(args.interval));
         }
-        let (mut round, raw) = asker.round(scope)?;
+        let mut raw = Vec::new();
+        let mut round = asker.round(scope, args.json.then_some(&mut raw))?;
         totals.rate(&mut round.processes, clock::now().0);
         let mut shown: Vec<Process> = round.processes.into_iter().filter(|one| one.fits(&words)).collect();
         rows::sort(&mut shown, scope.order);

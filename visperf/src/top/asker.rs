@@ -1,7 +1,7 @@
 //! Asks the daemons for a round, again and again, and gives the orders that the screen wants given.
 //!
-//! Shell: one thread, which alone waits for answers. Rules: a host that does not answer costs its own rows, not the others'; when nobody
-//! answers that is told, and tried again. What is asked for in between is asked at once.
+//! Shell: one thread, which alone waits for answers. Rules: a host that does not answer costs its own rows, not the others', and a round
+//! ends in a bounded time; when nobody answers that is told, and tried again. What is asked for in between is asked at once.
 //! Not here: what is done with the answers (`state`).
 
 use super::rows::{Id, Place, Process};
@@ -13,6 +13,7 @@ use crate::command::control::giver::Giver;
 use crate::command::query::{Params, items};
 use crate::exit::Failure;
 use crate::output::figures::{number_of, text_of};
+use overlay::clock;
 use serde_json::Value;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -21,6 +22,10 @@ use wire::control::{Act, Signal};
 
 /// How long an answer is waited for: longer than a daemon takes to find another domain, shorter than a person waits.
 const PATIENCE: Patience = Patience { most: Duration::from_secs(10), tell_after: None };
+/// How long the daemon that is asked may take to show that it is not itself who does not answer.
+const ALIVE: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
+/// How long a round may take before those hosts are left out that were not asked yet.
+const ROUND: Duration = Duration::from_secs(30);
 /// Most hosts asked in a round: of more, those that work most.
 const HOSTS_MAX: usize = 64;
 /// Processes asked of one host, where it is the only one, and where there are several.
@@ -68,11 +73,16 @@ impl Asker {
         Ok(Place { domain, host: host.to_owned() })
     }
 
-    /// One round, with each process as its sensor told it.
+    /// One round; each process as its sensor told it goes to `kept`, where that is wanted.
     ///
     /// # Errors
     /// If the daemon that is asked does not answer, or not for any of the domains.
-    pub(crate) fn round(&mut self, scope: &Scope) -> Result<(Round, Vec<(Place, Value)>), Error> {
+    pub(crate) fn round(
+        &mut self,
+        scope: &Scope,
+        mut kept: Option<&mut Vec<(Place, Value)>>,
+    ) -> Result<Round, Error> {
+        let begun = clock::now();
         let mut round = Round::default();
         self.ask_hosts(&mut round)?;
         let wanted = |host: &&mut Host| scope.only.as_ref().is_none_or(|only| host.place == *only);
@@ -90,8 +100,12 @@ impl Asker {
             (false, 1) => PROCESSES_OF_ONE,
             (false, _) => PROCESSES_OF_MANY,
         };
-        let mut raw = Vec::new();
+        let mut processes = Vec::new();
         for host in asked {
+            if clock::now().since(begun) > ROUND {
+                host.trouble = Some("not asked, as others took too long".to_owned());
+                continue;
+            }
             let params = Params::default()
                 .with("domain", Some(host.place.domain.as_str()))
                 .with("host", Some(host.place.host.as_str()))
@@ -100,14 +114,27 @@ impl Asker {
             match self.client.call("sensor.processes", &params.value(), PATIENCE) {
                 Ok(answer) => {
                     round.total += answer["total"].as_u64().unwrap_or(0);
-                    raw.extend(items(&answer, "processes").into_iter().map(|one| (host.place.clone(), one)));
+                    for one in items(&answer, "processes") {
+                        processes.extend(Process::read(&host.place, &one));
+                        if let Some(kept) = &mut kept {
+                            kept.push((host.place.clone(), one));
+                        }
+                    }
                 }
                 Err(Error::Fault { message, .. }) => host.trouble = Some(message),
+                // That daemon waits longer for another than a person does here.
+                Err(error @ Error::Lost { .. }) if self.is_alive() => host.trouble = Some(error.to_string()),
                 Err(error) => return Err(error),
             }
         }
-        round.processes = raw.iter().filter_map(|(place, value)| Process::read(place, value)).collect();
-        Ok((round, raw))
+        round.processes = processes;
+        Ok(round)
+    }
+
+    /// Whether the daemon that is asked answers, whatever it says: some tell of themselves not to everybody.
+    fn is_alive(&mut self) -> bool {
+        let told = self.client.call("daemon.info", &Params::default().value(), ALIVE);
+        matches!(told, Ok(_) | Err(Error::Fault { .. }))
     }
 
     /// The hosts of the domains. A domain that does not answer is a note, as long as another does.
@@ -204,8 +231,8 @@ fn work(
     told: &SyncSender<Update>,
 ) {
     loop {
-        let update = match asker.round(&scope) {
-            Ok((round, _)) => Update::Round(round),
+        let update = match asker.round(&scope, None) {
+            Ok(round) => Update::Round(round),
             Err(error) => Update::Lost(error.to_string()),
         };
         if told.send(update).is_err() {
@@ -222,5 +249,80 @@ fn work(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::rows::Order;
+    use serde_json::json;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    /// A daemon of a domain with these hosts; of those called `late…` it closes the connection instead of an answer, and of
+    /// `last` too, and answers nothing from then on.
+    fn daemon(hosts: &'static [&'static str]) -> Target {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target::of_address(&listener.local_addr().unwrap().to_string());
+        // It ends with the test's process.
+        std::thread::spawn(move || {
+            while serve(listener.accept().unwrap().0, hosts) {}
+            listener.incoming().for_each(drop);
+        });
+        target
+    }
+
+    /// Until the connection ends; whether another is served.
+    fn serve(stream: TcpStream, hosts: &[&str]) -> bool {
+        let mut from = BufReader::new(stream);
+        loop {
+            let (mut head, mut len) = (String::new(), 0);
+            while from.read_line(&mut head).is_ok_and(|read| read > 2) {}
+            for line in head.lines() {
+                len = line.strip_prefix("Content-Length: ").map_or(len, |text| text.parse().unwrap());
+            }
+            let mut body = vec![0; len];
+            if head.is_empty() || from.read_exact(&mut body).is_err() {
+                return true;
+            }
+            let asked: Value = serde_json::from_slice(&body).unwrap();
+            let answer = if head.contains("domain.hosts") {
+                let hosts: Vec<_> = hosts.iter().map(|host| json!({"host": host, "state": "live"})).collect();
+                json!({"domain": "alpha", "hosts": hosts})
+            } else if text_of(&asked, "host").starts_with("la") {
+                return text_of(&asked, "host") != "last";
+            } else {
+                json!({"total": 1, "processes": [{"pid": 7, "start_ns": 1, "name": "burn"}]})
+            };
+            let answer = answer.to_string();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", answer.len());
+            from.get_mut().write_all((head + &answer).as_bytes()).unwrap();
+        }
+    }
+
+    fn scope() -> Scope {
+        Scope { only: None, order: Order::Cpu, is_filtered: false }
+    }
+
+    #[test]
+    fn a_host_that_answers_late_costs_its_own_rows() {
+        let mut asker = Asker::new(&daemon(&["a", "late1", "late2", "b", "late3", "c"]), Vec::new());
+        let mut kept = Vec::new();
+        let round = asker.round(&scope(), Some(&mut kept)).unwrap();
+        assert_eq!((round.processes.len(), kept.len(), round.total), (3, 3, 3));
+        let trouble: Vec<&str> = round
+            .hosts
+            .iter()
+            .filter(|host| host.trouble.is_some())
+            .map(|host| host.place.host.as_str())
+            .collect();
+        assert_eq!(trouble, ["late1", "late2", "late3"]);
+    }
+
+    #[test]
+    fn a_daemon_that_answers_no_more_is_no_trouble_of_its_hosts() {
+        let mut asker = Asker::new(&daemon(&["a", "last", "b"]), Vec::new());
+        assert!(matches!(asker.round(&scope(), None), Err(Error::Lost { .. })));
     }
 }
