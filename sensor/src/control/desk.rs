@@ -7,6 +7,7 @@
 use super::act::Held;
 use super::authority::{Authority, Believed, Disbelieved};
 use super::config::Config;
+use super::pace::Pace;
 use super::refusal::Refusal;
 use super::target;
 use super::trail::{Outcome, Told, Trail};
@@ -47,8 +48,8 @@ struct Desk {
 
 struct Turn {
     trail: Trail,
-    /// When a full burst of orders may come again.
-    full_at: Moment,
+    /// Of orders of operators.
+    pace: Pace,
 }
 
 /// An order that was obeyed.
@@ -91,7 +92,7 @@ impl Handle {
     /// For a sensor of `host` with this state folder; `proc` is where `/proc` is.
     #[must_use]
     pub fn new(config: Config, state: &Path, host: HostName, proc: &Path) -> Handle {
-        let turn = Turn { trail: Trail::new(state, host), full_at: Moment::default() };
+        let turn = Turn { trail: Trail::new(state, host), pace: Pace::new(ORDERS_BURST, ORDERS_INTERVAL) };
         Handle(Arc::new(Desk {
             config,
             proc: proc.to_owned(),
@@ -162,7 +163,8 @@ impl Desk {
             }
         };
         let mut found = None;
-        let held = turn.pace(at).and_then(|()| self.hold(believed.order.process, &mut found));
+        let paced = turn.pace.take(at).map_err(|wait| Refusal::TooMany { wait });
+        let held = paced.and_then(|()| self.hold(believed.order.process, &mut found));
         let process = found.as_ref().map(|target| (target.name.as_str(), target.uids[0]));
         let told = |outcome, reason| Told {
             outcome,
@@ -246,19 +248,6 @@ impl Desk {
             tracing::error!(target: "audit", %error, %refusal, "an order was refused and cannot be written down");
         }
         refusal
-    }
-}
-
-impl Turn {
-    /// One more order of an operator (the generic cell rate algorithm).
-    fn pace(&mut self, at: Moment) -> Result<(), Refusal> {
-        let owed = self.full_at.since(at);
-        let wait = owed.saturating_sub(ORDERS_INTERVAL.saturating_mul(ORDERS_BURST - 1));
-        if wait > Duration::ZERO {
-            return Err(Refusal::TooMany { wait });
-        }
-        self.full_at = self.full_at.max(at).plus(ORDERS_INTERVAL);
-        Ok(())
     }
 }
 

@@ -7,13 +7,14 @@
 //! ```
 //!
 //! Rules: nothing is done without a line in the trail that is on disk; a number that was taken by another process is never
-//! signalled; processes of root, of the kernel and of the sensor itself never are, whoever orders it.
+//! signalled; what is of root, of the kernel or of the sensor itself just before the signal is not, whoever orders it.
 //! Not here: signatures (`overlay::identity::order`), how an order arrives (`query::control`).
 
 pub mod act;
 pub mod authority;
 pub mod config;
 pub mod desk;
+mod pace;
 pub mod refusal;
 pub mod target;
 pub mod trail;

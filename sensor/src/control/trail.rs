@@ -11,6 +11,7 @@
 //! beside the new one until that is full. What strangers claim cannot break a line or pass for another field.
 //! Not here: how a line becomes an event (`log-filters/filters/visperf-control.toml`).
 
+use super::pace::Pace;
 use crate::tail::{Spec, Start};
 use jiff::Timestamp;
 use std::fmt;
@@ -129,22 +130,18 @@ fn plain(text: &str) -> String {
 }
 
 /// How much is told of strangers: so many at once, then one for each interval.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Strangers {
-    full_at: Moment,
+    pace: Pace,
     left_out: u64,
 }
 
 impl Strangers {
     /// Whether one more is told.
     fn take(&mut self, at: Moment) -> bool {
-        let owed = self.full_at.since(at);
-        if owed > STRANGERS_INTERVAL.saturating_mul(STRANGERS_BURST - 1) {
-            self.left_out += 1;
-            return false;
-        }
-        self.full_at = self.full_at.max(at).plus(STRANGERS_INTERVAL);
-        true
+        let is_told = self.pace.take(at).is_ok();
+        self.left_out += u64::from(!is_told);
+        is_told
     }
 }
 
@@ -161,7 +158,8 @@ impl Trail {
     /// The trail below the state folder of a sensor of `host`; nothing is made before there is something to tell.
     #[must_use]
     pub fn new(state: &Path, host: HostName) -> Trail {
-        Trail { folder: folder(state), host, open: None, strangers: Strangers::default() }
+        let strangers = Strangers { pace: Pace::new(STRANGERS_BURST, STRANGERS_INTERVAL), left_out: 0 };
+        Trail { folder: folder(state), host, open: None, strangers }
     }
 
     /// Tell this, at this time and moment; on disk when this returns.
