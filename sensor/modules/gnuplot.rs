@@ -309,7 +309,10 @@ mod tests {
         fs::write(folder.0.join("a.dat"), "0 1\n").unwrap();
         let mut series = Series { title: "a".to_owned(), len_bytes: FILE_LEN_MAX_BYTES, last: 0.0 };
         series.add(&folder.0, "a.dat", 1.0, 2.5).unwrap();
-        assert_eq!((folder.read("a.dat").as_str(), folder.read("a.dat.old").as_str()), ("1.000 2.5\n", "0 1\n"));
+        assert_eq!(
+            (folder.read("a.dat").as_str(), folder.read("a.dat.old").as_str()),
+            ("1.000 2.5\n", "0 1\n")
+        );
     }
 
     #[test]

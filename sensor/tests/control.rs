@@ -191,7 +191,8 @@ fn made_up(pids: &[u32]) -> tempfile::TempDir {
 fn a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alone() {
     let sleeper = Sleeper::start();
     let proc = made_up(&[sleeper.0.pid, std::process::id()]);
-    let (rig, status) = (Rig::looking_at(proc.path()), proc.path().join(sleeper.0.pid.to_string()).join("status"));
+    let (rig, status) =
+        (Rig::looking_at(proc.path()), proc.path().join(sleeper.0.pid.to_string()).join("status"));
     let before = std::fs::read_to_string(&status).unwrap();
     let is_uid = |line: &&str| line.starts_with("Uid:");
     let after = before.replace(before.lines().find(is_uid).unwrap(), "Uid:\t0\t0\t0\t0");

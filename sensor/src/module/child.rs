@@ -1,7 +1,8 @@
 //! A module in a process of its own: the one place of the sensor that starts processes.
 //!
-//! Shell. Rules: it is given nothing of the sensor's but three pipes, a folder of its own and a few variables; it and all that it
-//! starts are in a process group, which is killed with it; its limits and the loss of rights hold before its first instruction.
+//! Shell. Rules: it is given nothing of the sensor's but three pipes, a folder of its own and a few variables; it and what it
+//! starts are in a process group, which is killed with it (but for who leaves it: setsid(2)); its limits and the loss of rights
+//! hold before its first instruction.
 //! `tokio::process` waits for its end; a handle of the process (`pidfd_open(2)`) tells when that is, so that the group is killed
 //! while its number cannot be another's.
 //! Not here: who may have written the file (`trust`), what is said (`protocol`).
@@ -121,14 +122,7 @@ impl Child {
         let mut reading = JoinSet::new();
         reading.spawn(tail.read(stderr));
         let stdout = BufReader::new(stdout);
-        Ok(Child {
-            process,
-            pid,
-            handle,
-            stdin: Some(stdin),
-            stdout,
-            stderr: reading,
-        })
+        Ok(Child { process, pid, handle, stdin: Some(stdin), stdout, stderr: reading })
     }
 
     /// Its number.

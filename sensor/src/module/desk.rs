@@ -2,12 +2,14 @@
 //!
 //! Shell: a task that looks at the folder and owns the modules' tasks. Rules: a module runs only while its file, what it runs and
 //! every folder on the way are trusted; a changed file or a changed executable replaces it, between two calls; a mistake in one
-//! file is told, and the others go on.
-//! Not here: one module at work (`task`).
+//! file is told, and the others go on; what is half written ends nothing.
+//! Not here: one module at work (`task`), when a mistake is believed (`doubt`).
 
 use super::board::Board;
+use super::doubt::{Doubt, Look};
 use super::feed::Sources;
-use super::folder::{self, Found, Identities};
+use super::folder::{self, Found, Identities, Wrong};
+use super::key::{self, Key};
 use super::life::{Counts, Patience, State};
 use super::protocol::Hello;
 use super::spec::{Runs, Spec};
@@ -16,7 +18,7 @@ use super::task::{Parts, Task, Whose};
 use crate::sample::beat::{locked, running};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -156,6 +158,8 @@ pub struct Handle {
     folder: PathBuf,
     board: Board,
     orders: mpsc::Sender<Ordered>,
+    key_file: PathBuf,
+    key: Arc<OnceLock<Key>>,
 }
 
 impl Handle {
@@ -189,17 +193,29 @@ impl Handle {
         locked(&self.shared.trouble).clone()
     }
 
-    /// What is wrong, in sentences.
+    /// What is wrong, in sentences. Other daemons are told them, so that they have nothing of what modules or their files say.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
-        let mut health: Vec<String> = self.trouble().into_iter().collect();
+        let told = |what: String| format!("{what}; visperf modules, on that host, tells why");
+        let mut health: Vec<String> = Vec::new();
         health
-            .extend(self.refused().into_iter().map(|(name, why)| format!("module {name} is refused: {why}")));
+            .extend(self.trouble().map(|_| told("something is wrong with the folder of modules".to_owned())));
+        health.extend(self.refused().into_keys().map(|name| told(format!("module {name} is refused"))));
         let quarantined = self.told().into_iter().filter(|told| told.state == State::Quarantined);
-        health.extend(quarantined.map(|told| {
-            format!("module {} is quarantined: {}", told.name, told.last_error.unwrap_or_default())
-        }));
+        health.extend(quarantined.map(|one| told(format!("module {} is quarantined", one.name))));
         health
+    }
+
+    /// Whether this is what the file of the key holds, which only the sensor's user and root can read.
+    #[must_use]
+    pub fn is_key(&self, said: &str) -> bool {
+        self.key.get().is_some_and(|key| key.is(said))
+    }
+
+    /// Where the key is.
+    #[must_use]
+    pub fn key_file(&self) -> &Path {
+        &self.key_file
     }
 
     /// Look at the folder now, and order something of the module of this name, if one is named. It is waited until that is done:
@@ -225,6 +241,8 @@ pub struct Desk {
     whose: Whose,
     patience: Patience,
     seats: BTreeMap<String, Seat>,
+    /// What is wrong with the folder.
+    doubt: Doubt,
     tasks: JoinSet<()>,
     running: BTreeMap<Id, String>,
 }
@@ -235,6 +253,7 @@ struct Seat {
     spec: Option<Spec>,
     /// None where it is refused.
     at_work: Option<AtWork>,
+    doubt: Doubt,
 }
 
 impl Seat {
@@ -260,7 +279,14 @@ impl Desk {
         patience: Patience,
     ) -> (Desk, Handle) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
-        let handle = Handle { shared: Arc::default(), folder, board: Board::default(), orders: sender };
+        let handle = Handle {
+            shared: Arc::default(),
+            folder,
+            board: Board::default(),
+            orders: sender,
+            key_file: state.join(key::FILE),
+            key: Arc::default(),
+        };
         let desk = Desk {
             handle: handle.clone(),
             orders,
@@ -268,6 +294,7 @@ impl Desk {
             whose: Whose { host: host.to_string(), domain: domain.to_string() },
             patience,
             seats: BTreeMap::new(),
+            doubt: Doubt::default(),
             tasks: JoinSet::new(),
             running: BTreeMap::new(),
         };
@@ -276,20 +303,21 @@ impl Desk {
 
     /// Keep them running until `shutdown`; then end them.
     pub async fn run(mut self, sources: Sources, shutdown: CancellationToken) {
+        self.make_key().await;
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
-                _ = look.tick() => self.look(&sources).await,
+                _ = look.tick() => self.look(&sources, Look::Usual).await,
                 Some((name, act, reply)) = self.orders.recv() => {
-                    self.look(&sources).await;
+                    self.look(&sources, Look::Ordered).await;
                     // Who ordered may have gone.
                     let _ = reply.send(self.obey(name, act));
                 }
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.ended(ended);
-                    self.look(&sources).await;
+                    self.look(&sources, Look::Usual).await;
                 }
             }
         }
@@ -300,36 +328,44 @@ impl Desk {
         while self.tasks.join_next().await.is_some() {}
     }
 
+    /// Without a key nobody orders anything; the modules run all the same.
+    async fn make_key(&self) {
+        let file = self.handle.key_file.clone();
+        match tokio::task::spawn_blocking(move || Key::make(&file)).await {
+            // It is made once.
+            Ok(Ok(key)) => drop(self.handle.key.set(key)),
+            Ok(Err(error)) => {
+                tracing::error!(%error, path = %self.handle.key_file.display(), "no orders to modules: no key");
+            }
+            Err(error) => tracing::error!(%error, "no orders to modules: no key, by a defect"),
+        }
+    }
+
     /// Look at the folder, and do what follows.
-    async fn look(&mut self, sources: &Sources) {
+    async fn look(&mut self, sources: &Sources, look: Look) {
         let folder = self.handle.folder.clone();
         let Ok(found) = tokio::task::spawn_blocking(move || folder::found(&folder)).await else { return };
-        let found = match found {
-            Ok((found, trouble)) => {
-                *locked(&self.handle.shared.trouble) = trouble;
+        let (found, trouble) = match found {
+            Ok(found) => {
+                self.doubt.clear();
                 found
             }
-            Err(trouble) => {
-                *locked(&self.handle.shared.trouble) = Some(trouble);
-                Found::new()
+            Err(wrong) => {
+                if !self.doubt.is_settled(&wrong, look) {
+                    *locked(&self.handle.shared.trouble) = Some(wrong.why);
+                    return;
+                }
+                (Found::new(), Some(wrong.why))
             }
         };
-        self.seats.retain(|name, seat| {
-            let is_there = found.contains_key(name);
-            match &seat.at_work {
-                // Kept until it has ended: one of the same name is not begun before.
-                Some(at_work) => {
-                    if !is_there {
-                        at_work.ending.cancel();
-                    }
-                    true
-                }
-                None => is_there,
-            }
-        });
+        self.leave(&found, look);
         for (name, module) in found {
-            self.seat(&name, module, sources);
+            self.seat(&name, module, sources, look);
         }
+        let doubted = self.seats.iter().find_map(|(name, seat)| {
+            Some(format!("module {name} goes on as before, if that does not last: {}", seat.doubt.why()?))
+        });
+        *locked(&self.handle.shared.trouble) = trouble.or(doubted);
         let refused = self
             .seats
             .iter()
@@ -338,10 +374,35 @@ impl Desk {
         *locked(&self.handle.shared.refused) = refused.collect();
     }
 
-    fn seat(&mut self, name: &str, module: Result<(Spec, Identities), String>, sources: &Sources) {
+    /// Those of which there is no file any more end.
+    fn leave(&mut self, found: &Found, look: Look) {
+        self.seats.retain(|name, seat| {
+            let is_there = found.contains_key(name);
+            match &seat.at_work {
+                // Kept until it has ended: one of the same name is not begun before.
+                Some(at_work) => {
+                    let gone = || Wrong { why: "its file is gone".to_owned(), of: None, is_passing: true };
+                    if !is_there && seat.doubt.is_settled(&gone(), look) {
+                        at_work.ending.cancel();
+                    }
+                    true
+                }
+                None => is_there,
+            }
+        });
+    }
+
+    fn seat(&mut self, name: &str, module: Result<(Spec, Identities), Wrong>, sources: &Sources, look: Look) {
+        if let Some(seat @ Seat { at_work: Some(_), .. }) = self.seats.get_mut(name) {
+            match &module {
+                Ok(_) => seat.doubt.clear(),
+                Err(wrong) if !seat.doubt.is_settled(wrong, look) => return,
+                Err(_) => {}
+            }
+        }
         let (spec, identity) = match module {
             Ok((spec, identity)) => (Some(spec), Ok(identity)),
-            Err(why) => (None, Err(why)),
+            Err(wrong) => (None, Err(wrong.why)),
         };
         match self.seats.get_mut(name) {
             Some(seat) if seat.identity == identity && (seat.spec == spec || spec.is_none()) => {}
@@ -364,7 +425,7 @@ impl Desk {
                     tracing::warn!(module = name, why, "module is refused");
                 }
                 let at_work = spec.clone().map(|spec| self.begin(spec, sources));
-                self.seats.insert(name.to_owned(), Seat { identity, spec, at_work });
+                self.seats.insert(name.to_owned(), Seat { identity, spec, at_work, doubt: Doubt::default() });
             }
         }
     }

@@ -20,16 +20,39 @@ const FILE_LEN_MAX_BYTES: u64 = 64 << 10;
 pub(super) type Identities = (Identity, Identity);
 
 /// Of each file its module, or what is wrong with it.
-pub(super) type Found = BTreeMap<String, Result<(Spec, Identities), String>>;
+pub(super) type Found = BTreeMap<String, Result<(Spec, Identities), Wrong>>;
+
+/// Why a file, or the folder, cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) why: String,
+    /// Of which state of the file; none where it could not be looked at.
+    pub(super) of: Option<Identity>,
+    /// Whether it may be so for a moment only, as somebody writes: not where others may have written.
+    pub(super) is_passing: bool,
+}
+
+impl Wrong {
+    fn of_trust(error: &trust::Error, of: Option<Identity>) -> Wrong {
+        let is_passing = match error {
+            // A file that is replaced may be missing for a moment, and a program made before it may be run.
+            trust::Error::Look { .. } | trust::Error::NotExecutable(_) => true,
+            trust::Error::NoFile(_) | trust::Error::Owner { .. } | trust::Error::Writable { .. } => false,
+        };
+        Wrong { why: error.to_string(), of, is_passing }
+    }
+}
 
 /// What is in the folder, and what is wrong with all of it.
 ///
 /// # Errors
 /// If it cannot be looked at, or is not trusted: nothing of it is used then.
-pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), String> {
-    let failed = |error: &dyn std::fmt::Display| format!("the folder of modules cannot be used: {error}");
-    let folder = trust::folder(folder).map_err(|error| failed(&error))?;
-    let entries = fs::read_dir(folder).map_err(|error| failed(&error))?;
+pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), Wrong> {
+    let failed =
+        |wrong: Wrong| Wrong { why: format!("the folder of modules cannot be used: {}", wrong.why), ..wrong };
+    let folder = trust::folder(folder).map_err(|error| failed(Wrong::of_trust(&error, None)))?;
+    let unread = |error: std::io::Error| failed(Wrong { why: error.to_string(), of: None, is_passing: true });
+    let entries = fs::read_dir(folder).map_err(unread)?;
     let is_module = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.ends_with(".toml") && !name.starts_with('.')
@@ -46,18 +69,26 @@ pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), String> {
     Ok((modules.collect(), trouble))
 }
 
-fn module(path: &Path) -> Result<(Spec, Identities), String> {
-    let own = trust::file(path).map_err(|error| error.to_string())?;
-    let mut text = String::new();
-    let read = File::open(own.path).and_then(|file| file.take(FILE_LEN_MAX_BYTES + 1).read_to_string(&mut text));
-    read.map_err(|error| error.to_string())?;
-    if text.len() as u64 > FILE_LEN_MAX_BYTES {
-        return Err(format!("expected a file of at most {FILE_LEN_MAX_BYTES} bytes, found a longer one"));
-    }
-    let spec = Spec::parse(path, &text).map_err(|error| error.to_string())?;
+fn module(path: &Path) -> Result<(Spec, Identities), Wrong> {
+    let own = trust::file(path).map_err(|error| Wrong::of_trust(&error, None))?;
+    let of = Some(own.identity);
+    // Perhaps only half of it is there yet.
+    let spec = read(path, &own.path).map_err(|why| Wrong { why, of, is_passing: true })?;
     let runs = match &spec.runs {
         Runs::Executable { program, .. } => trust::executable(program),
         Runs::Wasm { file } => trust::file(file),
     };
-    Ok((spec, (own.identity, runs.map_err(|error| error.to_string())?.identity)))
+    let runs = runs.map_err(|error| Wrong::of_trust(&error, of))?;
+    Ok((spec, (own.identity, runs.identity)))
+}
+
+/// What the file says that is called `path`, and is at `real`.
+fn read(path: &Path, real: &Path) -> Result<Spec, String> {
+    let mut text = String::new();
+    let read = File::open(real).and_then(|file| file.take(FILE_LEN_MAX_BYTES + 1).read_to_string(&mut text));
+    read.map_err(|error| error.to_string())?;
+    if text.len() as u64 > FILE_LEN_MAX_BYTES {
+        return Err(format!("expected a file of at most {FILE_LEN_MAX_BYTES} bytes, found a longer one"));
+    }
+    Spec::parse(path, &text).map_err(|error| error.to_string())
 }

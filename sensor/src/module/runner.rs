@@ -70,7 +70,9 @@ impl Runner {
     /// If it cannot be started, or its file is not trusted.
     pub async fn start(spec: &Spec, folder: &Path, tail: Tail) -> Result<Runner, Error> {
         match &spec.runs {
-            Runs::Executable { .. } => Ok(Runner(Kind::Process(Box::new(once_written(spec, folder, tail).await?)))),
+            Runs::Executable { .. } => {
+                Ok(Runner(Kind::Process(Box::new(once_written(spec, folder, tail).await?))))
+            }
             Runs::Wasm { file } => open(file, spec, tail).await,
         }
     }

@@ -8,8 +8,8 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Why a file is not trusted.
@@ -163,7 +163,11 @@ fn trusted(path: &Path) -> Result<(PathBuf, Metadata), Error> {
 
 /// The names of a path, the last one first; that of a path from `/` on ends with it.
 fn steps(path: &Path) -> Vec<PathBuf> {
-    path.components().rev().filter(|part| *part != Component::CurDir).map(|part| part.as_os_str().into()).collect()
+    path.components()
+        .rev()
+        .filter(|part| *part != Component::CurDir)
+        .map(|part| part.as_os_str().into())
+        .collect()
 }
 
 /// What of a path is looked at.

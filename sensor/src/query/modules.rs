@@ -1,7 +1,8 @@
 //! `sensor.modules` and `sensor.change_module`: what others wrote for this sensor, and how it fares.
 //!
-//! Rules: nothing names a file, for what runs is the folder's to say; a change is taken from who asks this daemon itself, and never
-//! handed on. Other daemons are not told what a module runs nor what it says of itself, which may hold anything.
+//! Rules: nothing names a file, for what runs is the folder's to say; a change is taken from who asks this daemon itself and has the
+//! key of its state folder, and never handed on. Other daemons are told states and counts alone: nothing that a module, its file or a
+//! path says, which may hold anything.
 //! Not here: the modules (`module`).
 
 use super::declared;
@@ -25,6 +26,9 @@ pub fn methods(modules: Option<Handle>) -> [Method; 2] {
             let (modules, caller) = (modules.clone(), *caller);
             async move {
                 let modules = modules.as_ref().ok_or(Refusal::Off)?;
+                if !modules.is_key(params.text("key")?.unwrap_or_default()) {
+                    return Err(no_key(modules));
+                }
                 let word = params.need_text("act")?;
                 let act = Act::from_word(word)
                     .ok_or_else(|| Fault::internal("an act that is declared is known"))?;
@@ -58,6 +62,18 @@ pub(super) fn declaration_of_change() -> Declaration {
         )
         .parameter(Parameter::new("name", Type::Text, "which, as sensor.modules tells"))
         .parameter(Parameter::new("act", Type::Choice(&Act::WORDS), "what to do").required())
+        .parameter(Parameter::new("key", Type::Text, "what sensor/modules.key in the state folder holds"))
+}
+
+fn no_key(modules: &Handle) -> Fault {
+    let file = modules.key_file().display();
+    Fault::new(
+        fault::REFUSED,
+        format!(
+            "key: expected what {file} holds, which root and the sensor's user can read; as one of them give the order by \
+             `visperf modules`, which reads it there"
+        ),
+    )
 }
 
 impl From<Refusal> for Fault {
@@ -84,7 +100,7 @@ fn list(modules: Option<&Handle>, caller: &Caller) -> Value {
         let value = Value::object([
             ("name", Value::Text(name.clone())),
             ("state", Value::from("refused")),
-            ("last_error", Value::Text(why)),
+            ("last_error", error(why, is_own)),
         ]);
         (name, value)
     }));
@@ -96,8 +112,13 @@ fn list(modules: Option<&Handle>, caller: &Caller) -> Value {
     if is_own {
         members.push(("folder".into(), Value::Text(modules.folder().display().to_string())));
     }
-    members.extend(modules.trouble().map(|trouble| (Name::Borrowed("trouble"), Value::Text(trouble))));
+    members.extend(modules.trouble().map(|trouble| (Name::Borrowed("trouble"), error(trouble, is_own))));
     Value::Struct(members)
+}
+
+/// What went wrong; to other daemons only that something did.
+fn error(why: String, is_own: bool) -> Value {
+    Value::Text(if is_own { why } else { "its own host tells".to_owned() })
 }
 
 fn shown(told: &Told, modules: &Handle, is_own: bool) -> Value {
@@ -122,12 +143,12 @@ fn shown(told: &Told, modules: &Handle, is_own: bool) -> Value {
     maybe("pid", told.pid.map(|pid| Value::UInt(pid.into())));
     maybe("rate", told.rate_hz.map(Value::Double));
     maybe("retry_in", told.retry_in().map(|wait| Value::Double(wait.as_secs_f64())));
-    maybe("last_error", told.last_error.clone().map(Value::Text));
+    maybe("last_error", told.last_error.clone().map(|why| error(why, is_own)));
     if let Some(Hello { name, wants }) = &told.hello {
-        maybe("program", Some(Value::from(name.as_str())));
+        maybe("program", is_own.then(|| Value::from(name.as_str())));
         maybe("kind", Some(Value::from(wants.as_str())));
         if let Wants::Handler(flow) = wants {
-            maybe("wants", Some(wanted(flow)));
+            maybe("wants", is_own.then(|| wanted(flow)));
             maybe("waiting", Some(Value::UInt(told.waiting as u64)));
         }
     }

@@ -21,7 +21,7 @@ async fn fails(body: &str, more: &str, expected: &str) {
     assert!(told.contains(expected), "{body}: expected {expected:?} in {told:?}");
     let stands = rig.told("bad", "counted", |_| true).await;
     assert_eq!((stands.counts.starts_total, stands.counts.failures_total, stands.pid), (3, 3, None));
-    assert!(rig.handle.health().iter().any(|line| line.starts_with("module bad is quarantined: ")));
+    assert!(rig.handle.health().iter().any(|line| line.starts_with("module bad is quarantined; ")));
     rig.goes_on("good", 3).await;
     assert_eq!(rig.told("good", "whole", |_| true).await.counts.failures_total, 0);
     rig.end().await;
@@ -54,9 +54,7 @@ async fn a_slow_start_is_no_slow_answer() {
     let rig = Rig::start();
     let hello = COLLECTOR;
     // Its first line comes later than an answer may; the second then never does.
-    let slow = format!(
-        "#!/bin/sh\nsleep 0.5\nread -r call; echo '{hello}'\nread -r call; sleep 1000\n"
-    );
+    let slow = format!("#!/bin/sh\nsleep 0.5\nread -r call; echo '{hello}'\nread -r call; sleep 1000\n");
     let slow = rig.program("slow.sh", &slow);
     rig.load("slow", &slow, "answer_s = 0.1").await;
     let told = rig.state("slow", "quarantined").await;

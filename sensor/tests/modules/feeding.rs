@@ -7,6 +7,9 @@ use sensor::module::feed::{Feed, Sources};
 use sensor::module::protocol::Flow;
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -16,11 +19,18 @@ use wire::process::{Process, ProcessKey};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn sources(member: &Member) -> Sources {
-    Sources { hub: Hub::default(), reader: member.journal.reader(), sweeps: watch::Sender::new(None).subscribe() }
+    Sources {
+        hub: Hub::default(),
+        reader: member.journal.reader(),
+        sweeps: watch::Sender::new(None).subscribe(),
+    }
 }
 
 fn processes() -> Flow {
-    Flow { processes: Some(Wanted { rate: Rate::try_from(10.0).unwrap(), ..Wanted::default() }), ..Flow::default() }
+    Flow {
+        processes: Some(Wanted { rate: Rate::try_from(10.0).unwrap(), ..Wanted::default() }),
+        ..Flow::default()
+    }
 }
 
 fn sweep(hub: &Hub, view: &mut View, numbers: std::ops::RangeInclusive<u32>) {
@@ -85,11 +95,12 @@ async fn a_subscription_that_ended_is_had_again_with_the_same_wish_and_with_anot
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reading_goes_on_where_something_else_always_comes_first() {
     let mut member = Member::new(0, journal::Config::default());
-    let mut feed = Feed::new(&sources(&member), Flow { events: Some(Vec::new()), ..Flow::default() }).unwrap();
+    let mut feed =
+        Feed::new(&sources(&member), Flow { events: Some(Vec::new()), ..Flow::default() }).unwrap();
     member.read(5);
     let waiting = async {
         // Looked at once, and given up, each time.
-        while timeout(Duration::ZERO, feed.ready()).await.is_err() {
+        while !poll_fn(|context| Poll::Ready(pin!(feed.ready()).poll(context).is_ready())).await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -145,7 +145,8 @@ async fn one_whose_subscription_is_stopped_is_told_and_subscribed_anew() {
     rig.load("one", &one, "").await;
     rig.state("one", "running").await;
     let first = subscription(&rig).unwrap();
-    let endless = |wanted: Wanted| Ok::<_, hub::Error>(Wanted { script: Some("loop {}".to_owned()), ..wanted });
+    let endless =
+        |wanted: Wanted| Ok::<_, hub::Error>(Wanted { script: Some("loop {}".to_owned()), ..wanted });
     rig.hub.alter(first, endless).unwrap();
     sweep(&rig, &mut view, 1);
     let told = rig.told("one", "in trouble", |told| told.last_error.is_some()).await;
@@ -155,7 +156,11 @@ async fn one_whose_subscription_is_stopped_is_told_and_subscribed_anew() {
     rig.told("one", "started anew", again).await;
     assert!(until(|| subscription(&rig).is_some_and(|id| id != first)).await);
     sweep(&rig, &mut view, 2);
-    assert!(until(|| entries(&rig).iter().any(|entry| entry["what"] == "sample")).await, "{:?}", entries(&rig));
+    assert!(
+        until(|| entries(&rig).iter().any(|entry| entry["what"] == "sample")).await,
+        "{:?}",
+        entries(&rig)
+    );
     let what: Vec<_> = entries(&rig).iter().map(|entry| entry["what"].clone()).collect();
     assert_eq!(what, ["quarantined", "missed", "sample"]);
     rig.end().await;

@@ -125,6 +125,38 @@ async fn a_changed_file_holds_from_the_next_call_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_half_written_for_a_moment_costs_a_handler_nothing() {
+    let mut rig = Rig::start();
+    let hello = r#"{"protocol":1,"name":"noting","kind":"handler","events":[]}"#;
+    let body = "printf '%s\\n' \"$call\" >> $dir/calls; echo '{}'";
+    let program = rig.script("one.sh", hello, body);
+    rig.load("one", &program, "").await;
+    rig.state("one", "running").await;
+    let (file, mut len) = (rig.path("modules/one.toml"), 0);
+    let mut writing = tokio::time::interval(std::time::Duration::from_millis(20));
+    // Somebody writes it, slowly: until a look meets that.
+    while rig.handle.trouble().is_none() {
+        len += 1;
+        std::fs::write(&file, format!("run = ['{}", "x".repeat(len))).unwrap();
+        writing.tick().await;
+    }
+    let trouble = rig.handle.trouble().unwrap();
+    assert!(trouble.starts_with("module one goes on as before"), "{trouble}");
+    rig.member.read(5);
+    rig.load("one", &program, "cpu_ms = 1000").await;
+    let events = || -> Vec<u64> {
+        let calls = rig.lines("calls").into_iter();
+        let calls = calls.map(|call| serde_json::from_str::<serde_json::Value>(&call).unwrap());
+        let entries = calls.flat_map(|call| call["handle"]["entries"].as_array().unwrap().clone());
+        entries.map(|entry| entry["event"]["job"].as_str().unwrap().parse().unwrap()).collect()
+    };
+    assert!(until(|| events().len() >= 5).await, "{:?}", events());
+    assert_eq!(events(), (0..5).collect::<Vec<_>>());
+    assert!(rig.handle.trouble().is_none() && rig.handle.refused().is_empty());
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_removed_is_gone_and_its_name_is_free() {
     let rig = Rig::start();
     let program = rig.script("one.sh", COLLECTOR, r#"echo '{"figures":[{"name":"x","value":1}]}'"#);

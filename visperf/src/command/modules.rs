@@ -4,21 +4,28 @@
 //! Not here: the modules (the sensor has them).
 
 use crate::cli::{Place, Query};
+use crate::client::{Client, PATIENCE};
+use crate::command::control::giver;
 use crate::command::query::{Params, ask, items, print};
 use crate::exit::Failure;
 use crate::output::figures::{number, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, clean, note};
+use crate::state_folder;
 use clap::Subcommand;
 use serde_json::Value;
+use std::io::Read as _;
+use std::path::PathBuf;
 
+/// Length of a sensor's key (`modules.key`), in bytes.
+const KEY_LEN_BYTES: u64 = 32;
 /// Lines of what a module said that are shown below it.
 const SAID_MAX: usize = 3;
 
 /// List, reload, stop and start the modules of a sensor
 ///
 /// A module is a program, or WebAssembly, that gives figures or takes events, figures and processes. The sensor's folder of modules
-/// names what runs; docs/modules.md tells how to write one.
+/// names what runs; docs/modules.md tells how to write one. Orders are taken from root and from the user that the sensor runs as.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -90,9 +97,30 @@ fn list(args: &List) -> Result<(), Failure> {
 }
 
 fn order(query: &Query, name: Option<&str>, act: &str) -> Result<(), Failure> {
-    let params = Params::default().with("name", name).with("act", Some(act));
+    let params = Params::default().with("name", name).with("act", Some(act)).with("key", key(query));
     let answer = ask(query, "sensor.change_module", params)?;
     shown(query, &answer)
+}
+
+/// What shows the sensor that who orders is root or its own user. It goes to nobody but the daemon whose folder it is in: one that listens on
+/// this machine, where the folder says so, for whoever answers may name any folder. Without it the sensor says what it misses.
+fn key(query: &Query) -> Option<String> {
+    let mut client = Client::new(&query.target);
+    let info = client.call("daemon.info", &Params::default().value(), PATIENCE).ok()?;
+    if !giver::is_here(&client.address()) || query.target.door_domain().is_some() {
+        return None;
+    }
+    let folder = PathBuf::from(text_of(&info, "state_directory"));
+    let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
+    if port(&state_folder::listen_address(&folder)?) != port(&client.address()) {
+        return None;
+    }
+    let mut said = String::new();
+    let file = std::fs::File::open(folder.join("sensor/modules.key")).ok()?;
+    file.take(KEY_LEN_BYTES + 1).read_to_string(&mut said).ok()?;
+    let key = said.trim_end();
+    let is_key = key.len() as u64 == KEY_LEN_BYTES && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_key.then(|| key.to_owned())
 }
 
 fn shown(query: &Query, answer: &Value) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! Questions of the query interface that other daemons hand on, answered as a client's would be.
 //!
-//! Rule: who asks is looked at for each question; only reading methods are called; a question runs no longer
+//! Rule: who asks is looked at for each question; only methods that read, or that believe a signature alone, are called; a question runs no longer
 //! than its asker waits.
 //! Not here: handing questions on (`elsewhere`), the methods themselves.
 

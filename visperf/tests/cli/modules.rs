@@ -46,6 +46,13 @@ fn modules_are_listed_stopped_started_and_refused() {
         let metrics = sensor.run(&["metrics", "module.good.*", "--local", "--json"]);
         (metrics.code == 0 && metrics.json().first()?["value"] == 41).then_some(())
     });
+    // Whoever is on this host may ask, but only root and the sensor's user have the key.
+    for key in [None, Some("key=0")] {
+        let words: Vec<&str> =
+            ["call", "sensor.change_module", "name=good", "act=stop"].into_iter().chain(key).collect();
+        sensor.run(&words).with_code(4).notes(&["own/sensor/modules.key", "visperf modules"]);
+    }
+    assert_eq!(module("good").unwrap()["state"], "running");
     sensor.run(&["modules", "stop", "good"]).ok().prints(&["stopped"]);
     assert_eq!(module("good").unwrap()["state"], "stopped");
     sensor.run(&["modules", "start", "good"]).ok();

@@ -94,12 +94,17 @@ impl Giver {
 /// is on this machine.
 fn folders(target: &Target, address: &str, info: &Value) -> Vec<PathBuf> {
     let named = target.named_state().map_or_else(state_folder::usual, ToOwned::to_owned);
+    let of_daemon = PathBuf::from(text_of(info, "state_directory"));
+    let of_daemon =
+        Some(of_daemon).filter(|folder| is_here(address) && folder.is_absolute() && *folder != named);
+    std::iter::once(named).chain(of_daemon).collect()
+}
+
+/// Whether this address is of this machine.
+pub(crate) fn is_here(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let ip: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
-    let is_here = host == "localhost" || ip.is_some_and(|ip| ip.is_loopback());
-    let of_daemon = PathBuf::from(text_of(info, "state_directory"));
-    let of_daemon = Some(of_daemon).filter(|folder| is_here && folder.is_absolute() && *folder != named);
-    std::iter::once(named).chain(of_daemon).collect()
+    host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
 }
 
 fn ask(client: &mut Client, method: &str, params: Params) -> Result<Value, Failure> {

@@ -1,0 +1,77 @@
+//! By what the daemon knows that who orders something of a module may: a word in a file that the sensor's user and root alone can read.
+//!
+//! ```text
+//! STATE/modules.key     32 hexadecimal digits, mode 0600
+//! ```
+//! Rules: it is drawn anew at each start, so that one that somebody came to know is of no use after the next; the file is
+//! replaced as a whole. Everybody on the host may ask the daemon, but only who could start and stop it may start and stop what it runs.
+//! Not here: who asks for it (`query::modules`), who reads it (the command line).
+
+use std::fmt;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// Its file, in the state folder.
+pub(super) const FILE: &str = "modules.key";
+
+/// The word.
+pub(super) struct Key(String);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+impl Key {
+    /// A new one, written to `file`.
+    pub(super) fn make(file: &Path) -> io::Result<Key> {
+        let mut drawn = [0; 16];
+        getrandom::fill(&mut drawn).map_err(io::Error::other)?;
+        let key = Key(format!("{:032x}", u128::from_ne_bytes(drawn)));
+        if let Some(folder) = file.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let fresh = file.with_extension("key.new");
+        // What a start before left half done.
+        match fs::remove_file(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut writing = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+        writeln!(writing, "{}", key.0)?;
+        fs::rename(&fresh, file)?;
+        Ok(key)
+    }
+
+    /// Whether this is it; how much of it is right is not told by the time that takes.
+    pub(super) fn is(&self, said: &str) -> bool {
+        let differs = self.0.bytes().zip(said.bytes()).fold(0, |differs, (own, said)| differs | (own ^ said));
+        said.len() == self.0.len() && differs == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_key_is_new_each_time_and_its_owners_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("state").join(FILE);
+        let read = || fs::read_to_string(&file).expect("written").trim().to_owned();
+        let first = Key::make(&file).expect("made");
+        let said = read();
+        assert!(first.is(&said) && said.len() == 32);
+        for wrong in ["", &said[1..], &format!("{said}0"), &said.replace(&said[..1], "x")] {
+            assert!(!first.is(wrong), "{wrong}");
+        }
+        fs::write(file.with_extension("key.new"), "left").expect("written");
+        let second = Key::make(&file).expect("made");
+        assert!(second.is(&read()) && !second.is(&said));
+        assert_eq!(fs::metadata(&file).expect("written").permissions().mode() & 0o777, 0o600);
+    }
+}
