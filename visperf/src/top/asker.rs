@@ -296,8 +296,8 @@ mod tests {
                 json!({"total": 1, "processes": [{"pid": 7, "start_ns": 1, "name": "burn"}]})
             };
             let answer = answer.to_string();
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", answer.len());
-            from.get_mut().write_all((head + &answer).as_bytes()).unwrap();
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+            from.get_mut().write_all(answer.as_bytes()).unwrap();
         }
     }
 
