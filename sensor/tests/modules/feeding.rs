@@ -9,14 +9,13 @@ use sensor::process::source::View;
 use sensor::process::table::Coverage;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::mpsc::sync_channel;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use wire::channel::{Rate, Wanted};
 use wire::process::{Process, ProcessKey};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn sources(member: &Member) -> Sources {
     Sources {
@@ -92,18 +91,27 @@ async fn a_subscription_that_ended_is_had_again_with_the_same_wish_and_with_anot
     assert!(sources.hub.is_empty(), "what is wanted no more ends");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reading_goes_on_where_something_else_always_comes_first() {
-    let mut member = Member::new(0, journal::Config::default());
-    let mut feed =
-        Feed::new(&sources(&member), Flow { events: Some(Vec::new()), ..Flow::default() }).unwrap();
-    member.read(5);
-    let waiting = async {
-        // Looked at once, and given up, each time.
-        while !poll_fn(|context| Poll::Ready(pin!(feed.ready()).poll(context).is_ready())).await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, waiting).await.expect("it is read");
-    assert_eq!(feed.waiting(), 5);
+#[test]
+fn a_reading_goes_on_where_something_else_always_comes_first() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+    runtime.unwrap().block_on(async {
+        let mut member = Member::new(0, journal::Config::default());
+        let flow = Flow { events: Some(Vec::new()), ..Flow::default() };
+        let mut feed = Feed::new(&sources(&member), flow).unwrap();
+        member.read(5);
+        look(&mut feed).await;
+        // What was begun is done now, on the one thread that there is, and nothing else gets its turn.
+        tokio::task::spawn_blocking(|| {}).await.unwrap();
+        let (release, held) = sync_channel::<()>(0);
+        let busy = tokio::task::spawn_blocking(move || held.recv());
+        assert!(look(&mut feed).await, "what was begun before is taken");
+        assert_eq!(feed.waiting(), 5);
+        drop(release);
+        assert!(busy.await.unwrap().is_err());
+    });
+}
+
+/// Whether something is to be told, looked at once: the look is given up if not.
+async fn look(feed: &mut Feed) -> bool {
+    poll_fn(|context| Poll::Ready(pin!(feed.ready()).poll(context).is_ready())).await
 }
