@@ -18,6 +18,8 @@ use wire::time::Moment;
 
 /// A screen narrower than this has the columns without which nobody can do.
 const NARROW_COLUMNS: u16 = 110;
+/// So much wider it has to be for the hosts beside all other columns.
+const HOST_COLUMNS: u16 = 20;
 /// Most lines of what was said of an order.
 const SAID_LINES_MAX: usize = 8;
 /// So many intervals without an answer are a while too long.
@@ -195,21 +197,26 @@ fn columns(width: u16, has_hosts: bool) -> Vec<Column> {
     let figure = |head, width, of| Column { head, width: Constraint::Length(width), is_figure: true, of };
     let text = |head, width, of| Column { head, width, is_figure: false, of };
     let is_wide = width >= NARROW_COLUMNS;
+    // A command of a letter or two says nothing: the others make room for it.
+    let is_roomy = width >= NARROW_COLUMNS + if has_hosts { HOST_COLUMNS } else { 0 };
     let mut columns = Vec::new();
     if has_hosts {
         let host = |process: &Process| process.id.0.host.clone();
-        columns.push(text("HOST", Constraint::Length(if is_wide { 18 } else { 12 }), host));
+        columns.push(text("HOST", Constraint::Length(if is_roomy { 18 } else { 12 }), host));
     }
     columns.push(figure("PID", 7, |process| process.id.1.pid.to_string()));
-    columns
-        .push(text("USER", Constraint::Length(if is_wide { 12 } else { 8 }), |process| process.user.clone()));
+    columns.push(text("USER", Constraint::Length(if is_roomy { 12 } else { 8 }), |process| {
+        process.user.clone()
+    }));
     columns.push(text("STATE", Constraint::Length(8), |process| process.state.clone()));
     columns.push(figure("CPU", 6, |process| process.cpu.map(share).unwrap_or_default()));
     columns.push(figure("MEMORY", 9, |process| bytes(process.rss_bytes)));
     columns.push(figure("IO/S", 9, |process| process.io_rate.map(bytes).unwrap_or_default()));
     if is_wide {
         columns.push(figure("CPU TIME", 10, |process| cpu_time(process.cpu_secs)));
-        columns.push(figure("THR", 4, |process| format!("{:.0}", process.threads)));
+        if is_roomy {
+            columns.push(figure("THR", 4, |process| format!("{:.0}", process.threads)));
+        }
         columns.push(text("NAME", Constraint::Length(16), |process| process.name.clone()));
         columns.push(text("COMMAND", Constraint::Fill(1), |process| process.command.clone()));
     } else {

@@ -161,3 +161,17 @@ fn a_host_in_trouble_costs_its_rows_and_says_why() {
     assert_eq!(state.only, Some(place("wn02")));
     assert!(screen(&mut state, (80, 24))[0].contains("wn02 of alpha"));
 }
+
+#[test]
+fn a_command_is_readable_wherever_there_is_one() {
+    for (width, has_hosts) in (60..200).flat_map(|width| [(width, false), (width, true)]) {
+        let columns = columns(width, has_hosts);
+        let taken: u16 = columns
+            .iter()
+            .map(|column| if let Constraint::Length(length) = column.width { length + 1 } else { 0 })
+            .sum();
+        if columns.iter().any(|column| column.head == "COMMAND") {
+            assert!(taken + 16 <= width, "{taken} of {width}, hosts {has_hosts}");
+        }
+    }
+}
