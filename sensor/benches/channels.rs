@@ -51,7 +51,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
     let rate = Rate::of_processes(64.0).expect("allowed");
     let sampler = Sampler::new(chosen, Path::new("/proc"), rate, vec![hub.tap()]);
     let handle = sampler.handle();
-    hub.set_wish(handle.wish());
+    hub.set_wish(wire::channel::Kind::Process, handle.wish());
     let shutdown = CancellationToken::new();
     let sampling = tokio::spawn(sampler.run(shutdown.clone()));
     let (takers, begun, used) = (subscribe(&hub, is_subscribed), Instant::now(), process_time());
@@ -142,7 +142,12 @@ async fn take(hub: Hub, id: Id, hz: f64, until: Instant) -> Got {
                     got.off_us.push(((periods - periods.round()).abs() / hz * 1e6) as u64);
                 }
                 Body::Missed(count) => got.missed += count,
-                Body::Signal { .. } | Body::Quarantined(_) => {}
+                Body::Signal { .. }
+                | Body::Quarantined(_)
+                | Body::Readings { .. }
+                | Body::Event(_)
+                | Body::Call(_)
+                | Body::Figures(_) => {}
             }
         }
     }

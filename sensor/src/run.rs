@@ -6,6 +6,7 @@ mod modules;
 mod sweeping;
 
 use crate::channel::hub::Hub;
+use crate::channel::pump::{self, Pump};
 use crate::config::Config;
 use crate::control;
 use crate::filters::{Choice, Filtering};
@@ -23,6 +24,7 @@ use crate::sample::beat;
 use crate::sample::figures::Figures;
 use crate::sample::host::PROC;
 use crate::sample::sampler::{self, Sampler};
+use crate::serving::roll::Rolls;
 use crate::serving::watch;
 use crate::tail;
 use log_filters::join::Joiner;
@@ -75,6 +77,7 @@ pub struct Sensor {
     recorder: Option<(desk::Desk, desk::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
+    flowing: (Pump, Rolls),
     /// None where the configuration names no folder of them.
     modules: Option<(module::desk::Desk, module::desk::Handle)>,
     control: control::desk::Handle,
@@ -127,6 +130,9 @@ impl Sensor {
         let tail = Arc::new(tail);
         let channels = Hub::default();
         let (processes, recorder, serving) = sweeping::sweeping(chosen, &config, state, &tail, &channels)?;
+        let rolls = Rolls::new(serving.1.clone(), Arc::clone(&joiner));
+        channels.set_rolls(rolls.clone());
+        let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
         let control =
             control::desk::Handle::new(config.control.clone(), state, config.host.clone(), Path::new(PROC));
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
@@ -153,6 +159,7 @@ impl Sensor {
             recorder,
             serving,
             channels,
+            flowing: (pump, rolls),
             modules,
             control,
             office,
@@ -319,6 +326,7 @@ impl Sensor {
             recorder,
             serving,
             channels,
+            flowing: (pump, rolls),
             modules,
             office,
             representative,
@@ -328,6 +336,8 @@ impl Sensor {
         } = self;
         let watched = Arc::clone(&tail);
         let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
+        let showing = pump::show_host(channels.clone(), sampler.handle().subscribe(), shutdown.clone());
+        let (pumping, serving_rolls) = (pump.run(shutdown.clone()), rolls.run(shutdown.clone()));
         let sources = (channels, tail.reader(), sampler.handle());
         let extending = modules::run(modules, sources, shutdown.clone());
         let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
@@ -339,8 +349,9 @@ impl Sensor {
                 async { sampling.await.map_err(Error::from) },
                 async { sweeping.await.map_err(Error::from) },
                 async { representing.await.map_err(Error::from) },
+                async { pumping.await.map_err(Error::from) },
                 async {
-                    tokio::join!(recording, extending);
+                    tokio::join!(recording, extending, showing, serving_rolls);
                     Ok(())
                 },
                 async {

@@ -4,6 +4,11 @@
 
 use rpc::limits::Limits;
 use rpc::method::Registry;
+use sensor::channel::fields::Subject;
+use sensor::channel::fields::call::Calls;
+use sensor::channel::fields::event::Events;
+use sensor::channel::fields::metric::Metrics;
+use sensor::channel::fields::process::Processes;
 use sensor::channel::hub::Hub;
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
@@ -16,6 +21,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
+use wire::channel::Kind;
 use wire::process::{Process, ProcessKey};
 
 /// A made-up host of ten processes of which number N uses a tenth of N cores, and the methods of its sensor.
@@ -243,9 +249,19 @@ async fn what_changes_something_is_not_reached_by_a_link() {
 fn every_field_and_method_is_documented() {
     let page = include_str!("../../docs/channels.md");
     let methods = include_str!("../../docs/methods.md");
-    let numbers = sensor::channel::fields::NUMBERS.iter().map(|number| number.name);
-    for name in numbers.chain(sensor::channel::fields::TEXTS.iter().map(|text| text.name)) {
-        assert!(page.contains(&format!("`{name}`")), "{name}");
+    fn names<S: Subject>() -> Vec<&'static str> {
+        let numbers = S::numbers().iter().map(|number| number.name);
+        numbers.chain(S::texts().iter().map(|text| text.name)).collect()
+    }
+    let kinds = [names::<Processes>(), names::<Metrics>(), names::<Events>(), names::<Calls>()];
+    for (kind, names) in Kind::ALL.into_iter().zip(kinds) {
+        let mut rows = page.lines().filter(|line| line.starts_with(&format!("| `{}` |", kind.as_str())));
+        let row = rows.find(|line| line.contains(&format!("`{}`", names[0]))).unwrap();
+        names.iter().for_each(|name| assert!(row.contains(&format!("`{name}`")), "{name} of {row}"));
+        let mut rows = page.lines().filter(|line| line.starts_with(&format!("| `{}` |", kind.as_str())));
+        let selection = format!("`{{{}}}`", kind.selectors().join(", "));
+        assert!(rows.any(|line| line.contains(&selection)), "{selection}");
+        assert!(methods.contains(&selection), "{selection}");
     }
     for method in ["channels", "subscribe", "take", "alter", "unsubscribe", "subscriptions"] {
         assert!(methods.contains(&format!("### `sensor.{method}")), "{method}");

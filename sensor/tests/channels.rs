@@ -220,7 +220,7 @@ async fn the_sensor_sweeps_as_often_as_the_fastest_wants_and_wakes_who_waits() {
     let base = schedule::Rate::of_processes(0.1).unwrap();
     let sampler = Sampler::new(chosen, Path::new("/proc"), base, vec![hub.tap()]);
     let handle = sampler.handle();
-    hub.set_wish(handle.wish());
+    hub.set_wish(wire::channel::Kind::Process, handle.wish());
     let shutdown = CancellationToken::new();
     let running = sampler.run(shutdown.clone());
     let asking = async {

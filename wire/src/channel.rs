@@ -9,6 +9,7 @@ pub mod filter;
 pub mod stream;
 
 use self::filter::{Condition, Filter};
+use crate::event;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 
@@ -30,24 +31,58 @@ pub const QUEUE_MAX_BYTES: u32 = 8 << 20;
 pub const QUEUE_MIN_BYTES: u32 = 4 << 10;
 
 /// What flows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Kind {
     /// The processes of a host.
     #[default]
     Process,
+    /// The figures of a host: its metrics.
+    Host,
+    /// What its logs tell, as it is found.
+    Event,
+    /// Its jobs, transfers and requests, as they change state.
+    Call,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 1] = [Kind::Process];
+    pub const ALL: [Kind; 4] = [Kind::Process, Kind::Host, Kind::Event, Kind::Call];
 
     /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Process => "process",
+            Kind::Host => "host",
+            Kind::Event => "event",
+            Kind::Call => "call",
+        }
+    }
+
+    /// The kind of this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// Whether each of them is told once, when it happens; else what there is at a moment is told again and again.
+    #[must_use]
+    pub const fn happens(self) -> bool {
+        match self {
+            Kind::Event | Kind::Call => true,
+            Kind::Process | Kind::Host => false,
+        }
+    }
+
+    /// What of a selection chooses among them.
+    #[must_use]
+    pub const fn selectors(self) -> &'static [&'static str] {
+        match self {
+            Kind::Process => &["name", "user", "command", "pid", "under", "job", "call"],
+            Kind::Host => &["metric"],
+            Kind::Event => &["name", "user", "job", "call", "kind", "outcome"],
+            Kind::Call => &["name", "user", "job", "call", "outcome"],
         }
     }
 }
@@ -116,12 +151,12 @@ impl From<Rate> for f64 {
     }
 }
 
-/// Which processes are meant: those that fit all that is given.
+/// Which are meant: those that fit all that is given. [`Kind::selectors`] tells what is for which kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// Their name; `*` stands for any characters.
+    /// The name of a process, or what the user named a call; `*` stands for any characters.
     pub name: Option<CompactString>,
-    /// The number of their user.
+    /// The number of a process's user.
     pub uid: Option<u32>,
     /// Their arguments, as far as the source tells them; `*` stands for any characters.
     pub command: Option<CompactString>,
@@ -129,6 +164,18 @@ pub struct Selection {
     pub pid: Option<u32>,
     /// The number of a process; it and all that descend from it.
     pub under: Option<u32>,
+    /// The number of a job, of any product; its parts too.
+    pub job: Option<CompactString>,
+    /// The id of a call; for events and calls `*` stands for any characters.
+    pub call: Option<CompactString>,
+    /// The user of a call, as the logs name it.
+    pub user: Option<CompactString>,
+    /// What happened.
+    pub event: Option<event::Kind>,
+    /// How it ended.
+    pub outcome: Option<event::Outcome>,
+    /// The name of a metric, or a glob.
+    pub metric: Option<CompactString>,
 }
 
 /// What a subscription may cost.
@@ -205,6 +252,15 @@ mod tests {
         assert!(Budget::default().checked().is_ok());
         let error = Budget { cpu_ms: 501, ..Budget::default() }.checked().expect_err("too much");
         assert_eq!(error.to_string(), "budget: expected cpu_ms from 1 to 500, found 501");
+    }
+
+    #[test]
+    fn every_kind_has_a_word_and_selectors_of_its_own() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_word(kind.as_str()), Some(kind));
+            assert!(!kind.selectors().is_empty());
+        }
+        assert_eq!(Kind::from_word("processes"), None);
     }
 
     #[test]

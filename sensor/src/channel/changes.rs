@@ -4,7 +4,7 @@
 //! pass, as they are; after something was left out on the way, the next sample is whole.
 //! Not here: who passes (`predicate`), when a sample is due (`subscription`).
 
-use super::predicate::Chosen;
+use super::memory::Chosen;
 use crate::process::table::Table;
 use std::time::Duration;
 use wire::process::ProcessKey;

@@ -3,27 +3,38 @@
 //! Pure: callers pass `now`. Rule: each change is signalled once; a measure that is not known is not beyond any threshold.
 //! Not here: how it is written (`wire::channel::expression`).
 
-use super::fields::{self, Number, Seen, Unknown};
+use super::fields::{self, Number, Subject, Unknown};
 use std::time::Duration;
 use wire::channel::filter::{Condition, Measure};
 
 /// A condition, made ready.
 #[derive(Debug)]
-pub struct State {
+pub struct State<S: Subject> {
     condition: Condition,
     /// Of what; none of a count.
-    number: Option<&'static Number>,
+    number: Option<&'static Number<S>>,
     is_true: bool,
     /// Since when the measure asks for the other state.
     turning: Option<Duration>,
 }
 
-impl State {
+/// What a measure is made of: records, as they come.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    records: u64,
+    /// Of those of which the number is known.
+    known: u64,
+    sum: f64,
+    /// The least and the most.
+    ends: Option<(f64, f64)>,
+}
+
+impl<S: Subject> State<S> {
     /// Not true yet.
     ///
     /// # Errors
     /// If its field is none.
-    pub fn new(condition: Condition) -> Result<State, Unknown> {
+    pub fn new(condition: Condition) -> Result<State<S>, Unknown> {
         let number = match &condition.measure {
             Measure::Count => None,
             Measure::Sum(field) | Measure::Max(field) | Measure::Min(field) | Measure::Mean(field) => {
@@ -39,20 +50,26 @@ impl State {
         self.is_true
     }
 
-    /// The measure of these processes; `None` if nothing is known of any.
-    #[allow(clippy::cast_precision_loss)] // A number of processes.
-    pub fn measure<'a>(&self, seen: impl Iterator<Item = Seen<'a>>) -> Option<f64> {
-        let Some(number) = self.number else { return Some(seen.count() as f64) };
-        let values = seen.filter_map(|seen| (number.get)(&seen));
+    /// One more record.
+    pub fn add(&self, tally: &mut Tally, seen: &S::Seen<'_>) {
+        tally.records += 1;
+        let Some(value) = self.number.and_then(|number| (number.get)(seen)) else { return };
+        tally.known += 1;
+        tally.sum += value;
+        let (least, most) = tally.ends.unwrap_or((value, value));
+        tally.ends = Some((least.min(value), most.max(value)));
+    }
+
+    /// The measure of what was added; `None` if nothing is known of any.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // A number of records.
+    pub fn measure(&self, tally: &Tally) -> Option<f64> {
         match &self.condition.measure {
-            Measure::Count => None,
-            Measure::Sum(_) => Some(values.sum()),
-            Measure::Max(_) => values.reduce(f64::max),
-            Measure::Min(_) => values.reduce(f64::min),
-            Measure::Mean(_) => {
-                let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
-                (count > 0).then(|| sum / f64::from(count))
-            }
+            Measure::Count => Some(tally.records as f64),
+            Measure::Sum(_) => Some(tally.sum),
+            Measure::Max(_) => tally.ends.map(|(_, most)| most),
+            Measure::Min(_) => tally.ends.map(|(least, _)| least),
+            Measure::Mean(_) => (tally.known > 0).then(|| tally.sum / tally.known as f64),
         }
     }
 
@@ -80,11 +97,12 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::process::{Processes, Seen};
     use super::*;
     use wire::channel::expression;
     use wire::process::Process;
 
-    fn state(text: &str) -> State {
+    fn state(text: &str) -> State<Processes> {
         State::new(expression::condition(text).expect("understood")).expect("its field is known")
     }
 
@@ -125,8 +143,9 @@ mod tests {
         let process = Process::default();
         let seen = |cpu| Seen { process: &process, cpu, command: None };
         let check = |text: &str, expected| {
-            let of = [Some(1.0), None, Some(3.0)].map(seen);
-            assert_eq!(state(text).measure(of.into_iter()), expected, "{text}");
+            let (state, mut tally) = (state(text), Tally::default());
+            [Some(1.0), None, Some(3.0)].map(seen).iter().for_each(|seen| state.add(&mut tally, seen));
+            assert_eq!(state.measure(&tally), expected, "{text}");
         };
         check("count > 1", Some(3.0));
         check("sum cpu > 1", Some(4.0));
@@ -135,6 +154,6 @@ mod tests {
         check("mean cpu > 1", Some(2.0));
         check("max read_bytes > 1", None);
         check("sum read_bytes > 1", Some(0.0));
-        assert!(State::new(expression::condition("max rss > 1").expect("understood")).is_err());
+        assert!(State::<Processes>::new(expression::condition("max rss > 1").expect("understood")).is_err());
     }
 }

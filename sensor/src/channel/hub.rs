@@ -1,23 +1,22 @@
-//! All subscriptions of a sensor: the tap that evaluates them at each sweep, and the handle by which they are made,
-//! altered, taken from and ended.
+//! All subscriptions of a sensor: the handle by which they are made, altered, taken from and ended.
 //!
-//! Shell: the lock, the clocks and who waits. Rules: what takes time to make is made outside the lock; the sampling thread
-//! evaluates each subscription that is due, one after the other, and is held up by none longer than its run may take; a
-//! subscription from which nobody takes ends. The sensor sweeps as often as the fastest of them wants.
-//! Not here: what a subscription is (`subscription`).
+//! Shell: the lock, the clocks and who waits. Rules: what takes time to make is made outside the lock; a subscription from which
+//! nobody takes ends; the sensor sweeps as often as the fastest of them wants.
+//! Not here: what a subscription is (`subscription`), the evaluation (`evaluating`), reading the journal (`pump`).
 
 use super::subscription::{self, Prepared, Standing, Subscription, swept};
-use crate::process::source::View;
+use crate::journal::reader::Reader;
 use crate::process::tap::Tap;
 use crate::sample::beat::{Wish, locked, running};
 use crate::sample::schedule::Rate;
+use crate::serving::roll::Rolls;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
-use wire::channel::Wanted;
 use wire::channel::stream::Entry;
+use wire::channel::{Kind, Wanted};
 use wire::id::PeerKey;
 
 /// Most subscriptions of a sensor.
@@ -65,6 +64,11 @@ pub enum Error {
     /// There is none.
     #[error("no subscription {0:?}; one from which nobody takes for {IDLE_MAX:?} ends; subscribe again")]
     Unknown(String),
+    /// Nobody here knows who serves jobs.
+    #[error(
+        "selection: expected neither job nor call, as this daemon does not know who serves them; ask the sensor of that host"
+    )]
+    NoRolls,
     /// No number could be drawn.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -81,33 +85,52 @@ pub struct Answer {
 
 /// All subscriptions; to be cloned freely.
 #[derive(Clone, Default)]
-pub struct Hub(Arc<Shared>);
+pub struct Hub(pub(super) Arc<Shared>);
 
 #[derive(Default)]
-struct Shared {
-    slots: Mutex<BTreeMap<Id, Slot>>,
-    wish: OnceLock<Wish>,
+pub(super) struct Shared {
+    pub(super) slots: Mutex<BTreeMap<Id, Slot>>,
+    /// By the number of the kind.
+    wishes: [OnceLock<Wish>; Kind::ALL.len()],
+    journal: OnceLock<Reader>,
+    rolls: OnceLock<Rolls>,
 }
 
-struct Slot {
-    subscription: Subscription,
+pub(super) struct Slot {
+    pub(super) subscription: Subscription,
     /// The daemon that handed it on; none where a client of this one asked.
     owner: Option<PeerKey>,
     taken_at: Duration,
-    arrived: Arc<Notify>,
+    pub(super) arrived: Arc<Notify>,
 }
 
 impl Hub {
     /// What is to be given to the sampler, once.
     #[must_use]
     pub fn tap(&self) -> Box<dyn Tap> {
-        Box::new(Evaluating(Arc::clone(&self.0)))
+        Box::new(super::evaluating::Evaluating(Arc::clone(&self.0)))
     }
 
-    /// By this it has the sampler sweep as often as its subscriptions want; a second one is not used.
-    pub fn set_wish(&self, wish: Wish) {
+    /// By this it has what flows of a kind come as often as its subscriptions want; a second one is not used.
+    pub fn set_wish(&self, kind: Kind, wish: Wish) {
         // A sensor is put together once.
-        let _ = self.0.wish.set(wish);
+        let _ = self.0.wishes[kind as usize].set(wish);
+    }
+
+    /// What happens is read from here; a second one is not used.
+    pub fn set_journal(&self, journal: Reader) {
+        let _ = self.0.journal.set(journal);
+    }
+
+    /// Who serves jobs and calls is known here; a second one is not used.
+    pub fn set_rolls(&self, rolls: Rolls) {
+        let _ = self.0.rolls.set(rolls);
+    }
+
+    /// Where events are read.
+    #[must_use]
+    pub fn journal(&self) -> Option<&Reader> {
+        self.0.journal.get()
     }
 
     /// A new subscription.
@@ -123,14 +146,29 @@ impl Hub {
     /// # Errors
     /// Likewise.
     pub fn subscribe_for(&self, owner: Option<PeerKey>, wanted: Wanted) -> Result<Id, Error> {
-        let prepared = Prepared::new(wanted, thread_time)?;
+        self.subscribe_from(owner, wanted, None)
+    }
+
+    /// The same; of what happens, from this number in the journal on instead of from now on.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn subscribe_from(
+        &self,
+        owner: Option<PeerKey>,
+        wanted: Wanted,
+        place: Option<u64>,
+    ) -> Result<Id, Error> {
+        let prepared = self.prepared(wanted)?;
         let id = Id(getrandom::u64().map_err(Error::Random)?);
         let now = running();
         let mut slots = locked(&self.0.slots);
         if slots.len() >= SUBSCRIPTIONS_MAX {
             return Err(Error::Full);
         }
-        let subscription = Subscription::new(prepared, now);
+        let mut subscription = Subscription::new(prepared, now);
+        let newest = || self.0.journal.get().map_or(0, |journal| *journal.next().borrow());
+        subscription.go_to(place.unwrap_or_else(newest), 0, 0);
         make_sure_of_room(&slots, None, subscription.wanted())?;
         slots.insert(id, Slot { subscription, owner, taken_at: now, arrived: Arc::default() });
         self.0.wish_for(&slots);
@@ -147,7 +185,7 @@ impl Hub {
         change: impl FnOnce(Wanted) -> Result<Wanted, E>,
     ) -> Result<Standing, E> {
         let wanted = change(self.standing(id)?.wanted)?;
-        let prepared = Prepared::new(wanted.clone(), thread_time).map_err(Error::Wanted)?;
+        let prepared = self.prepared(wanted.clone())?;
         let mut slots = locked(&self.0.slots);
         make_sure_of_room(&slots, Some(id), &wanted)?;
         let slot = found(&mut slots, id)?;
@@ -197,7 +235,15 @@ impl Hub {
 
     /// So many samples, of those that the source makes `of` times a second, did not come from it.
     pub fn miss(&self, count: u64, of: f64, at_ns: u64) {
-        for slot in locked(&self.0.slots).values_mut() {
+        for kind in Kind::ALL {
+            self.miss_of(kind, count, of, at_ns);
+        }
+    }
+
+    /// The same, of one kind.
+    pub fn miss_of(&self, kind: Kind, count: u64, of: f64, at_ns: u64) {
+        let mut slots = locked(&self.0.slots);
+        for slot in slots.values_mut().filter(|slot| slot.subscription.wanted().kind == kind) {
             slot.subscription.miss(count, of, at_ns);
             slot.arrived.notify_waiters();
         }
@@ -217,7 +263,7 @@ impl Hub {
     /// # Errors
     /// If there is none, or what is wanted cannot be made: it stays then as it was.
     pub fn hand_over(&self, id: Id, to: &Hub, wanted: Wanted) -> Result<(), Error> {
-        let prepared = Prepared::new(wanted.clone(), thread_time)?;
+        let prepared = to.prepared(wanted.clone())?;
         let (mut here, mut there) = (locked(&self.0.slots), locked(&to.0.slots));
         make_sure_of_room(&there, None, &wanted)?;
         let mut slot = here.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
@@ -261,6 +307,17 @@ impl Hub {
         slots.iter().map(|(id, slot)| (*id, slot.subscription.standing())).collect()
     }
 
+    fn prepared(&self, wanted: Wanted) -> Result<Prepared, Error> {
+        let mut prepared = Prepared::new(wanted, thread_time)?;
+        let wanted = prepared.wanted();
+        let (job, call) = (wanted.selection.job.as_deref(), wanted.selection.call.as_deref());
+        if wanted.kind == Kind::Process && (job.is_some() || call.is_some()) {
+            let served = self.0.rolls.get().ok_or(Error::NoRolls)?.of(job, call);
+            prepared.set_served(served);
+        }
+        Ok(prepared)
+    }
+
     /// What waits, or nothing if that is wanted too; `None` to wait for it.
     fn take_now(&self, id: Id, limit: usize, is_over: bool) -> Result<Option<Answer>, Error> {
         let mut slots = locked(&self.0.slots);
@@ -289,19 +346,21 @@ fn make_sure_of_room(slots: &BTreeMap<Id, Slot>, id: Option<Id>, wanted: &Wanted
 }
 
 impl Shared {
-    /// Have the sampler sweep as often as the fastest that is not stopped.
-    fn wish_for(&self, slots: &BTreeMap<Id, Slot>) {
-        let live = slots.values().filter(|slot| slot.subscription.is_live());
-        let rates = live.map(|slot| swept(slot.subscription.wanted().rate));
-        let fastest = rates.reduce(|a, b: Rate| if b.hz() > a.hz() { b } else { a });
-        if let Some(wish) = self.wish.get() {
-            wish.set(fastest);
+    /// Have what flows come as often as the fastest of its kind that is not stopped.
+    pub(super) fn wish_for(&self, slots: &BTreeMap<Id, Slot>) {
+        for kind in Kind::ALL {
+            let live = slots.values().map(|slot| &slot.subscription).filter(|one| one.is_live());
+            let rates = live.filter(|one| one.wanted().kind == kind).map(|one| swept(one.wanted().rate));
+            let fastest = rates.reduce(|a, b: Rate| if b.hz() > a.hz() { b } else { a });
+            if let Some(wish) = self.wishes[kind as usize].get() {
+                wish.set(fastest);
+            }
         }
     }
 }
 
 /// End those from which nobody takes; whether there were any.
-fn drop_idle(slots: &mut BTreeMap<Id, Slot>, now: Duration) -> bool {
+pub(super) fn drop_idle(slots: &mut BTreeMap<Id, Slot>, now: Duration) -> bool {
     let before = slots.len();
     slots.retain(|_, slot| {
         let is_kept = now.saturating_sub(slot.taken_at) < IDLE_MAX;
@@ -311,38 +370,6 @@ fn drop_idle(slots: &mut BTreeMap<Id, Slot>, now: Duration) -> bool {
         is_kept
     });
     slots.len() != before
-}
-
-/// Evaluates the subscriptions on the sampling thread.
-struct Evaluating(Arc<Shared>);
-
-impl Tap for Evaluating {
-    fn swept(&mut self, view: &View, now: Duration) {
-        let mut slots = locked(&self.0.slots);
-        if slots.is_empty() {
-            return;
-        }
-        let at_ns = view.table.sweep().begin_ns;
-        // By the clock of who takes; the sweep may be of another host.
-        let mut is_changed = drop_idle(&mut slots, running());
-        let mut begun = thread_time();
-        for slot in slots.values_mut() {
-            if !slot.subscription.is_due(now) {
-                continue;
-            }
-            let has_more = slot.subscription.sample(view, now);
-            let ended = thread_time();
-            is_changed |= slot.subscription.charge(ended.saturating_sub(begun), at_ns, now);
-            is_changed |= !slot.subscription.is_live();
-            begun = ended;
-            if has_more || !slot.subscription.is_live() {
-                slot.arrived.notify_waiters();
-            }
-        }
-        if is_changed {
-            self.0.wish_for(&slots);
-        }
-    }
 }
 
 /// CPU time of this thread.

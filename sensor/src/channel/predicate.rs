@@ -1,15 +1,13 @@
-//! A filter made ready: which processes pass, and what is remembered of them from sample to sample.
+//! A filter made ready: which records pass.
 //!
 //! Pure. Rule: what is not known passes no predicate; a regular expression is bounded in size when it is made ready, and
-//! takes time linear in its text. Not here: how a filter is written (`wire::channel::expression`), when it is asked
-//! (`subscription`).
+//! takes time linear in its text. Not here: how a filter is written (`wire::channel::expression`), what is remembered of
+//! processes (`memory`) and metrics (`of_host`).
 
-use super::fields::{self, Number, Seen, Text, Unknown};
-use crate::process::table::Table;
+use super::fields::{self, Number, Subject, Text, Unknown};
 use regex::{Regex, RegexBuilder};
 use wire::channel::TEXT_LEN_MAX_BYTES;
 use wire::channel::filter::{Comparison, Filter, PREDICATES_MAX, Predicate};
-use wire::process::{Process, ProcessKey};
 
 /// Largest regular expression, compiled, in bytes: a name or a line needs no more.
 const REGEX_MAX_BYTES: usize = 64 << 10;
@@ -39,34 +37,50 @@ pub enum Error {
         /// How much.
         found: usize,
     },
+    /// A text is never this word.
+    #[error("expected one of {known} as {field}, found {found:?}")]
+    Word {
+        /// Of which field.
+        field: &'static str,
+        /// All words that it can be.
+        known: String,
+        /// As given.
+        found: String,
+    },
+    /// It compares with what was, of what is told once.
+    #[error("expected nothing of a past, which {0} does not have: it is told once")]
+    NoPast(&'static str),
+    /// It asks for a family.
+    #[error("expected neither parent of nor child of, which only processes have, not {0}")]
+    NoFamily(&'static str),
 }
 
 /// A filter, made ready.
 #[derive(Debug)]
-pub struct Ready {
-    tests: Vec<Test>,
-    top: Option<(usize, &'static Number)>,
+pub struct Ready<S: Subject> {
+    tests: Vec<Test<S>>,
+    top: Option<(usize, &'static Number<S>)>,
 }
 
 #[derive(Debug)]
-enum Test {
-    Threshold(&'static Number, Comparison, f64),
+enum Test<S: Subject> {
+    Threshold(&'static Number<S>, Comparison, f64),
     /// With the place of what was last told.
-    Changes(&'static Number, f64, usize),
+    Changes(&'static Number<S>, f64, usize),
     /// With the place of what was last seen.
-    Growth(&'static Number, Comparison, f64, usize),
-    Matches(&'static Text, Regex, bool),
-    Is(&'static Text, String, bool),
+    Growth(&'static Number<S>, Comparison, f64, usize),
+    Matches(&'static Text<S>, Regex, bool),
+    Is(&'static Text<S>, String, bool),
     ParentOf(u32),
     ChildOf(u32),
 }
 
-impl Ready {
+impl<S: Subject> Ready<S> {
     /// This filter.
     ///
     /// # Errors
     /// If it names what there is not, or is too large.
-    pub fn new(filter: &Filter) -> Result<Ready, Error> {
+    pub fn new(filter: &Filter) -> Result<Ready<S>, Error> {
         let found = filter.predicates.len();
         if found > PREDICATES_MAX {
             return Err(Error::TooMuch { what: "predicates", max: PREDICATES_MAX, found });
@@ -75,6 +89,9 @@ impl Ready {
         let mut slot = || slots.next().expect("a range without an end");
         let tests = filter.predicates.iter().map(|predicate| test(predicate, &mut slot));
         let tests = tests.collect::<Result<_, _>>()?;
+        if !S::HAS_PAST && filter.top.is_some() {
+            return Err(Error::NoPast(S::ONE));
+        }
         let top = filter.top.as_ref().map(|top| {
             Ok::<_, Unknown>((
                 usize::try_from(top.count).unwrap_or(usize::MAX),
@@ -95,7 +112,7 @@ impl Ready {
     /// Whether it passes a process or not by what its row in the table says alone: as long as that is as it was, the answer is.
     #[must_use]
     pub fn is_of_rows(&self) -> bool {
-        let is_of_row = |test: &Test| match test {
+        let is_of_row = |test: &Test<S>| match test {
             Test::Threshold(number, ..) => number.name != "cpu",
             Test::Matches(text, ..) | Test::Is(text, ..) => text.name != "command",
             Test::ChildOf(_) => true,
@@ -104,12 +121,21 @@ impl Ready {
         self.top.is_none() && self.tests.iter().all(is_of_row)
     }
 
-    /// How many numbers of each process have to be remembered.
-    fn slots(&self) -> usize {
+    /// Only so many, those that have most of this.
+    #[must_use]
+    pub fn top(&self) -> Option<(usize, &'static Number<S>)> {
+        self.top
+    }
+
+    /// How many numbers of each record have to be remembered.
+    #[must_use]
+    pub fn slots(&self) -> usize {
         self.tests.iter().filter(|test| matches!(test, Test::Changes(..) | Test::Growth(..))).count()
     }
 
-    fn passes(&self, seen: &Seen<'_>, past: &[f64], secs: f64, table: &Table) -> bool {
+    /// Whether it passes, `secs` after the sample before; `past` is what was noted of it.
+    #[must_use]
+    pub fn passes(&self, seen: &S::Seen<'_>, past: &[f64], secs: f64, around: &S::Around) -> bool {
         self.tests.iter().all(|test| match test {
             Test::Threshold(number, comparison, bound) => {
                 (number.get)(seen).is_some_and(|value| comparison.holds(value, *bound))
@@ -125,18 +151,18 @@ impl Ready {
                     .is_some_and(|growth| growth.is_finite() && comparison.holds(growth, *bound))
             }
             Test::Matches(text, regex, is_wanted) => {
-                (text.get)(seen).is_some_and(|text| regex.is_match(text) == *is_wanted)
+                (text.get)(seen).is_some_and(|text| regex.is_match(&text) == *is_wanted)
             }
             Test::Is(text, wanted, is_wanted) => {
-                (text.get)(seen).is_some_and(|text| (text == wanted) == *is_wanted)
+                (text.get)(seen).is_some_and(|text| (*text == **wanted) == *is_wanted)
             }
-            Test::ParentOf(pid) => table.get(*pid).is_some_and(|child| child.parent == seen.process.key.pid),
-            Test::ChildOf(pid) => seen.process.parent == *pid,
+            Test::ParentOf(pid) => S::is_parent_of(seen, *pid, around),
+            Test::ChildOf(pid) => S::is_child_of(seen, *pid),
         })
     }
 
-    /// Remember what was seen of a process.
-    fn note_seen(&self, seen: &Seen<'_>, past: &mut [f64]) {
+    /// Remember what was seen of a record.
+    pub fn note_seen(&self, seen: &S::Seen<'_>, past: &mut [f64]) {
         for test in &self.tests {
             if let Test::Growth(number, _, _, slot) = test {
                 past[*slot] = (number.get)(seen).unwrap_or(f64::NAN);
@@ -144,8 +170,8 @@ impl Ready {
         }
     }
 
-    /// Remember what was told of a process.
-    fn note_told(&self, seen: &Seen<'_>, past: &mut [f64]) {
+    /// Remember what was told of a record.
+    pub fn note_told(&self, seen: &S::Seen<'_>, past: &mut [f64]) {
         for test in &self.tests {
             if let Test::Changes(number, _, slot) = test {
                 past[*slot] = (number.get)(seen).unwrap_or(f64::NAN);
@@ -154,7 +180,22 @@ impl Ready {
     }
 }
 
-fn test(predicate: &Predicate, slot: &mut impl FnMut() -> usize) -> Result<Test, Error> {
+fn test<S: Subject>(predicate: &Predicate, slot: &mut impl FnMut() -> usize) -> Result<Test<S>, Error> {
+    match predicate {
+        Predicate::Changes { .. } | Predicate::Growth { .. } if !S::HAS_PAST => {
+            return Err(Error::NoPast(S::ONE));
+        }
+        Predicate::ParentOf(_) | Predicate::ChildOf(_) if !S::HAS_FAMILY => {
+            return Err(Error::NoFamily(S::ONE));
+        }
+        Predicate::Changes { .. }
+        | Predicate::Growth { .. }
+        | Predicate::ParentOf(_)
+        | Predicate::ChildOf(_)
+        | Predicate::Threshold { .. }
+        | Predicate::Matches { .. }
+        | Predicate::Is { .. } => {}
+    }
     Ok(match predicate {
         Predicate::Threshold { field, comparison, bound } => {
             Test::Threshold(fields::number_named(field)?, *comparison, *bound)
@@ -164,10 +205,15 @@ fn test(predicate: &Predicate, slot: &mut impl FnMut() -> usize) -> Result<Test,
             Test::Growth(fields::number_named(field)?, *comparison, *bound, slot())
         }
         Predicate::Matches { field, pattern, is_wanted } => {
-            Test::Matches(fields::text_named(field)?, regex(pattern)?, *is_wanted)
+            Test::Matches(fields::text_named::<S>(field)?, regex(pattern)?, *is_wanted)
         }
         Predicate::Is { field, text, is_wanted } => {
-            Test::Is(fields::text_named(field)?, text.to_string(), *is_wanted)
+            let field = fields::text_named::<S>(field)?;
+            if !field.words.is_empty() && !field.words.contains(&text.as_str()) {
+                let known = field.words.join(", ");
+                return Err(Error::Word { field: field.name, known, found: text.to_string() });
+            }
+            Test::Is(field, text.to_string(), *is_wanted)
         }
         Predicate::ParentOf(pid) => Test::ParentOf(*pid),
         Predicate::ChildOf(pid) => Test::ChildOf(*pid),
@@ -187,253 +233,58 @@ fn regex(pattern: &str) -> Result<Regex, Error> {
     built.map_err(|error| Error::Pattern { pattern: pattern.to_owned(), error })
 }
 
-/// What is remembered of each process since the sample before, by its place in the table.
-#[derive(Debug, Default)]
-pub struct Memory {
-    at_ns: u64,
-    past: Vec<Past>,
-    /// As many a place as the filter has slots.
-    values: Vec<f64>,
-    slots: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Past {
-    key: ProcessKey,
-    cpu_ns: u64,
-}
-
-/// A process that passed: its place and its share of a core.
-pub type Chosen = (usize, Option<f64>);
-
-impl Memory {
-    /// Another filter: what it remembers begins anew.
-    pub fn forget_values(&mut self) {
-        self.slots = 0;
-        self.values.clear();
-    }
-
-    /// Those of the table at `places` that are selected and pass, and from now on their past; places left out must not have
-    /// changed since the sample before. With a top they come in its order, else in that of the places.
-    pub fn choose<'a>(
-        &mut self,
-        filter: &Ready,
-        table: &'a Table,
-        places: impl Iterator<Item = usize>,
-        command: impl Fn(ProcessKey) -> Option<&'a str>,
-        is_selected: impl Fn(&Seen<'_>) -> bool,
-    ) -> Vec<Chosen> {
-        let at_ns = table.sweep().begin_ns;
-        #[allow(clippy::cast_precision_loss)] // A time between two samples.
-        let secs = at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
-        self.make_room(filter, table.rows().len());
-        let mut chosen = Vec::new();
-        for place in places {
-            let Some(process) = table.rows().get(place).and_then(Option::as_ref) else {
-                // Who comes back to a place has no past.
-                if let Some(past) = self.past.get_mut(place) {
-                    *past = Past::default();
-                }
-                continue;
-            };
-            let mut seen = Seen { process, cpu: None, command: command(process.key) };
-            if !is_selected(&seen) {
-                continue;
-            }
-            seen.cpu = self.take_share(place, process, at_ns);
-            let past = &mut self.values[place * self.slots..(place + 1) * self.slots];
-            if filter.passes(&seen, past, secs, table) {
-                chosen.push((place, seen.cpu));
-            }
-            filter.note_seen(&seen, past);
-        }
-        self.at_ns = at_ns;
-        if let Some((count, number)) = filter.top {
-            keep_top(&mut chosen, table, count, number);
-        }
-        if self.slots > 0 {
-            for (place, cpu) in &chosen {
-                let Some(process) = &table.rows()[*place] else { continue };
-                let past = &mut self.values[place * self.slots..(place + 1) * self.slots];
-                filter.note_told(&Seen { process, cpu: *cpu, command: None }, past);
-            }
-        }
-        chosen
-    }
-
-    fn make_room(&mut self, filter: &Ready, places: usize) {
-        if self.slots != filter.slots() {
-            self.slots = filter.slots();
-            self.values = vec![f64::NAN; self.past.len() * self.slots];
-        }
-        if let Some(behind) = self.past.get_mut(places..) {
-            behind.fill(Past::default());
-        }
-        if self.past.len() < places {
-            self.past.resize(places, Past::default());
-            self.values.resize(places * self.slots, f64::NAN);
-        }
-    }
-
-    /// The share of a core that a process used since the sample before; of one that is younger, since its start.
-    #[allow(clippy::cast_precision_loss)]
-    fn take_share(&mut self, place: usize, process: &Process, at_ns: u64) -> Option<f64> {
-        let past = &mut self.past[place];
-        let (key, cpu_ns) = (process.key, process.usage.cpu_ns);
-        let before = std::mem::replace(past, Past { key, cpu_ns });
-        let is_known = before.key == key;
-        if !is_known {
-            self.values[place * self.slots..(place + 1) * self.slots].fill(f64::NAN);
-        }
-        let (from_ns, from_cpu_ns) = match is_known {
-            true => (self.at_ns, before.cpu_ns),
-            false if self.at_ns > 0 && key.start_ns >= self.at_ns => (key.start_ns, 0),
-            false => return None,
-        };
-        let span_ns = at_ns.checked_sub(from_ns).filter(|span| *span > 0)?;
-        Some(cpu_ns.saturating_sub(from_cpu_ns) as f64 / span_ns as f64)
-    }
-}
-
-/// The `count` that have most of `number`, the most first; those of which it is not known come last.
-fn keep_top(chosen: &mut Vec<Chosen>, table: &Table, count: usize, number: &Number) {
-    let value = |(place, cpu): &Chosen| {
-        let process = table.rows()[*place].as_ref()?;
-        (number.get)(&Seen { process, cpu: *cpu, command: None })
-    };
-    let mut valued: Vec<(f64, Chosen)> =
-        chosen.iter().map(|one| (value(one).unwrap_or(f64::NEG_INFINITY), *one)).collect();
+/// The `count` that have most of `value`, the most first; those of which it is not known come last.
+pub fn keep_top<T>(chosen: Vec<T>, count: usize, value: impl Fn(&T) -> Option<f64>) -> Vec<T> {
+    let mut valued: Vec<(f64, T)> =
+        chosen.into_iter().map(|one| (value(&one).unwrap_or(f64::NEG_INFINITY), one)).collect();
     valued.sort_by(|a, b| b.0.total_cmp(&a.0));
     valued.truncate(count);
-    chosen.clear();
-    chosen.extend(valued.into_iter().map(|(_, one)| one));
+    valued.into_iter().map(|(_, one)| one).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::event::Events;
+    use super::super::fields::metric::Metrics;
+    use super::super::fields::process::Processes;
     use super::*;
-    use crate::process::table::Coverage;
     use wire::channel::expression;
-    use wire::process::{Io, State};
 
-    const MS: u64 = 1_000_000;
-
-    struct Story {
-        filter: Ready,
-        memory: Memory,
-        table: Table,
-        number: u64,
-    }
-
-    impl Story {
-        fn new(filter: &str) -> Story {
-            let filter = Ready::new(&expression::filter(filter).expect("understood")).expect("known");
-            Story { filter, memory: Memory::default(), table: Table::default(), number: 0 }
-        }
-
-        /// A sweep 100 ms after the one before; numbers of the processes that pass.
-        fn sweep(&mut self, processes: &[Process]) -> Vec<u32> {
-            self.number += 1;
-            self.table.begin(self.number, (1000 + 100 * self.number) * MS, Coverage::All);
-            processes.iter().for_each(|process| self.table.set(process.clone()));
-            self.table.end(0);
-            let chosen =
-                self.memory.choose(&self.filter, &self.table, 0..self.table.rows().len(), |_| None, |_| true);
-            chosen.iter().filter_map(|(place, _)| Some(self.table.rows()[*place].as_ref()?.key.pid)).collect()
-        }
-    }
-
-    fn process(pid: u32, cpu_ms: u64, rss_kib: u64) -> Process {
-        let mut process = Process { key: ProcessKey { pid, start_ns: 1 }, rss_kib, ..Process::default() };
-        process.usage.cpu_ns = cpu_ms * MS;
-        process.usage.io = Some(Io { read_bytes: cpu_ms * 1000, ..Io::default() });
-        process
-    }
-
-    #[test]
-    fn a_share_is_of_the_time_since_the_sample_before() {
-        let mut story = Story::new("cpu > 0.5");
-        assert_eq!(story.sweep(&[process(1, 0, 1), process(2, 0, 1)]), [0; 0], "nothing is known yet");
-        assert_eq!(story.sweep(&[process(1, 60, 1), process(2, 40, 1)]), [1]);
-        // Started 30 ms ago and busy since.
-        let mut young = process(3, 25, 1);
-        young.key.start_ns = 1270 * MS;
-        assert_eq!(story.sweep(&[process(1, 61, 1), process(2, 140, 1), young]), [2, 3]);
-        // Another process with the number of one that was busy.
-        let mut other = process(2, 150, 1);
-        other.key.start_ns = 2;
-        assert_eq!(story.sweep(&[other]), [0; 0], "what it used is not known");
-    }
-
-    #[test]
-    fn who_was_away_has_no_past() {
-        let mut story = Story::new("cpu > 0.5");
-        story.sweep(&[process(1, 0, 1), process(2, 0, 1)]);
-        story.sweep(&[process(1, 90, 1)]);
-        assert_eq!(
-            story.sweep(&[process(1, 180, 1), process(2, 900, 1)]),
-            [1],
-            "not all that it used meanwhile"
-        );
-        story.sweep(&[process(2, 910, 1)]);
-        assert_eq!(story.sweep(&[process(1, 900, 1), process(2, 920, 1)]), [0; 0]);
-    }
-
-    #[test]
-    fn a_change_is_one_against_what_was_told() {
-        let mut story = Story::new("rss_bytes changes by 10ki");
-        assert_eq!(story.sweep(&[process(1, 0, 100), process(2, 0, 100)]), [1, 2], "told for the first time");
-        assert_eq!(story.sweep(&[process(1, 0, 105), process(2, 0, 111)]), [2]);
-        assert_eq!(story.sweep(&[process(1, 0, 110), process(2, 0, 112)]), [0; 0]);
-        assert_eq!(story.sweep(&[process(1, 0, 111), process(2, 0, 100)]), [1, 2], "small changes add up");
-    }
-
-    #[test]
-    fn growth_is_a_second() {
-        let mut story = Story::new("rate of read_bytes >= 100k");
-        assert_eq!(story.sweep(&[process(1, 0, 1), process(2, 0, 1)]), [0; 0]);
-        assert_eq!(story.sweep(&[process(1, 10, 1), process(2, 9, 1)]), [1]);
-        assert_eq!(story.sweep(&[process(1, 19, 1), process(2, 19, 1)]), [2]);
-        let unreadable = Process { usage: wire::process::Usage::default(), ..process(1, 0, 1) };
-        assert_eq!(story.sweep(&[unreadable]), [0; 0], "what is not known passes nothing");
-        assert_eq!(story.sweep(&[process(1, 100, 1)]), [0; 0]);
-    }
-
-    #[test]
-    fn texts_families_and_tops() {
-        let named = |pid: u32, name: &str, parent: u32| Process {
-            name: name.into(),
-            parent,
-            state: if pid == 3 { State::Running } else { State::Sleeping },
-            ..process(pid, 0, u64::from(pid))
-        };
-        let all =
-            [named(1, "slurmd", 0), named(2, "slurmstepd", 1), named(3, "python3", 2), named(4, "bash", 2)];
-        let check =
-            |filter: &str, expected: &[u32]| assert_eq!(Story::new(filter).sweep(&all), expected, "{filter}");
-        check("name ~ \"^slurm\"", &[1, 2]);
-        check("name !~ \"^slurm\"", &[3, 4]);
-        check("state = \"running\"", &[3]);
-        check("state != \"running\" and pid > 1", &[2, 4]);
-        check("command ~ \"a\"", &[]);
-        check("child of 2", &[3, 4]);
-        check("parent of 2", &[1]);
-        check("parent of 99", &[]);
-        check("top 2 by rss_bytes", &[4, 3]);
-        check("pid < 4 top 2 by rss_bytes", &[3, 2]);
-        check("top 2 by cpu", &[1, 2]);
+    fn check<S: Subject>(filter: &str, expected: &str) {
+        let read = expression::filter(filter).expect("understood");
+        let error = Ready::<S>::new(&read).expect_err(filter);
+        assert!(error.to_string().contains(expected), "{filter}: {error}");
     }
 
     #[test]
     fn what_is_unknown_or_too_large_is_refused() {
-        let check = |filter: &str, expected: &str| {
-            let error = Ready::new(&expression::filter(filter).expect("understood")).expect_err(filter);
-            assert!(error.to_string().contains(expected), "{error}");
-        };
+        let check = check::<Processes>;
         check("rss > 1", "expected a number of a process, found \"rss\"; known are cpu,");
         check("cpu ~ \"a\"", "expected a text of a process, found \"cpu\"; known are name,");
         check("top 3 by name", "expected a number of a process, found \"name\"");
         check("name ~ \"(\"", "expected a regular expression, found \"(\"");
         check("name ~ \"(a{1000}){1000}\"", "exceeds size limit");
+    }
+
+    #[test]
+    fn a_word_that_none_of_them_is_is_refused_with_those_that_there_are() {
+        check::<Processes>(
+            "state = \"runing\"",
+            "expected one of running, sleeping, disk, stopped, traced, zombie, dead, parked, idle as state, found \"runing\"",
+        );
+        check::<Events>("kind != \"job-end\"", "as kind, found \"job-end\"");
+        let all = expression::filter("state != \"running\" and name = \"runing\"").expect("understood");
+        Ready::<Processes>::new(&all).expect("a name can be any text");
+    }
+
+    #[test]
+    fn what_is_told_once_has_no_past_and_only_processes_have_families() {
+        for filter in ["delay changes by 1", "rate of delay > 1", "top 3 by delay"] {
+            check::<Events>(filter, "which an event does not have: it is told once");
+        }
+        check::<Events>("child of 7", "only processes have");
+        check::<Metrics>("parent of 7", "only processes have");
+        let all = expression::filter("rate of value > 1 top 3 by value").expect("understood");
+        Ready::<Metrics>::new(&all).expect("a metric has a past");
     }
 }

@@ -98,10 +98,7 @@ impl Queue {
 
     /// One more at the end, with the next number; gives its size in bytes.
     pub fn push(&mut self, revision: u64, at_ns: u64, body: Body) -> usize {
-        let records = match &body {
-            Body::Sample { records, .. } => records.len(),
-            Body::Signal { .. } | Body::Missed(_) | Body::Quarantined(_) => 0,
-        };
+        let records = body.records();
         let entry = Entry { number: self.next, revision, at_ns, body };
         let bytes = postcard::to_stdvec(&entry).expect("a value of plain types is written into memory");
         self.next += 1;
@@ -228,7 +225,13 @@ mod tests {
                     missed += count;
                     count
                 }
-                Body::Sample { .. } | Body::Signal { .. } | Body::Quarantined(_) => 1,
+                Body::Sample { .. }
+                | Body::Signal { .. }
+                | Body::Quarantined(_)
+                | Body::Readings { .. }
+                | Body::Event(_)
+                | Body::Call(_)
+                | Body::Figures(_) => 1,
             };
         }
         (from, missed)

@@ -6,16 +6,21 @@
 //! consumer B: child of 7 top 3 by cpu,   1 Hz ─┴──── table, made again ◀──────── one subscription at the host
 //! ```
 //!
-//! Pure. Rule: what a process keeps while it lives is evaluated at the source, so that no more leaves the host than
+//! Pure. Rule: what a process keeps while it lives, and what a metric is called, is evaluated at the source, so that no more leaves the host than
 //! its consumers want; what does is evaluated here at each consumer's own rate, by the same code. Invariant: the table is
 //! that of the source, or it is not shown.
 //! Not here: asking the host, who subscribes (`query::channels`).
 
 use crate::process::source::View;
 use crate::process::table::Coverage;
+use crate::sample::table::{Rows, Table};
+use std::sync::Arc;
 use std::time::Duration;
+use wire::channel::Kind;
 use wire::channel::filter::{Filter, Predicate};
-use wire::channel::stream::{Body, Entry, Record};
+use wire::channel::stream::{Body, Entry, Reading, Record};
+use wire::sample::Metric;
+use wire::time::Time;
 
 /// Numbers that a process keeps: what comes and goes by one of the others would be here without its past.
 const LASTING: [&str; 5] = ["pid", "parent", "uid", "cgroup", "start_seconds"];
@@ -24,13 +29,20 @@ const LASTING: [&str; 5] = ["pid", "parent", "uid", "cgroup", "start_seconds"];
 const DRIFT_MAX: Duration = Duration::from_secs(10);
 
 /// What the source evaluates of a filter, and the rest.
+///
+/// Of what happens it evaluates nothing: a consumer whose filter is altered stays in the one stream that there is, so that
+/// it loses nothing.
 #[must_use]
-pub fn split(filter: &Filter) -> (Filter, Filter) {
-    let is_of_source = |predicate: &&Predicate| match predicate {
-        Predicate::Threshold { field, .. } => LASTING.contains(&field.as_str()),
-        Predicate::Matches { field, .. } | Predicate::Is { field, .. } => field != "state",
-        Predicate::ParentOf(_) | Predicate::ChildOf(_) => true,
-        Predicate::Changes { .. } | Predicate::Growth { .. } => false,
+pub fn split(kind: Kind, filter: &Filter) -> (Filter, Filter) {
+    let is_of_source = |predicate: &&Predicate| match (kind, predicate) {
+        (Kind::Event | Kind::Call, _) => false,
+        (Kind::Process, Predicate::Threshold { field, .. }) => LASTING.contains(&field.as_str()),
+        (Kind::Host, Predicate::Threshold { .. }) => false,
+        (Kind::Process | Kind::Host, predicate) => match predicate {
+            Predicate::Matches { field, .. } | Predicate::Is { field, .. } => field != "state",
+            Predicate::ParentOf(_) | Predicate::ChildOf(_) => true,
+            Predicate::Changes { .. } | Predicate::Growth { .. } | Predicate::Threshold { .. } => false,
+        },
     };
     let (of_source, rest): (Vec<&Predicate>, Vec<&Predicate>) =
         filter.predicates.iter().partition(|predicate| is_of_source(predicate));
@@ -57,16 +69,79 @@ pub enum Applied {
     Nothing,
 }
 
+/// What comes of a source: its numbers, and its clock.
+#[derive(Debug, Default)]
+pub struct Line {
+    /// The number of the next entry.
+    next: Option<u64>,
+    /// A moment by the own clock and by that of the source, in nanoseconds since its boot.
+    clocks: Option<(Duration, u64)>,
+}
+
+impl Line {
+    /// The subscription at the source is another one: its entries are numbered anew.
+    pub fn begin_anew(&mut self) {
+        *self = Line { next: Some(0), clocks: None };
+    }
+
+    /// The next entry; so many before it were lost on the way.
+    pub fn lost(&mut self, entry: &Entry) -> u64 {
+        let lost = self.next.map_or(0, |next| entry.number.saturating_sub(next));
+        self.next = Some(entry.number + if let Body::Missed(count) = entry.body { count } else { 1 });
+        lost
+    }
+
+    /// A moment of the source by the own clock. Clocks run apart, and only the source's goes on while its host sleeps.
+    pub fn own(&mut self, at_ns: u64, now: Duration) -> Duration {
+        let (own, of_source) = *self.clocks.get_or_insert((now, at_ns));
+        let at = at_ns.checked_sub(of_source).map(|since| own + Duration::from_nanos(since));
+        let is_near = |at: &Duration| at.abs_diff(now) <= DRIFT_MAX;
+        at.filter(is_near).unwrap_or_else(|| {
+            self.clocks = Some((now, at_ns));
+            now
+        })
+    }
+
+    /// An own moment by the clock of the source, in nanoseconds since its boot; 0 before anything came of it.
+    #[must_use]
+    pub fn of_source(&self, now: Duration) -> u64 {
+        let since = |own: Duration| u64::try_from(now.saturating_sub(own).as_nanos()).unwrap_or(0);
+        self.clocks.map_or(0, |(own, of_source)| of_source.saturating_add(since(own)))
+    }
+}
+
+/// The sweeps of a source over its host, as tables again.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// The metrics of the one before.
+    known: Vec<Arc<Metric>>,
+    rows: Rows,
+}
+
+impl Tables {
+    /// What was read.
+    pub fn table(&mut self, readings: Vec<Reading>) -> Table {
+        let count = readings.len();
+        for (place, Reading { metric, value }) in readings.into_iter().enumerate() {
+            if self.known.get(place).is_none_or(|known| **known != metric) {
+                self.known.truncate(place);
+                self.known.push(Arc::new(metric));
+            }
+            self.rows.push(&self.known[place], value);
+        }
+        self.known.truncate(count);
+        self.rows.finish(Time::default())
+    }
+}
+
 /// The processes of a source.
 #[derive(Debug, Default)]
 pub struct Remade {
     view: View,
     /// Whether the table is that of the source.
     is_known: bool,
-    /// The number of the next entry.
-    next: Option<u64>,
-    /// A moment by the own clock and by that of the source, in nanoseconds since its boot.
-    clocks: Option<(Duration, u64)>,
+    /// What comes of it.
+    pub line: Line,
 }
 
 impl Remade {
@@ -84,13 +159,13 @@ impl Remade {
 
     /// The subscription at the source is another one: its entries are numbered anew.
     pub fn begin_anew(&mut self) {
-        (self.is_known, self.next, self.clocks) = (false, Some(0), None);
+        self.is_known = false;
+        self.line.begin_anew();
     }
 
     /// The next entry of the source, which came at `now`.
     pub fn apply(&mut self, entry: Entry, now: Duration) -> Applied {
-        let lost = self.next.map_or(0, |next| entry.number.saturating_sub(next));
-        self.next = Some(entry.number + if let Body::Missed(count) = entry.body { count } else { 1 });
+        let lost = self.line.lost(&entry);
         if lost > 0 {
             self.is_known = false;
         }
@@ -107,25 +182,19 @@ impl Remade {
                 }
                 self.is_known = true;
                 self.sweep(sweep, entry.at_ns, gone, records);
-                Applied::Sweep { at: self.own(entry.at_ns, now), lost }
+                Applied::Sweep { at: self.line.own(entry.at_ns, now), lost }
             }
             Body::Missed(count) => {
                 self.is_known = false;
                 Applied::Lost(lost + count)
             }
-            Body::Signal { .. } | Body::Quarantined(_) => Applied::Nothing,
+            Body::Signal { .. }
+            | Body::Quarantined(_)
+            | Body::Readings { .. }
+            | Body::Event(_)
+            | Body::Call(_)
+            | Body::Figures(_) => Applied::Nothing,
         }
-    }
-
-    /// A moment of the source by the own clock. Clocks run apart, and only the source's goes on while its host sleeps.
-    fn own(&mut self, at_ns: u64, now: Duration) -> Duration {
-        let (own, of_source) = *self.clocks.get_or_insert((now, at_ns));
-        let at = at_ns.checked_sub(of_source).map(|since| own + Duration::from_nanos(since));
-        let is_near = |at: &Duration| at.abs_diff(now) <= DRIFT_MAX;
-        at.filter(is_near).unwrap_or_else(|| {
-            self.clocks = Some((now, at_ns));
-            now
-        })
     }
 
     fn sweep(&mut self, number: u64, at_ns: u64, gone: Option<Vec<u32>>, records: Vec<Record>) {
@@ -153,7 +222,7 @@ mod tests {
     #[test]
     fn what_depends_on_the_rate_is_not_for_the_source() {
         let check = |text: &str, of_source: &str, rest: &str| {
-            let (source, other) = split(&expression::filter(text).expect("understood"));
+            let (source, other) = split(Kind::Process, &expression::filter(text).expect("understood"));
             assert_eq!(
                 (source.to_string().as_str(), other.to_string().as_str()),
                 (of_source, rest),
@@ -173,6 +242,39 @@ mod tests {
             "",
             "rate of read_bytes > 1 and threads changes by 2",
         );
+    }
+
+    #[test]
+    fn of_metrics_the_source_chooses_by_name_and_of_what_happens_nothing() {
+        let check = |kind: Kind, text: &str, of_source: &str| {
+            let (source, rest) = split(kind, &expression::filter(text).expect("understood"));
+            assert_eq!(source.to_string(), of_source, "{text}");
+            assert_eq!(source.predicates.len() + rest.predicates.len(), 2, "{text}");
+        };
+        check(Kind::Host, "name ~ \"cpu\" and value > 3", "name ~ \"cpu\"");
+        check(Kind::Host, "value changes by 3 and rate of value > 3", "");
+        check(Kind::Event, "kind = \"job_end\" and delay > 3", "");
+        check(Kind::Call, "state = \"running\" and user = \"ada\"", "");
+    }
+
+    #[test]
+    fn tables_of_the_same_metrics_share_them() {
+        let reading = |name: &str, value: u64| Reading {
+            metric: Metric {
+                name: name.into(),
+                labels: Vec::new(),
+                unit: "".into(),
+                semantics: wire::sample::Semantics::Gauge,
+            },
+            value: wire::sample::Number::Whole(value),
+        };
+        let mut tables = Tables::default();
+        let first = tables.table(vec![reading("a", 1), reading("b", 2)]);
+        let second = tables.table(vec![reading("a", 3), reading("b", 4)]);
+        assert!(Arc::ptr_eq(first.metrics(), second.metrics()));
+        let third = tables.table(vec![reading("b", 5)]);
+        assert_eq!(third.get("b", &[]), Some(wire::sample::Number::Whole(5)));
+        assert_eq!((third.get("a", &[]), third.rows().len()), (None, 1));
     }
 
     fn record(pid: u32, rss_kib: u64) -> Record {

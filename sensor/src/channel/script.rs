@@ -6,7 +6,7 @@
 //! process   its fields by name: process.cpu, process.name; () where one is not known
 //! state     a map that is kept from sample to sample
 //! now       seconds since boot
-//! result    () or true: the records as they are; false: nothing; an array of processes: these;
+//! result    () or true: the records as they are; false: nothing; an array of records: these;
 //!           a number or a map of numbers: these figures instead
 //! ```
 //!
@@ -14,18 +14,19 @@
 //! keeps; there is no way to files, clocks, output or other scripts. A script that fails is not run again.
 //! Not here: what it may use over time (`meter`); when it is run (`subscription`).
 
-use super::fields::{self, Seen};
+use super::fields::{self, Subject};
 use compact_str::CompactString;
 use rhai::packages::{
     ArithmeticPackage, BasicArrayPackage, BasicIteratorPackage, BasicMapPackage, BasicMathPackage,
     BasicStringPackage, LogicPackage, MoreStringPackage, Package,
 };
 use rhai::{AST, Array, Dynamic, Engine, EvalAltResult, Map, OptimizationLevel, Scope};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wire::channel::SCRIPT_LEN_MAX_BYTES;
-use wire::channel::stream::{FIGURES_MAX, Record};
+use wire::channel::stream::FIGURES_MAX;
 
 /// Operations of one run: some for each of some thousand processes, about a millisecond.
 pub const OPERATIONS_MAX: u64 = 20_000;
@@ -80,7 +81,8 @@ pub enum Outcome {
 }
 
 /// A script, ready to run.
-pub struct Script {
+pub struct Script<S: Subject> {
+    of: PhantomData<fn() -> S>,
     engine: Engine,
     ast: AST,
     state: Map,
@@ -89,35 +91,45 @@ pub struct Script {
     deadline_ns: Arc<AtomicU64>,
 }
 
-impl std::fmt::Debug for Script {
+impl<S: Subject> std::fmt::Debug for Script<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Script").finish_non_exhaustive()
     }
 }
 
 /// The records of a sample, as a script sees them.
-#[derive(Clone)]
-struct Records(Arc<Vec<Record>>);
+struct Records<S: Subject>(Arc<Vec<S::Record>>);
 
 /// One of them.
-#[derive(Clone)]
-struct One(Arc<Vec<Record>>, usize);
+struct One<S: Subject>(Arc<Vec<S::Record>>, usize);
 
-impl IntoIterator for Records {
-    type Item = One;
-    type IntoIter = Box<dyn Iterator<Item = One>>;
+impl<S: Subject> Clone for Records<S> {
+    fn clone(&self) -> Records<S> {
+        Records(Arc::clone(&self.0))
+    }
+}
+
+impl<S: Subject> Clone for One<S> {
+    fn clone(&self) -> One<S> {
+        One(Arc::clone(&self.0), self.1)
+    }
+}
+
+impl<S: Subject> IntoIterator for Records<S> {
+    type Item = One<S>;
+    type IntoIter = Box<dyn Iterator<Item = One<S>>>;
 
     fn into_iter(self) -> Self::IntoIter {
         Box::new((0..self.0.len()).map(move |place| One(Arc::clone(&self.0), place)))
     }
 }
 
-impl Script {
+impl<S: Subject> Script<S> {
     /// Compile it; `clock` tells the CPU time of the thread that asks.
     ///
     /// # Errors
     /// If it is too long or not understood.
-    pub fn new(text: &str, clock: fn() -> Duration) -> Result<Script, Error> {
+    pub fn new(text: &str, clock: fn() -> Duration) -> Result<Script<S>, Error> {
         if text.len() > SCRIPT_LEN_MAX_BYTES {
             return Err(Error::Length(text.len()));
         }
@@ -128,24 +140,28 @@ impl Script {
             let is_late = || nanos(clock()) > deadline.load(Ordering::Relaxed);
             (operations % LOOK_AFTER == 0 && is_late()).then_some(Dynamic::UNIT)
         });
-        name_records(&mut engine);
+        name_records::<S>(&mut engine);
         let ast = engine.compile(text).map_err(|error| Error::Parse(error.to_string()))?;
-        Ok(Script { engine, ast, state: Map::new(), clock, deadline_ns })
+        Ok(Script { of: PhantomData, engine, ast, state: Map::new(), clock, deadline_ns })
     }
 
     /// Run it over these records, `now` seconds after boot; gives them back.
     ///
     /// # Errors
     /// If it failed or did not end; it is not to be run again.
-    pub fn run(&mut self, records: Vec<Record>, now_secs: f64) -> Result<(Outcome, Vec<Record>), Error> {
+    pub fn run(
+        &mut self,
+        records: Vec<S::Record>,
+        now_secs: f64,
+    ) -> Result<(Outcome, Vec<S::Record>), Error> {
         let records = Arc::new(records);
         let mut scope = Scope::new();
         scope.push("state", std::mem::take(&mut self.state));
-        scope.push_constant("records", Records(Arc::clone(&records)));
+        scope.push_constant("records", Records::<S>(Arc::clone(&records)));
         scope.push_constant("now", now_secs);
         self.deadline_ns.store(nanos((self.clock)() + RUN_MAX), Ordering::Relaxed);
         let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut scope, &self.ast);
-        let outcome = outcome(result.map_err(|error| explained(&error))?)?;
+        let outcome = outcome::<S>(result.map_err(|error| explained(&error))?)?;
         self.state =
             scope.remove::<Map>("state").filter(|state| state.values().all(is_plain)).ok_or_else(|| {
                 failed("state: expected a map of numbers, texts, arrays and maps, found something else")
@@ -205,25 +221,25 @@ fn bounded_engine() -> Engine {
 
 type Result1<T> = Result<T, Box<EvalAltResult>>;
 
-fn name_records(engine: &mut Engine) {
+fn name_records<S: Subject>(engine: &mut Engine) {
     engine
-        .register_type_with_name::<Records>("records")
-        .register_type_with_name::<One>("process")
-        .register_iterator::<Records>()
-        .register_fn("len", |records: &mut Records| i64::try_from(records.0.len()).unwrap_or(i64::MAX))
-        .register_indexer_get(|records: &mut Records, place: i64| -> Result1<One> {
+        .register_type_with_name::<Records<S>>("records")
+        .register_type_with_name::<One<S>>(S::ONE)
+        .register_iterator::<Records<S>>()
+        .register_fn("len", |records: &mut Records<S>| i64::try_from(records.0.len()).unwrap_or(i64::MAX))
+        .register_indexer_get(|records: &mut Records<S>, place: i64| -> Result1<One<S>> {
             let found = usize::try_from(place).ok().filter(|place| *place < records.0.len());
             let place =
                 found.ok_or_else(|| format!("expected a place below {}, found {place}", records.0.len()))?;
             Ok(One(Arc::clone(&records.0), place))
         })
-        .register_indexer_get(|one: &mut One, name: &str| field(&one.0[one.1], name))
-        .register_fn("sum", |records: &mut Records, name: &str| {
+        .register_indexer_get(|one: &mut One<S>, name: &str| field::<S>(&one.0[one.1], name))
+        .register_fn("sum", |records: &mut Records<S>, name: &str| {
             fold(records, name, |a, b| a + b).map(|sum| sum.unwrap_or(0.0))
         })
-        .register_fn("max", |records: &mut Records, name: &str| fold(records, name, f64::max).map(known))
-        .register_fn("min", |records: &mut Records, name: &str| fold(records, name, f64::min).map(known))
-        .register_fn("mean", |records: &mut Records, name: &str| -> Result1<Dynamic> {
+        .register_fn("max", |records: &mut Records<S>, name: &str| fold(records, name, f64::max).map(known))
+        .register_fn("min", |records: &mut Records<S>, name: &str| fold(records, name, f64::min).map(known))
+        .register_fn("mean", |records: &mut Records<S>, name: &str| -> Result1<Dynamic> {
             let sum = fold(records, name, |a, b| a + b)?;
             #[allow(clippy::cast_precision_loss)] // A number of processes.
             let count = values(records, name)?.count() as f64;
@@ -235,30 +251,30 @@ fn known(value: Option<f64>) -> Dynamic {
     value.map_or(Dynamic::UNIT, Dynamic::from_float)
 }
 
-fn seen(record: &Record) -> Seen<'_> {
-    Seen { process: &record.process, cpu: record.cpu, command: None }
-}
-
-fn field(record: &Record, name: &str) -> Result1<Dynamic> {
-    if let Ok(text) = fields::text_named(name) {
-        return Ok((text.get)(&seen(record)).map_or(Dynamic::UNIT, |text| text.to_owned().into()));
+fn field<S: Subject>(record: &S::Record, name: &str) -> Result1<Dynamic> {
+    let seen = S::seen(record);
+    if let Ok(text) = fields::text_named::<S>(name) {
+        return Ok((text.get)(&seen).map_or(Dynamic::UNIT, |text| text.into_owned().into()));
     }
-    let number = fields::number_named(name).map_err(|error| error.to_string())?;
-    Ok(known((number.get)(&seen(record))))
+    let number = fields::number_named::<S>(name).map_err(|error| error.to_string())?;
+    Ok(known((number.get)(&seen)))
 }
 
-fn values<'a>(records: &'a Records, name: &str) -> Result1<impl Iterator<Item = f64> + use<'a>> {
-    let number = fields::number_named(name).map_err(|error| error.to_string())?;
-    Ok(records.0.iter().filter_map(|record| (number.get)(&seen(record))))
+fn values<'a, S: Subject>(
+    records: &'a Records<S>,
+    name: &str,
+) -> Result1<impl Iterator<Item = f64> + use<'a, S>> {
+    let number = fields::number_named::<S>(name).map_err(|error| error.to_string())?;
+    Ok(records.0.iter().filter_map(|record| (number.get)(&S::seen(record))))
 }
 
-fn fold(records: &Records, name: &str, add: fn(f64, f64) -> f64) -> Result1<Option<f64>> {
+fn fold<S: Subject>(records: &Records<S>, name: &str, add: fn(f64, f64) -> f64) -> Result1<Option<f64>> {
     Ok(values(records, name)?.reduce(add))
 }
 
-fn outcome(result: Dynamic) -> Result<Outcome, Error> {
+fn outcome<S: Subject>(result: Dynamic) -> Result<Outcome, Error> {
     const EXPECTED: &str =
-        "expected (), true, false, an array of processes, a number or a map of numbers as its result";
+        "expected (), true, false, an array of records, a number or a map of numbers as its result";
     if result.is_unit() {
         return Ok(Outcome::Pass);
     }
@@ -270,7 +286,8 @@ fn outcome(result: Dynamic) -> Result<Outcome, Error> {
     }
     let name = result.type_name().to_owned();
     if let Some(chosen) = result.clone().try_cast::<Array>() {
-        let places = chosen.into_iter().map(|one| Some(one.try_cast::<One>()?.1)).collect::<Option<Vec<_>>>();
+        let places =
+            chosen.into_iter().map(|one| Some(one.try_cast::<One<S>>()?.1)).collect::<Option<Vec<_>>>();
         return Ok(Outcome::Only(places.ok_or_else(|| failed(EXPECTED))?));
     }
     let Some(map) = result.try_cast::<Map>().filter(|map| map.len() <= FIGURES_MAX) else {

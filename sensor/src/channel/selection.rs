@@ -1,35 +1,79 @@
-//! Whose processes a channel is about.
+//! Which processes, events and calls a channel is about.
 //!
-//! Pure. Not here: finding a user's number (`process::details`).
+//! Pure. Not here: finding a user's number (`process::details`), which processes serve a job (`serving`), metrics (`of_host`).
 
-use super::fields::Seen;
+use super::fields::call::Calls;
+use super::fields::event::Events;
+use super::fields::process::Seen;
+use super::of_happenings::Happening;
 use crate::likeness;
 use crate::process::table::Table;
-use wire::channel::{Error, Selection, TEXT_LEN_MAX_BYTES};
+use crate::serving::meant;
+use compact_str::CompactString;
+use wire::channel::stream::{Body, Change, Occurrence};
+use wire::channel::{self, Kind, Selection, TEXT_LEN_MAX_BYTES};
 use wire::process::Process;
 
 /// Longest way up looked at for an ancestor: no real tree of processes is deeper, and numbers that were taken anew may form
 /// a circle.
 const ANCESTORS_MAX: usize = 256;
 
-/// Refuse a selection whose texts are too long.
+/// Why a selection cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A text is too long.
+    #[error(transparent)]
+    Bounds(#[from] channel::Error),
+    /// It chooses by what there is not.
+    #[error("selection: expected {} for kind {}, found {found}", kind.selectors().join(", "), kind.as_str())]
+    Selector {
+        /// Of what.
+        kind: Kind,
+        /// By what.
+        found: &'static str,
+    },
+    /// The name of a metric is none.
+    #[error("selection.metric: {0}")]
+    Metric(String),
+}
+
+/// Refuse a selection whose texts are too long, or that is of another kind.
 ///
 /// # Errors
 /// Which is.
-pub fn check(selection: &Selection) -> Result<(), Error> {
-    for (what, text) in [("name", &selection.name), ("command", &selection.command)] {
+pub fn check(kind: Kind, selection: &Selection) -> Result<(), Error> {
+    let Selection { name, uid, command, pid, under, job, call, user, event, outcome, metric } = selection;
+    let texts = [
+        ("name", name),
+        ("command", command),
+        ("job", job),
+        ("call", call),
+        ("user", user),
+        ("metric", metric),
+    ];
+    for (what, text) in texts {
         let found = text.as_ref().map_or(0, |text| text.len());
         if found > TEXT_LEN_MAX_BYTES {
-            return Err(Error::Text { what, max: TEXT_LEN_MAX_BYTES, found });
+            return Err(channel::Error::Text { what, max: TEXT_LEN_MAX_BYTES, found }.into());
         }
     }
-    Ok(())
+    let others = [
+        ("user", uid.is_some()),
+        ("pid", pid.is_some()),
+        ("under", under.is_some()),
+        ("kind", event.is_some()),
+        ("outcome", outcome.is_some()),
+    ];
+    let mut given = texts.map(|(what, text)| (what, text.is_some())).into_iter().chain(others);
+    let wrong = given.find(|(what, is_given)| *is_given && !kind.selectors().contains(what));
+    wrong.map_or(Ok(()), |(found, _)| Err(Error::Selector { kind, found }))
 }
 
 /// Whether the process is one of those that are meant.
 #[must_use]
 pub fn fits(selection: &Selection, seen: &Seen<'_>, table: &Table) -> bool {
-    let Selection { name, uid, command, pid, under } = selection;
+    let Selection { name, uid, command, pid, under, .. } = selection;
     let process = seen.process;
     pid.is_none_or(|pid| process.key.pid == pid)
         && uid.is_none_or(|uid| process.uid == uid)
@@ -45,11 +89,52 @@ fn is_under(top: u32, process: &Process, table: &Table) -> bool {
     std::iter::successors(Some(process), up).take(ANCESTORS_MAX).any(|process| process.key.pid == top)
 }
 
+impl Happening for Events {
+    fn is_meant(selection: &Selection, record: &Occurrence) -> bool {
+        let Selection { event, outcome, .. } = selection;
+        let content = &record.event.content;
+        event.is_none_or(|kind| content.kind == kind)
+            && outcome.is_none_or(|outcome| content.outcome == Some(outcome))
+            && is_of_call(selection, &record.event.call, &content.job, (&record.name, &record.user))
+    }
+
+    fn body(record: Occurrence) -> Body {
+        Body::Event(Box::new(record))
+    }
+}
+
+impl Happening for Calls {
+    fn is_meant(selection: &Selection, record: &Change) -> bool {
+        let call = &record.call;
+        selection.outcome.is_none_or(|outcome| call.outcome == Some(outcome))
+            && is_of_call(selection, &call.id, &call.job, (&call.name, &call.user))
+    }
+
+    fn body(record: Change) -> Body {
+        Body::Call(Box::new(record))
+    }
+}
+
+/// Whether a call of this id and job, that has this name and user, is meant.
+fn is_of_call(selection: &Selection, id: &str, job: &str, (name, user): (&str, &str)) -> bool {
+    let means = |wanted: &Option<CompactString>, text: &str| {
+        wanted.as_ref().is_none_or(|wanted| likeness::means(wanted, text))
+    };
+    let Selection { name: named, user: whose, job: number, call, .. } = selection;
+    means(named, name)
+        && means(call, id)
+        && whose.as_ref().is_none_or(|whose| whose == user)
+        && number.as_ref().is_none_or(|number| meant::bears(id, job, number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::process::table::Coverage;
+    use wire::event;
+    use wire::id::{Generation, SensorKey};
     use wire::process::ProcessKey;
+    use wire::time::Time;
 
     #[test]
     fn those_are_meant_that_fit_all_that_is_given() {
@@ -85,6 +170,51 @@ mod tests {
         check(Selection { command: Some("*train*".into()), ..Selection::default() }, &[3]);
         let long =
             Selection { name: Some("a".repeat(TEXT_LEN_MAX_BYTES + 1).into()), ..Selection::default() };
-        assert!(super::check(&long).is_err());
+        assert!(super::check(Kind::Process, &long).is_err());
+    }
+
+    #[test]
+    fn a_selection_of_another_kind_is_refused_with_what_there_is() {
+        let given = Selection { pid: Some(4), ..Selection::default() };
+        assert_eq!(super::check(Kind::Process, &given), Ok(()));
+        for kind in [Kind::Host, Kind::Event, Kind::Call] {
+            let told = super::check(kind, &given).expect_err("no processes").to_string();
+            assert!(told.starts_with("selection: expected ") && told.ends_with("found pid"), "{told}");
+        }
+        let given = Selection { event: Some(event::Kind::JobEnd), ..Selection::default() };
+        assert!(super::check(Kind::Call, &given).is_err());
+    }
+
+    fn occurrence() -> Occurrence {
+        let mut content = event::Content::new(event::Kind::JobEnd, Time::from_micros(1));
+        content.job = "17".into();
+        content.outcome = Some(event::Outcome::Failed);
+        let id = event::Id { sensor: SensorKey(1), generation: Generation(1), offset: 0, number: 0 };
+        let source = event::Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() };
+        let event = event::Event { id, seen: content.time, call: "slurm:94_2".into(), content, source };
+        Occurrence { number: 3, event, name: "train".into(), user: "ada".into() }
+    }
+
+    #[test]
+    fn an_event_is_meant_by_what_is_known_of_its_call() {
+        let record = occurrence();
+        let check = |change: fn(&mut Selection), expected: bool| {
+            let mut selection = Selection::default();
+            change(&mut selection);
+            assert_eq!(Events::is_meant(&selection, &record), expected, "{selection:?}");
+        };
+        check(|_| (), true);
+        check(|wanted| wanted.user = Some("ada".into()), true);
+        check(|wanted| wanted.user = Some("bob".into()), false);
+        check(|wanted| wanted.name = Some("tr*".into()), true);
+        check(|wanted| wanted.name = Some("tr".into()), false);
+        check(|wanted| wanted.call = Some("slurm:*".into()), true);
+        check(|wanted| wanted.event = Some(event::Kind::JobStart), false);
+        check(|wanted| wanted.outcome = Some(event::Outcome::Failed), true);
+        check(|wanted| wanted.outcome = Some(event::Outcome::Ok), false);
+        for (job, expected) in [("17", true), ("94", true), ("94_2", true), ("9", false), ("1", false)] {
+            let selection = Selection { job: Some(job.into()), ..Selection::default() };
+            assert_eq!(Events::is_meant(&selection, &record), expected, "{job}");
+        }
     }
 }

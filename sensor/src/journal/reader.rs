@@ -131,7 +131,7 @@ impl Reader {
         end: u64,
         take: impl FnMut(&Event) -> Option<T>,
     ) -> Result<Page<T>, Error> {
-        self.read_within(cursor, end, usize::MAX, usize::MAX, take)
+        self.read_within(cursor, end, usize::MAX, usize::MAX, unnumbered(take))
     }
 
     /// As [`Reader::read`], but with what `take` makes of each event that it wants, and ended after a look at
@@ -146,7 +146,16 @@ impl Reader {
         look_at_most: usize,
         take: impl FnMut(&Event) -> Option<T>,
     ) -> Result<Page<T>, Error> {
-        self.read_within(cursor, u64::MAX, limit, look_at_most, take)
+        self.read_within(cursor, u64::MAX, limit, look_at_most, unnumbered(take))
+    }
+
+    /// At most `limit` events from `cursor` on, each with its number.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn read_numbered(&self, cursor: u64, limit: usize) -> Result<Page<(u64, Event)>, Error> {
+        let take = |number, event: &Event| Some((number, event.clone()));
+        self.read_within(cursor, u64::MAX, limit, usize::MAX, take)
     }
 
     fn read_within<T>(
@@ -155,7 +164,7 @@ impl Reader {
         end: u64,
         limit: usize,
         look_at_most: usize,
-        mut take: impl FnMut(&Event) -> Option<T>,
+        mut take: impl FnMut(u64, &Event) -> Option<T>,
     ) -> Result<Page<T>, Error> {
         let span = self.shared.segments.span(cursor, end);
         let mut page = Page { events: Vec::new(), cursor: span.from, missed: span.missed };
@@ -179,14 +188,18 @@ impl Reader {
                     if page.events.len() == limit || page.cursor == end {
                         break;
                     }
+                    page.events.extend(take(page.cursor, event));
                     page.cursor += 1;
                     looked_at += 1;
-                    page.events.extend(take(event));
                 }
             }
         }
         Ok(page)
     }
+}
+
+fn unnumbered<T>(mut take: impl FnMut(&Event) -> Option<T>) -> impl FnMut(u64, &Event) -> Option<T> {
+    move |_, event| take(event)
 }
 
 /// Goes through the batches of a segment.

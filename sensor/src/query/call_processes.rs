@@ -13,7 +13,7 @@ use crate::process::sampler;
 use crate::recorder::desk;
 use crate::recorder::store;
 use crate::serving::known::Serves;
-use crate::serving::named;
+use crate::serving::meant::Meant;
 use crate::serving::watch;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
@@ -66,9 +66,9 @@ pub(super) fn declaration() -> Declaration {
     )
 }
 
-/// A call as it is asked for: its ids, and when it was.
+/// A call as it is asked for: its names, and when it was.
 struct Asked {
-    ids: Vec<CompactString>,
+    meant: Meant,
     call: Option<Call>,
     from_ns: u64,
     to_ns: u64,
@@ -138,8 +138,7 @@ impl CallProcesses {
                 "there is no call {id:?}; give its id as sensor.calls tells it, slurm:17"
             )));
         }
-        let mut ids = joiner.ids(id);
-        ids.push(id.into());
+        let meant = Meant::call(&joiner, id);
         drop(joiner);
         let now_ns = boot_ns();
         let booted = calendar().minus(Duration::from_nanos(now_ns));
@@ -148,7 +147,7 @@ impl CallProcesses {
         let ended = call.as_ref().and_then(|call| call.ended);
         let from_ns = began.map_or(0, |began| moment_ns(began).saturating_sub(SLACK_NS));
         let to_ns = ended.map_or(now_ns, |ended| moment_ns(ended).saturating_add(SLACK_NS));
-        Ok(Asked { ids, call, from_ns, to_ns, booted })
+        Ok(Asked { meant, call, from_ns, to_ns, booted })
     }
 
     /// Those of this boot that overlap the call's life, the oldest first.
@@ -196,11 +195,7 @@ impl CallProcesses {
 
     /// Whether a job is the call, by its own names or by one that the logs tell.
     fn is_of(&self, job: &str, asked: &Asked) -> bool {
-        if asked.ids.iter().any(|id| named::is_of(job, id)) {
-            return true;
-        }
-        let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.call.as_ref().is_some_and(|call| joiner.get(job).is_some_and(|known| known.id == call.id))
+        asked.meant.is(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), job)
     }
 
     fn shown(&self, key: ProcessKey, server: &Server, booted: Time) -> Value {

@@ -10,9 +10,14 @@ pub(crate) mod stream;
 mod wanted;
 
 use super::{declared, processes, shape};
-use crate::channel::fields::{NUMBERS, TEXTS};
+use crate::channel::fields::Subject;
+use crate::channel::fields::call::Calls;
+use crate::channel::fields::event::Events;
+use crate::channel::fields::metric::Metrics;
+use crate::channel::fields::process::Processes;
 use crate::channel::hub::{Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
 use crate::channel::subscription::Standing;
+use crate::representative::cursor::Cursor;
 use rpc::elsewhere::Caller;
 use rpc::fault::{self, Fault};
 use rpc::method::{Declaration, Method};
@@ -33,8 +38,9 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 pub(super) const STANDING: &str = "due counts the samples that were due, empty those of which nothing passed, missed the entries \
      left out; cpu_seconds and bytes are what it took since it was made; quarantined tells why it was stopped, if it is.";
 const DETAILS: &str = "filter: cpu > 0.5 and name ~ \"^slurm\" and rss_bytes changes by 1M top 10 by cpu; condition: sum cpu > 3.5 \
-     until 2.5 for 10 s; sensor.channels tells the fields. selection: {name, user, command, pid, under}; budget: {cpu_ms, \
-     bytes, queue_bytes}. A subscription from which nobody takes for 60 seconds ends.";
+     until 2.5 for 10 s; sensor.channels tells the fields. selection: {name, user, command, pid, under, job, call} of \
+     processes, {metric} of the host, {name, user, job, call, kind, outcome} of events, {name, user, job, call, outcome} of calls; \
+     budget: {cpu_ms, bytes, queue_bytes}. A subscription from which nobody takes for 60 seconds ends.";
 
 /// What the methods answer from.
 #[derive(Clone)]
@@ -73,16 +79,50 @@ impl Channels {
 
     fn subscribe(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
         of_peer(caller, params)?;
-        let wanted = wanted::changed(Wanted::default(), params)?;
-        let id = self.hub.subscribe_for(caller.peer, wanted)?;
-        Ok(standing(id, &self.hub.standing(id)?))
+        let kind = wanted::kind(params)?;
+        let wanted = wanted::changed(Wanted { kind, ..Wanted::default() }, params)?;
+        let place = self.place(kind, params)?;
+        let id = self.hub.subscribe_from(caller.peer, wanted, place)?;
+        Ok(self.told(id, &self.hub.standing(id)?))
+    }
+
+    /// Where in the journal a call wants to begin.
+    fn place(&self, kind: Kind, params: &Params) -> Result<Option<u64>, Fault> {
+        let Some(given) = params.text("cursor")? else { return Ok(None) };
+        let journal = self.hub.journal().filter(|_| kind.happens()).ok_or_else(|| {
+            Fault::invalid_params("cursor: expected none but for kind event or call; leave it out")
+        })?;
+        match given {
+            "" => return Ok(Some(journal.oldest())),
+            "end" => return Ok(None),
+            _ => {}
+        }
+        let place = given.parse::<Cursor>().ok().and_then(|cursor| cursor.at(journal.key()));
+        place.map(Some).ok_or_else(|| {
+            Fault::invalid_params(format!(
+                "cursor: expected a cursor of sensor.events or of a subscription of this sensor, \"end\" or \"\" (the \
+                 oldest event kept), found {given:?}"
+            ))
+        })
+    }
+
+    /// How a subscription stands, with its place in the journal.
+    fn told(&self, id: Id, stands: &Standing) -> Value {
+        let mut told = standing(id, stands);
+        if let (true, Some(journal), Value::Struct(members)) =
+            (stands.wanted.kind.happens(), self.hub.journal(), &mut told)
+        {
+            let cursor = Cursor::new(journal.key(), stands.place);
+            members.push(("cursor".into(), Value::Text(cursor.to_string())));
+        }
+        told
     }
 
     fn alter(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
         of_peer(caller, params)?;
         let id = self.id(caller, params)?;
         let altered = self.hub.alter(id, |wanted| wanted::changed(wanted, params).map_err(Refused::Fault));
-        altered.map(|stands| standing(id, &stands)).map_err(|refused| match refused {
+        altered.map(|stands| self.told(id, &stands)).map_err(|refused| match refused {
             Refused::Fault(fault) => fault,
             Refused::Hub(error) => error.into(),
         })
@@ -96,7 +136,7 @@ impl Channels {
 
     fn unsubscribe(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
         let id = self.id(caller, params)?;
-        Ok(standing(id, &self.hub.unsubscribe(id)?))
+        Ok(self.told(id, &self.hub.unsubscribe(id)?))
     }
 
     fn subscriptions(&self, caller: &Caller) -> Value {
@@ -104,9 +144,9 @@ impl Channels {
         let fastest = all.iter().map(|(_, stands)| stands.wanted.rate.hz()).reduce(f64::max);
         // Which they are, and what scripts of others say, is nothing to other daemons.
         let told = |(id, stands): &(Id, Standing)| {
-            let mut told = standing(*id, stands);
+            let mut told = self.told(*id, stands);
             if let (false, Value::Struct(members)) = (self.hub.is_of(*id, caller.peer), &mut told) {
-                members.retain(|(name, _)| !matches!(name.as_ref(), "subscription" | "script"));
+                members.retain(|(name, _)| !matches!(name.as_ref(), "subscription" | "script" | "cursor"));
             }
             told
         };
@@ -158,7 +198,7 @@ impl From<Error> for Refused {
 impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         let code = match error {
-            Error::Wanted(_) => fault::INVALID_PARAMS,
+            Error::Wanted(_) | Error::NoRolls => fault::INVALID_PARAMS,
             Error::Full | Error::Queues(_) => fault::BUSY,
             Error::Unknown(_) => fault::NOT_FOUND,
             Error::Random(_) => fault::SYSTEM,
@@ -174,7 +214,7 @@ fn id(params: &Params) -> Result<Id, Fault> {
 fn with_wanted(declaration: Declaration) -> Declaration {
     declaration
         .details(DETAILS)
-        .parameter(Parameter::new("selection", Type::Struct, "whose processes; all unless given"))
+        .parameter(Parameter::new("selection", Type::Struct, "which are meant; all unless given"))
         .parameter(Parameter::new("rate", Type::Number, "samples a second, 0.1 to 1000; 1 unless given"))
         .parameter(Parameter::new("filter", Type::Text, "which of them pass; all unless given"))
         .parameter(Parameter::new(
@@ -197,10 +237,16 @@ fn with_wanted(declaration: Declaration) -> Declaration {
 }
 
 pub(super) fn declaration_of_subscribe() -> Declaration {
-    const KINDS: [&str; 1] = [Kind::Process.as_str()];
+    const KINDS: [&str; 4] =
+        [Kind::Process.as_str(), Kind::Host.as_str(), Kind::Event.as_str(), Kind::Call.as_str()];
     let summary = "subscribe to what flows at this sensor; take what comes with sensor.take";
     with_wanted(Declaration::new("sensor.subscribe", summary))
         .parameter(Parameter::new("kind", Type::Choice(&KINDS), "what flows").default(KINDS[0]))
+        .parameter(Parameter::new(
+            "cursor",
+            Type::Text,
+            "of events and calls: where to begin, as sensor.events gives it; with the next event unless given",
+        ))
         .returns("struct", "subscription and how it stands, as in sensor.subscriptions")
 }
 
@@ -245,16 +291,27 @@ fn of_subscription() -> Parameter {
     Parameter::new("subscription", Type::Text, "as sensor.subscribe gave it").required()
 }
 
-fn kinds() -> Value {
-    let numbers = NUMBERS.iter().map(|number| (number.name, "number", number.unit, number.help));
-    let fields = numbers.chain(TEXTS.iter().map(|text| (text.name, "text", "", text.help)));
+fn fields<S: Subject>(kind: Kind) -> Value {
+    let numbers = S::numbers().iter().map(|number| (number.name, "number", number.unit, number.help));
+    let fields = numbers.chain(S::texts().iter().map(|text| (text.name, "text", "", text.help)));
     let field = |(name, kind, unit, help): (&'static str, &'static str, &'static str, &'static str)| {
         Value::object([("name", name), ("type", kind), ("unit", unit), ("help", help)])
     };
-    let of_processes = Value::object([
-        ("kind", Value::from(Kind::Process.as_str())),
+    let selection = kind.selectors().iter().map(|selector| Value::from(*selector));
+    Value::object([
+        ("kind", Value::from(kind.as_str())),
         ("fields", Value::array(fields.map(field))),
-    ]);
+        ("selection", Value::array(selection)),
+    ])
+}
+
+fn kinds() -> Value {
+    let kinds = Kind::ALL.map(|kind| match kind {
+        Kind::Process => fields::<Processes>(kind),
+        Kind::Host => fields::<Metrics>(kind),
+        Kind::Event => fields::<Events>(kind),
+        Kind::Call => fields::<Calls>(kind),
+    });
     let bounds = Value::object([
         ("rate_min", Value::Double(RATE_MIN_HZ)),
         ("rate_max", Value::Double(RATE_MAX_HZ)),
@@ -262,7 +319,7 @@ fn kinds() -> Value {
         ("queues_max_bytes", Value::UInt(QUEUES_MAX_BYTES)),
         ("idle_max_seconds", Value::Double(IDLE_MAX.as_secs_f64())),
     ]);
-    Value::object([("kinds", Value::array([of_processes])), ("bounds", bounds)])
+    Value::object([("kinds", Value::array(kinds)), ("bounds", bounds)])
 }
 
 fn standing(id: Id, stands: &Standing) -> Value {

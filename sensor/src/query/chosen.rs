@@ -13,7 +13,7 @@ use wire::call::Call;
 const PART_MARKS: [char; 3] = ['_', '.', '['];
 
 /// Ids of the calls that this number means, as `Joiner::calls` has them.
-pub(super) fn of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
+pub(crate) fn of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
     let mut ids = HashSet::new();
     let mut scopes = BTreeSet::new();
     for call in joiner.calls() {

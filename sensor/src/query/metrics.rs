@@ -4,8 +4,8 @@
 
 use super::declared;
 use super::shape;
+use crate::sample::glob::Glob;
 use crate::sample::sampler::Handle;
-use globset::{Glob, GlobMatcher};
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
@@ -38,40 +38,14 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
 }
 
 pub(super) struct Wanted {
-    name: Option<Name>,
+    name: Option<Glob>,
     labels: Vec<(String, String)>,
-}
-
-/// Most questions name one metric, and comparing costs a fraction of compiling a glob.
-enum Name {
-    Plain(String),
-    Glob(GlobMatcher),
-}
-
-impl Name {
-    fn new(given: &str) -> Result<Name, Fault> {
-        if !given.contains(['*', '?', '[', '{', '\\']) {
-            return Ok(Name::Plain(given.to_owned()));
-        }
-        match Glob::new(given) {
-            Ok(glob) => Ok(Name::Glob(glob.compile_matcher())),
-            Err(error) => Err(Fault::invalid_params(format!(
-                "name: expected a metric's name or a glob, found {given:?} ({error})"
-            ))),
-        }
-    }
-
-    fn fits(&self, name: &str) -> bool {
-        match self {
-            Name::Plain(plain) => plain == name,
-            Name::Glob(glob) => glob.is_match(name),
-        }
-    }
 }
 
 impl Wanted {
     pub(super) fn new(params: &Params) -> Result<Wanted, Fault> {
-        let name = params.text("name")?.map(Name::new).transpose()?;
+        let name = params.text("name")?.map(Glob::new).transpose();
+        let name = name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?;
         let mut labels = Vec::new();
         if let Some(Value::Struct(members)) = params.value("labels") {
             for (label, value) in members {
@@ -91,7 +65,7 @@ impl Wanted {
         let labelled = |(name, value): &(String, String)| {
             metric.labels.iter().any(|(n, v)| n == name.as_str() && v == value.as_str())
         };
-        self.name.as_ref().is_none_or(|name| name.fits(&metric.name)) && self.labels.iter().all(labelled)
+        self.name.as_ref().is_none_or(|name| name.means(&metric.name)) && self.labels.iter().all(labelled)
     }
 }
 

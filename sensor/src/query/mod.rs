@@ -7,7 +7,7 @@
 pub mod call_processes;
 pub mod calls;
 pub mod channels;
-mod chosen;
+pub(crate) mod chosen;
 pub mod control;
 pub mod declared;
 pub mod domain;

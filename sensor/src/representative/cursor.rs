@@ -44,6 +44,12 @@ impl Cursor {
         Cursor { places: vec![(store, at)] }
     }
 
+    /// The newest of the stores that it has been read from.
+    #[must_use]
+    pub fn store(&self) -> Option<StoreKey> {
+        self.places.first().map(|(store, _)| *store)
+    }
+
     /// Its place in this store, if it has been read from there.
     #[must_use]
     pub fn at(&self, store: StoreKey) -> Option<u64> {

@@ -37,7 +37,7 @@ pub(super) fn sweeping(
     // Last: what subscribers want holds up nothing of the sensor's own.
     taps.push(channels.tap());
     let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
-    channels.set_wish(processes.handle().wish());
+    channels.set_wish(wire::channel::Kind::Process, processes.handle().wish());
     let Some(ring) = ring else { return Ok((processes, None, (watch, serving))) };
     let whose =
         desk::Whose { domain: config.domain.clone(), host: config.host.clone(), sensor: tail.sensor() };

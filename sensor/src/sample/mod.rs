@@ -8,6 +8,7 @@
 pub mod beat;
 pub mod collector;
 pub mod figures;
+pub mod glob;
 pub mod history;
 pub mod host;
 pub mod prompt;

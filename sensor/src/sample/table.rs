@@ -20,6 +20,7 @@ pub struct Table {
     metrics: Metrics,
     values: Vec<Number>,
     time: Time,
+    number: u64,
 }
 
 impl Table {
@@ -27,6 +28,12 @@ impl Table {
     #[must_use]
     pub fn time(&self) -> Time {
         self.time
+    }
+
+    /// Its number among all that were made, from 1 on.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The metrics, in the order of [`Table::values`].
@@ -71,11 +78,12 @@ pub struct Rows {
     fresh: Option<Vec<Arc<Metric>>>,
     values: Vec<Number>,
     refused_total: u64,
+    finished_total: u64,
 }
 
 impl Default for Rows {
     fn default() -> Rows {
-        Rows { known: Arc::new([]), fresh: None, values: Vec::new(), refused_total: 0 }
+        Rows { known: Arc::new([]), fresh: None, values: Vec::new(), refused_total: 0, finished_total: 0 }
     }
 }
 
@@ -144,7 +152,8 @@ impl Rows {
             None => {}
         }
         let values = std::mem::replace(&mut self.values, Vec::with_capacity(len));
-        Table { metrics: Arc::clone(&self.known), values, time }
+        self.finished_total += 1;
+        Table { metrics: Arc::clone(&self.known), values, time, number: self.finished_total }
     }
 }
 

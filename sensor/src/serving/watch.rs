@@ -68,6 +68,8 @@ pub struct Handle(Arc<Shared>);
 struct Shared {
     known: Mutex<Known>,
     counts: Mutex<Counts>,
+    /// How often something became known.
+    changes: tokio::sync::watch::Sender<u64>,
 }
 
 /// What could not be asked.
@@ -101,6 +103,12 @@ impl Handle {
     /// Look at what is known.
     pub fn look<T>(&self, look: impl FnOnce(&Known) -> T) -> T {
         look(&locked(&self.0.known))
+    }
+
+    /// Changes whenever something became known.
+    #[must_use]
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.0.changes.subscribe()
     }
 
     /// What could not be asked.
@@ -239,6 +247,7 @@ impl Asking {
         while let Some((_, newcomer)) = self.again.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
             self.ask(newcomer, false);
         }
+        self.shared.changes.send_modify(|times| *times += 1);
     }
 
     fn ask(&mut self, newcomer: Newcomer, is_first: bool) {

@@ -3,7 +3,10 @@
 //! Pure. Rule: numbers have no gap; what was left out is an entry too ([`Body::Missed`]), so that a reader of a stream knows
 //! what it has not seen.
 
+use crate::call::Call;
+use crate::event::Event;
 use crate::process::Process;
+use crate::sample::{Metric, Number};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +24,37 @@ pub struct Record {
     pub cpu: Option<f64>,
 }
 
+/// A metric in a sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Which.
+    pub metric: Metric,
+    /// How much.
+    pub value: Number,
+}
+
+/// An event as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occurrence {
+    /// Its number in the journal of its sensor.
+    pub number: u64,
+    /// What the log says.
+    pub event: Event,
+    /// What its user named the call of the event, as far as known then; empty if not.
+    pub name: CompactString,
+    /// Whose the call is; the event's own where it tells that.
+    pub user: CompactString,
+}
+
+/// That the state of a call is another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The number of the event that changed it in the journal of the sensor.
+    pub number: u64,
+    /// The call as it was known when it was told.
+    pub call: Call,
+}
+
 /// An entry of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -28,7 +62,7 @@ pub struct Entry {
     pub number: u64,
     /// How often the subscription had been altered when it came to be.
     pub revision: u64,
-    /// When, in nanoseconds since boot: the begin of the sweep.
+    /// When, in nanoseconds since boot: the begin of the sweep, or when the event was looked at.
     pub at_ns: u64,
     /// What.
     pub body: Body,
@@ -63,4 +97,34 @@ pub enum Body {
     Missed(u64),
     /// The subscription was stopped, for this reason; altering it makes it go on.
     Quarantined(String),
+    /// What was seen of a host.
+    Readings {
+        /// The number of the sweep.
+        sweep: u64,
+        /// The metrics that passed, at most [`RECORDS_MAX`].
+        readings: Vec<Reading>,
+        /// Metrics that passed and had no place.
+        left_out: u32,
+        /// What the script made of them.
+        figures: Vec<(CompactString, f64)>,
+    },
+    /// An event that passed.
+    Event(Box<Occurrence>),
+    /// A call that passed.
+    Call(Box<Change>),
+    /// What the script made of the events or calls since the entry of this kind before.
+    Figures(Vec<(CompactString, f64)>),
+}
+
+impl Body {
+    /// How many records it has.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        match self {
+            Body::Sample { records, .. } => records.len(),
+            Body::Readings { readings, .. } => readings.len(),
+            Body::Event(_) | Body::Call(_) => 1,
+            Body::Signal { .. } | Body::Missed(_) | Body::Quarantined(_) | Body::Figures(_) => 0,
+        }
+    }
 }

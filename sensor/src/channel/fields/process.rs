@@ -1,8 +1,12 @@
-//! The numbers and texts of a process, by name: what filters, conditions and scripts can speak of.
+//! The numbers and texts of a process.
 //!
-//! Pure. Rule: names and units are those of `sensor.processes`.
+//! Pure. Rule: names and units are those of `sensor.processes`. Not here: looking one up (`fields`).
 
-use wire::process::Process;
+use super::{Number, Subject, Text};
+use crate::process::table::Table;
+use std::borrow::Cow;
+use wire::channel::stream::Record;
+use wire::process::{Process, State};
 
 /// A process as a subscription sees it.
 #[derive(Clone, Copy, Debug)]
@@ -15,44 +19,41 @@ pub struct Seen<'a> {
     pub command: Option<&'a str>,
 }
 
-/// A number of a process.
+/// The processes of a host.
 #[derive(Debug)]
-pub struct Number {
-    /// Its name.
-    pub name: &'static str,
-    /// Its unit; empty for a plain count.
-    pub unit: &'static str,
-    /// What it is.
-    pub help: &'static str,
-    /// It; `None` where it is not known.
-    pub get: fn(&Seen<'_>) -> Option<f64>,
-}
+pub struct Processes;
 
-/// A text of a process.
-#[derive(Debug)]
-pub struct Text {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is.
-    pub help: &'static str,
-    /// It; `None` where it is not known.
-    pub get: for<'a> fn(&Seen<'a>) -> Option<&'a str>,
-}
+impl Subject for Processes {
+    const ONE: &'static str = "a process";
+    const HAS_PAST: bool = true;
+    const HAS_FAMILY: bool = true;
+    type Record = Record;
+    type Seen<'a> = Seen<'a>;
+    type Around = Table;
 
-/// A name that is none.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}, found {found:?}; known are {known}")]
-pub struct Unknown {
-    /// What was looked for.
-    pub expected: &'static str,
-    /// What was given.
-    pub found: String,
-    /// All names there are.
-    pub known: String,
+    fn numbers() -> &'static [Number<Processes>] {
+        &NUMBERS
+    }
+
+    fn texts() -> &'static [Text<Processes>] {
+        &TEXTS
+    }
+
+    fn seen(record: &Record) -> Seen<'_> {
+        Seen { process: &record.process, cpu: record.cpu, command: None }
+    }
+
+    fn is_parent_of(seen: &Seen<'_>, pid: u32, around: &Table) -> bool {
+        around.get(pid).is_some_and(|child| child.parent == seen.process.key.pid)
+    }
+
+    fn is_child_of(seen: &Seen<'_>, pid: u32) -> bool {
+        seen.process.parent == pid
+    }
 }
 
 /// All numbers.
-pub static NUMBERS: [Number; 20] = [
+pub static NUMBERS: [Number<Processes>; 20] = [
     number("cpu", "cores", "the share of one core since the sample before; 2 are two cores", |seen| seen.cpu),
     number("cpu_seconds", "seconds", "CPU time since its start", |seen| secs(seen.process.usage.cpu_ns)),
     number("user_seconds", "seconds", "of it, in the program", |seen| {
@@ -96,47 +97,45 @@ pub static NUMBERS: [Number; 20] = [
 ];
 
 /// All texts.
-pub static TEXTS: [Text; 3] = [
-    Text { name: "name", help: "as the kernel calls it", get: |seen| Some(&seen.process.name) },
+pub static TEXTS: [Text<Processes>; 3] = [
+    Text {
+        name: "name",
+        help: "as the kernel calls it",
+        words: &[],
+        get: |seen| Some(Cow::Borrowed(&seen.process.name)),
+    },
     Text {
         name: "state",
         help: "running, sleeping, disk ...",
-        get: |seen| Some(seen.process.state.as_str()),
+        words: &STATES,
+        get: |seen| Some(Cow::Borrowed(seen.process.state.as_str())),
     },
-    Text { name: "command", help: "its arguments, where the kernel told them", get: |seen| seen.command },
+    Text {
+        name: "command",
+        help: "its arguments, where the kernel told them",
+        words: &[],
+        get: |seen| seen.command.map(Cow::Borrowed),
+    },
 ];
+
+/// The words of the states.
+static STATES: [&str; State::ALL.len()] = {
+    let mut words = [""; State::ALL.len()];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = State::ALL[at].as_str();
+        at += 1;
+    }
+    words
+};
 
 const fn number(
     name: &'static str,
     unit: &'static str,
     help: &'static str,
     get: fn(&Seen<'_>) -> Option<f64>,
-) -> Number {
+) -> Number<Processes> {
     Number { name, unit, help, get }
-}
-
-/// The number of this name.
-///
-/// # Errors
-/// If there is none; tells all.
-pub fn number_named(name: &str) -> Result<&'static Number, Unknown> {
-    let known = || list(NUMBERS.iter().map(|number| number.name));
-    let found = NUMBERS.iter().find(|number| number.name == name);
-    found.ok_or_else(|| Unknown { expected: "a number of a process", found: name.to_owned(), known: known() })
-}
-
-/// The text of this name.
-///
-/// # Errors
-/// If there is none; tells all.
-pub fn text_named(name: &str) -> Result<&'static Text, Unknown> {
-    let known = || list(TEXTS.iter().map(|text| text.name));
-    let found = TEXTS.iter().find(|text| text.name == name);
-    found.ok_or_else(|| Unknown { expected: "a text of a process", found: name.to_owned(), known: known() })
-}
-
-fn list(names: impl Iterator<Item = &'static str>) -> String {
-    names.collect::<Vec<_>>().join(", ")
 }
 
 #[allow(clippy::cast_precision_loss)] // Filters compare doubles.
@@ -153,6 +152,7 @@ fn secs(ns: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{number_named, text_named};
     use super::*;
     use std::collections::BTreeSet;
 
@@ -164,16 +164,16 @@ mod tests {
         let mut process = Process { rss_kib: 4, ..Process::default() };
         process.usage.cpu_ns = 2_500_000_000;
         let seen = Seen { process: &process, cpu: Some(0.5), command: None };
-        let get = |name: &str| (number_named(name).expect("known").get)(&seen);
+        let get = |name: &str| (number_named::<Processes>(name).expect("known").get)(&seen);
         assert_eq!((get("cpu"), get("cpu_seconds"), get("rss_bytes")), (Some(0.5), Some(2.5), Some(4096.0)));
         assert_eq!((get("read_bytes"), get("cgroup")), (None, None));
-        let state = text_named("state").expect("known");
-        assert_eq!((state.get)(&seen), Some("sleeping"));
-        let error = number_named("rss").expect_err("none").to_string();
+        let state = text_named::<Processes>("state").expect("known");
+        assert_eq!((state.get)(&seen).as_deref(), Some("sleeping"));
+        let error = number_named::<Processes>("rss").expect_err("none").to_string();
         assert!(
             error.starts_with("expected a number of a process, found \"rss\"; known are cpu, "),
             "{error}"
         );
-        assert!(text_named("cpu").is_err());
+        assert!(text_named::<Processes>("cpu").is_err());
     }
 }

@@ -1,6 +1,8 @@
 //! Scripts that do what they should, and scripts that do what they should not.
 
+use super::super::fields::process::Processes;
 use super::*;
+use wire::channel::stream::Record;
 use wire::process::{Process, ProcessKey};
 
 fn clock() -> Duration {
@@ -23,8 +25,8 @@ fn records(shares: &[f64]) -> Vec<Record> {
     (1..).zip(shares).map(record).collect()
 }
 
-fn script(text: &str) -> Script {
-    Script::new(text, clock).unwrap_or_else(|error| panic!("{text}: {error}"))
+fn script(text: &str) -> Script<Processes> {
+    Script::<Processes>::new(text, clock).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn run(text: &str, shares: &[f64]) -> Result<Outcome, Error> {
@@ -136,7 +138,7 @@ fn there_is_no_way_out() {
         "parse_json(\"1\")",
         "open(\"/etc/passwd\")",
     ] {
-        let refused = Script::new(text, clock).map(|mut script| script.run(Vec::new(), 1.0));
+        let refused = Script::<Processes>::new(text, clock).map(|mut script| script.run(Vec::new(), 1.0));
         assert!(!matches!(refused, Ok(Ok(_))), "{text}");
     }
 }
@@ -152,7 +154,7 @@ fn what_it_keeps_holds_on_to_no_sample() {
 
 #[test]
 fn mistakes_are_told_with_their_place() {
-    let error = Script::new("let a = ;", clock).expect_err("no expression").to_string();
+    let error = Script::<Processes>::new("let a = ;", clock).expect_err("no expression").to_string();
     assert!(error.contains("line 1, position 9"), "{error}");
     let error = run("\nrecords[5]", &[1.0]).expect_err("no such place").to_string();
     assert!(error.contains("expected a place below 1, found 5") && error.contains("line 2"), "{error}");
@@ -161,5 +163,8 @@ fn mistakes_are_told_with_their_place() {
     assert!(run("\"text\"", &[1.0]).is_err());
     assert!(run("[1]", &[1.0]).is_err());
     let long = " ".repeat(SCRIPT_LEN_MAX_BYTES + 1);
-    assert_eq!(Script::new(&long, clock).map(|_| ()), Err(Error::Length(SCRIPT_LEN_MAX_BYTES + 1)));
+    assert_eq!(
+        Script::<Processes>::new(&long, clock).map(|_| ()),
+        Err(Error::Length(SCRIPT_LEN_MAX_BYTES + 1))
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::process::table::Coverage;
-use wire::channel::stream::Entry;
+use wire::channel::stream::{Body, Entry};
 use wire::channel::{Budget, expression};
 use wire::process::{Process, ProcessKey};
 
@@ -59,7 +59,13 @@ fn take(subscription: &mut Subscription) -> Vec<Entry> {
 fn sweeps_of(entries: &[Entry]) -> Vec<u64> {
     let sweep = |entry: &Entry| match &entry.body {
         Body::Sample { sweep, .. } => Some(*sweep),
-        Body::Signal { .. } | Body::Missed(_) | Body::Quarantined(_) => None,
+        Body::Signal { .. }
+        | Body::Missed(_)
+        | Body::Quarantined(_)
+        | Body::Readings { .. }
+        | Body::Event(_)
+        | Body::Call(_)
+        | Body::Figures(_) => None,
     };
     entries.iter().filter_map(sweep).collect()
 }
@@ -137,9 +143,9 @@ fn a_filter_holds_from_the_sample_after_it_was_altered() {
     let pids = |subscription: &mut Subscription, sweeps: &mut Sweeps| -> Vec<Vec<u32>> {
         sweeps.next(Duration::from_millis(100));
         sweeps.offer(subscription);
-        let of = |entry: Entry| match &entry.body {
-            Body::Sample { records, .. } => records.iter().map(|record| record.process.key.pid).collect(),
-            Body::Signal { .. } | Body::Missed(_) | Body::Quarantined(_) => panic!("{entry:?}"),
+        let of = |entry: Entry| {
+            let Body::Sample { records, .. } = &entry.body else { panic!("{entry:?}") };
+            records.iter().map(|record| record.process.key.pid).collect()
         };
         take(subscription).into_iter().map(of).collect()
     };
@@ -197,7 +203,13 @@ fn bytes_beyond_the_budget_are_missed_and_told_in_the_stream() {
                 missed += count;
                 count
             }
-            Body::Sample { .. } | Body::Signal { .. } | Body::Quarantined(_) => 1,
+            Body::Sample { .. }
+            | Body::Signal { .. }
+            | Body::Quarantined(_)
+            | Body::Readings { .. }
+            | Body::Event(_)
+            | Body::Call(_)
+            | Body::Figures(_) => 1,
         };
     }
     assert_eq!((next, missed), (1000, standing.missed_total));

@@ -10,8 +10,8 @@ mod feeding;
 
 use super::{of_peer, standing, stream, wanted};
 use crate::channel::hub::{Error, Hub, Id};
-use crate::channel::predicate::Ready;
 use crate::channel::relay;
+use crate::channel::subscription::Prepared;
 use crate::sample::beat::{Beat, locked};
 use crate::sample::schedule::{RATE_MIN_HZ, Rate};
 pub use feeding::Running;
@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-use wire::channel::Wanted;
 use wire::channel::filter::Filter;
+use wire::channel::{Kind, Wanted};
 use wire::id::PeerKey;
 use wire::time::Time;
 
@@ -83,6 +83,7 @@ struct Consumer {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     host: String,
+    kind: Kind,
     /// As it was given, packed: names of users are the host's.
     selection: Vec<u8>,
     filter: String,
@@ -135,13 +136,19 @@ impl Relays {
 
     fn subscribe(&self, caller: &Caller, host: &str, params: &Params) -> Result<Value, Fault> {
         of_peer(caller, params)?;
-        let wanted = wanted::changed_but_selection(Wanted::default(), params)?;
-        let selection = params.value("selection").cloned();
-        let (of_source, rest) = split(&wanted.filter)?;
+        let kind = wanted::kind(params)?;
+        if params.text("cursor")?.is_some() {
+            return Err(Fault::invalid_params(
+                "cursor: expected none in a subscription that is shared with others; ask the sensor of that host itself",
+            ));
+        }
+        let wanted = changed(Wanted { kind, ..Wanted::default() }, params)?;
+        let selection = params.value("selection").filter(|_| !kind.happens()).cloned();
+        let (of_source, rest) = split(&wanted)?;
         let mut inner = locked(&self.0.inner);
         inner.forget_those_that_ended();
         inner.make_sure_of_room(None, &wanted)?;
-        let stream = self.stream(&mut inner, host, selection, of_source.to_string())?;
+        let stream = self.stream(&mut inner, (host, kind), selection, of_source.to_string())?;
         // Under the lock: a stream whose last consumer goes meanwhile would end with this one in it.
         let id = stream.hub.subscribe_for(caller.peer, Wanted { filter: rest, ..wanted.clone() })?;
         let queue_bytes = wanted.budget.queue_bytes.into();
@@ -158,11 +165,13 @@ impl Relays {
         let mut inner = locked(&self.0.inner);
         let Consumer { stream: before, owner, filter, .. } = inner.of(id, caller)?;
         let now = Wanted { filter, ..before.hub.standing(id)?.wanted };
-        let wanted = wanted::changed_but_selection(now, params)?;
-        let (of_source, rest) = split(&wanted.filter)?;
+        let wanted = changed(now, params)?;
+        let (of_source, rest) = split(&wanted)?;
         inner.make_sure_of_room(Some(id), &wanted)?;
-        let selection = params.value("selection").cloned().or_else(|| before.selection.clone());
-        let stream = self.stream(&mut inner, &before.key.host, selection, of_source.to_string())?;
+        let kind = wanted.kind;
+        let selection = params.value("selection").filter(|_| !kind.happens()).cloned();
+        let selection = selection.or_else(|| before.selection.clone());
+        let stream = self.stream(&mut inner, (&before.key.host, kind), selection, of_source.to_string())?;
         let altered = Wanted { filter: rest, ..wanted.clone() };
         if Arc::ptr_eq(&stream, &before) {
             stream.hub.alter(id, |_| Ok::<_, Error>(altered))?;
@@ -195,11 +204,11 @@ impl Relays {
     fn stream(
         &self,
         inner: &mut Inner,
-        host: &str,
+        (host, kind): (&str, Kind),
         selection: Option<Value>,
         filter: String,
     ) -> Result<Arc<Stream>, Fault> {
-        let key = Key { host: host.to_owned(), selection: packed(selection.as_ref()), filter };
+        let key = Key { host: host.to_owned(), kind, selection: packed(selection.as_ref()), filter };
         if let Some(stream) = inner.streams.get(&key) {
             return Ok(Arc::clone(stream));
         }
@@ -301,15 +310,25 @@ impl Stream {
     fn new(key: Key, selection: Option<Value>) -> Stream {
         let hub = Hub::default();
         let beat = Arc::new(Beat::new(Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed")));
-        hub.set_wish(beat.wish());
+        hub.set_wish(key.kind, beat.wish());
         Stream { key, selection, hub, beat, state: Mutex::default(), altered: Notify::new() }
     }
 }
 
+/// `wanted` with what the call gives. Of what there is at a moment the host selects: names of users are its.
+fn changed(wanted: Wanted, params: &Params) -> Result<Wanted, Fault> {
+    match wanted.kind.happens() {
+        true => wanted::changed(wanted, params),
+        false => wanted::changed_but_selection(wanted, params),
+    }
+}
+
 /// What of a filter is for the host, and the rest; one that cannot be used is refused before.
-fn split(filter: &Filter) -> Result<(Filter, Filter), Fault> {
-    Ready::new(filter).map_err(|error| Fault::invalid_params(format!("filter: {error}")))?;
-    Ok(relay::split(filter))
+fn split(wanted: &Wanted) -> Result<(Filter, Filter), Fault> {
+    // Whom the selection means is not known here.
+    let filter = Wanted { kind: wanted.kind, filter: wanted.filter.clone(), ..Wanted::default() };
+    Prepared::new(filter, || Duration::ZERO).map_err(|error| Fault::invalid_params(error.to_string()))?;
+    Ok(relay::split(wanted.kind, &wanted.filter))
 }
 
 fn packed(value: Option<&Value>) -> Vec<u8> {

@@ -1,13 +1,14 @@
 //! What was taken of a subscription, as a value.
 //!
-//! Pure. Not here: processes as values (`processes`).
+//! Pure. Not here: processes (`processes`), events, calls and metrics (`shape`) as values.
 
 use super::processes::{self, Picked};
 use super::shape;
 use crate::channel::hub::Answer;
+use compact_str::CompactString;
 use rpc::value::{Name, Value};
 use std::time::Duration;
-use wire::channel::stream::{Body, Entry, Record};
+use wire::channel::stream::{Body, Entry, Reading, Record};
 use wire::time::Time;
 
 /// The answer of `sensor.take`.
@@ -55,8 +56,31 @@ pub(crate) fn entry(entry: &Entry, booted: Time) -> Value {
             members.push(("sweep".into(), Value::UInt(*sweep)));
             members.push(("processes".into(), Value::array(records.iter().map(|one| process(one, booted)))));
             members.push(("left_out".into(), Value::UInt((*left_out).into())));
-            let figures = figures.iter().map(|(name, value)| (name.to_string(), Value::Double(*value)));
-            members.push(("figures".into(), Value::object(figures)));
+            members.push(("figures".into(), of_script(figures)));
+        }
+        Body::Readings { sweep, readings, left_out, figures } => {
+            members.push(("what".into(), Value::from("sample")));
+            members.push(("sweep".into(), Value::UInt(*sweep)));
+            members.push(("metrics".into(), Value::array(readings.iter().map(metric))));
+            members.push(("left_out".into(), Value::UInt((*left_out).into())));
+            members.push(("figures".into(), of_script(figures)));
+        }
+        Body::Figures(figures) => {
+            members.push(("what".into(), Value::from("sample")));
+            members.push(("figures".into(), of_script(figures)));
+        }
+        Body::Event(told) => {
+            members.push(("what".into(), Value::from("event")));
+            members.push(("event".into(), shape::event(&told.event)));
+            for (name, text) in [("name", &told.name), ("user", &told.user)] {
+                if !text.is_empty() {
+                    members.push((name.into(), Value::from(text.as_str())));
+                }
+            }
+        }
+        Body::Call(told) => {
+            members.push(("what".into(), Value::from("call")));
+            members.push(("call".into(), shape::call(&told.call)));
         }
         Body::Signal { is_true, value } => {
             members.push(("what".into(), Value::from("signal")));
@@ -73,6 +97,16 @@ pub(crate) fn entry(entry: &Entry, booted: Time) -> Value {
             members.push(("reason".into(), Value::Text(reason.clone())));
         }
     }
+    Value::Struct(members)
+}
+
+fn of_script(figures: &[(CompactString, f64)]) -> Value {
+    Value::object(figures.iter().map(|(name, value)| (name.to_string(), Value::Double(*value))))
+}
+
+fn metric(reading: &Reading) -> Value {
+    let mut members = shape::metric(&reading.metric);
+    members.push(("value".into(), shape::number(reading.value)));
     Value::Struct(members)
 }
 

@@ -8,17 +8,16 @@ use rpc::fault::Fault;
 use rpc::params::Params;
 use rpc::value::{Name, Value};
 use std::fmt::Display;
-use wire::channel::{Budget, Rate, Selection, Wanted, expression};
+use wire::channel::{Budget, Kind, Rate, Selection, Wanted, expression};
+use wire::event;
 
-/// Members of a selection.
-const SELECTION: [&str; 5] = ["name", "user", "command", "pid", "under"];
 /// Members of a budget.
 const BUDGET: [&str; 3] = ["cpu_ms", "bytes", "queue_bytes"];
 
 /// `wanted` with what the call gives.
 pub(super) fn changed(mut wanted: Wanted, params: &Params) -> Result<Wanted, Fault> {
     if let Some(given) = params.value("selection") {
-        wanted.selection = selection_of(members("selection", given, &SELECTION)?)?;
+        wanted.selection = selection_of(wanted.kind, members("selection", given, wanted.kind.selectors())?)?;
     }
     changed_but_selection(wanted, params)
 }
@@ -50,16 +49,31 @@ pub(super) fn changed_but_selection(mut wanted: Wanted, params: &Params) -> Resu
     Ok(wanted)
 }
 
+/// What a subscription is of.
+pub(super) fn kind(params: &Params) -> Result<Kind, Fault> {
+    let given = params.need_text("kind")?;
+    Kind::from_word(given).ok_or_else(|| Fault::internal(format!("kind: {given:?} is none, and was let in")))
+}
+
 /// A selection as a value.
 pub(super) fn selection(selection: &Selection) -> Value {
-    let Selection { name, uid, command, pid, under } = selection;
+    let Selection { name, uid, command, pid, under, job, call, user, event, outcome, metric } = selection;
     let text =
         |text: &Option<_>| text.as_ref().map(|text: &compact_str::CompactString| Value::from(text.as_str()));
     let number = |number: Option<u32>| number.map(|number| Value::UInt(number.into()));
-    let user = uid.map(|uid| Value::Text(uid.to_string()));
-    let values = [text(name), user, text(command), number(*pid), number(*under)];
-    let given = SELECTION.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)));
-    Value::object(given)
+    let values = [
+        ("name", text(name)),
+        ("user", uid.map(|uid| Value::Text(uid.to_string())).or_else(|| text(user))),
+        ("command", text(command)),
+        ("pid", number(*pid)),
+        ("under", number(*under)),
+        ("job", text(job)),
+        ("call", text(call)),
+        ("kind", event.map(|kind| Value::from(kind.as_str()))),
+        ("outcome", outcome.map(|outcome| Value::from(outcome.as_str()))),
+        ("metric", text(metric)),
+    ];
+    Value::object(values.into_iter().filter_map(|(name, value)| Some((name, value?))))
 }
 
 /// A budget as a value.
@@ -68,7 +82,8 @@ pub(super) fn budget(budget: Budget) -> Value {
     Value::object(BUDGET.into_iter().zip(values.map(|value| Value::from(u64::from(value)))))
 }
 
-fn selection_of(given: &[(Name, Value)]) -> Result<Selection, Fault> {
+/// The members are those of the kind.
+fn selection_of(kind: Kind, given: &[(Name, Value)]) -> Result<Selection, Fault> {
     let mut selection = Selection::default();
     for (name, value) in given {
         match name.as_ref() {
@@ -76,16 +91,40 @@ fn selection_of(given: &[(Name, Value)]) -> Result<Selection, Fault> {
             "command" => selection.command = Some(text("selection.command", value)?.into()),
             "pid" => selection.pid = Some(whole("selection.pid", value)?),
             "under" => selection.under = Some(whole("selection.under", value)?),
-            _ => {
-                let user = value.as_int().map(|number| number.to_string());
-                let user = user.map_or_else(|| text("selection.user", value).map(ToOwned::to_owned), Ok)?;
+            "job" => selection.job = Some(text_or_number("selection.job", value)?.into()),
+            "call" => selection.call = Some(text("selection.call", value)?.into()),
+            "metric" => selection.metric = Some(text("selection.metric", value)?.into()),
+            "kind" => selection.event = Some(event_kind(text("selection.kind", value)?)?),
+            "outcome" => selection.outcome = Some(outcome(text("selection.outcome", value)?)?),
+            _ if kind == Kind::Process => {
+                let user = text_or_number("selection.user", value)?;
                 let uid = details::uid(&user);
                 let unknown = || Fault::not_found(format!("selection.user: this host has no user {user:?}"));
                 selection.uid = Some(uid.ok_or_else(unknown)?);
             }
+            _ => selection.user = Some(text_or_number("selection.user", value)?.into()),
         }
     }
     Ok(selection)
+}
+
+fn event_kind(word: &str) -> Result<event::Kind, Fault> {
+    let known = || event::Kind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+    event::Kind::from_word(word).ok_or_else(|| {
+        Fault::invalid_params(format!("selection.kind: expected one of {}, found {word:?}", known()))
+    })
+}
+
+fn outcome(word: &str) -> Result<event::Outcome, Fault> {
+    let known = || event::Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect::<Vec<_>>().join(", ");
+    event::Outcome::from_word(word).ok_or_else(|| {
+        Fault::invalid_params(format!("selection.outcome: expected one of {}, found {word:?}", known()))
+    })
+}
+
+fn text_or_number(what: &str, value: &Value) -> Result<String, Fault> {
+    let number = value.as_int().map(|number| number.to_string());
+    number.map_or_else(|| text(what, value).map(ToOwned::to_owned), Ok)
 }
 
 fn budget_of(mut budget: Budget, given: &[(Name, Value)]) -> Result<Budget, Fault> {

@@ -6,9 +6,12 @@
 //! Not here: who the consumers are (`relays`).
 
 use super::{AFTER_STOP, AGAIN, Asker, LIMIT, PATIENCE, Relays, Stream, WAIT_SECS};
-use crate::channel::relay::{Applied, Remade};
+use crate::channel::of_happenings::Happened;
+use crate::channel::of_host::Sweep;
+use crate::channel::relay::{Applied, Remade, Tables};
 use crate::process::tap::Tap;
 use crate::query::channels::wanted;
+use crate::representative::cursor::Cursor;
 use crate::sample::beat::{locked, running};
 use crate::sample::schedule::Rate;
 use rpc::fault::{self, Fault};
@@ -18,8 +21,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wire::channel::stream::{Entry, RECORDS_MAX};
-use wire::channel::{Budget, CPU_MAX_MS, QUEUE_MAX_BYTES};
+use wire::channel::stream::{Body, Entry, RECORDS_MAX};
+use wire::channel::{Budget, CPU_MAX_MS, Kind, QUEUE_MAX_BYTES};
 use wire::time::Time;
 
 /// Runs the streams.
@@ -53,6 +56,9 @@ struct Feeding {
     asker: Arc<dyn Asker>,
     source: Option<Source>,
     remade: Remade,
+    tables: Tables,
+    /// Of what happens: where to go on, should the subscription at the host end.
+    place: Option<Cursor>,
     tap: Box<dyn Tap>,
     /// Since when the host cannot be asked.
     away_since: Option<Duration>,
@@ -88,7 +94,17 @@ struct Source {
 impl Feeding {
     fn new(stream: Arc<Stream>, relays: Relays, asker: Arc<dyn Asker>) -> Feeding {
         let tap = stream.hub.tap();
-        Feeding { stream, relays, asker, source: None, remade: Remade::default(), tap, away_since: None }
+        Feeding {
+            stream,
+            relays,
+            asker,
+            source: None,
+            remade: Remade::default(),
+            tables: Tables::default(),
+            place: None,
+            tap,
+            away_since: None,
+        }
     }
 
     /// Until nobody wants it any more.
@@ -129,7 +145,13 @@ impl Feeding {
     /// What it did not tell while it was away is missed.
     fn is_back(&mut self) {
         locked(&self.stream.state).failing = None;
-        if let (Some(since), Some(source), true) = (self.away_since, &self.source, self.remade.is_known()) {
+        let kind = self.stream.key.kind;
+        if kind.happens() {
+            // It goes on in the journal where it was.
+            self.away_since = None;
+        }
+        let is_known = kind != Kind::Process || self.remade.is_known();
+        if let (Some(since), Some(source), true) = (self.away_since, &self.source, is_known) {
             let rate_hz = source.rate.hz();
             let away = running().saturating_sub(since).as_secs_f64();
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -144,7 +166,8 @@ impl Feeding {
 
     async fn step(&mut self) -> Result<(), Trouble> {
         let Some(source) = self.source.clone() else { return self.begin().await };
-        if !self.remade.is_known() && !source.is_mended {
+        let kind = self.stream.key.kind;
+        if kind == Kind::Process && !self.remade.is_known() && !source.is_mended {
             self.alter(&source.id, source.rate).await?;
         }
         let params = vec![
@@ -165,6 +188,11 @@ impl Feeding {
             tokio::select! {
                 answer = &mut taking => break answer?,
                 () = stream.altered.notified() => {}
+                // That nothing happens may be what a condition waits for.
+                () = tokio::time::sleep(rate.period()), if kind.happens() => {
+                    let now = running();
+                    self.stream.hub.look(self.remade.line.of_source(now), now);
+                }
             }
         };
         self.feed(&answer)?;
@@ -179,13 +207,20 @@ impl Feeding {
 
     async fn begin(&mut self) -> Result<(), Trouble> {
         let rate = self.stream.beat.rate();
-        let wanted = self.wanted(rate);
-        let made =
-            self.ask("sensor.subscribe", wanted, PATIENCE).await.map_err(|fault| match fault.code {
-                // Such as a user that the host does not know.
-                fault::NOT_FOUND | fault::INVALID_PARAMS => Trouble::Refused(fault),
-                _ => Trouble::Away(fault),
-            })?;
+        let mut made = self.ask("sensor.subscribe", self.wanted(rate, self.place.as_ref()), PATIENCE).await;
+        if self.place.is_some() && made.as_ref().is_err_and(|fault| fault.code == fault::INVALID_PARAMS) {
+            // Its journal was begun anew: all that is there came since.
+            let oldest = [(Name::Borrowed("cursor"), Value::from(""))];
+            let wanted = self.wanted(rate, None).into_iter().chain(oldest).collect();
+            made = self.ask("sensor.subscribe", wanted, PATIENCE).await;
+        }
+        let made = made.map_err(|fault| match fault.code {
+            // Such as a user that the host does not know.
+            fault::NOT_FOUND | fault::INVALID_PARAMS => Trouble::Refused(fault),
+            _ => Trouble::Away(fault),
+        })?;
+        let cursor = member(&made, "cursor").and_then(Value::as_text);
+        self.place = cursor.and_then(|cursor| cursor.parse().ok());
         let id = member(&made, "subscription").and_then(Value::as_text).map(ToOwned::to_owned);
         let id = id.ok_or_else(|| unreadable("it names no subscription"))?;
         self.source = Some(Source { id, rate, is_mended: true });
@@ -212,6 +247,10 @@ impl Feeding {
         let now = running();
         for entry in entries {
             let at_ns = entry.at_ns;
+            if self.stream.key.kind != Kind::Process {
+                self.feed_other(entry, now)?;
+                continue;
+            }
             match self.remade.apply(entry, now) {
                 Applied::Sweep { at, lost } => {
                     self.lose(lost, at_ns);
@@ -222,13 +261,43 @@ impl Feeding {
                     self.source.iter_mut().for_each(|source| source.is_mended = false);
                 }
                 Applied::TooMany => {
-                    let told = format!("more than {RECORDS_MAX} of its processes pass; choose fewer");
-                    return Err(Trouble::Away(Fault::unavailable(told)));
+                    return Err(too_many("processes"));
                 }
                 Applied::Nothing => {}
             }
         }
         Ok(())
+    }
+
+    /// An entry of another kind than processes.
+    fn feed_other(&mut self, entry: Entry, now: Duration) -> Result<(), Trouble> {
+        let lost = self.remade.line.lost(&entry);
+        let (at_ns, at) = (entry.at_ns, self.remade.line.own(entry.at_ns, now));
+        self.lose(lost, at_ns);
+        match entry.body {
+            Body::Readings { left_out, .. } if left_out > 0 => return Err(too_many("metrics")),
+            Body::Readings { sweep, readings, .. } => {
+                let table = self.tables.table(readings);
+                self.stream.hub.swept_host(&Sweep { number: sweep, at_ns, table: &table }, at);
+            }
+            Body::Event(event) => {
+                self.go_to(event.number + 1);
+                self.stream.hub.happened(&Happened::Event(&event), at_ns, at);
+            }
+            Body::Call(call) => {
+                // Of one event there may be two; the second may be on its way.
+                self.go_to(call.number);
+                self.stream.hub.happened(&Happened::Call(&call), at_ns, at);
+            }
+            Body::Missed(count) => self.lose(count, at_ns),
+            Body::Sample { .. } | Body::Signal { .. } | Body::Quarantined(_) | Body::Figures(_) => {}
+        }
+        Ok(())
+    }
+
+    fn go_to(&mut self, number: u64) {
+        let store = self.place.as_ref().and_then(Cursor::store);
+        self.place = store.map(|store| Cursor::new(store, number));
     }
 
     fn lose(&mut self, count: u64, at_ns: u64) {
@@ -237,14 +306,17 @@ impl Feeding {
         }
     }
 
-    fn wanted(&self, rate: Rate) -> Vec<(Name, Value)> {
+    fn wanted(&self, rate: Rate, place: Option<&Cursor>) -> Vec<(Name, Value)> {
+        let kind = self.stream.key.kind;
         let budget = Budget { cpu_ms: CPU_MAX_MS, queue_bytes: QUEUE_MAX_BYTES / 4, ..Budget::default() };
         let mut params: Vec<(Name, Value)> = vec![
+            ("kind".into(), Value::from(kind.as_str())),
             ("rate".into(), Value::Double(rate.hz())),
             ("filter".into(), Value::Text(self.stream.key.filter.clone())),
-            ("changes".into(), Value::Bool(true)),
+            ("changes".into(), Value::Bool(kind == Kind::Process)),
             ("budget".into(), wanted::budget(budget)),
         ];
+        params.extend(place.map(|place| ("cursor".into(), Value::Text(place.to_string()))));
         params.extend(self.stream.selection.clone().map(|selection| ("selection".into(), selection)));
         params
     }
@@ -257,6 +329,11 @@ impl Feeding {
     ) -> Result<Value, Fault> {
         self.asker.ask(&self.stream.key.host, method, params, time).await
     }
+}
+
+fn too_many(what: &str) -> Trouble {
+    let told = format!("more than {RECORDS_MAX} of its {what} pass; choose fewer");
+    Trouble::Away(Fault::unavailable(told))
 }
 
 fn of(id: &str) -> (Name, Value) {

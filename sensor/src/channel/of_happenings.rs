@@ -1,0 +1,235 @@
+//! A subscription to what happens: events as they are found, calls as their state becomes another.
+//!
+//! Pure. Rules: none is decimated: each that passes is told, once, and what is left out is counted one by one; the rate is how often
+//! the condition looks at what passed since it looked last, and how often a script runs over that.
+//! Not here: reading the journal (`pump`), which calls changed (`standings`).
+
+use super::account::Account;
+use super::condition::{self, Tally};
+use super::fields::Subject;
+use super::parts::Parts;
+use std::time::Duration;
+use wire::channel::stream::{Body, Change, Occurrence};
+use wire::channel::{Selection, Wanted};
+
+/// What waits for a script at most: with more, it runs before it is due.
+const SCRIPTED_AT_ONCE_MAX: usize = 1000;
+
+/// Something that happens.
+pub trait Happening: Subject<Around = ()> {
+    /// Whether it is one of those that are meant.
+    fn is_meant(selection: &Selection, record: &Self::Record) -> bool;
+    /// It as an entry.
+    fn body(record: Self::Record) -> Body;
+}
+
+/// Something that happened, to whom it may concern.
+#[derive(Clone, Copy, Debug)]
+pub enum Happened<'a> {
+    /// An event.
+    Event(&'a Occurrence),
+    /// A call's state is another.
+    Call(&'a Change),
+}
+
+/// What it evaluates, and remembers.
+#[derive(Debug)]
+pub struct Evaluation<S: Happening> {
+    parts: Parts<S>,
+    /// What waits for the script.
+    waiting: Vec<S::Record>,
+    /// What passed since the condition was looked at.
+    tally: Tally,
+}
+
+impl<S: Happening> Evaluation<S> {
+    /// From now on.
+    #[must_use]
+    pub fn new(parts: Parts<S>) -> Evaluation<S> {
+        Evaluation { parts, waiting: Vec::new(), tally: Tally::default() }
+    }
+
+    /// It takes the place of `before`.
+    pub fn go_on(&mut self, mut before: Evaluation<S>, was: &Wanted, is: &Wanted, is_stopped: bool) {
+        self.parts.go_on(&mut before.parts, was, is, is_stopped);
+        self.waiting = before.waiting;
+        if was.condition == is.condition {
+            self.tally = before.tally;
+        }
+    }
+
+    /// Whether its condition is true.
+    #[must_use]
+    pub fn is_true(&self) -> Option<bool> {
+        self.parts.condition.as_ref().map(condition::State::is_true)
+    }
+
+    /// It happened.
+    pub fn hear(&mut self, account: &mut Account, record: &S::Record, at_ns: u64, now: Duration) {
+        let seen = S::seen(record);
+        let passes =
+            S::is_meant(&account.wanted.selection, record) && self.parts.filter.passes(&seen, &[], 0.0, &());
+        if !passes {
+            return;
+        }
+        if let Some(condition) = &self.parts.condition {
+            condition.add(&mut self.tally, &seen);
+        }
+        if account.wanted.only_signals {
+            return;
+        }
+        if self.parts.script.is_none() {
+            account.tell(at_ns, S::body(record.clone()), now);
+            return;
+        }
+        self.waiting.push(record.clone());
+        if self.waiting.len() >= SCRIPTED_AT_ONCE_MAX {
+            self.run_script(account, at_ns, now);
+        }
+    }
+
+    /// It is due.
+    pub fn look(&mut self, account: &mut Account, at_ns: u64, now: Duration) {
+        let tally = std::mem::take(&mut self.tally);
+        account.counts.empty_total += u64::from(tally == Tally::default() && self.waiting.is_empty());
+        self.parts.signal_of(account, &tally, at_ns, now);
+        if !self.waiting.is_empty() {
+            self.run_script(account, at_ns, now);
+        }
+    }
+
+    fn run_script(&mut self, account: &mut Account, at_ns: u64, now: Duration) {
+        match self.parts.scripted(std::mem::take(&mut self.waiting), at_ns) {
+            Ok((records, figures)) => {
+                records.into_iter().for_each(|record| account.tell(at_ns, S::body(record), now));
+                if !figures.is_empty() {
+                    account.tell(at_ns, Body::Figures(figures), now);
+                }
+            }
+            Err(error) => account.stop(error.to_string(), at_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::subscription::{Prepared, Subscription};
+    use proptest::prelude::*;
+    use wire::channel::{Budget, Kind, expression};
+    use wire::event::{Content, Event, Id, Source};
+    use wire::id::{Generation, SensorKey};
+    use wire::time::Time;
+
+    fn occurrence(number: u64) -> Occurrence {
+        let mut content = Content::new(wire::event::Kind::JobStart, Time::from_micros(1));
+        content.job = number.to_string().into();
+        let id = Id { sensor: SensorKey(1), generation: Generation(1), offset: number, number: 0 };
+        let source = Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() };
+        let event = Event { id, seen: content.time, call: "".into(), content, source };
+        Occurrence { number, event, name: "".into(), user: "ada".into() }
+    }
+
+    fn wanted(filter: &str, change: impl FnOnce(&mut Wanted)) -> Prepared {
+        let filter = expression::filter(filter).expect("understood");
+        let mut wanted = Wanted { kind: Kind::Event, filter, ..Wanted::default() };
+        change(&mut wanted);
+        Prepared::new(wanted, || Duration::ZERO).expect("it can be used")
+    }
+
+    fn hear(subscription: &mut Subscription, number: u64, now: Duration) {
+        subscription.hear(&Happened::Event(&occurrence(number)), 1, now);
+    }
+
+    fn bodies(subscription: &mut Subscription) -> Vec<Body> {
+        subscription.take(usize::MAX).entries().map(|entry| entry.body).collect()
+    }
+
+    fn conditioned(wanted: &mut Wanted) {
+        wanted.condition = Some(expression::condition("count > 2 until 0").expect("understood"));
+        wanted.only_signals = true;
+    }
+
+    #[test]
+    fn a_condition_is_of_what_passed_since_it_was_looked_at() {
+        let mut subscription = Subscription::new(wanted("job !~ \"9\"", conditioned), Duration::ZERO);
+        let mut look = |second: u64, numbers: &[u64], expected: &[bool]| {
+            let now = Duration::from_secs(second);
+            numbers.iter().for_each(|number| hear(&mut subscription, *number, now));
+            assert!(subscription.is_due(now));
+            subscription.look(1, now);
+            let is_true = |body: Body| matches!(body, Body::Signal { is_true: true, .. });
+            let signals: Vec<bool> = bodies(&mut subscription).into_iter().map(is_true).collect();
+            assert_eq!(signals, expected, "{second}");
+        };
+        look(1, &[1, 2, 9, 19], &[]);
+        look(2, &[3, 4, 5], &[true]);
+        look(3, &[6], &[]);
+        look(4, &[9], &[false]);
+    }
+
+    #[test]
+    fn a_script_runs_over_what_came_since_it_ran() {
+        let script = |wanted: &mut Wanted| wanted.script = Some("#{ events: records.len() }".into());
+        let mut subscription = Subscription::new(wanted("", script), Duration::ZERO);
+        (0..SCRIPTED_AT_ONCE_MAX as u64 + 5)
+            .for_each(|number| hear(&mut subscription, number, Duration::ZERO));
+        subscription.look(1, Duration::from_secs(1));
+        let figures = |count: f64| Body::Figures(vec![("events".into(), count)]);
+        assert_eq!(bodies(&mut subscription), [figures(SCRIPTED_AT_ONCE_MAX as f64), figures(5.0)]);
+        let only = |wanted: &mut Wanted| wanted.script = Some("[records[1]]".into());
+        subscription.alter(wanted("", only), Duration::from_secs(2));
+        [7, 8, 9].into_iter().for_each(|number| hear(&mut subscription, number, Duration::from_secs(2)));
+        subscription.look(1, Duration::from_secs(3));
+        assert_eq!(bodies(&mut subscription), [Body::Event(Box::new(occurrence(8)))]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_each_that_passes_is_told_or_counted(
+            steps in prop::collection::vec((0..6_u8, 0..40_u64), 1..200),
+        ) {
+            let filters = ["", "job ~ \"[02468]$\"", "user = \"ada\" and job !~ \"7\""];
+            let passes = |filter: usize, number: u64| match filter {
+                0 => true,
+                1 => number % 2 == 0,
+                _ => !number.to_string().contains('7'),
+            };
+            let budget = |wanted: &mut Wanted| wanted.budget = Budget { queue_bytes: 4096, ..Budget::default() };
+            let mut subscription = Subscription::new(wanted("", budget), Duration::ZERO);
+            let (mut filter, mut number, mut passed, mut covered) = (0, 0_u64, Vec::new(), 0_u64);
+            let mut told = 0;
+            for (what, many) in steps {
+                let now = Duration::from_millis(number);
+                match what {
+                    0 => {
+                        filter = many as usize % 3;
+                        subscription.alter(wanted(filters[filter], budget), now);
+                    }
+                    1 => {
+                        for entry in subscription.take(many as usize).entries() {
+                            prop_assert_eq!(entry.number, covered);
+                            if let Body::Missed(count) = entry.body {
+                                covered += count;
+                                continue;
+                            }
+                            let Body::Event(event) = entry.body else { panic!("{entry:?}") };
+                            prop_assert_eq!(passed[covered as usize], event.number);
+                            told += 1;
+                            covered += 1;
+                        }
+                    }
+                    _ => for _ in 0..many {
+                        hear(&mut subscription, number, now);
+                        passed.extend(passes(filter, number).then_some(number));
+                        number += 1;
+                    }
+                }
+            }
+            prop_assert_eq!(subscription.standing().next, passed.len() as u64);
+            let rest: Vec<_> = subscription.take(usize::MAX).entries().collect();
+            told += rest.iter().filter(|entry| matches!(entry.body, Body::Event(_))).count() as u64;
+            prop_assert_eq!(told + subscription.standing().missed_total, passed.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A subscription to the metrics of a host: what is told of each sweep that is due.
+//!
+//! Pure. Rules: a sample is of one sweep; while sweeps have the same metrics, those that are selected are looked for once; a metric
+//! that comes back has no past.
+//! Not here: sampling (`sample`).
+
+use super::account::Account;
+use super::fields::metric::{Metrics, Seen};
+use super::parts::Parts;
+use super::predicate::keep_top;
+use crate::sample::glob::Glob;
+use crate::sample::table::{self, Table};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::channel::Wanted;
+use wire::channel::stream::{Body, RECORDS_MAX, Reading};
+use wire::sample::{Metric, Number};
+
+/// A sweep over the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep<'a> {
+    /// Its number.
+    pub number: u64,
+    /// When it began, in nanoseconds since boot.
+    pub at_ns: u64,
+    /// What it found.
+    pub table: &'a Table,
+}
+
+/// What it evaluates, and remembers.
+#[derive(Debug)]
+pub struct Evaluation {
+    parts: Parts<Metrics>,
+    name: Option<Glob>,
+    /// The metrics of the sweep before.
+    shape: table::Metrics,
+    /// The places of those that are selected.
+    selected: Vec<usize>,
+    /// As many numbers of each of these as the filter remembers.
+    past: Vec<f64>,
+    at_ns: u64,
+}
+
+impl Evaluation {
+    /// From the next sweep on; all metrics, or those that the glob means.
+    #[must_use]
+    pub fn new(parts: Parts<Metrics>, name: Option<Glob>) -> Evaluation {
+        let shape: table::Metrics = Arc::new([]);
+        Evaluation { parts, name, shape, selected: Vec::new(), past: Vec::new(), at_ns: 0 }
+    }
+
+    /// It takes the place of `before`.
+    pub fn go_on(&mut self, mut before: Evaluation, was: &Wanted, is: &Wanted, is_stopped: bool) {
+        let is_same = self.parts.go_on(&mut before.parts, was, is, is_stopped);
+        if is_same && was.selection == is.selection {
+            (self.shape, self.selected, self.past) = (before.shape, before.selected, before.past);
+            self.at_ns = before.at_ns;
+        }
+    }
+
+    /// Whether its condition is true.
+    #[must_use]
+    pub fn is_true(&self) -> Option<bool> {
+        self.parts.condition.as_ref().map(super::condition::State::is_true)
+    }
+
+    /// Make a sample of this sweep.
+    pub fn sample(&mut self, account: &mut Account, sweep: &Sweep<'_>, now: Duration) {
+        let chosen = self.choose(sweep);
+        self.parts.signal(account, chosen.iter().map(|(_, seen)| *seen), sweep.at_ns, now);
+        if account.wanted.only_signals {
+            return;
+        }
+        let left_out = u32::try_from(chosen.len().saturating_sub(RECORDS_MAX)).unwrap_or(u32::MAX);
+        let readings = chosen.iter().take(RECORDS_MAX);
+        let readings = readings.map(|(_, seen)| Reading { metric: seen.metric.clone(), value: seen.value });
+        match self.parts.scripted(readings.collect(), sweep.at_ns) {
+            Ok((readings, figures)) if readings.is_empty() && figures.is_empty() => {
+                account.counts.empty_total += 1;
+            }
+            Ok((readings, figures)) => {
+                let body = Body::Readings { sweep: sweep.number, readings, left_out, figures };
+                account.tell(sweep.at_ns, body, now);
+            }
+            Err(error) => account.stop(error.to_string(), sweep.at_ns),
+        }
+    }
+
+    /// Those that are selected and pass, with their places among the selected.
+    fn choose<'a>(&mut self, sweep: &Sweep<'a>) -> Vec<(usize, Seen<'a>)> {
+        self.take_shape(sweep.table.metrics());
+        #[allow(clippy::cast_precision_loss)] // A time between two samples.
+        let secs = sweep.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
+        self.at_ns = sweep.at_ns;
+        let (filter, slots) = (&self.parts.filter, self.parts.filter.slots());
+        let mut chosen = Vec::new();
+        for (nth, place) in self.selected.iter().enumerate() {
+            let seen = seen(sweep.table, *place);
+            let past = &mut self.past[nth * slots..(nth + 1) * slots];
+            if filter.passes(&seen, past, secs, &()) {
+                chosen.push((nth, seen));
+            }
+            filter.note_seen(&seen, past);
+        }
+        if let Some((count, number)) = filter.top() {
+            chosen = keep_top(chosen, count, |(_, seen)| (number.get)(seen));
+        }
+        for (nth, seen) in &chosen {
+            filter.note_told(seen, &mut self.past[nth * slots..(nth + 1) * slots]);
+        }
+        chosen
+    }
+
+    /// Find the selected ones where the metrics are not those of the sweep before.
+    fn take_shape(&mut self, metrics: &table::Metrics) {
+        if Arc::ptr_eq(&self.shape, metrics) {
+            return;
+        }
+        let slots = self.parts.filter.slots();
+        let known: BTreeMap<&Metric, &[f64]> = match slots {
+            0 => BTreeMap::new(),
+            _ => {
+                let before = self.selected.iter().map(|place| &*self.shape[*place]);
+                before.zip(self.past.chunks_exact(slots)).collect()
+            }
+        };
+        let is_meant = |metric: &Metric| self.name.as_ref().is_none_or(|name| name.means(&metric.name));
+        let selected: Vec<usize> = metrics
+            .iter()
+            .enumerate()
+            .filter(|(_, metric)| is_meant(metric))
+            .map(|(place, _)| place)
+            .collect();
+        let mut past = Vec::with_capacity(selected.len() * slots);
+        for place in &selected {
+            match known.get(&*metrics[*place]) {
+                Some(values) => past.extend_from_slice(values),
+                None => past.extend(std::iter::repeat_n(f64::NAN, slots)),
+            }
+        }
+        (self.selected, self.past, self.shape) = (selected, past, Arc::clone(metrics));
+    }
+}
+
+fn seen(table: &Table, place: usize) -> Seen<'_> {
+    let value = table.values().get(place).copied().unwrap_or(Number::Real(f64::NAN));
+    Seen { metric: &table.metrics()[place], value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::subscription::{Prepared, Subscription};
+    use crate::sample::table::{Rows, metric};
+    use wire::channel::{Kind, Selection, expression};
+    use wire::sample::Semantics;
+    use wire::time::Time;
+
+    /// Sweeps of a second each over a host that has these metrics.
+    struct Story {
+        subscription: Subscription,
+        rows: Rows,
+        known: BTreeMap<String, Arc<Metric>>,
+        swept: u64,
+    }
+
+    impl Story {
+        fn new(name: Option<&str>, filter: &str, condition: Option<&str>) -> Story {
+            let wanted = Wanted {
+                kind: Kind::Host,
+                selection: Selection { metric: name.map(Into::into), ..Selection::default() },
+                filter: expression::filter(filter).expect("understood"),
+                condition: condition.map(|text| expression::condition(text).expect("understood")),
+                ..Wanted::default()
+            };
+            let prepared = Prepared::new(wanted, || Duration::ZERO).expect("it can be used");
+            let subscription = Subscription::new(prepared, Duration::ZERO);
+            Story { subscription, rows: Rows::default(), known: BTreeMap::new(), swept: 0 }
+        }
+
+        /// The metrics that are told of this sweep, `true` or `false` for what is signalled.
+        fn sweep(&mut self, values: &[(&str, f64)]) -> Vec<String> {
+            self.swept += 1;
+            for (name, value) in values {
+                let known = self.known.entry((*name).to_owned());
+                let metric = known.or_insert_with(|| metric(name, "", Semantics::Gauge, &[("of", "a")]));
+                self.rows.real(metric, *value);
+            }
+            let table = self.rows.finish(Time::default());
+            let now = Duration::from_secs(self.swept);
+            let sweep = Sweep { number: self.swept, at_ns: self.swept * 1_000_000_000, table: &table };
+            assert!(self.subscription.is_due(now));
+            self.subscription.sample_host(&sweep, now);
+            let of = |body: Body| -> Vec<String> {
+                match body {
+                    Body::Readings { readings, sweep, .. } => {
+                        assert_eq!(sweep, self.swept);
+                        readings.into_iter().map(|one| one.metric.name.to_string()).collect()
+                    }
+                    Body::Signal { is_true, .. } => vec![is_true.to_string()],
+                    other @ (Body::Sample { .. }
+                    | Body::Missed(_)
+                    | Body::Quarantined(_)
+                    | Body::Event(_)
+                    | Body::Call(_)
+                    | Body::Figures(_)) => panic!("{other:?}"),
+                }
+            };
+            self.subscription.take(usize::MAX).entries().flat_map(|entry| of(entry.body)).collect()
+        }
+    }
+
+    #[test]
+    fn a_metric_is_chosen_by_its_name_and_compared_with_what_it_was() {
+        let mut story = Story::new(Some("load?"), "value changes by 1", None);
+        assert_eq!(story.sweep(&[("load1", 1.0), ("load5", 1.0), ("load15", 9.0)]), ["load1", "load5"]);
+        assert_eq!(story.sweep(&[("load1", 1.5), ("load5", 3.0), ("load15", 1.0)]), ["load5"]);
+        assert_eq!(story.sweep(&[("load1", 2.5), ("load5", 3.0), ("load15", 1.0)]), ["load1"], "it adds up");
+        let mut story = Story::new(None, "rate of value >= 2", None);
+        assert!(story.sweep(&[("a", 1.0), ("b", 1.0)]).is_empty());
+        assert_eq!(story.sweep(&[("a", 3.0), ("b", 2.0)]), ["a"]);
+        let mut story = Story::new(None, "labels = \"of=a\" top 2 by value", None);
+        assert_eq!(story.sweep(&[("a", 1.0), ("b", 3.0), ("c", 2.0)]), ["b", "c"]);
+    }
+
+    #[test]
+    fn what_stays_keeps_its_past_though_others_come_and_go() {
+        let mut story = Story::new(None, "rate of value >= 2", None);
+        story.sweep(&[("a", 1.0), ("b", 1.0)]);
+        assert_eq!(story.sweep(&[("b", 5.0), ("c", 9.0)]), ["b"], "c has no past");
+        assert_eq!(story.sweep(&[("a", 9.0), ("b", 5.0), ("c", 12.0)]), ["c"], "a has lost its own");
+    }
+
+    #[test]
+    fn a_condition_is_of_what_passed() {
+        let mut story = Story::new(None, "name ~ \"^a\" and value > 1", Some("sum value > 5 until 3"));
+        assert_eq!(story.sweep(&[("a1", 2.0), ("a2", 2.0), ("b", 9.0)]), ["a1", "a2"]);
+        assert_eq!(story.sweep(&[("a1", 4.0), ("a2", 2.0), ("b", 9.0)]), ["true", "a1", "a2"]);
+        assert_eq!(story.sweep(&[("a1", 4.0), ("a2", 1.0), ("b", 9.0)]), ["a1"], "above where it ends");
+        assert_eq!(story.sweep(&[("a1", 1.0), ("a2", 1.0), ("b", 9.0)]), ["false"]);
+    }
+}

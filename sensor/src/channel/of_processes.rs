@@ -1,0 +1,163 @@
+//! A subscription to the processes of a host: what is told of each sweep that is due.
+//!
+//! Pure. Rule: a sample is of one sweep. Not here: what is remembered of each process (`memory`), what a consumer of changes knows
+//! (`changes`).
+
+use super::account::Account;
+use super::changes::{Difference, Told};
+use super::fields::process::{Processes, Seen};
+use super::memory::{Chosen, Memory};
+use super::parts::Parts;
+use super::selection;
+use crate::process::source::View;
+use crate::serving::roll::Served;
+use compact_str::CompactString;
+use std::time::Duration;
+use wire::channel::Wanted;
+use wire::channel::stream::{Body, RECORDS_MAX, Record};
+
+/// What it evaluates, and remembers.
+#[derive(Debug)]
+pub struct Evaluation {
+    parts: Parts<Processes>,
+    /// Who serves the wanted job or call.
+    served: Option<Served>,
+    memory: Memory,
+    told: Told,
+}
+
+impl Evaluation {
+    /// From the next sweep on.
+    #[must_use]
+    pub fn new(parts: Parts<Processes>) -> Evaluation {
+        Evaluation { parts, served: None, memory: Memory::default(), told: Told::default() }
+    }
+
+    /// Who serves the job or call of the selection.
+    pub fn set_served(&mut self, served: Served) {
+        self.served = Some(served);
+    }
+
+    /// It takes the place of `before`.
+    pub fn go_on(&mut self, mut before: Evaluation, was: &Wanted, is: &Wanted, is_stopped: bool) {
+        let is_same = self.parts.go_on(&mut before.parts, was, is, is_stopped);
+        (self.memory, self.told) = (before.memory, before.told);
+        if !is_same {
+            self.memory.forget_values();
+        }
+    }
+
+    /// Whether its condition is true.
+    #[must_use]
+    pub fn is_true(&self) -> Option<bool> {
+        self.parts.condition.as_ref().map(super::condition::State::is_true)
+    }
+
+    /// Make a sample of this sweep.
+    pub fn sample(&mut self, account: &mut Account, view: &View, now: Duration) {
+        if account.wanted.only_signals {
+            let chosen = self.choose(&account.wanted, view, 0..view.table.rows().len());
+            self.signal(account, &chosen, view, now);
+        } else if account.wanted.changes {
+            self.sample_changes(account, view, now);
+        } else {
+            self.sample_all(account, view, now);
+        }
+    }
+
+    fn sample_all(&mut self, account: &mut Account, view: &View, now: Duration) {
+        let sweep = view.table.sweep();
+        let chosen = self.choose(&account.wanted, view, 0..view.table.rows().len());
+        self.signal(account, &chosen, view, now);
+        let (records, left_out) = records(view, &chosen);
+        match self.parts.scripted(records, sweep.begin_ns) {
+            Ok((records, figures)) if records.is_empty() && figures.is_empty() => {
+                account.counts.empty_total += 1;
+            }
+            Ok((records, figures)) => {
+                let body = Body::Sample { sweep: sweep.number, gone: None, records, left_out, figures };
+                account.tell(sweep.begin_ns, body, now);
+            }
+            Err(error) => account.stop(error.to_string(), sweep.begin_ns),
+        }
+    }
+
+    fn sample_changes(&mut self, account: &mut Account, view: &View, now: Duration) {
+        let (table, sweep) = (&view.table, view.table.sweep());
+        let (missed_total, revision) = (account.queue.missed_total(), account.revision);
+        if self.told.must_be_whole(now, missed_total, revision) {
+            let chosen = self.choose(&account.wanted, view, 0..table.rows().len());
+            self.signal(account, &chosen, view, now);
+            let (records, left_out) = records(view, &chosen);
+            self.told.tell_all(table, &chosen, now, missed_total, revision);
+            if left_out > 0 {
+                self.told.forget();
+            }
+            let body =
+                Body::Sample { sweep: sweep.number, gone: None, records, left_out, figures: Vec::new() };
+            account.tell(sweep.begin_ns, body, now);
+            return;
+        }
+        // One of which nothing changed is told too: who knows only changes would not know how old what it knows is.
+        let Difference { records: changed, gone } = self.difference(account, view, now);
+        account.counts.empty_total += u64::from(changed.is_empty() && gone.is_empty());
+        let (records, left_out) = records(view, &changed);
+        if left_out > 0 {
+            self.told.forget();
+        }
+        let body =
+            Body::Sample { sweep: sweep.number, gone: Some(gone), records, left_out, figures: Vec::new() };
+        account.tell(sweep.begin_ns, body, now);
+    }
+
+    fn difference(&mut self, account: &mut Account, view: &View, now: Duration) -> Difference {
+        let table = &view.table;
+        let selection = &account.wanted.selection;
+        let is_selected_by_rows =
+            selection.under.is_none() && selection.command.is_none() && self.served.is_none();
+        let is_of_rows = is_selected_by_rows && self.parts.filter.is_of_rows();
+        if is_of_rows && self.parts.condition.is_none() {
+            let chosen = self.choose(&account.wanted, view, self.told.places(table));
+            return self.told.differ_from_changed(table, &chosen);
+        }
+        let chosen = self.choose(&account.wanted, view, 0..table.rows().len());
+        self.signal(account, &chosen, view, now);
+        self.told.differ_from_all(table, &chosen)
+    }
+
+    /// Those at these places that are selected and pass.
+    fn choose(&mut self, wanted: &Wanted, view: &View, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
+        let Evaluation { parts, served, memory, .. } = self;
+        let (filter, selection) = (&parts.filter, &wanted.selection);
+        // Looking one up takes longer than most filters.
+        let is_asked = selection.command.is_some() || filter.asks_command();
+        let command = |key| {
+            let told = is_asked.then(|| view.lives.command(key))?;
+            told.map(CompactString::as_str)
+        };
+        let serving = served.as_ref().map(Served::now);
+        memory.choose(filter, &view.table, places, command, |seen| {
+            serving.as_ref().is_none_or(|serving| serving.contains(&seen.process.key))
+                && selection::fits(selection, seen, &view.table)
+        })
+    }
+
+    fn signal(&mut self, account: &mut Account, chosen: &[Chosen], view: &View, now: Duration) {
+        let seen = chosen.iter().filter_map(|(place, cpu)| {
+            let process = view.table.rows()[*place].as_ref()?;
+            Some(Seen { process, cpu: *cpu, command: None })
+        });
+        self.parts.signal(account, seen, view.table.sweep().begin_ns, now);
+    }
+}
+
+/// Of those chosen, as many as a sample has, and how many more there are.
+fn records(view: &View, chosen: &[Chosen]) -> (Vec<Record>, u32) {
+    let rows = view.table.rows();
+    let record = |(place, cpu): &Chosen| Some(Record { process: rows[*place].clone()?, cpu: *cpu });
+    let left_out = chosen.len().saturating_sub(RECORDS_MAX);
+    (
+        chosen.iter().take(RECORDS_MAX).filter_map(record).collect(),
+        u32::try_from(left_out).unwrap_or(u32::MAX),
+    )
+}

@@ -1,0 +1,100 @@
+//! What every kind of subscription has made ready: a filter, a condition and a script.
+//!
+//! Pure. Rule: what is altered to the same goes on with what it remembers. Not here: what is looked at when (`of_processes`,
+//! `of_host`, `of_happenings`).
+
+use super::account::Account;
+use super::condition::{State, Tally};
+use super::fields::Subject;
+use super::predicate::Ready;
+use super::script::{self, Outcome, Script};
+use super::subscription::Error;
+use compact_str::CompactString;
+use std::time::Duration;
+use wire::channel::Wanted;
+use wire::channel::stream::{Body, RECORDS_MAX};
+
+/// A filter, a condition and a script over one kind of record.
+#[derive(Debug)]
+pub struct Parts<S: Subject> {
+    /// What passes.
+    pub filter: Ready<S>,
+    /// What is signalled.
+    pub condition: Option<State<S>>,
+    /// What the filter cannot say.
+    pub script: Option<Script<S>>,
+}
+
+/// Records and figures.
+pub type Scripted<S> = (Vec<<S as Subject>::Record>, Vec<(CompactString, f64)>);
+
+impl<S: Subject> Parts<S> {
+    /// Compile what is wanted; `thread_time` tells the CPU time of the thread that asks.
+    ///
+    /// # Errors
+    /// If it cannot be used.
+    pub fn new(wanted: &Wanted, thread_time: fn() -> Duration) -> Result<Parts<S>, Error> {
+        let filter = Ready::new(&wanted.filter)?;
+        let condition = wanted.condition.clone().map(State::new).transpose()?;
+        let script = wanted.script.as_ref().map(|text| Script::new(text, thread_time)).transpose()?;
+        Ok(Parts { filter, condition, script })
+    }
+
+    /// It takes the place of `before`: what is wanted as it was goes on, but for the script of one that was stopped. Whether the
+    /// filter does.
+    pub fn go_on(&mut self, before: &mut Parts<S>, was: &Wanted, is: &Wanted, is_stopped: bool) -> bool {
+        let is_same = was.filter == is.filter;
+        if is_same {
+            std::mem::swap(&mut self.filter, &mut before.filter);
+        }
+        if was.condition == is.condition {
+            self.condition = before.condition.take();
+        }
+        if was.script == is.script && !is_stopped {
+            self.script = before.script.take();
+        }
+        is_same
+    }
+
+    /// Signal what follows from these records.
+    pub fn signal<'a>(
+        &mut self,
+        account: &mut Account,
+        seen: impl Iterator<Item = S::Seen<'a>>,
+        at_ns: u64,
+        now: Duration,
+    ) {
+        let Some(condition) = &self.condition else { return };
+        let mut tally = Tally::default();
+        seen.for_each(|seen| condition.add(&mut tally, &seen));
+        self.signal_of(account, &tally, at_ns, now);
+    }
+
+    /// Signal what follows from this tally.
+    pub fn signal_of(&mut self, account: &mut Account, tally: &Tally, at_ns: u64, now: Duration) {
+        let Some(condition) = &mut self.condition else { return };
+        let value = condition.measure(tally);
+        if let Some(is_true) = condition.update(value, now) {
+            account.push(at_ns, Body::Signal { is_true, value: value.unwrap_or(f64::NAN) });
+        }
+    }
+
+    /// What the script makes of these records.
+    ///
+    /// # Errors
+    /// If it fails: it is not to be run again.
+    pub fn scripted(&mut self, records: Vec<S::Record>, at_ns: u64) -> Result<Scripted<S>, script::Error> {
+        let Some(script) = &mut self.script else { return Ok((records, Vec::new())) };
+        #[allow(clippy::cast_precision_loss)] // Seconds since boot.
+        let (outcome, records) = script.run(records, at_ns as f64 / 1e9)?;
+        Ok(match outcome {
+            Outcome::Pass => (records, Vec::new()),
+            Outcome::Hold => (Vec::new(), Vec::new()),
+            Outcome::Only(places) => {
+                let only = places.into_iter().take(RECORDS_MAX);
+                (only.filter_map(|place| records.get(place).cloned()).collect(), Vec::new())
+            }
+            Outcome::Figures(figures) => (Vec::new(), figures),
+        })
+    }
+}

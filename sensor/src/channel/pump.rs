@@ -1,0 +1,198 @@
+//! Brings the journal and the sweeps over the host to the subscriptions.
+//!
+//! Shell: a thread that reads the journal, as often as somebody wants, and a task that hears of sweeps. Rules: a subscription has its
+//! own place in the journal, and waits there while it has no room, so that nothing of what happens is left out but what the
+//! journal itself has deleted; where none is, nothing is read.
+//! Not here: the evaluation (`evaluating`).
+
+use super::hub::{Hub, Id};
+use super::of_happenings::Happened;
+use super::of_host::Sweep;
+use super::subscription::Subscription;
+use crate::journal::reader::{Page, Reader};
+use crate::process::procfs::boot_ns;
+use crate::sample::beat::{self, Beat, Next, running};
+use crate::sample::schedule::{RATE_MIN_HZ, Rate};
+use crate::sample::table::Table;
+use compact_str::CompactString;
+use log_filters::join::Joiner;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use wire::call::Call;
+use wire::channel::Kind;
+use wire::channel::stream::{Change, Occurrence};
+use wire::event::Event;
+use wire::time::Time;
+
+/// Events read at a time: while one subscription is shown them, none else is taken from.
+const EVENTS_AT_A_TIME: usize = 256;
+/// How often is read at once: with more, it is gone on at the next beat.
+const PAGES_AT_ONCE_MAX: usize = 256;
+
+/// Reads the journal for the subscriptions, once run.
+pub struct Pump {
+    hub: Hub,
+    beat: Arc<Beat>,
+    reader: Reader,
+    joiner: Arc<Mutex<Joiner>>,
+}
+
+/// An event, with its call and that of which the call is a part, as they are now.
+struct Found {
+    occurrence: Occurrence,
+    calls: Vec<Call>,
+}
+
+impl Pump {
+    /// For these subscriptions.
+    #[must_use]
+    pub fn new(hub: &Hub, reader: Reader, joiner: Arc<Mutex<Joiner>>) -> Pump {
+        let slowest = Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed");
+        let beat = Arc::new(Beat::new(slowest));
+        hub.set_wish(Kind::Event, beat.wish());
+        hub.set_wish(Kind::Call, beat.wish());
+        hub.set_journal(reader.clone());
+        Pump { hub: hub.clone(), beat, reader, joiner }
+    }
+
+    /// Read until `shutdown`.
+    ///
+    /// # Errors
+    /// If the thread panicked.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), beat::Error> {
+        let beat = Arc::clone(&self.beat);
+        beat.drive(shutdown, move || {
+            let mut follower = self.beat.follow();
+            while let Next::Sweep(now) = follower.next(None) {
+                self.turn(now);
+            }
+        })
+        .await
+    }
+
+    /// Show each what there is for it, and then that time went on.
+    fn turn(&self, now: Duration) {
+        for _ in 0..PAGES_AT_ONCE_MAX {
+            let newest = *self.reader.next().borrow();
+            let mut at: BTreeMap<u64, Vec<Id>> = BTreeMap::new();
+            for (place, id) in self.hub.places(now).into_iter().filter(|(place, _)| *place < newest) {
+                at.entry(place).or_default().push(id);
+            }
+            if at.is_empty() {
+                break;
+            }
+            for (place, ids) in at {
+                match self.reader.read_numbered(place, EVENTS_AT_A_TIME) {
+                    Ok(page) => self.show(page, &ids, now),
+                    // It is tried again at the next beat.
+                    Err(error) => {
+                        tracing::debug!(%error, "the journal cannot be read for channels");
+                        return;
+                    }
+                }
+            }
+        }
+        self.hub.look(boot_ns(), now);
+    }
+
+    fn show(&self, page: Page<(u64, Event)>, ids: &[Id], now: Duration) {
+        let at_ns = boot_ns();
+        let found: Vec<Found> = {
+            let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
+            page.events.into_iter().map(|(number, event)| found(&joiner, number, event)).collect()
+        };
+        for id in ids {
+            self.hub.show(*id, at_ns, now, |one| {
+                let mut has_more = false;
+                for (nth, found) in found.iter().enumerate() {
+                    // The rest waits in the journal.
+                    if one.place(now).is_none() {
+                        return has_more;
+                    }
+                    let missed = if nth == 0 { page.missed } else { 0 };
+                    one.go_to(found.occurrence.number + 1, missed, at_ns);
+                    has_more |= show(one, found, at_ns, now) || missed > 0;
+                }
+                let missed = if found.is_empty() { page.missed } else { 0 };
+                one.go_to(page.cursor, missed, at_ns);
+                has_more || missed > 0
+            });
+        }
+    }
+}
+
+fn found(joiner: &Joiner, number: u64, event: Event) -> Found {
+    let call = Some(&event.call).filter(|id| !id.is_empty()).and_then(|id| joiner.get(id));
+    let user = match (event.content.user.is_empty(), &call) {
+        (true, Some(call)) => call.user.clone(),
+        (false, _) | (true, None) => event.content.user.clone(),
+    };
+    let name = call.as_ref().map_or_else(CompactString::default, |call| call.name.clone());
+    let whole = call.as_ref().and_then(|call| joiner.whole_of(&call.id));
+    let calls = call.into_iter().chain(whole).collect();
+    Found { occurrence: Occurrence { number, event, name, user }, calls }
+}
+
+fn show(one: &mut Subscription, found: &Found, at_ns: u64, now: Duration) -> bool {
+    match one.wanted().kind {
+        Kind::Event => one.hear(&Happened::Event(&found.occurrence), at_ns, now),
+        Kind::Call => {
+            let (number, before) = (found.occurrence.number, &found.occurrence.event.call);
+            let mut has_more = false;
+            for call in &found.calls {
+                if one.standings().is_news(call, before) {
+                    let change = Change { number, call: call.clone() };
+                    has_more |= one.hear(&Happened::Call(&change), at_ns, now);
+                }
+            }
+            has_more
+        }
+        Kind::Process | Kind::Host => false,
+    }
+}
+
+/// Show each sweep over the host to the subscriptions, until `shutdown`.
+pub async fn show_host(
+    hub: Hub,
+    mut sweeps: watch::Receiver<Option<Arc<Table>>>,
+    shutdown: CancellationToken,
+) {
+    let mut last: Option<(u64, Time)> = None;
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            changed = sweeps.changed() => if changed.is_err() { return },
+        }
+        let Some(table) = sweeps.borrow_and_update().clone() else { continue };
+        if let Some((number, time)) = last.replace((table.number(), table.time()))
+            && table.number() > number + 1
+        {
+            let count = table.number() - number;
+            #[allow(clippy::cast_precision_loss)] // Sweeps between two that were seen.
+            let of = count as f64 / table.time().since(time).as_secs_f64().max(1e-3);
+            hub.miss_of(Kind::Host, count - 1, of, boot_ns());
+        }
+        if hub.wants(Kind::Host) {
+            let hub = hub.clone();
+            // A script may take its time, and the CPU that it uses is that of its thread.
+            let shown = tokio::task::spawn_blocking(move || {
+                let age = now().since(table.time());
+                let age_ns = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+                let sweep =
+                    Sweep { number: table.number(), at_ns: boot_ns().saturating_sub(age_ns), table: &table };
+                hub.swept_host(&sweep, running().saturating_sub(age));
+            });
+            if shown.await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // The shell that brings the calendar to time since boot.
+fn now() -> Time {
+    std::time::SystemTime::now().into()
+}
