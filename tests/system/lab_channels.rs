@@ -1,12 +1,16 @@
 //! Channels between hosts with the real program: who subscribes to a host at any daemon of its domain gets its processes, who wants the
-//! same shares a stream, and all goes on after the representative died.
+//! same shares a stream, and all goes on after the representative died; every event of a host comes once, though its sensor
+//! was killed meanwhile.
 //!
 //! Not here: that what comes is what the host itself would give (`sensor/tests/relays.rs`).
 
 use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
-use system_tests::lab::domains::{Domain, agreed, settled};
-use system_tests::lab::{self, Daemon, Stopwatch};
+use system_tests::lab::domains::{Domain, agreed, sensor, settled};
+use system_tests::lab::{self, Daemon, Host, Stopwatch};
+use system_tests::logs;
 use system_tests::wait::{self, Seen};
 
 /// How long a stream may take to come about, at most.
@@ -91,4 +95,87 @@ fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
         })
     })
     .unwrap();
+}
+
+fn log(host: &Host) -> PathBuf {
+    host.folder().join("logs/slurmctld.log")
+}
+
+/// What makes a host's sensor follow its log, from the beginning.
+fn following(host: &Host) -> Vec<String> {
+    vec!["--tail".to_owned(), format!("{}=slurmctld", log(host).display())]
+}
+
+/// Submissions of these jobs.
+fn write(host: &Host, jobs: std::ops::Range<usize>) {
+    std::fs::create_dir_all(log(host).parent().unwrap()).unwrap();
+    let mut log = std::fs::OpenOptions::new().create(true).append(true).open(log(host)).unwrap();
+    log.write_all(jobs.map(logs::line).collect::<String>().as_bytes()).unwrap();
+}
+
+/// The jobs of the events that come until there are `count`; meanwhile the host may not be there.
+fn take_events(daemon: &Daemon, host: &str, subscription: &Value, count: usize) -> Vec<usize> {
+    let begun = Stopwatch::start();
+    let (mut jobs, mut told) = (Vec::new(), String::new());
+    while jobs.len() < count {
+        assert!(
+            begun.elapsed() < PATIENCE * 2,
+            "{} of {count}, the last {:?}: {told}",
+            jobs.len(),
+            jobs.last()
+        );
+        let params = json!({"host": host, "subscription": subscription, "wait": 2, "limit": 1000});
+        match daemon.result("sensor.take", &params) {
+            Ok(answer) => {
+                assert_eq!(answer["missed"], json!(0), "{answer}");
+                let entries = answer["entries"].as_array().unwrap().iter();
+                let events = entries.filter(|entry| entry["what"] == "event");
+                jobs.extend(
+                    events.map(|entry| entry["event"]["job"].as_str().unwrap().parse::<usize>().unwrap()),
+                );
+            }
+            Err(error) => told = error.to_string(),
+        }
+    }
+    jobs
+}
+
+#[test]
+fn every_event_of_a_host_comes_once_to_whoever_subscribes_anywhere() {
+    let name = "lab_channels::every_event_of_a_host_comes_once_to_whoever_subscribes_anywhere";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(4).unwrap();
+    network.hosts().iter().for_each(|host| write(host, 1..11));
+    let mut daemons = Domain::create("UT-ICL", network.hosts()).unwrap().start(&[], following).unwrap();
+    let (representative, _) = agreed(&daemons, None).unwrap();
+    settled(&daemons).unwrap();
+    let others: Vec<usize> =
+        (0..daemons.len()).filter(|nth| daemons[*nth].host().name() != representative).collect();
+    let (watched, near, far) = (others[2], others[0], others[1]);
+    let on = daemons[watched].host().clone();
+    let subscribe = |daemon: &Daemon, filter: &str| {
+        let wanted = json!({"host": on.name(), "kind": "event", "rate": 20, "filter": filter});
+        daemon.result("sensor.subscribe", &wanted).unwrap()["subscription"].clone()
+    };
+    let all = subscribe(&daemons[near], "");
+    let few = subscribe(&daemons[far], "job ~ \"[13579]$\"");
+    wait::until(PATIENCE, "one stream for both", || {
+        let told = daemons[watched].result("sensor.subscriptions", &json!({}))?;
+        Ok(match told["subscriptions"].as_array().map(Vec::len) {
+            Some(1) => Seen::Done(()),
+            _ => Seen::NotYet(told.to_string()),
+        })
+    })
+    .unwrap();
+    write(&on, 100..300);
+    assert_eq!(take_events(&daemons[near], on.name(), &all, 200), (100..300).collect::<Vec<_>>());
+
+    // Its sensor is killed, and what was written meanwhile comes too.
+    daemons.remove(watched).kill().unwrap();
+    write(&on, 300..400);
+    daemons.push(sensor(&on, &following(&on)).unwrap());
+    write(&on, 400..500);
+    assert_eq!(take_events(&daemons[near], on.name(), &all, 200), (300..500).collect::<Vec<_>>());
+    let odd: Vec<usize> = (100..500).filter(|job| job % 2 == 1).collect();
+    assert_eq!(take_events(&daemons[far], on.name(), &few, odd.len()), odd);
 }

@@ -1,8 +1,8 @@
-//! `visperf watch`: the processes of a host as they change, as often as wanted, of which only those come that pass a filter.
+//! `visperf watch`: what flows at a host, processes, metrics, events or calls, of which only that comes which passes a filter.
 //!
 //! Rule: the subscription is ended however the command ends, as far as the daemon can be told. What was missed, on the way
 //! too, is noted. A host that cannot be asked for a while, or another daemon that represents its domain, is noted, and it goes on.
-//! Not here: what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
+//! Not here: how it is printed (`printing`), what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
 
 use crate::cli::{Place, Query, chosen};
 use crate::client::connection::Patience;
@@ -10,21 +10,20 @@ use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::command::events::PASSING_FAULTS;
 use crate::command::interrupt::Interrupt;
-use crate::command::query::{Params, items};
+use crate::command::query::Params;
 use crate::exit::Failure;
-use crate::output::figures::{bytes, number, number_of, share, text_of};
-use crate::output::times::in_table;
-use crate::output::{Color, Output, clean, note};
-use jiff::tz::TimeZone;
+use crate::output::figures::text_of;
+use crate::output::{clean, note};
+use printing::Printing;
 use rpc::fault::NOT_FOUND;
-use serde_json::{Map, Value};
-use std::fmt::Write as _;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::channel::expression;
-use wire::time::Time;
+
+mod printing;
 
 /// How long a daemon may wait for a first entry before it answers with none.
 const WAIT_SECS: u64 = 20;
@@ -35,10 +34,10 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How long a daemon may take to end a subscription, when the command ends.
 const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
 
-/// Print the processes of a host as they change, a line a sample, until Ctrl-C
+/// Print what flows at a host as it comes, until Ctrl-C: processes, metrics, events or calls
 ///
-/// What is wanted is evaluated by the sensor, at the rate that is wanted, and only what passes comes. A sample of which
-/// nothing passes is not printed.
+/// What is wanted is evaluated by the sensor, at the rate that is wanted, and only what passes comes, a line a sample, an event
+/// or a call. A sample of which nothing passes is not printed. Events and calls come all, whatever the rate.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf watch --filter 'top 5 by cpu'
@@ -46,10 +45,15 @@ const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: No
   visperf watch UT-ICL/wn07 --rate 64 --filter 'cpu > 0.5'
   visperf watch --under 4711 --condition 'sum cpu > 3 until 2 for 10 s'
   visperf watch --rate 10 --samples 100 --json | jq '.processes[].name'
+  visperf watch --job 17 --filter 'cpu > 0.9'
+  visperf watch --kind host --metric 'node_load*' --filter 'value changes by 0.5'
+  visperf watch --kind event --event job_end --filter 'outcome = "failed"'
+  visperf watch --kind call --user ada UT-ICL/head
 
 Predicates: cpu > 0.5, state = \"running\", name ~ \"REGEX\", name !~ \"REGEX\",
 rss_bytes changes by 1M, rate of read_bytes > 1M, child of PID, parent of PID;
-joined by and; then top N by FIELD. docs/channels.md lists the fields.")]
+joined by and; then top N by FIELD. docs/channels.md lists the fields of each
+kind.")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
@@ -60,12 +64,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
     /// What to watch
-    #[arg(long, value_name = "KIND", value_parser = ["process"], default_value = "process")]
+    #[arg(long, value_name = "KIND", value_parser = ["process", "host", "event", "call"], default_value = "process")]
     kind: String,
-    /// Samples a second, 0.1 to 1000
+    /// Samples a second, 0.1 to 1000; of the host no more than it is sampled
+    /// (sample_hz); of events and calls, how often is looked for them
     #[arg(long, value_name = "HZ", value_parser = rate, default_value = "1")]
     rate: f64,
-    /// Only processes that pass, such as 'cpu > 0.5 top 5 by rss_bytes'
+    /// Only what passes, such as 'cpu > 0.5 top 5 by rss_bytes'
     #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
     filter: String,
     /// Signal when this becomes true and when false again, such as 'count > 100 until 90'
@@ -74,10 +79,11 @@ pub(crate) struct Args {
     /// Run the script in this file at each sample, for what a filter cannot say
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Only processes of this name; * stands for any characters
+    /// Only processes, or calls, of this name; * stands for any characters
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Only processes of this user: a name or a number, as that host knows them
+    /// Only what is of this user: of processes a name or a number, as that
+    /// host knows them, of events and calls as the logs print it
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// Only the process of this number
@@ -86,7 +92,23 @@ pub(crate) struct Args {
     /// Only the process of this number and all that descend from it
     #[arg(long, value_name = "PID")]
     under: Option<u32>,
-    /// End after so many samples
+    /// Only what is of this job's calls: processes that serve them, their
+    /// events, themselves
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// Only what is of this call, as `visperf calls` names it
+    #[arg(long, value_name = "ID")]
+    call: Option<String>,
+    /// Only events of this kind, such as job_end
+    #[arg(long, value_name = "KIND")]
+    event: Option<String>,
+    /// Only events and calls that ended so, such as failed
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Option<String>,
+    /// Only metrics of this name, or of this glob (node_cpu_*)
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// End after so many samples, events or calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,
 }
@@ -229,6 +251,11 @@ fn wanted(args: &Args, place: &Place) -> Result<Value, Failure> {
         .with("user", args.user.clone())
         .with("pid", args.pid)
         .with("under", args.under)
+        .with("job", args.job.clone())
+        .with("call", args.call.clone())
+        .with("kind", args.event.clone())
+        .with("outcome", args.outcome.clone())
+        .with("metric", args.metric.clone())
         .value();
     let is_selected = selection.as_object().is_some_and(|members| !members.is_empty());
     Ok(Params::default()
@@ -240,104 +267,6 @@ fn wanted(args: &Args, place: &Place) -> Result<Value, Failure> {
         .with("script", script.transpose()?)
         .with("selection", is_selected.then_some(selection))
         .value())
-}
-
-struct Printing<'a> {
-    args: &'a Args,
-    output: Output,
-    zone: TimeZone,
-    left: u64,
-    /// The number of the first entry of the next answer.
-    next: u64,
-}
-
-impl Printing<'_> {
-    fn new(args: &Args) -> Printing<'_> {
-        let left = args.samples.unwrap_or(u64::MAX);
-        Printing { args, output: args.query.width.output(), zone: TimeZone::system(), left, next: 0 }
-    }
-
-    /// Print what was taken; whether there is more to come.
-    fn print(&mut self, answer: &Value) -> Result<bool, Failure> {
-        let entries = items(answer, "entries");
-        if let Some(first) = entries.first().and_then(|first| first["number"].as_u64())
-            && first > self.next
-        {
-            note(&format!("{} lost on the way", entries_told(first - self.next)));
-        }
-        self.next = answer["next"].as_u64().unwrap_or(self.next);
-        for entry in &entries {
-            if self.left == 0 {
-                break;
-            }
-            self.left -= u64::from(text_of(entry, "what") == "sample");
-            match self.args.query.json {
-                true => self.output.json(entry)?,
-                false => {
-                    let line = line(entry, &self.zone, &self.output);
-                    self.output.line(&line)?;
-                }
-            }
-        }
-        self.output.flush()?;
-        match answer.get("quarantined").and_then(Value::as_str) {
-            Some(reason) => Err(Failure::Failed(format!("the sensor stopped it: {reason}"))),
-            None => Ok(self.left > 0),
-        }
-    }
-}
-
-/// An entry in a line.
-fn line(entry: &Value, zone: &TimeZone, output: &Output) -> String {
-    let time = number_of(entry, "time").map(|secs| in_table(Time::from_secs_f64(secs), zone, output));
-    let mut line = output.paint(Color::Dim, time.as_deref().unwrap_or("-")).into_owned();
-    let painted = |color, text: String| output.paint(color, &text).into_owned();
-    line += "  ";
-    line += &match text_of(entry, "what") {
-        "sample" => sample(entry, output),
-        "signal" => {
-            let value =
-                number_of(entry, "value").map(|value| format!(" at {}", number(value))).unwrap_or_default();
-            match entry["is_true"].as_bool() {
-                Some(true) => painted(Color::Caution, format!("the condition is true{value}")),
-                _ => painted(Color::Good, format!("the condition is false{value}")),
-            }
-        }
-        "missed" => {
-            painted(Color::Bad, format!("{} missed", entries_told(entry["count"].as_u64().unwrap_or(0))))
-        }
-        _ => painted(Color::Bad, clean(text_of(entry, "reason")).into_owned()),
-    };
-    line
-}
-
-fn sample(entry: &Value, output: &Output) -> String {
-    let mut told = String::new();
-    let figures: &Map<String, Value> = match entry.get("figures") {
-        Some(Value::Object(figures)) => figures,
-        _ => &Map::new(),
-    };
-    for (name, value) in figures {
-        let value = value.as_f64().map(number).unwrap_or_default();
-        // Writing into a text does not fail.
-        let _ = write!(told, "{} {value}  ", output.paint(Color::Name, &clean(name)));
-    }
-    for process in items(entry, "processes") {
-        let cpu = number_of(&process, "cpu").map(share).unwrap_or_default();
-        let memory = number_of(&process, "rss_bytes").map(bytes).unwrap_or_default();
-        let pid = process["pid"].as_u64().unwrap_or(0);
-        let name = clean(text_of(&process, "name")).into_owned();
-        let _ = write!(told, "{}[{pid}] {cpu} {memory}  ", output.paint(Color::Name, &name));
-    }
-    if let Some(left_out) = entry["left_out"].as_u64().filter(|left_out| *left_out > 0) {
-        let _ = write!(told, "and {left_out} more");
-    }
-    told.truncate(told.trim_end().len());
-    told
-}
-
-fn entries_told(count: u64) -> String {
-    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
 /// A domain and a host of it.
@@ -369,7 +298,6 @@ fn pointed(text: &str, error: &expression::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_mistake_is_pointed_at() {
@@ -383,25 +311,5 @@ mod tests {
         assert_eq!(place("UT-ICL/wn07"), Ok(("UT-ICL".to_owned(), "wn07".to_owned())));
         assert!(place("wn07").expect_err("no domain").starts_with("expected DOMAIN/HOST"));
         assert!(place("/wn07").is_err());
-    }
-
-    #[test]
-    fn every_kind_of_entry_is_a_line() {
-        let output = Output::into_writer(Vec::new(), None);
-        let check = |entry: Value, expected: &str| {
-            assert_eq!(line(&entry, &TimeZone::UTC, &output), expected, "{entry}");
-        };
-        check(
-            json!({"what": "sample", "left_out": 2, "figures": {}, "processes": [
-                {"name": "a\u{1b}b", "pid": 7, "cpu": 0.5, "rss_bytes": 4096},
-                {"name": "bash", "pid": 8, "rss_bytes": 1_048_576},
-            ]}),
-            "-  a\\u{1b}b[7] 50 % 4.0 KiB  bash[8]  1.0 MiB  and 2 more",
-        );
-        check(json!({"what": "sample", "figures": {"mean": 2.5}, "processes": []}), "-  mean 2.5");
-        check(json!({"what": "signal", "is_true": true, "value": 3.0}), "-  the condition is true at 3");
-        check(json!({"what": "signal", "is_true": false}), "-  the condition is false");
-        check(json!({"what": "missed", "count": 7}), "-  7 entries missed");
-        check(json!({"what": "quarantined", "reason": "too dear"}), "-  too dear");
     }
 }

@@ -1,0 +1,202 @@
+//! Entries of a subscription as they are printed: a line each, or JSON.
+//!
+//! Rule: what was lost on the way is noted. Not here: the subscription (`watch`).
+
+use super::Args;
+use crate::command::query::items;
+use crate::exit::Failure;
+use crate::output::event_lines::EventLines;
+use crate::output::figures::{bytes, number, number_of, share, text_of};
+use crate::output::times::in_table;
+use crate::output::{Color, Output, clean, note};
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use wire::time::Time;
+
+/// Prints entries as they come.
+pub(super) struct Printing<'a> {
+    args: &'a Args,
+    output: Output,
+    zone: TimeZone,
+    events: EventLines,
+    left: u64,
+    /// The number of the first entry of the next answer.
+    next: u64,
+}
+
+impl Printing<'_> {
+    /// As the command says.
+    pub(super) fn new(args: &Args) -> Printing<'_> {
+        let left = args.samples.unwrap_or(u64::MAX);
+        let (output, zone) = (args.query.width.output(), TimeZone::system());
+        let events = EventLines::new(zone.clone(), &output);
+        Printing { args, output, zone, events, left, next: 0 }
+    }
+
+    /// Print what was taken; whether there is more to come.
+    pub(super) fn print(&mut self, answer: &Value) -> Result<bool, Failure> {
+        let entries = items(answer, "entries");
+        if let Some(first) = entries.first().and_then(|first| first["number"].as_u64())
+            && first > self.next
+        {
+            note(&format!("{} lost on the way", entries_told(first - self.next)));
+        }
+        self.next = answer["next"].as_u64().unwrap_or(self.next);
+        for entry in &entries {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= u64::from(matches!(text_of(entry, "what"), "sample" | "event" | "call"));
+            match self.args.query.json {
+                true => self.output.json(entry)?,
+                false => {
+                    let line = match text_of(entry, "what") {
+                        "event" => self.events.line(&entry["event"], &self.output),
+                        _ => line(entry, &self.zone, &self.output),
+                    };
+                    self.output.line(&line)?;
+                }
+            }
+        }
+        self.output.flush()?;
+        match answer.get("quarantined").and_then(Value::as_str) {
+            Some(reason) => Err(Failure::Failed(format!("the sensor stopped it: {reason}"))),
+            None => Ok(self.left > 0),
+        }
+    }
+}
+
+/// An entry in a line.
+fn line(entry: &Value, zone: &TimeZone, output: &Output) -> String {
+    let time = number_of(entry, "time").map(|secs| in_table(Time::from_secs_f64(secs), zone, output));
+    let mut line = output.paint(Color::Dim, time.as_deref().unwrap_or("-")).into_owned();
+    let painted = |color, text: String| output.paint(color, &text).into_owned();
+    line += "  ";
+    line += &match text_of(entry, "what") {
+        "sample" => sample(entry, output),
+        "call" => call(&entry["call"], output),
+        "signal" => {
+            let value =
+                number_of(entry, "value").map(|value| format!(" at {}", number(value))).unwrap_or_default();
+            match entry["is_true"].as_bool() {
+                Some(true) => painted(Color::Caution, format!("the condition is true{value}")),
+                _ => painted(Color::Good, format!("the condition is false{value}")),
+            }
+        }
+        "missed" => {
+            painted(Color::Bad, format!("{} missed", entries_told(entry["count"].as_u64().unwrap_or(0))))
+        }
+        _ => painted(Color::Bad, clean(text_of(entry, "reason")).into_owned()),
+    };
+    line
+}
+
+fn sample(entry: &Value, output: &Output) -> String {
+    let mut told = String::new();
+    let figures: &Map<String, Value> = match entry.get("figures") {
+        Some(Value::Object(figures)) => figures,
+        _ => &Map::new(),
+    };
+    for (name, value) in figures {
+        let value = value.as_f64().map(number).unwrap_or_default();
+        // Writing into a text does not fail.
+        let _ = write!(told, "{} {value}  ", output.paint(Color::Name, &clean(name)));
+    }
+    for process in items(entry, "processes") {
+        let cpu = number_of(&process, "cpu").map(share).unwrap_or_default();
+        let memory = number_of(&process, "rss_bytes").map(bytes).unwrap_or_default();
+        let pid = process["pid"].as_u64().unwrap_or(0);
+        let name = clean(text_of(&process, "name")).into_owned();
+        let _ = write!(told, "{}[{pid}] {cpu} {memory}  ", output.paint(Color::Name, &name));
+    }
+    for metric in items(entry, "metrics") {
+        let name = clean(text_of(&metric, "name")).into_owned();
+        let value = number_of(&metric, "value").map(number).unwrap_or_default();
+        let _ = write!(told, "{}{} {value}  ", output.paint(Color::Name, &name), labels(&metric));
+    }
+    if let Some(left_out) = entry["left_out"].as_u64().filter(|left_out| *left_out > 0) {
+        let _ = write!(told, "and {left_out} more");
+    }
+    told.truncate(told.trim_end().len());
+    told
+}
+
+/// Its labels, `{cpu=0,mode=user}`.
+fn labels(metric: &Value) -> String {
+    let Some(Value::Object(labels)) =
+        metric.get("labels").filter(|labels| labels != &&Value::Object(Map::new()))
+    else {
+        return String::new();
+    };
+    let pair = |(name, value): (&String, &Value)| format!("{name}={}", value.as_str().unwrap_or_default());
+    let pairs: Vec<String> = labels.iter().map(pair).collect();
+    format!("{{{}}}", clean(&pairs.join(",")))
+}
+
+/// A call: which, how it stands, whose, where.
+fn call(call: &Value, output: &Output) -> String {
+    let text = |name: &str| clean(text_of(call, name)).into_owned();
+    let state = match text_of(call, "outcome") {
+        "" => text("state"),
+        outcome => outcome.to_owned(),
+    };
+    let color = match state.as_str() {
+        "running" => Color::Name,
+        "ok" | "finished" => Color::Good,
+        "waiting" => Color::Dim,
+        _ => Color::Bad,
+    };
+    let hosts: Vec<String> =
+        items(call, "hosts").iter().filter_map(|host| host.as_str().map(str::to_owned)).collect();
+    let parts = [text("name"), text("user"), clean(&hosts.join(",")).into_owned(), text("reason")];
+    let mut told = format!("{}  {}", output.paint(Color::Name, &text("id")), output.paint(color, &state));
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        told += "  ";
+        told += part;
+    }
+    told
+}
+
+fn entries_told(count: u64) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_kind_of_entry_is_a_line() {
+        let output = Output::into_writer(Vec::new(), None);
+        let check = |entry: Value, expected: &str| {
+            assert_eq!(line(&entry, &TimeZone::UTC, &output), expected, "{entry}");
+        };
+        check(
+            json!({"what": "sample", "left_out": 2, "figures": {}, "processes": [
+                {"name": "a\u{1b}b", "pid": 7, "cpu": 0.5, "rss_bytes": 4096},
+                {"name": "bash", "pid": 8, "rss_bytes": 1_048_576},
+            ]}),
+            "-  a\\u{1b}b[7] 50 % 4.0 KiB  bash[8]  1.0 MiB  and 2 more",
+        );
+        check(json!({"what": "sample", "figures": {"mean": 2.5}, "processes": []}), "-  mean 2.5");
+        check(json!({"what": "sample", "figures": {"mean": 2.5}}), "-  mean 2.5");
+        check(
+            json!({"what": "sample", "metrics": [
+                {"name": "node_load1", "labels": {}, "value": 2.5},
+                {"name": "node_cpu_seconds_total", "labels": {"cpu": "0", "mode": "user"}, "value": 7},
+            ]}),
+            "-  node_load1 2.5  node_cpu_seconds_total{cpu=0,mode=user} 7",
+        );
+        check(
+            json!({"what": "call", "call": {"id": "slurm:17", "state": "ended", "outcome": "failed", "user": "ada",
+                "name": "train", "hosts": ["wn1", "wn2"], "reason": "OOM"}}),
+            "-  slurm:17  failed  train  ada  wn1,wn2  OOM",
+        );
+        check(json!({"what": "signal", "is_true": true, "value": 3.0}), "-  the condition is true at 3");
+        check(json!({"what": "signal", "is_true": false}), "-  the condition is false");
+        check(json!({"what": "missed", "count": 7}), "-  7 entries missed");
+        check(json!({"what": "quarantined", "reason": "too dear"}), "-  too dear");
+    }
+}
