@@ -21,6 +21,7 @@ use wire::id::{Generation, SensorKey};
 
 mod shares;
 mod snapshot;
+mod wholes;
 
 use shares::Shares;
 
@@ -162,13 +163,6 @@ impl Joiner {
     #[must_use]
     pub fn get(&self, id: &str) -> Option<Call> {
         self.slot(id).map(|slot| self.shown(slot))
-    }
-
-    /// The whole that is no more than its parts, of which the call of this id is one.
-    #[must_use]
-    pub fn whole_of(&self, id: &str) -> Option<Call> {
-        let part = self.slot(id).map(|slot| &self.entries[&slot]).filter(|entry| entry.is_part)?;
-        self.parent(part).map(|slot| self.shown(slot))
     }
 
     /// The present id of the call that has or had this one.
