@@ -9,6 +9,7 @@ use crate::output::figures::{bytes, share};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, note};
 use crate::top::asker::{Asker, Running};
+use crate::top::filter::Filter;
 use crate::top::rows::{self, Order, Place, Process, Totals};
 use crate::top::state::{Host, Scope, State};
 use crate::top::terminal;
@@ -27,6 +28,7 @@ use std::time::Duration;
   visperf top --host wn01 --sort memory
   visperf top --domain UT-ICL --domain CERN     two domains on one screen
   visperf top --once --rows 20                  printed once, for scripts
+  visperf top --filter 'cpu > 0.5 and uid >= 1000'
   visperf top --json --rounds 3 | jq '.name, .cpu'")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -40,8 +42,9 @@ pub(crate) struct Args {
     /// By what they are sorted: the most first
     #[arg(long, value_name = "ORDER", value_parser = words(Order::WORDS), default_value = "cpu")]
     sort: String,
-    /// Only those of which these words are in name, command, user, number or host
-    #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
+    /// Only those of which these words are in name, command, user, number or
+    /// host; or that pass an expression, as in visperf watch: 'cpu > 0.5'
+    #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
     filter: String,
     /// Seconds between two rounds, 1 to 3600
     #[arg(long, short, value_name = "SECONDS", value_parser = whole(1..=3600), default_value_t = 2)]
@@ -92,7 +95,7 @@ fn screen(args: &Args, asker: Asker, scope: Scope) -> Result<(), Failure> {
 
 fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(), Failure> {
     let mut totals = Totals::default();
-    let words: Vec<String> = args.filter.to_lowercase().split_whitespace().map(str::to_owned).collect();
+    let filter = Filter::new(&args.filter).map_err(Failure::Usage)?;
     let most = usize::try_from(args.rows).unwrap_or(usize::MAX);
     let mut output = args.width.output();
     for number in 0..rounds {
@@ -102,7 +105,7 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
         let mut raw = Vec::new();
         let mut round = asker.round(scope, args.json.then_some(&mut raw))?;
         totals.rate(&mut round.processes, clock::now().0);
-        let mut shown: Vec<Process> = round.processes.into_iter().filter(|one| one.fits(&words)).collect();
+        let mut shown: Vec<Process> = round.processes.into_iter().filter(|one| filter.passes(one)).collect();
         rows::sort(&mut shown, scope.order);
         shown.truncate(most);
         let wanted = |host: &&Host| scope.only.as_ref().is_none_or(|only| host.place == *only);
@@ -175,4 +178,8 @@ fn table(processes: &[Process], has_hosts: bool, output: &mut Output) -> Result<
         ]);
     }
     table.print(output)
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    Filter::new(text).map(|_| text.to_owned())
 }

@@ -3,6 +3,7 @@
 //! Pure: it draws into a frame. Rule: what is no longer so is dimmed, and above it stands since when.
 //! Not here: what is shown (`state`), colours (`theme`).
 
+use super::filter::Filter;
 use super::rows::{Order, Process};
 use super::state::{Host, Link, Mode, State};
 use super::theme::Theme;
@@ -27,7 +28,8 @@ const LATE_INTERVALS: u32 = 3;
 
 const HELP: &[&str] = &[
     "c m i t     sort by CPU, memory, input and output, CPU time",
-    "/           filter: words that name, command, user, number or host hold",
+    "/           filter: words that name, command, user, number or host hold,",
+    "            or an expression: cpu > 0.5 and name ~ \"^slurm\"",
     "h           choose a host, or all",
     "arrows      mark a process; page up and down, home, end",
     "k K         send the marked process TERM, or KILL (it asks first)",
@@ -160,7 +162,11 @@ fn told(host: &Host) -> String {
 
 fn filter_line(state: &State) -> Line<'static> {
     let is_typed = matches!(state.mode, Mode::Filter(_));
-    let end = if is_typed { "_   (Enter keeps it, Esc takes it back)" } else { "" };
+    let end = match (Filter::new(&state.filter), is_typed) {
+        (Ok(_), true) => "_   (Enter keeps it, Esc takes it back)".to_owned(),
+        (Ok(_), false) => String::new(),
+        (Err(told), _) => format!("{}   ({})", if is_typed { "_" } else { "" }, clean(&told)),
+    };
     Line::from(vec![Span::styled("filter: ", Theme::head()), format!("{}{end}", clean(&state.filter)).into()])
 }
 

@@ -10,6 +10,7 @@
 
 pub(crate) mod asker;
 mod draw;
+pub(crate) mod filter;
 pub(crate) mod rows;
 pub(crate) mod state;
 pub(crate) mod terminal;

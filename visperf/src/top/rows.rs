@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::process::ProcessKey;
+use wire::channel::stream::Record;
+use wire::process::{self, ProcessKey};
 
 /// By what the rows are sorted: the most first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +85,48 @@ pub(crate) struct Process {
     pub(crate) threads: f64,
     pub(crate) name: String,
     pub(crate) command: String,
+    /// As the sensor told it, for filters.
+    pub(crate) record: Record,
+}
+
+/// A process in the answer of a sensor as the sensor itself has it.
+fn record(key: ProcessKey, value: &Value) -> Record {
+    let whole = |name: &str| value[name].as_u64();
+    let small = |name: &str| whole(name).and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
+    let nanos = |name: &str| {
+        number_of(value, name)
+            .and_then(|secs| Duration::try_from_secs_f64(secs).ok())
+            .and_then(|time| u64::try_from(time.as_nanos()).ok())
+            .unwrap_or(0)
+    };
+    let state = process::State::ALL.into_iter().find(|state| state.as_str() == text_of(value, "state"));
+    let switches = whole("voluntary_switches").zip(whole("involuntary_switches"));
+    let usage = process::Usage {
+        cpu_ns: nanos("cpu_seconds"),
+        user_ns: nanos("user_seconds"),
+        system_ns: nanos("system_seconds"),
+        minor_faults: whole("minor_faults").unwrap_or(0),
+        major_faults: whole("major_faults").unwrap_or(0),
+        switches: switches.map(|(voluntary, involuntary)| process::Switches { voluntary, involuntary }),
+        io: whole("read_bytes").zip(whole("written_bytes")).map(|(read_bytes, written_bytes)| process::Io {
+            read_bytes,
+            written_bytes,
+            read_chars: whole("read_chars").unwrap_or(0),
+            written_chars: whole("written_chars").unwrap_or(0),
+        }),
+    };
+    let process = process::Process {
+        key,
+        parent: small("parent"),
+        uid: small("uid"),
+        threads: small("threads"),
+        state: state.unwrap_or_default(),
+        cgroup: whole("cgroup"),
+        rss_kib: whole("rss_bytes").unwrap_or(0) >> 10,
+        usage,
+        name: text_of(value, "name").into(),
+    };
+    Record { process, cpu: number_of(value, "cpu") }
 }
 
 impl Process {
@@ -109,6 +152,7 @@ impl Process {
             threads: figure("threads").unwrap_or(0.0),
             name: text("name"),
             command: text("command"),
+            record: record(key, value),
         })
     }
 

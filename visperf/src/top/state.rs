@@ -4,6 +4,7 @@
 //! and whether the daemons answer is shown all the same; nothing is signalled before a second key says so.
 //! Not here: how it looks (`draw`), asking (`asker`).
 
+use super::filter::Filter;
 use super::rows::{self, Id, Order, Place, Process, Totals};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::Duration;
@@ -265,9 +266,10 @@ impl State {
     /// Filter and sort; the mark stays with its process, and on its row where that is gone.
     fn arrange(&mut self) {
         let row = self.marked_row();
-        let words: Vec<String> = self.filter.to_lowercase().split_whitespace().map(str::to_owned).collect();
+        // While an expression is typed it is not one yet: all are shown, and what is missing is told.
+        let filter = Filter::new(&self.filter).unwrap_or(Filter::Words(Vec::new()));
         let is_here = |process: &&Process| {
-            self.only.as_ref().is_none_or(|only| process.id.0 == *only) && process.fits(&words)
+            self.only.as_ref().is_none_or(|only| process.id.0 == *only) && filter.passes(process)
         };
         self.shown = self.round.processes.iter().filter(is_here).cloned().collect();
         rows::sort(&mut self.shown, self.order);
