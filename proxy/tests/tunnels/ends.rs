@@ -87,7 +87,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    fn start(number: u8, config: Config) -> End {
+    pub(crate) fn start(number: u8, config: Config) -> End {
         let key = Key::from_seed([number; 32]);
         let (event_loop, handle, events) =
             EventLoop::open(config, &key, Arc::new(Anybody), u64::from(number)).expect("listens");
@@ -125,9 +125,14 @@ impl End {
         tokio::time::timeout(WAIT_MAX, waiting).await.expect("they agree in time");
     }
 
+    /// What it hears of the overlay, for whoever looks itself.
+    pub(crate) fn take_events(&mut self) -> mpsc::Receiver<Event> {
+        self.events.take().expect("nobody else reads them")
+    }
+
     /// From now on questions are given back.
     pub(crate) fn answer_queries(&mut self) {
-        let mut events = self.events.take().expect("nobody else reads them");
+        let mut events = self.take_events();
         self.answering.spawn(async move {
             while let Some(event) = events.recv().await {
                 super::answer(event);

@@ -1,0 +1,141 @@
+//! What carrying bytes through a proxy costs: answers to small questions, and many bytes on one stream and on 32.
+//!
+//! ```text
+//! tunnel target                            answers by TCP alone; prints HOST:PORT
+//! tunnel inside KEY DOOR                   a daemon inside, registered with the proxy of that key; prints KEY
+//! tunnel gate NAME WALL SECONDS [PID…]     a proxy; prints KEY DOOR OVERLAY, asks whoever comes in, prints a row
+//! tunnel gate - WALL                       a proxy that carries alone, until it is stopped
+//! tunnel circuit NAME KEY VIA SECONDS [PID…]    asks the daemon of that key through VIA, KEY@HOST:PORT
+//! tunnel tcp NAME HOST:PORT SECONDS [PID…]      asks whoever answers there: the target, or what leads to it
+//! tunnel http NAME HOST:PORT SMALL LARGE SECONDS [PID…]    asks by HTTP for these two paths; at a proxy's door with
+//!                                          CERTIFICATE and ACCOUNTS (NAME:SECRET,…) from the environment
+//! ```
+//! Rule: overlay, door and relay are those of the daemons, each in a process of its own; WALL (`none`, `tls`, `web`) takes
+//! away what a firewall would, so that the rung is known. A row's processor time is that of this process and of PID….
+//! Started by `benches/tunnel.sh`, beside other programs that carry the same bytes.
+#![allow(clippy::print_stdout, missing_docs, dead_code, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A bench ends where it cannot go on, and reads clocks.
+
+mod door;
+#[path = "../../tests/tunnels/ends.rs"]
+mod ends;
+mod measure;
+#[path = "../../tests/visitor/mod.rs"]
+mod visitor;
+
+use ends::{End, Gate, Wall};
+use measure::{Row, answer_on};
+use overlay::net::event_loop::{Config, Event};
+use overlay::net::handle::{Answer, Handle};
+use overlay::net::protocol::Protocol;
+use overlay::net::redial::Target;
+use overlay::net::stream::Stream;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use wire::address::Address;
+use wire::id::PeerKey;
+
+/// Longest wait for a stream.
+const OPENS: Duration = Duration::from_secs(15);
+
+#[tokio::main]
+async fn main() {
+    // `cargo bench` adds a word of its own.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["target"] => target().await,
+        ["inside", key, door] => inside(key.parse().unwrap(), door.parse().unwrap()).await,
+        ["gate", "-", wall] => {
+            let _gate = gate(wall).await;
+            std::future::pending().await
+        }
+        ["gate", name, wall, secs, ref pids @ ..] => ask_inside(name, wall, secs, pids).await,
+        ["circuit", name, key, via, secs, ref pids @ ..] => {
+            ask_through(name, key.parse().unwrap(), via, secs, pids).await;
+        }
+        ["tcp", name, at, secs, ref pids @ ..] => {
+            let at: SocketAddr = at.parse().unwrap();
+            let open = async || {
+                let stream = TcpStream::connect(at).await.unwrap();
+                stream.set_nodelay(true).unwrap();
+                stream
+            };
+            Row::measure(name, open, secs.parse().unwrap(), pids).await;
+        }
+        ["http", name, at, small, large, secs, ref pids @ ..] => {
+            let told = |name| std::env::var(name).unwrap_or_default();
+            let asked = door::Asked::new(at, &told("CERTIFICATE"), &told("ACCOUNTS"));
+            asked.measure(name, [small, large], secs.parse().unwrap(), pids).await;
+        }
+        _ => println!("see the head of proxy/benches/tunnel/main.rs; benches/tunnel.sh starts it"),
+    }
+}
+
+/// Answers by TCP alone.
+async fn target() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    while let Ok((stream, _)) = listener.accept().await {
+        stream.set_nodelay(true).unwrap();
+        tokio::spawn(answer_on(stream));
+    }
+}
+
+/// A daemon inside that answers on every stream.
+async fn inside(proxy: PeerKey, door: SocketAddr) {
+    let mut end = End::inside(2, proxy, door);
+    println!("{}", end.key());
+    let mut events = end.take_events();
+    while let Some(event) = events.recv().await {
+        if let Event::Stream { stream, .. } = event {
+            tokio::spawn(answer_on(stream));
+        }
+    }
+}
+
+async fn gate(wall: &str) -> Gate {
+    let wall = match wall {
+        "none" => Wall::default(),
+        "tls" => Wall { stops_plain: true, stops_upgrade: false },
+        "web" => Wall { stops_plain: true, stops_upgrade: true },
+        other => panic!("expected none, tls or web, found {other}"),
+    };
+    let gate = Gate::open(1, wall).await;
+    let overlay = gate.end.handle.listening().borrow()[0];
+    println!("{} {} {overlay}", gate.key(), gate.door);
+    gate
+}
+
+/// As a proxy asks a daemon inside for its visitors.
+async fn ask_inside(name: &str, wall: &str, secs: &str, pids: &[&str]) {
+    let gate = gate(wall).await;
+    let mut line = String::new();
+    // The number of the process inside, which is started when it is known where the proxy is.
+    std::io::stdin().read_line(&mut line).unwrap();
+    let pids: Vec<&str> = pids.iter().copied().chain(line.split_whitespace()).collect();
+    ends::until("somebody inside", || !gate.end.handle.ready().is_empty()).await;
+    let peer = gate.end.handle.ready()[0].peer;
+    ask(name, &gate.end.handle, peer, secs, &pids).await;
+}
+
+/// As a daemon of another place asks one inside.
+async fn ask_through(name: &str, key: PeerKey, via: &str, secs: &str, pids: &[&str]) {
+    let end = End::start(3, Config::new(Vec::new()));
+    end.handle.keep(Target::Peer(key), vec![Address::try_from(via).unwrap()]).await;
+    ends::until("the daemon inside", || end.handle.is_ready(key)).await;
+    ask(name, &end.handle, key, secs, pids).await;
+}
+
+async fn ask(name: &str, handle: &Handle, peer: PeerKey, secs: &str, pids: &[&str]) {
+    let open = async || -> Stream { handle.open(peer, Protocol::Report, OPENS).await.unwrap() };
+    Row::measure(name, open, secs.parse().unwrap(), pids).await;
+}
+
+/// What the ends do with questions: give them back.
+fn answer(event: Event) {
+    if let Event::Question(question) = event {
+        let _ = question.reply.send(Answer::Done(question.body));
+    }
+}
