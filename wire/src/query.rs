@@ -14,6 +14,7 @@ pub struct Question {
     /// The method's name.
     pub method: CompactString,
     /// The structure of named parameters, packed.
+    #[serde(with = "crate::bytes")]
     pub params: Vec<u8>,
     /// How long the asker waits, in milliseconds from when it asked.
     pub time_left_ms: u32,
@@ -25,7 +26,7 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// The result, packed.
-    Done(Vec<u8>),
+    Done(#[serde(with = "crate::bytes")] Vec<u8>),
     /// A fault, as a client would get it.
     Fault {
         /// Its code.

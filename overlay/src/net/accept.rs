@@ -19,6 +19,7 @@ use crate::identity::refused::Refused;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use wire::bytes::Owned;
 use wire::id::PeerKey;
 
 /// How long a peer may take to write its question.
@@ -133,7 +134,7 @@ impl Door {
                 return answer(stream, protocol, Answer::Refused(reason)).await;
             }
         };
-        let Some(body) = self.read::<Vec<u8>>(protocol, stream).await? else { return Ok(()) };
+        let Some(Owned(body)) = self.read(protocol, stream).await? else { return Ok(()) };
         let (reply, replied) = oneshot::channel();
         let question = Event::Question(Question { peer, principal, protocol, body, reply });
         if self.events.try_send(question).is_err() {

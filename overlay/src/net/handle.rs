@@ -22,6 +22,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tunnel::ladder::Rung;
 use wire::address::Address;
+use wire::bytes::Borrowed;
 use wire::id::PeerKey;
 
 /// What the event loop is asked.
@@ -37,7 +38,7 @@ pub(super) enum Command {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// What was asked for.
-    Done(Vec<u8>),
+    Done(#[serde(with = "wire::bytes")] Vec<u8>),
     /// Not answered, and why.
     Refused(String),
 }
@@ -183,7 +184,9 @@ impl Handle {
     ) -> Result<Vec<u8>, AskError> {
         let broken = |error: frames::Error| AskError::Broken { peer, reason: error.to_string() };
         let mut stream = self.raw_stream(peer, protocol).await?;
-        frames::write(&mut stream, &question, protocol.question_len_max_bytes()).await.map_err(broken)?;
+        frames::write(&mut stream, &Borrowed(question), protocol.question_len_max_bytes())
+            .await
+            .map_err(broken)?;
         let mut reader = frames::Reader::new(&mut stream, protocol.answer_len_max_bytes());
         match reader.next::<Answer>().await.map_err(broken)? {
             Some(Answer::Done(bytes)) => Ok(bytes),

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 
-/// Bytes given at one reading. What is read into is zeroed first, and stays in memory while it waits: a page, as most
-/// of what is said is shorter, and a representative waits on a thousand streams.
+/// Bytes given at one reading where what is read into has to be zeroed first, and stays in memory while it waits: a page, as
+/// most of what is said is shorter, and a representative waits on a thousand streams.
 const READ_LEN_MAX_BYTES: usize = 4 << 10;
 
 /// Bytes both ways. Dropping it resets the stream.
@@ -33,7 +33,8 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let len_bytes = buf.remaining().min(READ_LEN_MAX_BYTES);
+        let there = buf.initialized().len() - buf.filled().len();
+        let len_bytes = buf.remaining().min(there.max(READ_LEN_MAX_BYTES));
         let page = buf.initialize_unfilled_to(len_bytes);
         let stream = Pin::new(self.stream.get_mut());
         let read = ready!(futures::AsyncRead::poll_read(stream, cx, page))?;
