@@ -15,6 +15,8 @@ done
 [ -x /usr/bin/time ] || missing+=(time)
 command -v taskset >/dev/null || missing+=(util-linux)
 command -v ss >/dev/null || missing+=(iproute2)
+command -v stunnel4 >/dev/null || missing+=(stunnel4)
+[ -x /usr/sbin/sshd ] || missing+=(openssh-server)
 wanted=()
 command -v rsyslogd >/dev/null || wanted+=(rsyslog)
 command -v syslog-ng >/dev/null || wanted+=(syslog-ng-core)
@@ -37,6 +39,7 @@ taskset -cp "0-$((CORES - 1))" $$ >/dev/null
 cargo build --release -p visperf
 cargo bench --no-run -p log-filters --bench lines
 cargo bench --no-run -p visperf --bench members --bench domains
+cargo bench --no-run -p proxy
 require_visperf
 export VISPERF
 
@@ -69,3 +72,9 @@ echo "== i. a directory of five thousand domains"
 echo
 echo "== j. every process"
 "$BENCHES/processes.sh"
+echo
+echo "== k. the way through a proxy"
+"$BENCHES/tunnel.sh"
+echo
+echo "== l. viewers at a proxy"
+"$BENCHES/viewers.sh"

@@ -10,30 +10,14 @@
 # RATHOLE says where it is. What is missing is left out, and told.
 set -euo pipefail
 source "$(dirname "$0")/measure.sh"
+source "$(dirname "$0")/site.sh"
 require_visperf
 
 SPAN=${1:-5} PART=${2:-all}
 RATHOLE=${RATHOLE:-$(command -v rathole || true)}
-TUNNEL=${VISPERF_TUNNEL:-$(cd "$ROOT" && cargo bench -q --no-run --message-format=json -p proxy --bench tunnel |
-    python3 -c 'import json, sys; print(next(built["executable"] for built in map(json.loads, sys.stdin) if built.get("executable")))')}
+TUNNEL=${VISPERF_TUNNEL:-$(proxy_bench tunnel)}
 # Several processes pass bytes to each other here: all cores are theirs.
 taskset -cp "0-$((CORES - 1))" $$ >/dev/null
-
-# run NAME COMMAND...: in the background; PID is its number, its words are in $WORK/NAME.out.
-run() {
-    local name=$1
-    shift
-    : >"$WORK/$name.out"
-    "$@" >"$WORK/$name.out" 2>"$WORK/$name.err" </dev/null &
-    PID=$!
-    STARTED+=("$PID")
-}
-
-# said NAME: the first line of what it says, when it says something.
-said() {
-    await 20 test -s "$WORK/$1.out" || die "$1 says nothing: $(cat "$WORK/$1.err")"
-    head -n 1 "$WORK/$1.out"
-}
 
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>>"$WORK/tried"; }
 
@@ -172,44 +156,6 @@ bytes() {
     show "$WORK/bytes"
 }
 
-# A domain of one host with the events of the recorded log, a directory, and a proxy with four accounts.
-start_site() {
-    local overlay directory door key
-    overlay=$(free_port) directory=$(free_port) door=$(free_port)
-    "$VISPERF" domain create BENCH --host head --state "$WORK/head" >"$WORK/create.out" 2>&1 || die "$(cat "$WORK/create.out")"
-    "$VISPERF" key --state "$WORK/proxy" >"$WORK/proxy.key"
-    "$VISPERF" domain certify "$(cat "$WORK/proxy.key")" --host proxy --role viewer --state "$WORK/head" >"$WORK/proxy.cert" 2>"$WORK/certify.err"
-    "$VISPERF" join "$WORK/proxy.cert" --state "$WORK/proxy" >"$WORK/join.out" 2>&1
-    key=$("$VISPERF" key --state "$WORK/directory")
-    printf '[directory.domains]\nBENCH = "%s"\n[overlay]\nlisten = "127.0.0.1:%s"\n' \
-        "$(grep -o '12D3Koo[A-Za-z0-9]*' "$WORK/create.out" | head -n 1)" "$directory" >"$WORK/directory.toml"
-    run directory "$VISPERF" directory --config "$WORK/directory.toml" --state "$WORK/directory" --listen 127.0.0.1:0
-    printf '[overlay]\nlisten = "127.0.0.1:%s"\ndirectories = ["%s@127.0.0.1:%s"]\n[proxy]\nlisten = "127.0.0.1:%s"\nnames = ["localhost"]\ntls = true\n' \
-        "$overlay" "$key" "$directory" "$door" >"$WORK/proxy.toml"
-    ACCOUNTS=
-    for number in 1 2 3 4; do
-        ACCOUNTS+="user$number:$("$VISPERF" account add "user$number" --domain BENCH --json --state "$WORK/proxy" |
-            python3 -c 'import json, sys; print(json.load(sys.stdin)["secret"])'),"
-    done
-    run proxy "$VISPERF" proxy --config "$WORK/proxy.toml" --state "$WORK/proxy" --listen 127.0.0.1:0
-    PROXY=$PID DOOR=$door CERTIFICATE=$WORK/proxy/proxy/certificate.pem
-    printf '[sensor]\nzone = "UTC"\nfirst_start = "beginning"\n[[sensor.tail]]\npath = "%s"\nfilter = "slurmctld"\n[overlay]\nlisten = "127.0.0.1:%s"\ndirectories = ["%s@127.0.0.1:%s"]\nvia = ["%s@127.0.0.1:%s"]\n' \
-        "$RECORDED" "$(free_port)" "$key" "$directory" "$(cat "$WORK/proxy.key")" "$overlay" >"$WORK/head.toml"
-    run head "$VISPERF" sensor --config "$WORK/head.toml" --state "$WORK/head" --listen 127.0.0.1:0
-    HEAD=$PID
-    await 30 test -s "$WORK/head/listen" || die "the sensor told no address: $(cat "$WORK/head.err")"
-    TO=$(sensor_address "$WORK/head")
-    await 30 held || die 'the sensor holds no events'
-    await 60 seen || die "the proxy does not reach the sensor: $(cat "$WORK/proxy.err" "$WORK/head.err")"
-}
-
-held() { curl -sf "http://$TO/api/v1/sensor.events?limit=100" | grep -q job_end; }
-
-seen() {
-    local first=${ACCOUNTS%%,*}
-    curl -sf --digest --user "$first" --cacert "$CERTIFICATE" "https://localhost:$DOOR/d/BENCH/head$SMALL" >"$WORK/seen"
-}
-
 questions_of_peer() {
     # shellcheck disable=SC2086  # several numbers
     "$TUNNEL" http "$NAME" "127.0.0.1:$FORWARDED" "$SMALL" "$LARGE" "$SPAN" "$HEAD" $CARRIERS >>"$WORK/questions"
@@ -217,7 +163,7 @@ questions_of_peer() {
 
 questions() {
     SMALL='/api/v1/sensor.metrics?name=node_load1' LARGE='/api/v1/sensor.events?limit=1000'
-    start_site
+    start_site 4
     echo "answers: $(curl -sf "http://$TO$SMALL" | wc -c) bytes and $(curl -sf "http://$TO$LARGE" | wc -c) bytes"
     "$TUNNEL" http 'the sensor itself' "$TO" "$SMALL" "$LARGE" "$SPAN" "$HEAD" >"$WORK/questions"
     ACCOUNTS=$ACCOUNTS CERTIFICATE=$CERTIFICATE "$TUNNEL" http "visperf, a proxy's door" "127.0.0.1:$DOOR" "/d/BENCH/head$SMALL" "/d/BENCH/head$LARGE" "$SPAN" "$HEAD" "$PROXY" >>"$WORK/questions"

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
 mod served;
+mod smuggled;
 
 use rpc::fault;
 use rpc::limits::Limits;
@@ -115,34 +116,10 @@ fn each_path_says_what_it_takes() {
 #[test]
 fn ambiguous_requests_are_answered_400_and_closed() {
     let served = start();
-    let body = call("test.echo", "");
-    let length = body.len();
-    let chunked = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
-    let post =
-        |headers: &str, body: &str| format!("POST /RPC2 HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n{body}");
-    let both_ways = [
-        post(&format!("Content-Length: {length}\r\nTransfer-Encoding: chunked\r\n"), &chunked),
-        post(&format!("Transfer-Encoding: chunked\r\nContent-Length: {length}\r\n"), &chunked),
-        post(&format!("Content-Length: {length}\r\nContent-Length: {length}\r\n"), &body),
-        post(&format!("Content-Length: {length}\r\nContent-Length: 0\r\n"), &body),
-        post(&format!("Content-Length: {length}, {length}\r\n"), &body),
-        post(&format!("Content-Length: +{length}\r\n"), &body),
-        post(&format!("Content-Length : {length}\r\n"), &body),
-        post(&format!("Content-Length: {length}\nX: y\r\n"), &body),
-        post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", &chunked),
-        post("Transfer-Encoding : chunked\r\n", &chunked),
-        post(&format!(" Content-Length: {length}\r\n"), &body),
-        post(&format!("X: y\r\n Content-Length: {length}\r\n"), &body),
-        post(&format!("Host: evil.example\r\nContent-Length: {length}\r\n"), &body),
-        format!("POST /RPC2 HTTP/1.1\nHost: localhost\nContent-Length: {length}\n\n{body}"),
-        format!("POST /RPC2 HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}"),
-        format!("POST /RPC2 HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
-        format!("POST /RPC2\r\n\r\n{body}"),
-    ];
-    for request in both_ways {
+    for request in smuggled::requests("/RPC2", &call("test.echo", "")) {
         // A second request behind the first must not be answered.
-        let smuggled = format!("{request}GET /api/v1/test.counters HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        let answer = served.ask(smuggled.as_bytes());
+        let with_another = format!("{request}GET /api/v1/test.counters HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let answer = served.ask(with_another.as_bytes());
         assert_eq!(
             (answer.status, answer.fault_code()),
             (400, Some(fault::TRANSPORT)),
@@ -151,7 +128,7 @@ fn ambiguous_requests_are_answered_400_and_closed() {
         assert!(answer.head.contains("connection: close"), "{request:?} {answer:?}");
         assert!(!answer.body.contains("HTTP/1.1 "), "{request:?} {answer:?}");
     }
-    let control = post("Transfer-Encoding: chunked\r\n", &chunked);
+    let control = smuggled::control("/RPC2", &call("test.echo", ""));
     assert!(served.ask(control.as_bytes()).body.contains("<methodResponse><params>"));
     assert_eq!(served.counted().calls_total, 1, "only the control was called");
 }

@@ -15,15 +15,23 @@ mod kill9;
 #[cfg(feature = "matrix")]
 mod lab_admission;
 mod lab_away;
+#[cfg(feature = "matrix")]
+mod lab_capture;
 mod lab_channels;
 mod lab_control;
 mod lab_daemons;
 mod lab_domain;
+#[cfg(feature = "matrix")]
+mod lab_door;
 mod lab_entry;
+#[cfg(feature = "matrix")]
+mod lab_forgets;
 #[cfg(feature = "matrix")]
 mod lab_grid;
 #[cfg(feature = "matrix")]
 mod lab_ladder;
+#[cfg(feature = "matrix")]
+mod lab_logins;
 #[cfg(feature = "matrix")]
 mod lab_matrix;
 mod lab_network;

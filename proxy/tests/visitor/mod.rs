@@ -88,6 +88,36 @@ impl Place {
     }
 }
 
+/// A connection on which little comes, or nothing.
+pub struct Slow(Box<dyn Bytes>);
+
+impl Place {
+    /// Connects from this address and then says nothing; or half of a request, within TLS, if it `speaks`. None if it is
+    /// not let in so far.
+    pub async fn connect_slowly(&self, from: std::net::IpAddr, speaks: bool) -> Option<Slow> {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(from, 0)).unwrap();
+        let stream = socket.connect(self.at).await.ok()?;
+        if !speaks {
+            return Some(Slow(Box::new(stream)));
+        }
+        let name = ServerName::try_from(self.host.rsplit_once(':').unwrap().0.to_owned()).unwrap();
+        let mut stream = self.tls.as_ref().unwrap().connect(name, stream).await.ok()?;
+        stream.write_all(b"GET /d/UT-ICL/api/v1/domain.hosts HTTP/1.1\r\nHost: ").await.ok()?;
+        Some(Slow(Box::new(stream)))
+    }
+}
+
+impl Slow {
+    /// Whether the other end gave it up.
+    pub fn is_ended(&mut self) -> bool {
+        let mut byte = [0];
+        let mut into = tokio::io::ReadBuf::new(&mut byte);
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::Pin::new(&mut self.0).poll_read(&mut cx, &mut into).is_ready()
+    }
+}
+
 impl Visitor {
     /// Logs in by this account from now on.
     #[must_use]
@@ -166,6 +196,11 @@ impl Visitor {
     pub async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
         self.stream.flush().await.unwrap();
+    }
+
+    /// Sends these bytes; false when the other end has closed.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok()
     }
 
     /// Everything that comes until the other end closes.

@@ -1,0 +1,305 @@
+//! A running proxy and visitors that mean no good: one that has an account and tries everything, thousands that are slow,
+//! requests with two ends.
+//!
+//! Rules: the real program with its own certificate; what a visitor may see is written here by hand, not asked of the
+//! proxy; each story is told once more where its protection cannot hold.
+//! Not here: who logs in (`lab_logins`), the decisions one by one (`proxy`).
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use system_tests::lab::domains::{Directory, Domain, OVERLAY};
+use system_tests::lab::proxies::{DOOR, Proxy};
+use system_tests::lab::{self, Daemon, Host, Network, Stopwatch, Trials};
+use system_tests::program;
+use system_tests::random::Random;
+use system_tests::wait::{self, Seen};
+
+#[path = "../../proxy/tests/visitor/mod.rs"]
+pub(super) mod visitor;
+
+#[path = "../../rpc/tests/smuggled/mod.rs"]
+mod smuggled;
+
+use visitor::{Answer, Place};
+
+/// Longest wait for the first answer.
+const FIRST: Duration = Duration::from_secs(60);
+/// In the log of each host; who sees no logs sees it nowhere.
+pub(super) const IN_LOGS: &str = "mallory-7731";
+
+/// A directory, a proxy, two hosts of a domain, and somebody who looks.
+pub(super) struct Site {
+    pub(super) proxy: Proxy,
+    pub(super) daemon: Daemon,
+    pub(super) sensors: Vec<Daemon>,
+    pub(super) viewer: Host,
+    directory: Directory,
+    _directory: Daemon,
+}
+
+impl Site {
+    pub(super) fn start(network: &Network, accounts: impl Fn(&Proxy)) -> Site {
+        let [outside, gate, head, worker, viewer] = network.hosts() else { panic!("five hosts") };
+        let hosts = [head.clone(), worker.clone()];
+        let domain = Domain::create("UT-ICL", &hosts).unwrap();
+        let proxy = Proxy::join(gate, OVERLAY, &domain, head).unwrap();
+        accounts(&proxy);
+        let directory = Directory::new(outside).unwrap();
+        let directories = std::slice::from_ref(&directory);
+        let started = directory.start(&[], &[&domain]).unwrap();
+        let tail = |host: &Host| {
+            let log = host.folder().join("slurmctld.log");
+            let line = "[2026-11-21T10:00:00.000] _slurm_rpc_submit_batch_job: JobId=77 InitPrio=1 usec=100";
+            let user = format!("[2026-11-21T10:00:00.000] error: User {IN_LOGS} not found");
+            std::fs::write(&log, format!("{line}\n{user}\n")).unwrap();
+            vec!["--tail".to_owned(), format!("{}=slurmctld", log.display())]
+        };
+        let sensors = domain.start(directories, tail).unwrap();
+        let daemon = proxy.start(directories, "").unwrap();
+        Site { proxy, daemon, sensors, viewer: viewer.clone(), directory, _directory: started }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        let at = SocketAddr::from((self.proxy.host.ipv4(), DOOR));
+        Place::encrypted(at, &self.proxy.host.ipv4().to_string(), &self.proxy.certificate())
+    }
+
+    /// Until this account gets an answer for `path`.
+    pub(super) fn until_answered(&self, (name, secret): (&str, &str), path: &str) {
+        let (place, login) = (self.place(), format!("{name}:{secret}"));
+        let look = || {
+            let answer = at(&self.viewer, async {
+                let (name, secret) = login.split_once(':').unwrap();
+                place.connect().await.with_account(name, secret).get(path).await
+            });
+            Ok(if answer.status == 200 { Seen::Done(()) } else { Seen::NotYet(format!("{answer:?}")) })
+        };
+        let told = || [&self.daemon, &self.sensors[0]].map(Daemon::told).join("\n---\n");
+        wait::until(FIRST, "an answer through the proxy", look)
+            .unwrap_or_else(|error| panic!("{error:#}\n{}", told()));
+    }
+
+    /// The proxy anew, as after a reboot.
+    pub(super) fn start_again(self) -> Site {
+        self.daemon.kill().unwrap();
+        let daemon = self.proxy.start(std::slice::from_ref(&self.directory), "").unwrap();
+        Site { daemon, ..self }
+    }
+
+    /// A figure of the proxy's (`door`, `overlay`).
+    pub(super) fn figure(&self, part: &str, name: &str) -> u64 {
+        let info = self.daemon.result("daemon.info", &json!({})).unwrap();
+        info["statistics"][part][name].as_u64().unwrap_or_else(|| panic!("{part}.{name} in {info}"))
+    }
+}
+
+/// Runs it on this host, on one thread.
+pub(super) fn at<T: Send>(host: &Host, work: impl Future<Output = T> + Send) -> T {
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(runtime.block_on(work))
+    };
+    host.run(run).unwrap()
+}
+
+/// Gives the host more addresses of its network, `10.77.100.1` and on.
+pub(super) fn more_addresses(host: &Host, count: u8) -> Vec<IpAddr> {
+    let all: Vec<Ipv4Addr> = (1..=count).map(|number| Ipv4Addr::new(10, 77, 100, number)).collect();
+    let add = |address: &Ipv4Addr| {
+        let words = format!("addr add {address}/16 dev eth0");
+        let output = host.run(|| Ok(program::command("ip").args(words.split(' ')).output()?)).unwrap();
+        assert!(output.status.success(), "ip {words}: {output:?}");
+    };
+    all.iter().for_each(add);
+    all.into_iter().map(IpAddr::V4).collect()
+}
+
+#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+pub(super) fn tell(line: &str) {
+    println!("{line}");
+}
+
+/// Tries of the story; as many as the test matrix has where somebody has the time.
+fn tries() -> u64 {
+    std::env::var("VISPERF_TRIES").map_or(2_000, |tries| tries.parse().expect("a number of tries"))
+}
+
+/// What tells samples, hosts and processes alone; what an account of class `figures` may call.
+const FIGURES: [&str; 8] = [
+    "sensor.metrics",
+    "sensor.processes",
+    "sensor.channels",
+    "sensor.subscriptions",
+    "sensor.subscribe",
+    "sensor.alter",
+    "sensor.unsubscribe",
+    "sensor.take",
+];
+
+/// Anything somebody might try, and the method that it names.
+fn question(random: &mut Random, methods: &[String]) -> (String, String) {
+    let mut one = |all: &[&str]| all[usize::try_from(random.below(all.len() as u64)).unwrap()].to_owned();
+    let domain = one(&["UT-ICL", "UT-ICL", "UT-ICL", "CERN", "ut-icl", "UT-ICL%00", "..", "*", "", "%55T-ICL"]);
+    let host = one(&["", "/h3", "/h3", "/h4", "/H4", "/h4%00", "/h3/../h4", "/h3%2f..%2fh4", "/%68%34", "/*", "/h2"]);
+    let base = one(&["/d/", "/d/", "/d/", "/md5/d/", "//d/", "/D/", "/d/h4/../"]);
+    let rest = one(&["/api/v1/", "/api/v1/", "/api/v1/", "/api/v1//", "/API/v1/", "/../api/v1/"]);
+    let more = one(&["", "", "?host=h4", "?host=h3&host=h4", "?domain=CERN", "?domain=UT-ICL&host=h4", "?limit=3", "?host=%68%34"]);
+    let number = usize::try_from(random.below(methods.len() as u64)).unwrap();
+    let method = methods[number].clone();
+    let path = match random.below(8) {
+        0 => format!("{rest}{method}{more}"),
+        _ => format!("{base}{domain}{host}{rest}{method}{more}"),
+    };
+    (path, method)
+}
+
+/// What was wrong with an answer to somebody who may see figures of h3 alone.
+fn wrong(method: &str, answer: &Answer) -> Option<&'static str> {
+    let told = String::from_utf8_lossy(&answer.body);
+    if told.contains(IN_LOGS) || told.contains("\"h4\"") {
+        return Some("it tells of what was not granted");
+    }
+    let is_answered = answer.status == 200 && !told.starts_with("{\"error\"");
+    (is_answered && !FIGURES.contains(&method)).then_some("a method is answered that was not granted")
+}
+
+/// Tries everything; how many were answered, and the first that should not have been.
+async fn try_all(place: &Place, login: (&str, &str), methods: &[String], seed: u64) -> (usize, Vec<String>) {
+    let mut visitor = place.connect().await.with_account(login.0, login.1);
+    let (mut random, mut answered, mut found) = (Random::new(seed), 0, Vec::new());
+    for _ in 0..tries() {
+        let (path, method) = question(&mut random, methods);
+        let answer = visitor.get(&path).await;
+        answered += usize::from(answer.status == 200);
+        if let Some(why) = wrong(&method, &answer) {
+            found.push(format!("{path}: {why}: {}", String::from_utf8_lossy(&answer.body)));
+        }
+        if answer.fields("connection").contains(&"close") {
+            visitor = place.connect().await.with_account(login.0, login.1);
+        }
+    }
+    (answered, found)
+}
+
+#[test]
+fn a_visitor_that_tries_everything_sees_what_was_granted() {
+    let name = "lab_door::a_visitor_that_tries_everything_sees_what_was_granted";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let secrets = std::sync::Mutex::new(Vec::new());
+    let site = Site::start(&lab.network(5).unwrap(), |proxy| {
+        let some = ["--domain", "UT-ICL", "--host", "h3", "--calls", "figures"];
+        let all = [proxy.account("some", &some).unwrap(), proxy.account("all", &["--domain", "UT-ICL"]).unwrap()];
+        secrets.lock().unwrap().extend(all);
+    });
+    let secrets = secrets.into_inner().unwrap();
+    let (some, all) = (("some", secrets[0].as_str()), ("all", secrets[1].as_str()));
+    site.until_answered(all, "/d/UT-ICL/h4/api/v1/sensor.events");
+    site.until_answered(some, "/d/UT-ICL/h3/api/v1/sensor.metrics");
+    let list = at(&site.viewer, async {
+        site.place().connect().await.with_account(all.0, all.1).get("/api/v1").await
+    });
+    let list: Value = serde_json::from_slice(&list.body).unwrap();
+    let names = list["methods"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned());
+    // What waits for half a minute is tried by those that come in.
+    let mut methods: Vec<String> = names.filter(|name| name != "sensor.take").collect();
+    assert!(methods.len() > 30, "{methods:?}");
+    methods.extend(["sensor.of_tomorrow", "SENSOR.METRICS", "sensor.metrics%00", "../sensor.events"].map(str::to_owned));
+    let known: BTreeSet<_> = methods.iter().map(String::as_str).collect();
+    assert!(FIGURES.iter().filter(|name| **name != "sensor.take").all(|name| known.contains(name)));
+
+    let (answered, found) = at(&site.viewer, try_all(&site.place(), some, &methods, 7));
+    tell(&format!("{} tries, {answered} answered, {} of them wrongly", tries(), found.len()));
+    assert!(found.is_empty(), "{found:?}");
+    assert!(answered > 0, "nothing was answered, so nothing was shown");
+    // The same tries by somebody who may see both hosts and their logs: what is looked for is found.
+    let (_, found) = at(&site.viewer, try_all(&site.place(), all, &methods, 7));
+    assert!(found.iter().any(|one| one.contains(IN_LOGS)) && found.len() > 10, "{found:?}");
+}
+
+#[test]
+fn requests_with_two_ends_are_refused_at_the_door() {
+    let name = "lab_door::requests_with_two_ends_are_refused_at_the_door";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let site = Site::start(&lab.network(5).unwrap(), |proxy| drop(proxy.account("ana", &["--all-domains"]).unwrap()));
+    let place = site.place();
+    let path = "/d/UT-ICL/h3/RPC2";
+    let body = "<methodCall><methodName>sensor.metrics</methodName></methodCall>";
+    let behind = "GET /api/v1/daemon.info HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let answered = |request: &str| {
+        let bytes = format!("{request}{behind}").into_bytes();
+        at(&site.viewer, async {
+            let mut visitor = place.connect().await;
+            visitor.send(&bytes).await;
+            String::from_utf8(visitor.rest().await).unwrap()
+        })
+    };
+    for request in smuggled::requests(path, body) {
+        let all = answered(&request);
+        assert!(all.starts_with("HTTP/1.1 400 ") && all.contains("connection: close"), "{request:?} {all}");
+        assert_eq!(all.matches("HTTP/1.1 ").count(), 1, "{request:?} {all}");
+    }
+    // One that has a single end is asked who it is; so is what stands behind it, until the connection is closed.
+    let control = answered(&smuggled::control(path, body));
+    assert!(control.starts_with("HTTP/1.1 401 "), "{control}");
+}
+
+/// Connections that are slow, each in its way.
+async fn slow(place: &Place, from: &[IpAddr], count: usize) -> Vec<visitor::Slow> {
+    let mut held = Vec::new();
+    for number in 0..count {
+        // One in ten goes as far as a half of a request; the others say nothing.
+        held.extend(place.connect_slowly(from[number % from.len()], number % 10 == 0).await);
+    }
+    held
+}
+
+#[test]
+fn thousands_that_are_slow_keep_nobody_out() {
+    let name = "lab_door::thousands_that_are_slow_keep_nobody_out";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let secrets = std::sync::Mutex::new(Vec::new());
+    let network = lab.network(5).unwrap();
+    let site = Site::start(&network, |proxy| {
+        secrets.lock().unwrap().push(proxy.account("ana", &["--domain", "UT-ICL"]).unwrap());
+    });
+    let secret = secrets.into_inner().unwrap().remove(0);
+    let path = "/d/UT-ICL/h3/api/v1/sensor.metrics?name=node_load1";
+    site.until_answered(("ana", &secret), path);
+    let from = more_addresses(&site.viewer, 5);
+    let (good, place, count) = (&network.hosts()[0], site.place(), 5_000);
+    let good_times = std::thread::scope(|scope| {
+        let attack = scope.spawn(|| {
+            at(&site.viewer, async {
+                let mut peak = 0;
+                // Whoever is cut off comes again at once.
+                let mut held = slow(&place, &from, count).await;
+                for _ in 0..3 {
+                    held.retain_mut(|one| !one.is_ended());
+                    peak = peak.max(held.len());
+                    held.extend(slow(&place, &from, count - held.len()).await);
+                }
+                peak
+            })
+        });
+        let mut times = Trials::default();
+        while !attack.is_finished() {
+            let watch = Stopwatch::start();
+            let answer = at(good, async { place.connect().await.with_account("ana", &secret).get(path).await });
+            assert_eq!(answer.status, 200, "{answer:?}");
+            times.add(watch.elapsed());
+        }
+        let peak = attack.join().unwrap();
+        tell(&format!("{peak} connections at once, most of them slow; good ones meanwhile: {times}"));
+        assert!(peak > 2_000, "{peak}");
+        times
+    });
+    assert!(good_times.count() > 3);
+    // One address cannot have as many: whoever shares it with them is kept out.
+    at(&site.viewer, async {
+        let held = slow(&place, &from[..1], 2_300).await;
+        assert!(place.connect_slowly(from[0], true).await.is_none(), "{} are held", held.len());
+    });
+}

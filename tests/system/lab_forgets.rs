@@ -1,0 +1,133 @@
+//! A translator that forgets connections after five seconds, and a proxy that dies: whoever reads on sees each event once.
+//!
+//! `VISPERF_CARRIED_SECS` says how long bytes are carried before, 10 unless set.
+//! Rules: the translator is nft's, and takes nothing of what it forgot; the proxy is killed, not stopped; every line written
+//! inside meanwhile is asked for outside by the cursor alone.
+//! Not here: other translators (`lab_reach`), events between daemons (`lab_reports`).
+
+use super::lab_ladder::{Running, Site, tell};
+use serde_json::{Value, json};
+use std::time::Duration;
+use system_tests::lab::domains::sensor;
+use system_tests::lab::walls::Wall;
+use system_tests::lab::{self, Daemon, Host, Stopwatch};
+use system_tests::ledger::Ledger;
+use system_tests::logs::{Growth, Writer};
+use system_tests::wait::{self, Seen};
+
+/// What the translator forgets that was idle so long, in seconds.
+const FORGETS_SECS: u32 = 5;
+/// Longest time until a dead proxy is given up.
+const DEAD_MAX: Duration = Duration::from_secs(15);
+/// Longest wait for anything else.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn carried() -> Duration {
+    let secs = std::env::var("VISPERF_CARRIED_SECS").map_or(10, |secs| secs.parse().expect("a number of seconds"));
+    Duration::from_secs(secs)
+}
+
+/// Reads events of the inside host as somebody outside does, by its cursor.
+#[derive(Default)]
+struct Reader {
+    cursor: String,
+    ledger: Ledger,
+}
+
+impl Reader {
+    /// One page; whether there was an answer.
+    fn read(&mut self, site: &Site) -> bool {
+        let host = site.inside.name();
+        let params = json!({ "domain": "UT-ICL", "host": host, "cursor": self.cursor, "limit": 1000 });
+        let Ok(told) = site.ask("", &["call", "sensor.events", &params.to_string()]) else { return false };
+        let page: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(page["missed"], 0);
+        self.cursor = page["cursor"].as_str().unwrap().to_owned();
+        for event in page["events"].as_array().unwrap() {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            self.ledger.enter(&text(&event["id"]), &text(&event["job"]));
+        }
+        true
+    }
+
+    fn until(&mut self, site: &Site, lines: usize, daemons: &[&Daemon]) -> Duration {
+        let mut watch = Stopwatch::start();
+        let found = watch.until(PATIENCE, "events outside", || {
+            self.read(site);
+            let count = self.ledger.count();
+            Ok(if count >= lines { Seen::Done(()) } else { Seen::NotYet(format!("{count} of {lines}")) })
+        });
+        let told = || daemons.iter().map(|daemon| daemon.told()).collect::<Vec<_>>().join("\n---\n");
+        found.unwrap_or_else(|error| panic!("{error:#}\n{}", told())).0
+    }
+}
+
+fn figure(daemon: &Daemon, name: &str) -> u64 {
+    daemon.result("daemon.info", &json!({})).unwrap()["statistics"]["overlay"][name].as_u64().unwrap()
+}
+
+/// Until this daemon holds no registration; how long that took.
+fn gives_up(daemon: &Daemon) -> Duration {
+    let look = || {
+        let count = figure(daemon, "registrations");
+        Ok(if count == 0 { Seen::Done(()) } else { Seen::NotYet(format!("{count} registrations")) })
+    };
+    Stopwatch::start().until(PATIENCE, "the proxy given up", look).unwrap().0
+}
+
+/// Five hosts, of which one is behind a translator that forgets what says nothing.
+fn behind(hosts: &[Host]) -> (Site, Running, Host) {
+    let (five, translator) = hosts.split_at(5);
+    let (site, inner) = (Site::prepare(five), translator[0].clone());
+    let running = site.start_outside();
+    let private = Wall::private(&inner, &site.inside).unwrap();
+    Wall::translate(private, &inner, &site.inside).unwrap();
+    Wall::forget_idle(&inner, FORGETS_SECS).unwrap();
+    (site, running, inner)
+}
+
+#[test]
+fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
+    let name = "lab_forgets::what_is_written_while_the_proxy_is_dead_is_read_on_without_loss";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(6).unwrap();
+    let (site, running, _) = behind(network.hosts());
+    let log = site.inside.folder().join("logs/slurmctld.log");
+    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let growth = Growth { lines_per_sec: 50, rotate_every: carried() * 100, ahead_max: usize::MAX / 2, kept: 2 };
+    let writer = Writer::start(&log, growth).unwrap();
+    let section = format!("[overlay]\nvia = [{:?}]\ndirectories = [{:?}]\n", site.proxy.contact, site.directory.contact);
+    std::fs::write(site.inside.folder().join("sensor.toml"), section).unwrap();
+    let daemon = sensor(&site.inside, &["--tail".to_owned(), format!("{}=slurmctld", log.display())]).unwrap();
+    let mut reader = Reader::default();
+    let first = reader.until(&site, 100, &[&daemon, &running.proxy]);
+    // Longer than is remembered: what keeps the connection known is its own words.
+    let ended = figure(&daemon, "disconnected_total");
+    let watch = Stopwatch::start();
+    while watch.elapsed() < carried() {
+        reader.read(&site);
+    }
+    assert_eq!(figure(&daemon, "disconnected_total"), ended, "{}", daemon.told());
+    // The proxy stands still: nothing closes its connections, as when a host loses its power.
+    running.proxy.pause().unwrap();
+    let noticed = gives_up(&daemon);
+    assert!(noticed <= DEAD_MAX * 2, "{noticed:?}");
+    running.proxy.kill().unwrap();
+    let proxy = site.proxy.start(std::slice::from_ref(&site.near), "").unwrap();
+    let back = reader.until(&site, writer.written(), &[&daemon, &proxy]);
+    let written = writer.stop().unwrap();
+    reader.until(&site, written, &[&daemon, &proxy]);
+    tell(&format!(
+        "behind what forgets after {FORGETS_SECS} s: first events after {} ms; a dead proxy given up after {} ms; back \
+         {} ms after its new start; {written} lines",
+        first.as_millis(),
+        noticed.as_millis(),
+        back.as_millis()
+    ));
+    let verdict = reader.ledger.verdict(written);
+    assert!(verdict.is_clean(), "{verdict}");
+    // The control: who does not keep the cursor sees events twice, and the account tells.
+    reader.cursor = String::new();
+    assert!(wait::until(PATIENCE, "one more page", || Ok(if reader.read(&site) { Seen::Done(()) } else { Seen::NotYet(String::new()) })).is_ok());
+    assert!(!reader.ledger.verdict(written).is_clean());
+}
