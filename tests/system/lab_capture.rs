@@ -69,7 +69,8 @@ fn hashes(folder: &Path) -> Vec<String> {
 }
 
 fn curl(host: &Host, words: &[&str]) -> String {
-    let output = host.run(|| Ok(program::command("curl").args(["--silent", "--max-time", "20"]).args(words).output()?));
+    let output = host
+        .run(|| Ok(program::command("curl").args(["--silent", "--max-time", "20"]).args(words).output()?));
     String::from_utf8(output.unwrap().stdout).unwrap()
 }
 
@@ -97,7 +98,8 @@ fn a_record_of_a_session_holds_nothing_in_clear() {
     let events = ask("/d/UT-ICL/h3/api/v1/sensor.events") + &ask("/d/UT-ICL/h4/api/v1/sensor.events");
     assert!(events.contains("job_submit"), "{events}");
     let mut sought = vec![secret, "node_boot_time_seconds".to_owned(), "node_load1".to_owned()];
-    sought.extend(["job_submit", IN_LOGS, "authorization: digest", "Authorization: Digest"].map(str::to_owned));
+    sought
+        .extend(["job_submit", IN_LOGS, "authorization: digest", "Authorization: Digest"].map(str::to_owned));
     sought.extend(hashes);
 
     // The control: on loopback, where a sensor answers in clear, each is found.

@@ -27,8 +27,8 @@ use visitor::{Answer, Place};
 
 /// Longest wait for the first answer.
 const FIRST: Duration = Duration::from_secs(60);
-/// In the log of each host; who sees no logs sees it nowhere.
-pub(super) const IN_LOGS: &str = "mallory-7731";
+/// The job in the log of each host; who sees no logs sees it nowhere.
+pub(super) const IN_LOGS: &str = "773199481";
 
 /// A directory, a proxy, two hosts of a domain, and somebody who looks.
 pub(super) struct Site {
@@ -52,9 +52,8 @@ impl Site {
         let started = directory.start(&[], &[&domain]).unwrap();
         let tail = |host: &Host| {
             let log = host.folder().join("slurmctld.log");
-            let line = "[2026-11-21T10:00:00.000] _slurm_rpc_submit_batch_job: JobId=77 InitPrio=1 usec=100";
-            let user = format!("[2026-11-21T10:00:00.000] error: User {IN_LOGS} not found");
-            std::fs::write(&log, format!("{line}\n{user}\n")).unwrap();
+            let line = "[2026-11-21T10:00:00.000] _slurm_rpc_submit_batch_job: JobId=";
+            std::fs::write(&log, format!("{line}{IN_LOGS} InitPrio=1 usec=100\n")).unwrap();
             vec!["--tail".to_owned(), format!("{}=slurmctld", log.display())]
         };
         let sensors = domain.start(directories, tail).unwrap();
@@ -142,11 +141,33 @@ const FIGURES: [&str; 8] = [
 /// Anything somebody might try, and the method that it names.
 fn question(random: &mut Random, methods: &[String]) -> (String, String) {
     let mut one = |all: &[&str]| all[usize::try_from(random.below(all.len() as u64)).unwrap()].to_owned();
-    let domain = one(&["UT-ICL", "UT-ICL", "UT-ICL", "CERN", "ut-icl", "UT-ICL%00", "..", "*", "", "%55T-ICL"]);
-    let host = one(&["", "/h3", "/h3", "/h4", "/H4", "/h4%00", "/h3/../h4", "/h3%2f..%2fh4", "/%68%34", "/*", "/h2"]);
+    let domain =
+        one(&["UT-ICL", "UT-ICL", "UT-ICL", "CERN", "ut-icl", "UT-ICL%00", "..", "*", "", "%55T-ICL"]);
+    let host = one(&[
+        "",
+        "/h3",
+        "/h3",
+        "/h4",
+        "/H4",
+        "/h4%00",
+        "/h3/../h4",
+        "/h3%2f..%2fh4",
+        "/%68%34",
+        "/*",
+        "/h2",
+    ]);
     let base = one(&["/d/", "/d/", "/d/", "/md5/d/", "//d/", "/D/", "/d/h4/../"]);
     let rest = one(&["/api/v1/", "/api/v1/", "/api/v1/", "/api/v1//", "/API/v1/", "/../api/v1/"]);
-    let more = one(&["", "", "?host=h4", "?host=h3&host=h4", "?domain=CERN", "?domain=UT-ICL&host=h4", "?limit=3", "?host=%68%34"]);
+    let more = one(&[
+        "",
+        "",
+        "?host=h4",
+        "?host=h3&host=h4",
+        "?domain=CERN",
+        "?domain=UT-ICL&host=h4",
+        "?limit=3",
+        "?host=%68%34",
+    ]);
     let number = usize::try_from(random.below(methods.len() as u64)).unwrap();
     let method = methods[number].clone();
     let path = match random.below(8) {
@@ -157,13 +178,19 @@ fn question(random: &mut Random, methods: &[String]) -> (String, String) {
 }
 
 /// What was wrong with an answer to somebody who may see figures of h3 alone.
-fn wrong(method: &str, answer: &Answer) -> Option<&'static str> {
+fn wrong(path: &str, method: &str, answer: &Answer) -> Option<&'static str> {
     let told = String::from_utf8_lossy(&answer.body);
     if told.contains(IN_LOGS) || told.contains("\"h4\"") {
         return Some("it tells of what was not granted");
     }
-    let is_answered = answer.status == 200 && !told.starts_with("{\"error\"");
-    (is_answered && !FIGURES.contains(&method)).then_some("a method is answered that was not granted")
+    if answer.status != 200 || told.starts_with("{\"error\"") {
+        return None;
+    }
+    let place = path.to_lowercase().replace("%68%34", "h4");
+    if ["h4", "h2", "cern", "*"].iter().any(|other| place.contains(other)) || !place.contains("h3") {
+        return Some("a place is answered for that was not granted");
+    }
+    (!FIGURES.contains(&method)).then_some("a method is answered that was not granted")
 }
 
 /// Tries everything; how many were answered, and the first that should not have been.
@@ -174,7 +201,7 @@ async fn try_all(place: &Place, login: (&str, &str), methods: &[String], seed: u
         let (path, method) = question(&mut random, methods);
         let answer = visitor.get(&path).await;
         answered += usize::from(answer.status == 200);
-        if let Some(why) = wrong(&method, &answer) {
+        if let Some(why) = wrong(&path, &method, &answer) {
             found.push(format!("{path}: {why}: {}", String::from_utf8_lossy(&answer.body)));
         }
         if answer.fields("connection").contains(&"close") {
@@ -191,7 +218,8 @@ fn a_visitor_that_tries_everything_sees_what_was_granted() {
     let secrets = std::sync::Mutex::new(Vec::new());
     let site = Site::start(&lab.network(5).unwrap(), |proxy| {
         let some = ["--domain", "UT-ICL", "--host", "h3", "--calls", "figures"];
-        let all = [proxy.account("some", &some).unwrap(), proxy.account("all", &["--domain", "UT-ICL"]).unwrap()];
+        let all =
+            [proxy.account("some", &some).unwrap(), proxy.account("all", &["--domain", "UT-ICL"]).unwrap()];
         secrets.lock().unwrap().extend(all);
     });
     let secrets = secrets.into_inner().unwrap();
@@ -202,13 +230,15 @@ fn a_visitor_that_tries_everything_sees_what_was_granted() {
         site.place().connect().await.with_account(all.0, all.1).get("/api/v1").await
     });
     let list: Value = serde_json::from_slice(&list.body).unwrap();
-    let names = list["methods"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned());
-    // What waits for half a minute is tried by those that come in.
-    let mut methods: Vec<String> = names.filter(|name| name != "sensor.take").collect();
-    assert!(methods.len() > 30, "{methods:?}");
-    methods.extend(["sensor.of_tomorrow", "SENSOR.METRICS", "sensor.metrics%00", "../sensor.events"].map(str::to_owned));
+    let names =
+        list["methods"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned());
+    // `system.*` tells of methods, to whoever came in.
+    let mut methods: Vec<String> = names.filter(|name| !name.starts_with("system.")).collect();
+    methods.extend(
+        ["sensor.of_tomorrow", "SENSOR.METRICS", "sensor.metrics%00", "../sensor.events"].map(str::to_owned),
+    );
     let known: BTreeSet<_> = methods.iter().map(String::as_str).collect();
-    assert!(FIGURES.iter().filter(|name| **name != "sensor.take").all(|name| known.contains(name)));
+    assert!(FIGURES.iter().all(|name| known.contains(name)), "{known:?}");
 
     let (answered, found) = at(&site.viewer, try_all(&site.place(), some, &methods, 7));
     tell(&format!("{} tries, {answered} answered, {} of them wrongly", tries(), found.len()));
@@ -223,7 +253,9 @@ fn a_visitor_that_tries_everything_sees_what_was_granted() {
 fn requests_with_two_ends_are_refused_at_the_door() {
     let name = "lab_door::requests_with_two_ends_are_refused_at_the_door";
     let Some(lab) = lab::enter(name).unwrap() else { return };
-    let site = Site::start(&lab.network(5).unwrap(), |proxy| drop(proxy.account("ana", &["--all-domains"]).unwrap()));
+    let site = Site::start(&lab.network(5).unwrap(), |proxy| {
+        drop(proxy.account("ana", &["--all-domains"]).unwrap())
+    });
     let place = site.place();
     let path = "/d/UT-ICL/h3/RPC2";
     let body = "<methodCall><methodName>sensor.metrics</methodName></methodCall>";
@@ -287,7 +319,8 @@ fn thousands_that_are_slow_keep_nobody_out() {
         let mut times = Trials::default();
         while !attack.is_finished() {
             let watch = Stopwatch::start();
-            let answer = at(good, async { place.connect().await.with_account("ana", &secret).get(path).await });
+            let answer =
+                at(good, async { place.connect().await.with_account("ana", &secret).get(path).await });
             assert_eq!(answer.status, 200, "{answer:?}");
             times.add(watch.elapsed());
         }

@@ -23,7 +23,8 @@ const DEAD_MAX: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn carried() -> Duration {
-    let secs = std::env::var("VISPERF_CARRIED_SECS").map_or(10, |secs| secs.parse().expect("a number of seconds"));
+    let secs =
+        std::env::var("VISPERF_CARRIED_SECS").map_or(10, |secs| secs.parse().expect("a number of seconds"));
     Duration::from_secs(secs)
 }
 
@@ -94,11 +95,16 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     let (site, running, _) = behind(network.hosts());
     let log = site.inside.folder().join("logs/slurmctld.log");
     std::fs::create_dir_all(log.parent().unwrap()).unwrap();
-    let growth = Growth { lines_per_sec: 50, rotate_every: carried() * 100, ahead_max: usize::MAX / 2, kept: 2 };
+    let growth =
+        Growth { lines_per_sec: 50, rotate_every: carried() * 100, ahead_max: usize::MAX / 2, kept: 2 };
     let writer = Writer::start(&log, growth).unwrap();
-    let section = format!("[overlay]\nvia = [{:?}]\ndirectories = [{:?}]\n", site.proxy.contact, site.directory.contact);
+    let section = format!(
+        "[overlay]\nvia = [{:?}]\ndirectories = [{:?}]\n",
+        site.proxy.contact, site.directory.contact
+    );
     std::fs::write(site.inside.folder().join("sensor.toml"), section).unwrap();
-    let daemon = sensor(&site.inside, &["--tail".to_owned(), format!("{}=slurmctld", log.display())]).unwrap();
+    let daemon =
+        sensor(&site.inside, &["--tail".to_owned(), format!("{}=slurmctld", log.display())]).unwrap();
     let mut reader = Reader::default();
     let first = reader.until(&site, 100, &[&daemon, &running.proxy]);
     // Longer than is remembered: what keeps the connection known is its own words.
@@ -128,6 +134,13 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     assert!(verdict.is_clean(), "{verdict}");
     // The control: who does not keep the cursor sees events twice, and the account tells.
     reader.cursor = String::new();
-    assert!(wait::until(PATIENCE, "one more page", || Ok(if reader.read(&site) { Seen::Done(()) } else { Seen::NotYet(String::new()) })).is_ok());
+    assert!(
+        wait::until(PATIENCE, "one more page", || Ok(if reader.read(&site) {
+            Seen::Done(())
+        } else {
+            Seen::NotYet(String::new())
+        }))
+        .is_ok()
+    );
     assert!(!reader.ledger.verdict(written).is_clean());
 }

@@ -25,7 +25,8 @@ const RATE: u32 = 1_000;
 
 /// How long the flood lasts.
 fn flood() -> Duration {
-    let secs = std::env::var("VISPERF_FLOOD_SECS").map_or(6, |secs| secs.parse().expect("a number of seconds"));
+    let secs =
+        std::env::var("VISPERF_FLOOD_SECS").map_or(6, |secs| secs.parse().expect("a number of seconds"));
     Duration::from_secs(secs)
 }
 
@@ -92,7 +93,8 @@ fn a_flood_of_bad_logins_keeps_out_nobody_who_was_in() {
     tell(&format!("{per_sec:.0} bad logins a second, {admitted} let in; good ones meanwhile: {times}"));
     assert!(admitted == 0 && answered > 500, "{admitted} of {answered}");
     assert!(site.figure("door", "held_up_total") > 0);
-    let back = || Ok(if come(elsewhere) == 200 { Seen::Done(()) } else { Seen::NotYet("held up".to_owned()) });
+    let back =
+        || Ok(if come(elsewhere) == 200 { Seen::Done(()) } else { Seen::NotYet("held up".to_owned()) });
     wait::until(PATIENCE, "the newcomer let in when the flood is over", back).unwrap();
 }
 
@@ -165,7 +167,8 @@ fn send(host: &Host, to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 
 /// The body of the answer that curl got.
 fn curl(host: &Host, words: &[&str]) -> String {
-    let output = host.run(|| Ok(program::command("curl").args(["--silent", "--max-time", "20"]).args(words).output()?));
+    let output = host
+        .run(|| Ok(program::command("curl").args(["--silent", "--max-time", "20"]).args(words).output()?));
     String::from_utf8(output.unwrap().stdout).unwrap()
 }
 
@@ -200,8 +203,8 @@ fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
     assert_eq!(site.figure("door", "admitted_total"), before);
 
     // Within TLS: the request itself, as the client wrote it, from where it was and from elsewhere.
-    let words = ["--verbose", "--digest", "--user", &login, "--cacert", &certificate];
-    let words = [&words[..], &[&format!("{}{PATH}", site.proxy.url())]].concat();
+    let url = format!("{}{PATH}", site.proxy.url());
+    let words = ["--verbose", "--digest", "--user", &login, "--cacert", &certificate, &url];
     let output = site.viewer.run(|| Ok(program::command("curl").args(&words).output()?)).unwrap();
     let trace = String::from_utf8_lossy(&output.stderr).into_owned();
     let last = trace.rsplit("> GET ").next().unwrap();
@@ -223,7 +226,8 @@ fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
     assert_eq!(again(&site, &site.viewer), 401, "of the proxy before");
     assert_eq!(site.figure("door", "admitted_total"), 0);
     // The control: a login is let in by the proxy as it stands.
-    let words = ["--digest", "--user", &login, "--cacert", &certificate, &format!("{}{PATH}", site.proxy.url())];
+    let words =
+        ["--digest", "--user", &login, "--cacert", &certificate, &format!("{}{PATH}", site.proxy.url())];
     site.until_answered(("ana", &login[4..]), PATH);
     assert!(curl(&site.viewer, &words).contains("node_load1"));
 }

@@ -55,7 +55,10 @@ impl Asked {
         let [p50, p99] = middle_and_slow(times);
         let first = self.bulk(large, 1, span, pids).await;
         let many = self.bulk(large, STREAMS, span, pids).await;
-        println!("{name}\t{p50:.0}\t{p99:.0}\t{:.0}\t{:.2}\t{:.0}\t{:.2}", first[0], first[1], many[0], many[1]);
+        println!(
+            "{name}\t{p50:.0}\t{p99:.0}\t{:.0}\t{:.2}\t{:.0}\t{:.2}",
+            first[0], first[1], many[0], many[1]
+        );
     }
 
     /// MB a second, and seconds of processor time for a GB.

@@ -127,7 +127,8 @@ async fn main() {
         return println!("see the head of proxy/benches/viewers/main.rs; benches/viewers.sh starts it");
     };
     let text = std::fs::read_to_string(accounts).unwrap();
-    let account = |line: &str| line.split_once(':').map(|(name, secret)| (name.to_owned(), secret.to_owned()));
+    let account =
+        |line: &str| line.split_once(':').map(|(name, secret)| (name.to_owned(), secret.to_owned()));
     let plan = Plan {
         place: Place::encrypted(at.parse().unwrap(), "localhost", Path::new(certificate)),
         accounts: text.lines().filter_map(account).collect(),
