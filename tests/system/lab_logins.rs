@@ -205,7 +205,7 @@ fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
     // Within TLS: the request itself, as the client wrote it, from where it was and from elsewhere.
     let url = format!("{}{PATH}", site.proxy.url());
     let words = ["--verbose", "--digest", "--user", &login, "--cacert", &certificate, &url];
-    let output = site.viewer.run(|| Ok(program::command("curl").args(&words).output()?)).unwrap();
+    let output = site.viewer.run(|| Ok(program::command("curl").args(words).output()?)).unwrap();
     let trace = String::from_utf8_lossy(&output.stderr).into_owned();
     let last = trace.rsplit("> GET ").next().unwrap();
     let lines = last.lines().map(|line| line.trim_start_matches("> ").trim_end());

@@ -193,18 +193,18 @@ fn a_log_that_is_rotated_or_begun_anew_is_read_on_and_what_it_told_stays() {
     let ids = |reader: &Reader| reader.grid().calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();
 
     std::fs::write(&log, &whole[..one]).unwrap();
-    let mut reader = Reader::open(&Plan { logs: vec![log.clone()], ..plan(&[]) }, NOW).unwrap();
+    let mut reader = Reader::open(&Plan { logs: vec!std::slice::from_ref(&log), ..plan(&[]) }, NOW).unwrap();
     reader.read(false, NOW).unwrap();
     assert!(reader.renew(NOW).unwrap().is_empty(), "it is the same file");
     // As logrotate does: moved away, and another begun, which is longer than what was read.
     std::fs::rename(&log, folder.path().join("slurmctld.log.1")).unwrap();
     assert!(reader.renew(NOW).unwrap().is_empty(), "there is none yet");
     std::fs::write(&log, &whole[one..other]).unwrap();
-    assert_eq!(reader.renew(NOW).unwrap(), [log.clone()]);
+    assert_eq!(reader.renew(NOW).unwrap(), std::slice::from_ref(&log));
     reader.read(false, NOW).unwrap();
     // As copytruncate does: the same file, cut and written on.
     std::fs::OpenOptions::new().write(true).truncate(true).open(&log).unwrap();
-    assert_eq!(reader.renew(NOW).unwrap(), [log.clone()]);
+    assert_eq!(reader.renew(NOW).unwrap(), std::slice::from_ref(&log));
     std::fs::OpenOptions::new()
         .append(true)
         .open(&log)

@@ -192,7 +192,7 @@ mod tests {
             let filters = ["", "job ~ \"[02468]$\"", "user = \"ada\" and job !~ \"7\""];
             let passes = |filter: usize, number: u64| match filter {
                 0 => true,
-                1 => number % 2 == 0,
+                1 => number.is_multiple_of(2),
                 _ => !number.to_string().contains('7'),
             };
             let budget = |wanted: &mut Wanted| wanted.budget = Budget { queue_bytes: 4096, ..Budget::default() };

@@ -43,7 +43,7 @@ impl Filter {
             Filter::Words(words) => process.fits(words),
             Filter::Expression(ready) => {
                 let mut seen = Processes::seen(&process.record);
-                seen.command = Some(&process.command).map(String::as_str);
+                seen.command = Some(process.command.as_str());
                 ready.passes(&seen, &[], 0.0, &Table::default())
             }
         }
