@@ -121,6 +121,20 @@ fn what_is_watched_comes_and_ends_with_its_subscription() {
         .with_code(2)
         .notes(&["found > at character 6", "  cpu >>\n       ^"]);
     home.run(&["watch", "--state", "own", "--filter", "rss > 1"]).with_code(4).notes(&["known are cpu"]);
+
+    let load = ["watch", "--state", "own", "--kind", "host", "--metric", "node_load?", "--samples", "1"];
+    let line = home.run(&load).ok().out;
+    assert!(
+        line.contains("node_load1 ") && line.contains("node_load5 ") && !line.contains("load15"),
+        "{line}"
+    );
+    for (arguments, note) in [
+        (["--kind", "event", "--pid", "1"], "selection: expected name, user, job, call, kind, outcome"),
+        (["--kind", "host", "--filter", "load > 1"], "known are value"),
+        (["--kind", "call", "--filter", "state = \"over\""], "expected one of waiting, running, ended"),
+    ] {
+        home.run(&[&["watch", "--state", "own"][..], &arguments].concat()).with_code(4).notes(&[note]);
+    }
     up.end();
 }
 
