@@ -193,7 +193,7 @@ fn a_log_that_is_rotated_or_begun_anew_is_read_on_and_what_it_told_stays() {
     let ids = |reader: &Reader| reader.grid().calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();
 
     std::fs::write(&log, &whole[..one]).unwrap();
-    let mut reader = Reader::open(&Plan { logs: vec!std::slice::from_ref(&log), ..plan(&[]) }, NOW).unwrap();
+    let mut reader = Reader::open(&Plan { logs: vec![log.clone()], ..plan(&[]) }, NOW).unwrap();
     reader.read(false, NOW).unwrap();
     assert!(reader.renew(NOW).unwrap().is_empty(), "it is the same file");
     // As logrotate does: moved away, and another begun, which is longer than what was read.
