@@ -62,7 +62,7 @@ fn first_pictures(address: SocketAddr, folder: &Path) -> anyhow::Result<()> {
 
 fn events(address: SocketAddr, log: &Path) -> anyhow::Result<()> {
     let (feed, inbox) = feed::feed();
-    live::follow(Plan { address, domains: Vec::new(), is_directory: false }, feed)?;
+    live::follow(Plan { address: address.into(), domains: Vec::new(), is_directory: false }, feed)?;
     let mut app = App::new(
         Source::Daemon(address.to_string()),
         Some(inbox),

@@ -2,7 +2,7 @@
 //!
 //! Pure inside, thin outside: `grid` (what there is), `layout` (where it stands), `scene` (what moves at a time) and
 //! `timeline` (which time), `flock` (what processes use) know no window; `replay` and `live` are threads that feed it;
-//! `app` draws. Not here: asking grids through proxies, daemons of other machines.
+//! `app` draws. Not here: asking daemons of other machines but through a proxy.
 
 pub mod app;
 mod clock;

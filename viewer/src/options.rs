@@ -1,12 +1,14 @@
 //! The command line: what is shown, and how.
 //!
-//! Pure. Rule: flags say what to look at; how it looks is chosen in the window and kept there.
+//! Rule: flags say what to look at; how it looks is chosen in the window and kept there.
 
 use crate::live::Plan;
+use crate::live::via::{self, Door, Proxy, Where};
 use crate::picture::headless::Size;
 use jiff::tz::TimeZone;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use wire::time::Time;
 
 /// Where a daemon answers unless told otherwise.
@@ -24,8 +26,8 @@ pub enum What {
     Logs,
     /// A file that a viewer has kept.
     File(PathBuf),
-    /// A daemon.
-    Daemon(Plan),
+    /// A daemon, or a proxy; what is wrong with it otherwise.
+    Daemon(Result<Plan, String>),
 }
 
 /// Watch a grid: the interaction map, graphs and tables, live or from a log
@@ -54,6 +56,20 @@ pub struct Options {
     /// The daemon to watch, on this machine: HOST:PORT
     #[arg(long, value_name = "ADDR", default_value = CONNECT_DEFAULT, conflicts_with = "replay", value_parser = address)]
     pub connect: SocketAddr,
+    /// Ask through a proxy: HOST:PORT of its door, /d/DOMAIN behind it
+    /// (docs/firewalls.md)
+    #[arg(long, value_name = "PROXY", env = "VISPERF_VIA", value_parser = via::door, requires = "account", conflicts_with_all = ["directory", "connect"])]
+    pub via: Option<Door>,
+    /// The account at the proxy
+    #[arg(long, value_name = "NAME", env = "VISPERF_ACCOUNT", requires = "secret")]
+    pub account: Option<String>,
+    /// The file with the account's secret
+    #[arg(long, value_name = "FILE", env = "VISPERF_SECRET")]
+    pub secret: Option<PathBuf>,
+    /// The proxy's certificate, unless an authority stands for it that the
+    /// system trusts
+    #[arg(long, value_name = "FILE", env = "VISPERF_CERTIFICATE")]
+    pub certificate: Option<PathBuf>,
     /// Logs of middleware to show instead, with no grid at all
     #[arg(long, value_name = "LOG", num_args = 1..)]
     pub replay: Vec<PathBuf>,
@@ -120,11 +136,25 @@ impl Options {
         {
             return What::File(only.into());
         }
-        What::Daemon(Plan {
-            address: self.directory.unwrap_or(self.connect),
+        What::Daemon(self.plan())
+    }
+
+    /// Whom to ask.
+    fn plan(&self) -> Result<Plan, String> {
+        let mut plan = Plan {
+            address: self.directory.unwrap_or(self.connect).into(),
             domains: self.domains.clone(),
             is_directory: self.directory.is_some(),
-        })
+        };
+        if let (Some(door), Some(name), Some(secret)) = (&self.via, &self.account, &self.secret) {
+            let proxy = Proxy::open(door.clone(), name, secret, self.certificate.as_deref())?;
+            plan.domains.extend(door.domain.clone());
+            plan.address = Where::Proxy(Arc::new(proxy));
+            if plan.domains.is_empty() {
+                return Err(format!("expected a domain to ask the proxy for, such as --via {door}/d/UT-ICL"));
+            }
+        }
+        Ok(plan)
     }
 
     /// Whether the flock is in front.
@@ -225,6 +255,7 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         let parse = |line: &str| Options::try_parse_from(line.split(' ')).is_ok();
         assert!(parse("v UT-ICL K-JIST --directory localhost:7317"));
+        assert!(parse("v --via proxy.example/d/UT-ICL --account ana --secret s"));
         assert!(
             parse("v") && parse("v --connect localhost:99") && parse("v --invent 20x500 --screenshot a.png")
         );
@@ -238,6 +269,10 @@ mod tests {
             "v --replay a --connect 127.0.0.1:1",
             "v --directory 127.0.0.1:1 --connect 127.0.0.1:1",
             "v UT-ICL --invent 2x2",
+            "v --via proxy.example",
+            "v --via proxy.example --account ana",
+            "v --via http://proxy.example --account ana --secret s",
+            "v --via p.example --account ana --secret s --connect 127.0.0.1:1",
             "v --dark --light",
         ] {
             assert!(!parse(wrong), "{wrong}");

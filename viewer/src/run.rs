@@ -82,10 +82,11 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
             app
         }
         What::Daemon(plan) => {
+            let plan = plan.map_err(Error::Usage)?;
             let (feed, inbox) = feed::feed();
             let (flock_feed, flock) = feed::feed();
             live::follow(plan.clone(), feed)?;
-            live::flock::follow(plan.address, flock_feed)?;
+            live::flock::follow(plan.address.clone(), flock_feed)?;
             let mut app = app(Source::Daemon(plan.address.to_string()), Some(inbox));
             app.feed_flock(flock);
             app
@@ -113,6 +114,7 @@ fn still(options: &Options) -> Result<(Source, Update, Status), Error> {
             (Source::File(name_of(&file)), Update::grid(grid), Status::Beginning)
         }
         What::Daemon(plan) => {
+            let plan = plan.map_err(Error::Usage)?;
             let grid = live::once(&plan, ANSWER_WAIT).map_err(|error| Error::Daemon(error.to_string()))?;
             let address = plan.address.to_string();
             let status = Status::Connected { address: address.clone(), took_secs: 0.0, troubles: Vec::new() };
@@ -137,7 +139,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     app.take(now, Update::Status(status));
     app.invent_flock();
     let (now, end) = match options.what() {
-        What::Daemon(plan) if options.shows_flock() => see_flock(&mut app, &plan)?,
+        What::Daemon(plan) if options.shows_flock() => see_flock(&mut app, &plan.map_err(Error::Usage)?)?,
         What::Daemon(_) | What::Invented(..) | What::File(_) | What::Logs => (now, app.timeline().span().1),
     };
     app.stop_at(at.unwrap_or(end));
@@ -159,7 +161,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
 /// Have the flock of a daemon's grid swept for a while; the time then, and that until which it is drawn whole.
 fn see_flock(app: &mut App, plan: &live::Plan) -> Result<(Time, Time), Error> {
     let (feed, inbox) = feed::feed();
-    live::flock::follow(plan.address, feed)?;
+    live::flock::follow(plan.address.clone(), feed)?;
     app.feed_flock(inbox);
     let begun = clock::instant();
     while begun.elapsed() < FLOCK_WAIT {

@@ -169,7 +169,7 @@ fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_told() {
     let gate = Arc::new(Gate::default());
     let address = daemon(grid_answers, &gate);
     let (feed, inbox) = feed::feed();
-    live::follow(Plan { address, domains: Vec::new(), is_directory: false }, feed).unwrap();
+    live::follow(Plan { address: address.into(), domains: Vec::new(), is_directory: false }, feed).unwrap();
     let source = Source::Daemon(address.to_string());
     let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now());
     let drawn = std::cell::Cell::new(0_u32);
@@ -238,8 +238,8 @@ fn hostile_sweeps_stay_on_the_chart_and_within_bounds() {
     let address = daemon(flock_answers, &gate);
     let (feed, inbox) = feed::feed();
     let (flock_feed, flock) = feed::feed();
-    live::follow(Plan { address, domains: Vec::new(), is_directory: false }, feed).unwrap();
-    live::flock::follow(address, flock_feed).unwrap();
+    live::follow(Plan { address: address.into(), domains: Vec::new(), is_directory: false }, feed).unwrap();
+    live::flock::follow(address.into(), flock_feed).unwrap();
     let source = Source::Daemon(address.to_string());
     let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now());
     app.feed_flock(flock);

@@ -8,13 +8,13 @@ use super::calls::{Told, Wanted, latest};
 use super::http::{Client, Error};
 use super::rates::{self, Counter};
 use super::turn::Due;
+use super::via::Where;
 use super::{HISTORY, named};
 use crate::feed::Poker;
 use crate::flock::sweep::HostName;
 use crate::grid::builder::{CALLS_MAX, DOMAINS_MAX};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use wire::time::Time;
@@ -65,14 +65,14 @@ pub(super) struct Askers {
 
 impl Askers {
     /// Begin them; `poker` is poked at each answer.
-    pub(super) fn begin(address: SocketAddr, poker: &Poker) -> std::io::Result<Askers> {
+    pub(super) fn begin(address: &Where, poker: &Poker) -> std::io::Result<Askers> {
         let (sender, answers) = sync_channel(ASKERS);
         let mut questions = Vec::new();
         for number in 0..ASKERS {
             let (question, asked) = sync_channel::<Question>(1);
             let (sender, poker) = (sender.clone(), poker.clone());
+            let mut client = client(address.clone());
             let ask = move || {
-                let mut client = client(address);
                 while let Ok(question) = asked.recv() {
                     let begun = crate::clock::instant();
                     let answer = ask(&mut client, question);
@@ -110,7 +110,7 @@ impl Askers {
 }
 
 /// A daemon that is given up when it says nothing.
-pub(super) fn client(address: SocketAddr) -> Client {
+pub(super) fn client(address: Where) -> Client {
     Client::within(address, SILENCE_MAX)
 }
 

@@ -5,9 +5,9 @@
 
 use super::answers;
 use super::http::Client;
+use super::via::Where;
 use crate::feed::Poker;
 use serde_json::json;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -26,7 +26,7 @@ const AGAIN_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub(super) struct Listening {
     /// The daemon.
-    pub(super) address: SocketAddr,
+    pub(super) address: Where,
     /// Who is woken.
     pub(super) poker: Poker,
     threads: Arc<AtomicUsize>,
@@ -68,7 +68,7 @@ impl Drop for Counted {
 
 impl Listening {
     /// Nobody listens yet.
-    pub(super) fn new(address: SocketAddr, poker: Poker) -> Listening {
+    pub(super) fn new(address: Where, poker: Poker) -> Listening {
         Listening { address, poker, threads: Arc::default() }
     }
 
@@ -83,7 +83,7 @@ impl Listening {
         let counted = Counted(Arc::clone(&self.threads));
         let ear = Ear { heard: Arc::default(), is_wanted: Arc::new(AtomicBool::new(true)) };
         let (heard, is_wanted) = (Arc::clone(&ear.heard), Arc::clone(&ear.is_wanted));
-        let (poker, client) = (self.poker.clone(), Client::new(self.address));
+        let (poker, client) = (self.poker.clone(), Client::new(self.address.clone()));
         let domain = domain.map(str::to_owned);
         let wait = move || {
             let _counted = counted;

@@ -10,10 +10,10 @@ use super::http::Client;
 use super::orders;
 use super::served::{self, ServedBy};
 use super::subscribed::Subscribed;
+use super::via::Where;
 use crate::feed::{Feed, Kill, Rested, Served, Teller, Update, Watch, Wish};
 use crate::flock::HOSTS_MAX;
 use crate::flock::sweep::HostName;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
@@ -29,7 +29,7 @@ const WAITING_MAX: usize = 4;
 ///
 /// # Errors
 /// If a thread cannot be begun.
-pub fn follow(address: SocketAddr, feed: Feed) -> std::io::Result<()> {
+pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
     let kill = move |client: &mut Client, kill: Kill| {
         Update::Told(orders::kill(client, &kill).unwrap_or_else(|why| why))
     };
@@ -37,8 +37,8 @@ pub fn follow(address: SocketAddr, feed: Feed) -> std::io::Result<()> {
         let by = served::ask(client, &wanted);
         Update::Served { call: wanted.call, by: Arc::new(by) }
     };
-    let kills = begin("viewer-orders", address, feed.teller(), kill)?;
-    let calls = begin("viewer-served", address, feed.teller(), serve)?;
+    let kills = begin("viewer-orders", address.clone(), feed.teller(), kill)?;
+    let calls = begin("viewer-served", address.clone(), feed.teller(), serve)?;
     let hear = move || {
         let mut watching = Watching { address, teller: feed.teller(), hosts: Vec::new(), rate_hz: 0.0 };
         loop {
@@ -73,7 +73,7 @@ pub fn follow(address: SocketAddr, feed: Feed) -> std::io::Result<()> {
 /// A thread that does one thing after the other, with a connection of its own.
 fn begin<T: Send + 'static>(
     name: &str,
-    address: SocketAddr,
+    address: Where,
     teller: Teller,
     act: impl Fn(&mut Client, T) -> Update + Send + 'static,
 ) -> std::io::Result<SyncSender<T>> {
@@ -90,7 +90,7 @@ fn begin<T: Send + 'static>(
 
 /// The hosts that are watched.
 struct Watching {
-    address: SocketAddr,
+    address: Where,
     teller: Teller,
     hosts: Vec<Watched>,
     rate_hz: f64,
@@ -114,7 +114,7 @@ impl Watching {
                 continue;
             }
             let (sender, is_over) = sync_channel(1);
-            let subscribed = Subscribed::new(self.address, host.clone(), rate_hz);
+            let subscribed = Subscribed::new(self.address.clone(), host.clone(), rate_hz);
             match subscribed.follow(self.teller.clone(), is_over) {
                 Ok(()) => self.hosts.push(Watched { host, _until_dropped: sender }),
                 Err(error) => {

@@ -1,32 +1,37 @@
 //! Questions to a daemon: JSON over HTTP/1.1, one connection kept alive, each answer within a time and a size.
 //!
 //! Rule: a connection that the daemon closed while it was idle is made anew, once, where nothing of an answer had come;
-//! what must not happen twice is never sent twice ([`Client::order`]). Daemons answer with a length; anything else is no
-//! daemon of ours. Not here: what is asked (`live`), what answers mean (`answers`).
+//! what must not happen twice is never sent twice ([`Client::order`]). A proxy is told nothing before it has asked who it is.
+//! Not here: what is asked (`live`), what answers mean (`answers`), what is spoken on the way (`via`).
 
+mod answer;
+
+use super::via::{self, Proxy, Where, Wire};
+use answer::Answer;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::time::Duration;
+use tunnel::digest;
+
+/// The fault of somebody who may not ask (docs/query-interface.md).
+const FORBIDDEN: i64 = -32006;
 
 /// How long connecting may take.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// How long nothing may come of an answer that is waited for; a daemon gives up after 30 s itself.
 pub const SILENCE_MAX: Duration = Duration::from_secs(35);
-/// Largest head of an answer, in bytes; ours have some hundred.
-const HEAD_LEN_MAX_BYTES: u64 = 16 << 10;
-/// Largest answer, in bytes: what a daemon answers at most.
-const BODY_LEN_MAX_BYTES: u64 = 32 << 20;
+/// Requests sent at most for one question to a proxy: to be challenged, to answer, and to answer again by a new nonce.
+const SENT_MAX: usize = 4;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Nobody is there, or the connection broke.
-    #[error("no daemon answers at {address}: {error}; start one with: visperf up")]
+    #[error("{}", unreachable(.address, .error))]
     Unreachable {
         /// Where.
-        address: SocketAddr,
+        address: Where,
         /// What the system says.
         error: std::io::Error,
     },
@@ -34,7 +39,7 @@ pub enum Error {
     #[error("{address} gave no answer within {secs} s")]
     Silent {
         /// Where.
-        address: SocketAddr,
+        address: Where,
         /// How long it was waited for.
         secs: u64,
     },
@@ -42,7 +47,7 @@ pub enum Error {
     #[error("expected the answer of a visperf daemon from {address}, found {found}")]
     Answer {
         /// Where.
-        address: SocketAddr,
+        address: Where,
         /// What came instead.
         found: String,
     },
@@ -50,7 +55,7 @@ pub enum Error {
     #[error("{message} (fault {code}, from {address})")]
     Fault {
         /// Where.
-        address: SocketAddr,
+        address: Where,
         /// Its code, as docs/query-interface.md lists them.
         code: i64,
         /// Its words.
@@ -58,31 +63,40 @@ pub enum Error {
     },
 }
 
+fn unreachable(address: &Where, error: &std::io::Error) -> String {
+    match address {
+        Where::Here(at) => format!("no daemon answers at {at}: {error}; start one with: visperf up"),
+        Where::Proxy(_) => format!("no proxy answers at {address}: {error}; see docs/firewalls.md"),
+    }
+}
+
 /// A daemon to ask.
 #[derive(Debug)]
 pub struct Client {
-    address: SocketAddr,
+    address: Where,
     silence: Duration,
-    connection: Option<BufReader<TcpStream>>,
+    connection: Option<BufReader<Wire>>,
+    /// Logs in, where a proxy is asked.
+    login: Option<digest::client::Client>,
 }
 
 impl Client {
     /// The daemon at this address; it is connected to with the first question.
     #[must_use]
-    pub fn new(address: SocketAddr) -> Client {
-        Client { address, silence: SILENCE_MAX, connection: None }
+    pub fn new(address: Where) -> Client {
+        Client { address, silence: SILENCE_MAX, connection: None, login: None }
     }
 
     /// The same, where an answer of which nothing comes for so long is given up.
     #[must_use]
-    pub fn within(address: SocketAddr, silence: Duration) -> Client {
+    pub fn within(address: Where, silence: Duration) -> Client {
         Client { silence, ..Client::new(address) }
     }
 
     /// Where it is.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> &Where {
+        &self.address
     }
 
     /// Ask for something that must not happen twice: over a connection of its own, so that it need not be sent again.
@@ -99,14 +113,13 @@ impl Client {
     /// # Errors
     /// See [`Error`]; the next question connects anew.
     pub fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
-        let body = params.to_string();
-        let request = format!(
-            "POST /api/v1/{method} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.address,
-            body.len()
-        );
-        let (status, body) = self.exchange(request.as_bytes())?;
-        let unexpected = |found: String| Error::Answer { address: self.address, found };
+        let (path, body) = (format!("/api/v1/{method}"), params.to_string());
+        let answer = match self.address.clone() {
+            Where::Here(_) => self.exchange(&self.request(&path, "", &body))?,
+            Where::Proxy(proxy) => self.exchange_by_login(&proxy, &path, &body)?,
+        };
+        let (status, body) = (answer.status, answer.body);
+        let unexpected = |found: String| Error::Answer { address: self.address.clone(), found };
         let value: Value = serde_json::from_slice(&body)
             .map_err(|error| unexpected(format!("HTTP status {status} and no JSON ({error})")))?;
         if status == 200 {
@@ -116,41 +129,79 @@ impl Client {
         match (fault["code"].as_i64(), fault["message"].as_str()) {
             (Some(code), Some(message)) => {
                 let message = crate::grid::text::shown(message).text;
-                Err(Error::Fault { address: self.address, code, message })
+                Err(Error::Fault { address: self.address.clone(), code, message })
             }
             _ => Err(unexpected(format!("HTTP status {status}"))),
         }
     }
 
-    fn exchange(&mut self, request: &[u8]) -> Result<(u16, Vec<u8>), Error> {
+    fn request(&self, path: &str, fields: &str, body: &str) -> String {
+        let (address, len) = (&self.address, body.len());
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{fields}\
+             Content-Length: {len}\r\n\r\n{body}"
+        )
+    }
+
+    /// Log in by HTTP Digest (RFC 7616) and ask; the answer counts only if it proves that the proxy knows the account.
+    fn exchange_by_login(&mut self, proxy: &Proxy, path: &str, body: &str) -> Result<Answer, Error> {
+        let address = self.address.clone();
+        let forbidden = |error: digest::client::Error| Error::Fault {
+            address: address.clone(),
+            code: FORBIDDEN,
+            message: error.to_string(),
+        };
+        for sent in 0..SENT_MAX {
+            let Some(login) = &mut self.login else {
+                // Whoever is not known yet is turned away before the body.
+                let answer = self.exchange(&self.request(path, "", ""))?;
+                let mut login = digest::client::Client::new(proxy.login());
+                login.handle_challenge(answer.challenges.iter().map(String::as_str)).map_err(forbidden)?;
+                self.login = Some(login);
+                continue;
+            };
+            let said =
+                via::cnonce().map_err(|error| Error::Unreachable { address: address.clone(), error })?;
+            let said = login.authorization("POST", path, &said).unwrap_or_default();
+            let request = self.request(path, &format!("Authorization: {said}\r\n"), body);
+            let answer = self.exchange(&request)?;
+            let Some(login) = &mut self.login else { continue };
+            if answer.status == 401 && sent + 1 < SENT_MAX {
+                let challenges = answer.challenges.iter().map(String::as_str);
+                if let Err(error) = login.handle_challenge(challenges) {
+                    self.login = None;
+                    return Err(forbidden(error));
+                }
+                continue;
+            }
+            if answer.info.is_some() || answer.status == 200 {
+                login.handle_answer(answer.info.as_deref()).map_err(forbidden)?;
+            }
+            return Ok(answer);
+        }
+        Err(Error::Answer { address, found: "challenges without end".to_owned() })
+    }
+
+    fn exchange(&mut self, request: &str) -> Result<Answer, Error> {
         if let Some(kept) = self.connection.take() {
-            match self.exchange_over(kept, request) {
+            match self.exchange_over(kept, request.as_bytes()) {
                 Err(Odd::Closed(_)) => {}
                 exchanged => return exchanged.map_err(|odd| self.error(odd)),
             }
         }
-        let unreachable = |error| Error::Unreachable { address: self.address, error };
-        let stream = TcpStream::connect_timeout(&self.address, CONNECT_TIME).map_err(unreachable)?;
-        stream
-            .set_nodelay(true)
-            .and_then(|()| stream.set_read_timeout(Some(self.silence)))
-            .and_then(|()| stream.set_write_timeout(Some(self.silence)))
-            .map_err(unreachable)?;
-        self.exchange_over(BufReader::new(stream), request).map_err(|odd| self.error(odd))
+        let wire = self.address.open(CONNECT_TIME, self.silence);
+        let wire = wire.map_err(|error| Error::Unreachable { address: self.address.clone(), error })?;
+        self.exchange_over(BufReader::new(wire), request.as_bytes()).map_err(|odd| self.error(odd))
     }
 
-    fn exchange_over(
-        &mut self,
-        mut connection: BufReader<TcpStream>,
-        request: &[u8],
-    ) -> Result<(u16, Vec<u8>), Odd> {
+    fn exchange_over(&mut self, mut connection: BufReader<Wire>, request: &[u8]) -> Result<Answer, Odd> {
         let answer = exchange(&mut connection, request)?;
         self.connection = answer.keeps.then_some(connection);
-        Ok((answer.status, answer.body))
+        Ok(answer)
     }
 
     fn error(&self, odd: Odd) -> Error {
-        let address = self.address;
+        let address = self.address.clone();
         match odd {
             Odd::Io(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Error::Silent { address, secs: self.silence.as_secs() }
@@ -187,103 +238,29 @@ impl Odd {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Answer {
-    status: u16,
-    body: Vec<u8>,
-    keeps: bool,
-}
-
-fn exchange(connection: &mut BufReader<TcpStream>, request: &[u8]) -> Result<Answer, Odd> {
+fn exchange(connection: &mut BufReader<Wire>, request: &[u8]) -> Result<Answer, Odd> {
     connection.get_mut().write_all(request).map_err(Odd::before_all)?;
     if connection.fill_buf().map_err(Odd::before_all)?.is_empty() {
         return Err(Odd::Closed(ErrorKind::UnexpectedEof.into()));
     }
-    answer(connection)
-}
-
-/// Read one answer.
-fn answer(from: &mut impl BufRead) -> Result<Answer, Odd> {
-    let mut room = HEAD_LEN_MAX_BYTES;
-    let first = line(from, &mut room)?;
-    let status = first.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok());
-    let status =
-        status.ok_or_else(|| Odd::Found(format!("{:?}", first.chars().take(40).collect::<String>())))?;
-    let (mut len, mut keeps) = (None, true);
-    loop {
-        let line = line(from, &mut room)?;
-        if line.is_empty() {
-            break;
-        }
-        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => len = value.trim().parse::<u64>().ok(),
-            "connection" => keeps = !value.trim().eq_ignore_ascii_case("close"),
-            _ => {}
-        }
-    }
-    let len = len.filter(|&len| len <= BODY_LEN_MAX_BYTES);
-    let len =
-        len.ok_or_else(|| Odd::Found("an answer without a length, or longer than 32 MiB".to_owned()))?;
-    let mut body = Vec::new();
-    from.take(len).read_to_end(&mut body)?;
-    if body.len() as u64 != len {
-        return Err(Odd::Found(format!("an answer that ends after {} of {len} bytes", body.len())));
-    }
-    Ok(Answer { status, body, keeps })
-}
-
-/// A line without its end, out of the `room` that is left for the head.
-fn line(from: &mut impl BufRead, room: &mut u64) -> Result<String, Odd> {
-    let mut bytes = Vec::new();
-    *room -= from.by_ref().take(*room).read_until(b'\n', &mut bytes)? as u64;
-    if bytes.pop() != Some(b'\n') {
-        return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
-    }
-    if bytes.last() == Some(&b'\r') {
-        bytes.pop();
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    answer::read(connection)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::net::TcpListener;
+    use std::io::Read as _;
+    use std::net::{SocketAddr, TcpListener};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn an_answer_has_its_length() {
-        let read = |text: &str| answer(&mut BufReader::with_capacity(3, text.as_bytes())).ok();
-        let expected = |status, body: &str, keeps| Some(Answer { status, body: body.into(), keeps });
-        assert_eq!(read("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}rest"), expected(200, "{}", true));
-        assert_eq!(
-            read("HTTP/1.1 503 Busy\r\ncontent-length:1\r\nConnection: close\r\n\r\nx"),
-            expected(503, "x", false)
-        );
-        for odd in [
-            "",
-            "SSH-2.0-OpenSSH\r\n\r\n",
-            "HTTP/1.1 200 OK\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
-        ] {
-            assert_eq!(read(odd), None, "{odd:?}");
-        }
-        assert_eq!(
-            read(&format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(9_000))),
-            None,
-            "a head without end"
-        );
-    }
-
-    #[test]
     fn nobody_there_is_told_with_what_to_do() {
         // Port 1 of loopback: nothing answers there.
-        let error =
-            Client::new(SocketAddr::from(([127, 0, 0, 1], 1))).ask("daemon.info", &Value::Null).unwrap_err();
+        let error = Client::new(SocketAddr::from(([127, 0, 0, 1], 1)).into())
+            .ask("daemon.info", &Value::Null)
+            .unwrap_err();
         assert!(error.to_string().contains("visperf up"), "{error}");
     }
 
@@ -298,7 +275,7 @@ mod tests {
                 let mut connection = BufReader::new(listener.accept().unwrap().0);
                 for answer in &answers {
                     let mut room = 1 << 16;
-                    while line(&mut connection, &mut room).is_ok_and(|line| !line.is_empty()) {}
+                    while answer::line(&mut connection, &mut room).is_ok_and(|line| !line.is_empty()) {}
                     let mut body = [0; 2];
                     if connection.read_exact(&mut body).is_err() {
                         break;
@@ -321,7 +298,7 @@ mod tests {
     #[test]
     fn a_kept_connection_that_was_closed_is_made_anew_once() {
         let (address, asked) = daemon(&[&[WELL, None], &[WELL]]);
-        let mut client = Client::new(address);
+        let mut client = Client::new(address.into());
         client.ask("daemon.info", &json!({})).unwrap();
         client.ask("daemon.info", &json!({})).unwrap();
         assert_eq!(asked.load(Ordering::SeqCst), 3, "the second was read, not answered, and asked again");
@@ -332,7 +309,7 @@ mod tests {
         let part = Some("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{");
         for second in [part, Some("")] {
             let (address, asked) = daemon(&[&[WELL, second, WELL], &[WELL]]);
-            let mut client = Client::within(address, Duration::from_millis(200));
+            let mut client = Client::within(address.into(), Duration::from_millis(200));
             client.ask("daemon.info", &json!({})).unwrap();
             client.ask("sensor.take", &json!({})).unwrap_err();
             assert_eq!(asked.load(Ordering::SeqCst), 2);
@@ -342,7 +319,7 @@ mod tests {
     #[test]
     fn an_order_is_sent_once() {
         let (address, asked) = daemon(&[&[WELL, WELL], &[None], &[WELL]]);
-        let mut client = Client::new(address);
+        let mut client = Client::new(address.into());
         client.ask("daemon.info", &json!({})).unwrap();
         client.order("sensor.control", &json!({})).unwrap_err();
         assert_eq!(asked.load(Ordering::SeqCst), 2, "it is not known whether it was obeyed");

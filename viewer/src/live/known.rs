@@ -11,13 +11,13 @@ use super::ear::Ear;
 use super::http::Error;
 use super::rates;
 use super::turn::{Due, Turn};
+use super::via::Where;
 use crate::feed::{HostSeries, Status};
 use crate::flock::sweep::HostName;
 use crate::grid::Grid;
 use crate::grid::builder::{AHEAD, Builder, CALLS_MAX, DOMAINS_MAX};
 use crate::grid::refused::Reason;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::time::Time;
@@ -103,7 +103,6 @@ impl Known {
         domains.iter().for_each(|domain| known.add(domain));
         if domains.is_empty() {
             known.all = is_directory.then(|| Turn::every(DOMAINS_EVERY));
-            // Also of a directory, until it has answered: it may be none.
             known.domains.extend((!is_directory).then(OfDomain::default));
         }
         known
@@ -271,7 +270,7 @@ impl Known {
     }
 
     /// How the daemon is.
-    pub(super) fn status(&self, address: SocketAddr) -> Status {
+    pub(super) fn status(&self, address: &Where) -> Status {
         match &self.lost {
             Some(lost) => Status::Lost { what: lost.what.clone() },
             None => Status::Connected {

@@ -1,4 +1,4 @@
-//! A grid as it works: a daemon of this machine is asked again and again, and what it answers becomes a grid.
+//! A grid as it works: a daemon of this machine, or a proxy, is asked again and again, and what it answers becomes a grid.
 //!
 //! One thread decides and tells, a few ask (`asking`), and one for each domain waits for its events (`ear`); so what
 //! happens is drawn when it happens, nothing is asked in vain, and nobody who is late keeps others waiting. Rule: a daemon
@@ -18,6 +18,7 @@ pub mod served;
 mod subscribed;
 pub mod sweeps;
 mod turn;
+pub mod via;
 
 pub use known::PAUSE_MAX;
 
@@ -29,8 +30,8 @@ use ear::Listening;
 use http::Error;
 use known::Known;
 use serde_json::json;
-use std::net::SocketAddr;
 use std::time::Duration;
+use via::Where;
 
 /// How often it is told how the daemon is, and hosts grow older.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
@@ -45,8 +46,8 @@ const HISTORY: Duration = Duration::from_secs(900);
 /// What is asked, and of whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The daemon.
-    pub address: SocketAddr,
+    /// The daemon, or a proxy.
+    pub address: Where,
     /// Of these domains; of its own where none is named.
     pub domains: Vec<String>,
     /// Whether it is a directory: then of all that it knows, where none is named.
@@ -58,12 +59,12 @@ pub struct Plan {
 /// # Errors
 /// If a thread cannot be begun.
 pub fn follow(plan: Plan, feed: Feed) -> std::io::Result<()> {
-    let askers = Askers::begin(plan.address, &feed.poker())?;
+    let askers = Askers::begin(&plan.address, &feed.poker())?;
     let ask = move || {
         let mut following = Following {
             known: Known::new(&plan.domains, plan.is_directory),
             askers,
-            listening: Listening::new(plan.address, feed.poker()),
+            listening: Listening::new(plan.address.clone(), feed.poker()),
             begun: crate::clock::instant(),
             has_news: false,
             not_before: Duration::ZERO,
@@ -123,7 +124,7 @@ impl Following {
 
     fn tell_status(&mut self, feed: &Feed, now: Duration) {
         self.status = Some((now, self.known.is_lost()));
-        feed.tell(Update::Status(self.known.status(self.listening.address)));
+        feed.tell(Update::Status(self.known.status(&self.listening.address)));
     }
 
     fn listen(&mut self) {
@@ -166,7 +167,7 @@ impl Following {
 /// What the last try met.
 pub fn once(plan: &Plan, wait: Duration) -> Result<Grid, Error> {
     let begun = crate::clock::instant();
-    let mut client = asking::client(plan.address);
+    let mut client = asking::client(plan.address.clone());
     loop {
         match once_tried(plan, &mut client) {
             Ok(grid) => return Ok(grid),

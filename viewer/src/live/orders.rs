@@ -7,6 +7,7 @@
 use super::answers;
 use super::at;
 use super::http::{Client, Error};
+use super::via::Where;
 use crate::feed::Kill;
 use overlay::identity::operator::Operator;
 use overlay::identity::state_folder;
@@ -25,7 +26,8 @@ pub(super) fn kill(client: &mut Client, kill: &Kill) -> Result<String, String> {
     };
     let domain = wire::id::DomainName::try_from(domain.as_str()).map_err(|error| error.to_string())?;
     let host = wire::id::HostName::try_from(&*kill.host.host).map_err(|error| error.to_string())?;
-    let operator = Operator::find(&folders(&info), &domain).map_err(|error| error.to_string())?;
+    let operator =
+        Operator::find(&folders(client.address(), &info), &domain).map_err(|error| error.to_string())?;
     let process = ProcessKey { pid: kill.pid, start_ns: kill.start_ns };
     let order = operator.order(&host, process, Act::Signal(kill.signal), crate::clock::now());
     let order = order.map_err(|error| error.to_string())?;
@@ -54,10 +56,13 @@ fn unanswered(kill: &Kill, error: &Error) -> String {
     }
 }
 
-/// Where an operator may be: the usual folder, and that of the daemon, which is on this machine.
-fn folders(info: &Value) -> Vec<PathBuf> {
+/// Where an operator may be: the usual folder, and that of the daemon, where it is on this machine.
+fn folders(address: &Where, info: &Value) -> Vec<PathBuf> {
     let usual = state_folder::usual();
-    let of_daemon = PathBuf::from(answers::text(info, "state_directory"));
-    let of_daemon = Some(of_daemon).filter(|folder| folder.is_absolute() && *folder != usual);
+    let of_daemon = match address {
+        Where::Here(_) => Some(PathBuf::from(answers::text(info, "state_directory"))),
+        Where::Proxy(_) => None,
+    };
+    let of_daemon = of_daemon.filter(|folder| folder.is_absolute() && *folder != usual);
     std::iter::once(usual).chain(of_daemon).collect()
 }

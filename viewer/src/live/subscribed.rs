@@ -6,11 +6,11 @@
 use super::flock::TAKE_EVERY;
 use super::http::{Client, Error};
 use super::sweeps::{Stream, Taken};
+use super::via::Where;
 use super::{answers, at};
 use crate::feed::{Teller, Update};
 use crate::flock::sweep::HostName;
 use serde_json::json;
-use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) struct Subscribed {
 
 impl Subscribed {
     /// Not subscribed to yet.
-    pub(super) fn new(address: SocketAddr, host: HostName, rate_hz: f64) -> Subscribed {
+    pub(super) fn new(address: Where, host: HostName, rate_hz: f64) -> Subscribed {
         let (client, stream) = (Client::within(address, SILENCE_MAX), Stream::default());
         Subscribed { client, host, rate_hz, id: None, stream, failures: 0, trouble: None }
     }

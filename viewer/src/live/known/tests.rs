@@ -45,8 +45,8 @@ fn take(known: &mut Known, domain: &str, looked: Looked, now: Duration) {
     known.take(Answer::Domain { asked, due: Due::All, looked }, now, invented::latest(), Duration::ZERO);
 }
 
-fn address() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 7317))
+fn address() -> Where {
+    std::net::SocketAddr::from(([127, 0, 0, 1], 7317)).into()
 }
 
 fn silent() -> Error {
@@ -95,7 +95,7 @@ fn domains_in_trouble_are_asked_a_few_at_a_time_and_later_each_time() {
     answer(&mut known, "well", Duration::ZERO);
     silent_ones.iter().for_each(|domain| fail(&mut known, domain, silent(), Duration::ZERO));
     assert!(!known.is_lost());
-    let Status::Connected { troubles, .. } = known.status(address()) else { panic!("it is connected") };
+    let Status::Connected { troubles, .. } = known.status(&address()) else { panic!("it is connected") };
     assert!(
         troubles.len() == 5 && troubles[0].contains("a: ") && troubles[0].contains("10 s"),
         "{troubles:?}"
