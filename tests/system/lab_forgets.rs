@@ -1,7 +1,7 @@
 //! A translator that forgets connections after five seconds, and a proxy that dies: whoever reads on sees each event once.
 //!
 //! `VISPERF_CARRIED_SECS` says how long bytes are carried before, 10 unless set.
-//! Rules: the translator is nft's, and takes nothing of what it forgot; the proxy is killed, not stopped; every line written
+//! Rules: the translator is nft's, and takes nothing of what it forgot; the proxy's host is cut off, not stopped; every line written
 //! inside meanwhile is asked for outside by the cursor alone.
 //! Not here: other translators (`lab_reach`), events between daemons (`lab_reports`).
 
@@ -19,6 +19,8 @@ use system_tests::wait::{self, Seen};
 const FORGETS_SECS: u32 = 5;
 /// Longest time until a dead proxy is given up.
 const DEAD_MAX: Duration = Duration::from_secs(15);
+/// What a busy machine may add to it.
+const SLACK: Duration = Duration::from_secs(5);
 /// Longest wait for anything else.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -114,11 +116,12 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
         reader.read(&site);
     }
     assert_eq!(figure(&daemon, "disconnected_total"), ended, "{}", daemon.told());
-    // The proxy stands still: nothing closes its connections, as when a host loses its power.
-    running.proxy.pause().unwrap();
+    // The proxy's host loses its power: nothing closes its connections.
+    network.link_down(site.proxy.host.name()).unwrap();
     let noticed = gives_up(&daemon);
-    assert!(noticed <= DEAD_MAX * 2, "{noticed:?}");
+    assert!(noticed <= DEAD_MAX + SLACK, "{noticed:?}");
     running.proxy.kill().unwrap();
+    network.link_up(site.proxy.host.name()).unwrap();
     let proxy = site.proxy.start(std::slice::from_ref(&site.near), "").unwrap();
     let back = reader.until(&site, writer.written(), &[&daemon, &proxy]);
     let written = writer.stop().unwrap();

@@ -47,6 +47,8 @@ pub struct Visitor {
     client: Option<Client>,
     count: u64,
     buffer: Vec<u8>,
+    /// What came behind the last answer.
+    behind: Vec<u8>,
 }
 
 impl Place {
@@ -84,7 +86,14 @@ impl Place {
             None => Box::new(stream),
             Some(tls) => Box::new(tls.connect(ServerName::try_from(name).unwrap(), stream).await.unwrap()),
         };
-        Visitor { stream, host: self.host.clone(), client: None, count: 0, buffer: vec![0; 64 << 10] }
+        Visitor {
+            stream,
+            host: self.host.clone(),
+            client: None,
+            count: 0,
+            buffer: vec![0; 64 << 10],
+            behind: Vec::new(),
+        }
     }
 }
 
@@ -166,12 +175,12 @@ impl Visitor {
 
     async fn exchange_counting(&mut self, bytes: &[u8], counted: &AtomicU64) -> Answer {
         self.send(bytes).await;
-        let mut body = Vec::new();
+        let mut body = std::mem::take(&mut self.behind);
         let end = loop {
-            assert!(self.more(&mut body, counted).await, "expected an answer, found the end: {body:?}");
             if let Some(at) = body.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
             }
+            assert!(self.more(&mut body, counted).await, "expected an answer, found the end: {body:?}");
         };
         let rest = body.split_off(end);
         let head = String::from_utf8(std::mem::replace(&mut body, rest)).unwrap();
@@ -181,6 +190,7 @@ impl Visitor {
         while body.len() < length {
             assert!(self.more(&mut body, counted).await, "expected the rest of an answer, found the end");
         }
+        self.behind = body.split_off(length);
         answer.body = body;
         answer
     }
