@@ -46,7 +46,7 @@ const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: No
   visperf watch --under 4711 --condition 'sum cpu > 3 until 2 for 10 s'
   visperf watch --rate 10 --samples 100 --json | jq '.processes[].name'
   visperf watch --job 17 --filter 'cpu > 0.9'
-  visperf watch --kind host --metric 'node_load*' --filter 'value changes by 0.5'
+  visperf watch --kind host --metric node_load1 --filter 'value changes by 0.5'
   visperf watch --kind event --event job_end --filter 'outcome = \"failed\"'
   visperf watch --kind call --user ada UT-ICL/head
 
