@@ -187,7 +187,7 @@ fn a_log_that_is_rotated_or_begun_anew_is_read_on_and_what_it_told_stays() {
     let log = folder.path().join("slurmctld.log");
     let whole = std::fs::read(&plan(&["slurmctld.log"]).logs[0]).unwrap();
     let cut = |at: usize| at + whole[at..].iter().position(|&byte| byte == b'\n').unwrap() + 1;
-    let (one, other) = (cut(whole.len() / 3), cut(whole.len() * 2 / 3));
+    let (one, other) = (cut(whole.len() / 4), cut(whole.len() * 3 / 4));
     let mut reader_of_all = Reader::open(&plan(&["slurmctld.log"]), NOW).unwrap();
     reader_of_all.read(true, NOW).unwrap();
     let ids = |reader: &Reader| reader.grid().calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();

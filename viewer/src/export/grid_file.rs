@@ -171,7 +171,10 @@ mod tests {
         let domain = builder.domain("Slurm").unwrap();
         for number in 0..CLIENTS_MAX + 5 {
             let id = format!("slurm:{number:05}");
-            builder.call(domain, &invented::call(&id, &format!("u{number:05}"), &["wn01"]));
+            let mut call = invented::call(&id, &format!("u{number:05}"), &["wn01"]);
+            // Those that share a place are read first, when there is room for them.
+            call.submitted = Some(invented::time_f(if number < CLIENTS_MAX - 1 { 10.0 } else { 1.0 }));
+            builder.call(domain, &call);
         }
         let grid = builder.build();
         let again = read(&text(&grid), invented::latest()).unwrap();
