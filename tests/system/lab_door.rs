@@ -127,7 +127,8 @@ fn tries() -> u64 {
 }
 
 /// What tells samples, hosts and processes alone; what an account of class `figures` may call.
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 9] = [
+    "domain.metrics",
     "sensor.metrics",
     "sensor.processes",
     "sensor.channels",
