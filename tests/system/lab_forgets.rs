@@ -1,4 +1,5 @@
-//! A translator that forgets connections after five seconds, and a proxy that dies: whoever reads on sees each event once.
+//! A translator that forgets connections after five seconds, a proxy that dies and one that hangs: whoever reads on sees each
+//! event once.
 //!
 //! `VISPERF_CARRIED_SECS` says how long bytes are carried before, 10 unless set.
 //! Rules: the translator is nft's, and takes nothing of what it forgot; the proxy's host is cut off, not stopped; every line written
@@ -69,13 +70,13 @@ fn figure(daemon: &Daemon, name: &str) -> u64 {
     daemon.result("daemon.info", &json!({})).unwrap()["statistics"]["overlay"][name].as_u64().unwrap()
 }
 
-/// Until this daemon holds no registration; how long that took.
-fn gives_up(daemon: &Daemon) -> Duration {
+/// Until this daemon holds so many registrations; how long that took.
+fn registers(daemon: &Daemon, expected: u64) -> Duration {
     let look = || {
         let count = figure(daemon, "registrations");
-        Ok(if count == 0 { Seen::Done(()) } else { Seen::NotYet(format!("{count} registrations")) })
+        Ok(if count == expected { Seen::Done(()) } else { Seen::NotYet(format!("{count} registrations")) })
     };
-    Stopwatch::start().until(PATIENCE, "the proxy given up", look).unwrap().0
+    Stopwatch::start().until(PATIENCE, "the proxy given up, or found again", look).unwrap().0
 }
 
 /// Five hosts, of which one is behind a translator that forgets what says nothing.
@@ -118,20 +119,29 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     assert_eq!(figure(&daemon, "disconnected_total"), ended, "{}", daemon.told());
     // The proxy's host loses its power: nothing closes its connections.
     network.link_down(site.proxy.host.name()).unwrap();
-    let noticed = gives_up(&daemon);
+    let noticed = registers(&daemon, 0);
     assert!(noticed <= DEAD_MAX + SLACK, "{noticed:?}");
     running.proxy.kill().unwrap();
     network.link_up(site.proxy.host.name()).unwrap();
     let proxy = site.proxy.start(std::slice::from_ref(&site.near), "").unwrap();
     let back = reader.until(&site, writer.written(), &[&daemon, &proxy]);
+    // It hangs: its host still takes what is sent, and nothing answers.
+    registers(&daemon, 1);
+    proxy.pause().unwrap();
+    let hung = registers(&daemon, 0);
+    assert!(hung <= DEAD_MAX + SLACK, "{hung:?}");
+    proxy.resume().unwrap();
+    let again = reader.until(&site, writer.written(), &[&daemon, &proxy]);
     let written = writer.stop().unwrap();
     reader.until(&site, written, &[&daemon, &proxy]);
     tell(&format!(
-        "behind what forgets after {FORGETS_SECS} s: first events after {} ms; a dead proxy given up after {} ms; back \
-         {} ms after its new start; {written} lines",
+        "behind what forgets after {FORGETS_SECS} s: first events after {} ms; a dead proxy given up after {} ms, back \
+         {} ms after its new start; one that hangs given up after {} ms, back {} ms after it goes on; {written} lines",
         first.as_millis(),
         noticed.as_millis(),
-        back.as_millis()
+        back.as_millis(),
+        hung.as_millis(),
+        again.as_millis()
     ));
     let verdict = reader.ledger.verdict(written);
     assert!(verdict.is_clean(), "{verdict}");

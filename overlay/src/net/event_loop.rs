@@ -14,6 +14,7 @@ use super::hello::Admission;
 use super::protocol::Protocol;
 use super::redial::{Redial, Target};
 use super::rungs::Rungs;
+use super::silence::{PING_INTERVAL, PING_TIMEOUT, Silence};
 use super::stream::Stream;
 use super::streams::Streams;
 use super::way_out::{ARRIVALS_MAX, HttpProxy, WayOut, Ways};
@@ -44,9 +45,6 @@ const COMMANDS_MAX: usize = 256;
 
 /// Questions, streams and peers that may wait for the daemon.
 const EVENTS_MAX: usize = 1024;
-
-/// Time between two pings of a connection; it is closed when two in a row are missed.
-pub const PING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long connections may take to close at the end.
 const CLOSING_MAX: Duration = Duration::from_millis(500);
@@ -204,7 +202,7 @@ pub struct EventLoop {
     pub(super) dials: BTreeMap<ConnectionId, Target>,
     /// Which seed led to which peer.
     pub(super) seeds: BTreeMap<PeerKey, Target>,
-    pub(super) missed_pings: BTreeMap<ConnectionId, u32>,
+    pub(super) silence: Silence<ConnectionId>,
     pub(super) circuits: Circuits,
     pub(super) ways: Arc<Ways>,
     /// How each connection is made.
@@ -294,7 +292,7 @@ impl EventLoop {
             connected: BTreeMap::new(),
             dials: BTreeMap::new(),
             seeds: BTreeMap::new(),
-            missed_pings: BTreeMap::new(),
+            silence: Silence::new(SWEEP_INTERVAL, clock::now()),
             refusals: Repeats::default(),
             untold: VecDeque::new(),
             tasks: JoinSet::new(),
@@ -410,7 +408,7 @@ fn swarm(config: &Config, key: &Key, way_out: WayOut) -> Result<Swarm<Behaviour>
         limits: connection_limits::Behaviour::new(limits),
         half_open: HalfOpen::default(),
         ping: ping::Behaviour::new(
-            ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_INTERVAL),
+            ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT),
         ),
         streams: Streams::default(),
         through,

@@ -33,7 +33,7 @@ figures!(
     connected_total,
     /// Connections that ended.
     disconnected_total,
-    /// Connections closed because two pings were missed.
+    /// Connections closed because nothing was answered for 13 s: two pings were missed.
     silent_total,
     /// Attempts to reach a daemon that failed.
     dials_failed_total,

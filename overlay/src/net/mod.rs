@@ -24,6 +24,7 @@ pub mod hello;
 pub mod protocol;
 pub mod redial;
 mod rungs;
+mod silence;
 pub mod stream;
 mod streams;
 mod swarm_events;

@@ -40,6 +40,11 @@ impl Rungs {
         }
     }
 
+    /// To whom a connection leads.
+    pub(super) fn peer(&self, connection: ConnectionId) -> Option<PeerKey> {
+        self.lock().all.get(&connection).map(|(peer, _)| *peer)
+    }
+
     /// How many connections are made by `rung`.
     pub(super) fn count(&self, rung: Rung) -> u64 {
         self.lock().counts.get(&rung).copied().unwrap_or(0)
@@ -65,8 +70,10 @@ mod tests {
         rungs.handle_established(id(1), one, Rung::Direct);
         rungs.handle_established(id(2), one, Rung::Polling);
         rungs.handle_established(id(3), other, Rung::Polling);
+        assert_eq!((rungs.peer(id(1)), rungs.peer(id(3))), (Some(one), Some(other)));
         rungs.handle_closed(id(2));
         rungs.handle_closed(id(2));
+        assert_eq!(rungs.peer(id(2)), None);
         assert_eq!(Rung::ALL.map(|rung| rungs.count(rung)), [1, 0, 0, 0, 1]);
         assert_eq!(rungs.told(8), [(other, Rung::Polling)]);
         assert_eq!(rungs.told(0), []);

@@ -29,9 +29,6 @@ use wire::address::Address;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Pings in a row that may be missed before a connection is closed.
-const MISSED_PINGS_MAX: u32 = 2;
-
 /// How long a connected peer may go without showing a certificate: a join is over by then.
 const STRANGER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -101,6 +98,7 @@ impl EventLoop {
             return;
         };
         let now = clock::now();
+        self.silence.handle_heard(connection, now);
         // A circuit's address is the proxy's, where nobody finds this peer.
         let address = socket_addr(point.get_remote_address()).filter(|_| !point.is_relayed());
         self.circuits.handle_established(connection, point);
@@ -211,7 +209,7 @@ impl EventLoop {
     fn handle_closed(&mut self, id: PeerId, connection: ConnectionId, left: u32) {
         self.door.figures.disconnected_total.add();
         self.count_connections();
-        self.missed_pings.remove(&connection);
+        self.silence.handle_closed(connection);
         self.rungs.handle_closed(connection);
         self.door.figures.set_rungs(&self.rungs);
         let Some(peer) = peer_key(&id) else { return };
@@ -280,24 +278,27 @@ impl EventLoop {
         }
     }
 
+    /// A ping that failed says nothing that silence does not say.
     fn handle_ping(&mut self, event: &ping::Event) {
         if event.result.is_ok() {
-            self.missed_pings.remove(&event.connection);
-            return;
-        }
-        let missed = self.missed_pings.entry(event.connection).or_default();
-        *missed += 1;
-        if *missed >= MISSED_PINGS_MAX {
-            self.door.figures.silent_total.add();
-            tracing::info!(peer = %event.peer, "a silent connection is closed");
-            self.swarm.close_connection(event.connection);
+            self.silence.handle_heard(event.connection, clock::now());
         }
     }
 
-    /// Close connections of those who showed no certificate in time, or whose certificate no longer holds,
-    /// and those that nobody needs any more.
+    fn close_silent(&mut self, now: Moment) {
+        for connection in self.silence.take_silent(now) {
+            self.door.figures.silent_total.add();
+            let peer = self.rungs.peer(connection).map(tracing::field::display);
+            tracing::info!(peer, "a silent connection is closed");
+            self.swarm.close_connection(connection);
+        }
+    }
+
+    /// Close connections that are silent, those of who showed no certificate in time, or whose certificate no longer
+    /// holds, and those that nobody needs any more.
     pub(super) fn sweep(&mut self) {
         let now = clock::now();
+        self.close_silent(now);
         self.greet_again(now);
         self.register(now);
         self.look_at_places();

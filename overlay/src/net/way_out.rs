@@ -45,7 +45,7 @@ const REMEMBERED_MAX: usize = 256;
 pub(super) const ARRIVALS_MAX: usize = 128;
 
 /// How long sent bytes may stay unacknowledged before the kernel gives the connection up (`tcp(7)`,
-/// `TCP_USER_TIMEOUT`): as long as two missed pings.
+/// `TCP_USER_TIMEOUT`): a little less than a connection may be silent.
 const USER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A site's own HTTP proxy.

@@ -205,21 +205,27 @@ pub fn agreed(daemons: &[Daemon], former: Option<&str>) -> Result<(String, Durat
     Ok((one, took))
 }
 
-/// Waits until each is connected to the representative and both standbys.
+/// Waits until each is connected to the representative and both standbys, and is told among the domain's hosts wherever one
+/// asks.
 ///
 /// # Errors
 /// If they are not within [`AGREED`].
 pub fn settled(daemons: &[Daemon]) -> Result<()> {
+    let all: BTreeSet<&str> = daemons.iter().map(|daemon| daemon.host().name()).collect();
     let look = || {
-        let guests = daemons.iter().map(|daemon| {
+        for daemon in daemons {
             let info = daemon.result("daemon.info", &json!({}))?;
-            Ok(info["statistics"]["overlay"]["guests"].as_u64().unwrap_or(0))
-        });
-        let guests: Vec<u64> = guests.collect::<Result<_>>()?;
-        Ok(match guests.iter().all(|count| *count >= 3) {
-            true => Seen::Done(()),
-            false => Seen::NotYet(format!("they have {guests:?} peers")),
-        })
+            let guests = info["statistics"]["overlay"]["guests"].as_u64().unwrap_or(0);
+            // Who represents the domain may just change.
+            let hosts = daemon.result("domain.hosts", &json!({})).unwrap_or_default();
+            let rows = hosts["hosts"].as_array().map_or(&[][..], Vec::as_slice);
+            let told: BTreeSet<&str> = rows.iter().filter_map(|row| row["host"].as_str()).collect();
+            if guests < 3 || !told.is_superset(&all) {
+                let name = daemon.host().name();
+                return Ok(Seen::NotYet(format!("{name} has {guests} peers and tells of {told:?}")));
+            }
+        }
+        Ok(Seen::Done(()))
     };
     Stopwatch::start().until(AGREED, "members that know each other", look).map(|_| ())
 }

@@ -22,7 +22,6 @@ use rpc::params::Params;
 use rpc::value::{Name, Value};
 use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 use wire::credential::Role;
 use wire::id::{DomainName, HostName, PeerKey};
@@ -212,10 +211,7 @@ impl Own {
         if has_directories {
             return Ok(Some(Way::Domain(self.domain.clone())));
         }
-        let is_member = |peer: &Arc<Principal>| {
-            peer.domain.as_ref() == Some(&self.domain) && peer.roles.has(Role::Publisher)
-        };
-        let member = net.ready().into_iter().find(is_member).ok_or_else(|| {
+        let member = net.ready().into_iter().find(|peer| self.is_member(peer)).ok_or_else(|| {
             unavailable(format!(
                 "no member of {} is reached now, and no directory is configured; ask again in some seconds",
                 self.domain
@@ -223,6 +219,17 @@ impl Own {
         })?;
         let domain = Some(self.domain.clone());
         Ok(Some(Way::Hop(Hop { peer: member.peer, host: member.host.clone(), part: "member", domain })))
+    }
+
+    fn is_member(&self, peer: &Principal) -> bool {
+        peer.domain.as_ref() == Some(&self.domain) && peer.roles.has(Role::Publisher)
+    }
+
+    /// The member of this host's name, if it is connected.
+    fn connected(&self, net: &Handle, host: &HostName) -> Option<PeerKey> {
+        let found =
+            net.ready().into_iter().find(|peer| self.is_member(peer) && peer.host.as_ref() == Some(host));
+        found.map(|peer| peer.peer)
     }
 
     /// None if it is this one.
@@ -238,6 +245,13 @@ impl Own {
             return Ok(Some(Hop { peer: seen.member.key, host: Some(host), part: "member", domain }));
         }
         if self.members.may_serve() {
+            let domain = Some(self.domain.clone());
+            // It is here, and has not said yet that it lives.
+            if known.is_none()
+                && let Some(peer) = self.connected(net, &host)
+            {
+                return Ok(Some(Hop { peer, host: Some(host), part: "member", domain }));
+            }
             return Err(match known {
                 Some(seen) => unavailable(format!(
                     "{host} of {} is {} and not connected to its representative {}",
