@@ -12,6 +12,8 @@ use system_tests::wait::Seen;
 
 /// Longest wait for an answer that should come at once.
 const AT_ONCE: Duration = Duration::from_secs(30);
+/// How long what a busy machine disturbed is measured anew.
+const ANEW_MAX: Duration = Duration::from_secs(60);
 /// How long no answer must come to say that none does.
 const SILENCE: Duration = Duration::from_millis(500);
 /// How long the processor's use is measured.
@@ -96,14 +98,20 @@ fn a_starved_host_has_its_part_of_a_core() {
     let Some(lab) = lab::enter("lab_daemons::a_starved_host_has_its_part_of_a_core").unwrap() else { return };
     let network = lab.network(1).unwrap();
     let daemon = network.host("h1").daemon(&up("h1")).unwrap();
-    let free = busy(&daemon);
-    network.starve("h1", 5).unwrap();
-    let starved = busy(&daemon);
-    network.feed("h1");
-    let fed = busy(&daemon);
-    println!("parts of a core: free {free:.3}, starved to 0.05 {starved:.3}, fed again {fed:.3}");
-    assert!(starved < 0.08, "{starved}");
-    assert!(free > starved && fed > starved, "it would not notice: {free} {fed}");
+    // Others on the machine take of its part too, and then it is measured anew.
+    let look = || {
+        let free = busy(&daemon);
+        network.starve("h1", 5)?;
+        let starved = busy(&daemon);
+        network.feed("h1");
+        let fed = busy(&daemon);
+        let told = format!("free {free:.3}, starved to 0.05 {starved:.3}, fed again {fed:.3}");
+        println!("parts of a core: {told}");
+        assert!(starved < 0.08, "{starved}");
+        let is_noticed = starved > 0.01 && free > starved * 2.0 && fed > starved * 2.0;
+        Ok(if is_noticed { Seen::Done(()) } else { Seen::NotYet(told) })
+    };
+    Stopwatch::start().until(ANEW_MAX, "a daemon that uses what it is given", look).unwrap();
 }
 
 #[test]

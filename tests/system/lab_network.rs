@@ -10,12 +10,14 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSoc
 use std::time::{Duration, Instant};
 use system_tests::lab::{self, Delay, Host, Network, Trials};
 use system_tests::random::Random;
-use system_tests::wait;
+use system_tests::wait::{self, Seen};
 
 /// Longest wait for something to come that should come.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long nothing must come to say that nothing does.
 const SILENCE: Duration = Duration::from_millis(400);
+/// How long what a busy machine disturbed is measured anew.
+const ANEW_MAX: Duration = Duration::from_secs(60);
 /// The port on which every host listens.
 const PORT: u16 = 7000;
 const MS: Duration = Duration::from_millis(1);
@@ -198,19 +200,39 @@ fn a_limited_link_takes_its_time() {
     let Some(lab) = lab::enter("lab_network::a_limited_link_takes_its_time").unwrap() else { return };
     let network = lab.network(2).unwrap();
     let (one, two) = (network.host("h1"), network.host("h2"));
-    let times = || [(one, two), (two, one)].map(|(from, to)| transfer(from, to, 125_000).unwrap());
-    let free = times();
+    // A megabit, each way.
+    let within = |most: Duration, state: &str| {
+        undisturbed(state, || {
+            let times = [(one, two), (two, one)].map(|(from, to)| transfer(from, to, 125_000).unwrap());
+            println!("a megabit, each way, {state}: {times:?}");
+            (times.iter().all(|time| *time < most), times)
+        })
+    };
+    within(MS * 600, "free");
     network.rate("h2", 1000).unwrap();
-    let limited = times();
-    network.full_rate("h2").unwrap();
-    let again = times();
-    println!("a megabit, each way: free {free:?}, at 1 Mbit/s {limited:?}, free again {again:?}");
-    // A second, less what passes at a stroke; how much faster it is without depends on the machine.
+    // A second, less what passes at a stroke, more for heads and repetitions.
+    let limited = within(MS * 4000, "at 1 Mbit/s");
     assert!(limited.iter().all(|time| *time > MS * 700), "{limited:?}");
-    assert!(
-        free.iter().chain(&again).all(|time| *time < *limited.iter().min().unwrap()),
-        "{free:?} {again:?}"
-    );
+    network.full_rate("h2").unwrap();
+    within(MS * 600, "free again");
+}
+
+/// What `measure` gives, once it is what it should be: a machine that is busy with something else makes things later, and then it
+/// is measured anew.
+fn undisturbed<T>(what: &str, mut measure: impl FnMut() -> (bool, T)) -> T {
+    let look = || match measure() {
+        (true, found) => Ok(Seen::Done(found)),
+        (false, _) => Ok(Seen::NotYet("what was measured is told above".to_owned())),
+    };
+    wait::until(ANEW_MAX, what, look).unwrap()
+}
+
+/// The spread of a flow's times, half of which are to be less than `most`.
+fn median_within(most: Duration, what: &str, from: &Host, to: &Host) -> (Trials, usize, usize) {
+    undisturbed(what, || {
+        let found = measured(from, to);
+        (found.0.percentile(50) < most, found)
+    })
 }
 
 /// What was measured of a flow, which is told: the spread of times, and how many came before one sent earlier.
@@ -235,19 +257,22 @@ fn a_late_link_delays_reorders_and_duplicates() {
     };
     let network = lab.network(3).unwrap();
     let (one, two) = (network.host("h1"), network.host("h2"));
-    assert!(measured(one, two).0.percentile(50) < MS * 40, "before");
+    median_within(MS * 5, "before", one, two);
 
     let steady = Delay { time: MS * 50, ..Delay::default() };
     network.delay("h2", steady).unwrap();
     for (from, to) in [(one, two), (two, one)] {
-        let (trials, overtaken, came) = measured(from, to);
+        let (trials, overtaken, came) = median_within(MS * 65, "50 ms late", from, to);
         assert!(trials.percentile(0) >= MS * 50, "{trials}");
         assert_eq!((overtaken, came), (0, 400));
     }
-    assert!(measured(one, network.host("h3")).0.percentile(50) < MS * 40, "others are not late");
+    median_within(MS * 5, "others are not late", one, network.host("h3"));
 
     network.delay("h2", Delay { jitter: MS * 30, ..steady }).unwrap();
-    let (trials, overtaken, _) = measured(one, two);
+    let (trials, overtaken, _) = undisturbed("20 to 80 ms late", || {
+        let found = measured(one, two);
+        (found.0.percentile(90) < MS * 100, found)
+    });
     assert!(trials.percentile(0) >= MS * 20, "{trials}");
     assert!(trials.max() - trials.percentile(0) > MS * 10, "no jitter: {trials}");
     assert_eq!(overtaken, 0);
@@ -270,6 +295,6 @@ fn a_late_link_delays_reorders_and_duplicates() {
     network.link_down("h2").unwrap();
     assert_eq!(of_100(&network, "h1", "h2"), 0);
     network.link_up("h2").unwrap();
-    let (trials, _, came) = measured(one, two);
-    assert!(trials.percentile(50) < MS * 40 && came == 400, "healed: {trials}");
+    let (_, _, came) = median_within(MS * 10, "healed", one, two);
+    assert_eq!(came, 400, "healed");
 }
