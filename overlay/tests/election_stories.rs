@@ -156,3 +156,39 @@ fn the_operators_wish_is_followed_after_ten_calm_minutes() {
         ])
         .unwrap_or_else(|why| panic!("{why}"));
 }
+
+/// One sensor comes last, and the domain is split right after it obeyed and before it was told who belongs to it.
+fn late_joiner(host: usize, seed: u64) -> Result<(), String> {
+    let mut story = Story::new(Domain::new(20, seed, |_| {}));
+    let others = (0..20).filter(|other| *other != host);
+    others.clone().for_each(|other| story.domain.world.start(other));
+    let ready = story.domain.run_until(Duration::from_secs(20), |domain| domain.agreed_by_all().is_some());
+    ready.ok_or("no representative")?;
+    story.domain.run(Duration::from_secs(15));
+    let mut there = story.domain.standbys();
+    there.push(story.find(Who::Representative)?);
+    // Its own half knows neither the representative nor a standby.
+    let rest: Vec<usize> = others.filter(|other| !there.contains(other)).collect();
+    let (theirs, ours) = rest.split_at(10 - there.len());
+    story.domain.world.set_seeds(host, ours.to_vec());
+    story.domain.world.start(host);
+    let obeys = story.domain.run_until(Duration::from_secs(20), |domain| {
+        domain.node(host).is_some_and(|node| node.accepted().is_some() && node.table().len() <= 1)
+    });
+    obeys.ok_or("it was told at once")?;
+    let halves = vec![[&there[..], theirs].concat(), [&[host], ours].concat()];
+    story.tell(&[
+        Step::Partition(halves.clone()),
+        Step::Expect(Duration::from_secs(60), Expected::OneEach(halves, Partial::Marked)),
+        Step::Wait(Duration::from_secs(60)),
+        Step::Mend,
+        Step::Expect(Duration::from_secs(10), Expected::One),
+    ])
+}
+
+#[test]
+fn a_sensor_that_was_told_of_nobody_yet_does_not_take_a_half_for_the_whole() {
+    for (host, seed) in (0..20).flat_map(|host| [(host, 1), (host, 2)]) {
+        late_joiner(host, seed).unwrap_or_else(|why| panic!("host {host}, seed {seed}: {why}"));
+    }
+}

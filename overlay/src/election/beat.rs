@@ -39,7 +39,7 @@ impl Node {
     pub(super) fn beat_to(&mut self, peer: PeerKey, now: Moment) {
         let view = self.view(now);
         let wanted = self.wants(&peer, now);
-        let may_stand = self.me.standing.may_represent && self.cool_off.is_over(&self.config, now);
+        let may_stand = self.may_stand(now);
         let stretch = u8::try_from(self.stretch(now).div_ceil(100)).unwrap_or(u8::MAX);
         let digest = self.table.digest();
         let version = self.table.held().version;
@@ -48,7 +48,7 @@ impl Node {
             Duty::Representative(rule) if self.may_claim(rule, link, now) => Some(Reign {
                 term: rule.claim.term,
                 standbys: rule.standbys.clone(),
-                covered: covered(rule),
+                covered: surely(rule),
                 version,
                 digest,
             }),
@@ -76,7 +76,7 @@ impl Node {
     /// How we see the domain.
     pub(super) fn view(&self, now: Moment) -> View {
         let covered = match &self.duty {
-            Duty::Representative(rule) => covered(rule),
+            Duty::Representative(rule) => surely(rule),
             Duty::Member | Duty::Promoting(_) => self.following.as_ref().map_or(0, |f| f.covered),
         };
         View {
@@ -95,9 +95,19 @@ impl Node {
         let view = &link.view;
         let rival = |claim: Claim| claim.holder != self.me.key && self.ended != Some(claim);
         let other = view.claim.is_some_and(rival) && !view.lost;
-        let larger =
-            other && view.covered > covered(rule) && link.is_fresh(self.patience(link.stretch, now), now);
+        let larger = other
+            && view.covered > self.weight(rule, now)
+            && link.is_fresh(self.patience(link.stretch, now), now);
         !(self.config.mechanisms.larger_half && larger)
+    }
+
+    /// How many sensors a representative covers, with all patience, as it compares itself with others.
+    pub(super) fn weight(&self, rule: &Rule, now: Moment) -> u16 {
+        match rule.recheck {
+            Some(_) => 0,
+            None if now.since(rule.since) < self.config.suspicion => rule.weight.max(rule.promised),
+            None => rule.weight,
+        }
     }
 
     /// A heartbeat came.
@@ -113,6 +123,9 @@ impl Node {
         let first = link.heard.is_none();
         let lateness =
             if self.config.mechanisms.lateness { link.lateness(&beat, now) } else { Duration::ZERO };
+        if link.heard.is_some_and(|heard| now.since(heard) >= self.config.suspicion) {
+            link.resumed = now;
+        }
         let missed = link.hear(&beat, lateness, now);
         if lateness >= patience {
             // It was there then; how it saw things is the past.
@@ -130,7 +143,7 @@ impl Node {
         self.figures.heartbeats_heard_total += 1;
         self.figures.heartbeats_missed_total += missed;
         match beat.reign.take() {
-            Some(reign) => self.claimed(from, reign, now),
+            Some(reign) => self.claimed(from, reign, lateness, now),
             None => self.unclaimed(from, now),
         }
         self.note_view(from, beat.view, now);
@@ -212,7 +225,8 @@ impl Node {
     }
 }
 
-/// How many sensors a representative covers, as it is told; one that asks whether it still is one, none.
-pub(super) fn covered(rule: &Rule) -> u16 {
-    if rule.recheck.is_some() { 0 } else { rule.weight }
+/// How many sensors a representative tells others that it covers: of whom it heard lately; one that asks whether it still is one,
+/// none.
+fn surely(rule: &Rule) -> u16 {
+    if rule.recheck.is_some() { 0 } else { rule.surely }
 }

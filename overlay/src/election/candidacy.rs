@@ -12,7 +12,7 @@ use super::node::{Duty, Node};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::id::PeerKey;
-use wire::membership::{Answer, Member, Message, Question, State, Term};
+use wire::membership::{Answer, Claim, Member, Message, Question, State, Term};
 use wire::time::Moment;
 
 /// Rounds of questions after which they become rarer, five times.
@@ -59,7 +59,7 @@ impl Node {
         };
         // It does not hear us: half a link carries no reports.
         let deaf = match link.hears_us {
-            Some(ago) => ago >= patience,
+            Some(ago) => ago >= patience && now.since(link.resumed) >= self.config.heartbeat * 2,
             None => now.since(link.since) >= patience * 2,
         };
         following.gone || now.since(following.heard) >= patience || (deaf && link.heard.is_some())
@@ -88,9 +88,16 @@ impl Node {
         if now.plus(self.config.question * 2) >= since.plus(wait) {
             self.ask(now);
         }
-        if now >= since.plus(wait) && self.is_confirmed(now) {
+        if now >= since.plus(wait) && self.is_confirmed(now) && !self.is_taken(now) {
             self.promote(now);
         }
+    }
+
+    /// Whether others need not stand before us: not who lost the role lately, nor who obeyed a representative that has not told
+    /// it yet of anybody else.
+    pub(super) fn may_stand(&self, now: Moment) -> bool {
+        let is_told = self.following.is_none() || self.table.rows().any(|row| row.member.key != self.me.key);
+        self.me.standing.may_represent && self.cool_off.is_over(&self.config, now) && is_told
     }
 
     /// How long after the suspicion it is our turn; `None` while others should.
@@ -99,7 +106,7 @@ impl Node {
             return Some(Duration::ZERO);
         }
         let reachable = self.reachable(now).count();
-        if !self.cool_off.is_over(&self.config, now) {
+        if !self.may_stand(now) {
             let other = self.reachable(now).any(|(_, link)| link.standing.may_represent && link.may_stand);
             return (!other).then_some(self.config.alone);
         }
@@ -188,11 +195,34 @@ impl Node {
         if gone || !self.config.mechanisms.confirmation {
             return true;
         }
-        let all = self.reachable(now).count();
+        2 * self.confirming(now) >= self.reachable(now).count()
+    }
+
+    /// How many of those we hear answered lately that they lost the representative too.
+    fn confirming(&self, now: Moment) -> usize {
         let lost = self.reachable(now).filter(|(_, link)| {
             link.answer.as_ref().is_some_and(|a| a.lost && now.since(a.at) < self.config.answer_kept)
         });
-        2 * lost.count() >= all
+        lost.count()
+    }
+
+    /// How many will obey us, ourselves included, as far as they said.
+    pub(super) fn promised(&self, now: Moment) -> u16 {
+        u16::try_from(self.confirming(now) + 1).unwrap_or(u16::MAX)
+    }
+
+    /// Whether somebody who hears us represents the domain already, and only waits for our word that we lost ours.
+    pub(super) fn is_taken(&self, now: Moment) -> bool {
+        let patience = self.patience(1, now);
+        self.reachable(now).any(|(key, link)| {
+            let reigns = |claim: Claim| {
+                claim.holder == *key
+                    && claim.term >= self.floor
+                    && self.accepted.is_none_or(|ours| claim > ours)
+            };
+            let hears_us = link.hears_us.is_some_and(|ago| ago < patience);
+            link.view.claim.is_some_and(reigns) && !link.view.lost && hears_us
+        })
     }
 
     /// A peer asks whether we lost its representative too.
@@ -212,8 +242,7 @@ impl Node {
 
     /// The candidate whose turn is first, of those we hear and ourselves; `None` if that is the asker.
     fn best(&self, asker: PeerKey, now: Moment) -> Option<Box<Member>> {
-        let stands = self.me.standing.may_represent && self.cool_off.is_over(&self.config, now);
-        let ours = stands.then_some((self.turn(self.me.key, self.rank), None));
+        let ours = self.may_stand(now).then_some((self.turn(self.me.key, self.rank), None));
         let fit = |link: &Link| link.may_stand && link.standing.may_represent;
         let heard = self.reachable(now).filter(|(_, link)| fit(link));
         let heard = heard.filter_map(|(key, link)| {

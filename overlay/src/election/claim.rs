@@ -5,16 +5,16 @@
 //! Not here: when to stand (`candidacy`), when to serve (`lease`).
 
 use super::Output;
-use super::beat::covered;
 use super::node::{Duty, Following, Node, Rule};
 use crate::membership::MEMBERS_MAX;
+use std::time::Duration;
 use wire::id::PeerKey;
 use wire::membership::{Claim, Member, Message, Reign, State, Term};
 use wire::time::Moment;
 
 impl Node {
-    /// `from` says that it represents the domain.
-    pub(super) fn claimed(&mut self, from: PeerKey, reign: Reign, now: Moment) {
+    /// `from` says that it represents the domain, and said so `lateness` ago.
+    pub(super) fn claimed(&mut self, from: PeerKey, reign: Reign, lateness: Duration, now: Moment) {
         let allowed = self.links.get(&from).is_some_and(|link| link.standing.may_represent);
         if !allowed || reign.standbys.len() > self.config.standbys.max(2) {
             self.figures.refused_total += 1;
@@ -30,7 +30,8 @@ impl Node {
             self.obey(claim, &reign, now);
         } else if let Duty::Representative(rule) = &self.duty
             && self.config.mechanisms.larger_half
-            && reign.covered > covered(rule)
+            && lateness < self.config.suspicion
+            && reign.covered > self.weight(rule, now)
         {
             self.stand_down(from, now);
         }
@@ -242,7 +243,7 @@ impl Node {
             Duty::Promoting(awaited) if term >= *awaited => {
                 let awaited = *awaited;
                 self.duty = Duty::Member;
-                if self.is_lost(now) {
+                if self.is_lost(now) && !self.is_taken(now) {
                     self.reign(awaited, now);
                 }
             }
@@ -267,6 +268,7 @@ impl Node {
         if self.accepted.is_some_and(|accepted| accepted.holder != self.me.key) {
             self.figures.changes_total += 1;
         }
+        let promised = self.promised(now);
         self.accepted = Some(claim);
         self.floor = term;
         self.following = None;
@@ -279,6 +281,8 @@ impl Node {
             standbys: Vec::new(),
             coverage: vec![self.me.key],
             weight: 1,
+            surely: 1,
+            promised,
             partial: false,
             raising: None,
             contested: None,

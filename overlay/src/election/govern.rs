@@ -6,7 +6,7 @@
 
 use super::node::{Duty, Node};
 use wire::id::PeerKey;
-use wire::membership::{Message, State};
+use wire::membership::{Member, Message, State};
 use wire::time::Moment;
 
 /// How often the same change of the table is sent to one member, at most: until its heartbeat says that it
@@ -30,8 +30,14 @@ impl Node {
         self.prefer(now);
     }
 
-    /// At the beginning of a reign: whoever has no link is not taken for alive.
+    /// At the beginning of a reign: whoever has a link is in the table, though the former representative may not have told of
+    /// it yet, and whoever has none is not taken for alive.
     pub(super) fn call_first_roll(&mut self, now: Moment) {
+        let linked = self.links.values().filter(|link| !link.left).filter_map(|link| link.member.clone());
+        let unknown: Vec<_> = linked.filter(|member| self.table.get(&member.key).is_none()).collect();
+        for member in unknown {
+            self.table.put(Member { state: State::Suspect, ..member }, now);
+        }
         let keys: Vec<_> = self.table.rows().map(|row| row.member.key).collect();
         for key in keys {
             if key != self.me.key
@@ -50,7 +56,7 @@ impl Node {
         let patience = self.patience(1, now);
         self.table.meet(self.about_us(), now);
         let mut coverage = vec![self.me.key];
-        let mut weight = 1;
+        let (mut weight, mut surely) = (1, 1);
         for (key, link) in &self.links {
             let Some(heard) = link.heard.filter(|_| !link.left) else { continue };
             let patience = patience.max(self.config.suspicion * u32::from(link.stretch));
@@ -67,6 +73,7 @@ impl Node {
             if now.since(heard) < self.config.member_dead && link.view.claim == Some(claim) {
                 coverage.push(*key);
                 weight += u16::from(now.since(heard) < patience);
+                surely += u16::from(now.since(heard) < self.config.suspicion);
             }
         }
         coverage.sort_unstable();
@@ -76,6 +83,7 @@ impl Node {
         if let Duty::Representative(rule) = &mut self.duty {
             rule.coverage = coverage;
             rule.weight = weight;
+            rule.surely = surely;
             rule.partial = partial;
         }
     }

@@ -57,6 +57,8 @@ pub(super) struct Link {
     /// Up to which change the table was sent, and when.
     pub sent: Option<(u64, Moment)>,
     pub unwanted: Option<Moment>,
+    /// When it was heard first after a silence that was suspicious: what it says of us until it had the time to hear us is the past.
+    pub resumed: Moment,
     /// Whether it confirmed our claim since we stood still.
     pub confirmed: bool,
     pub left: bool,
@@ -85,6 +87,7 @@ impl Link {
             redirected: None,
             sent: None,
             unwanted: None,
+            resumed: now,
             confirmed: false,
             left: false,
         }

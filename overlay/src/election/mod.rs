@@ -14,7 +14,8 @@
 //!   over each link both ways (`beat`), so the standbys know who is reachable before they are needed.
 //! * **Suspicion** (`candidacy`): 1.5 s of silence, stretched by own lag and loss (`health`) and by what the
 //!   representative says of its own. A candidate asks its reachable sensors and stands only if half of them
-//!   lost the representative too, or it resigned; each next rank (`rank`) waits a second more.
+//!   lost the representative too, or it resigned, and not beside another who hears it and reigns already; each next rank
+//!   (`rank`) waits a second more, and who was not told yet who belongs to the domain stands last.
 //! * **Fencing** (`claim`): a promotion raises the term above all it ever heard of and uses it when it is on
 //!   disk. A sensor obeys the highest claim it accepted; ties cannot come up within a round but for one pair
 //!   of keys in a million ([`wire::membership::Term`]), and then the key decides.
@@ -22,7 +23,8 @@
 //!   half of its links confirm it.
 //! * **Healing**: of two representatives that meet, the one that covers fewer sensors resigns to the other,
 //!   which raises its term above both and so changes nothing for its sensors; at equal coverage the lower
-//!   term yields. So a host that was cut off for a while, and served itself under a higher term, does not
+//!   term yields. What unseats another is heard without doubt: within the suspicion, however patient the ear, and of
+//!   those who promised to obey as long as they had no time to do so. So a host that was cut off for a while, and served itself under a higher term, does not
 //!   take the domain with it when it returns. The one who gives way hands over its table (and, through
 //!   [`Output::HandOver`], what the reporting layer keeps).
 //! * **Calm**: an incumbent stays (only a higher operator's priority moves it, after ten minutes: the order

@@ -44,8 +44,14 @@ pub(super) struct Rule {
     pub standbys: Vec<PeerKey>,
     /// Who is heard and obeys, by key, ourselves included.
     pub coverage: Vec<PeerKey>,
-    /// How many of them were heard within the patience, ourselves included: what two that meet compare.
+    /// How many of them were heard within the patience, ourselves included: what another one's `surely` is compared with.
     pub weight: u16,
+    /// How many of them were heard within the suspicion, whatever stretches the patience: what others are told, so that only
+    /// what is heard without doubt unseats another.
+    pub surely: u16,
+    /// How many of those that were asked had lost the former one, ourselves included: as many as are to be expected until they
+    /// had the time to say that they obey.
+    pub promised: u16,
     pub partial: bool,
     /// A higher term of ours that is being written.
     pub raising: Option<Term>,
