@@ -32,7 +32,7 @@ const TRIPS_TO_CONNECT: u32 = 8;
 /// A dial of a directory that is cut off fails after so long.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After so long a silent connection is closed: two pings missed.
+/// After so long a connection of a host that is gone is closed (`TCP_USER_TIMEOUT`; nothing answered closes it after 13 s).
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Shortest and longest sleep of a directory between two looks (`directory::run`).
