@@ -3,9 +3,10 @@
 //! Rule: flags say what to look at; how it looks is chosen in the window and kept there.
 
 use crate::live::Plan;
-use crate::live::via::{self, Door, Proxy, Where};
+use crate::live::via::{self, Proxy, Where};
 use crate::picture::headless::Size;
 use jiff::tz::TimeZone;
+use overlay::door::Door;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -148,7 +149,7 @@ impl Options {
         };
         if let (Some(door), Some(name), Some(secret)) = (&self.via, &self.account, &self.secret) {
             let proxy = Proxy::open(door.clone(), name, secret, self.certificate.as_deref())?;
-            plan.domains.extend(door.domain.clone());
+            plan.domains.extend(via::domain(door).map(str::to_owned));
             plan.address = Where::Proxy(Arc::new(proxy));
             if plan.domains.is_empty() {
                 return Err(format!("expected a domain to ask the proxy for, such as --via {door}/d/UT-ICL"));

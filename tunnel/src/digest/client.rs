@@ -10,6 +10,9 @@ use super::{Ha1, Spoken};
 use crate::hash::Algorithm;
 use std::fmt;
 
+/// Requests sent at most for one question: to be challenged, to answer, and to answer again by a new nonce.
+pub const SENT_MAX: usize = 4;
+
 /// Why a server is not answered, or not believed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -50,6 +53,26 @@ impl fmt::Debug for Login {
     }
 }
 
+/// The parts of a server's answer that are about who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'a> {
+    /// The status.
+    pub status: u16,
+    /// Each field `WWW-Authenticate`.
+    pub challenges: &'a [String],
+    /// The field `Authentication-Info`.
+    pub info: Option<&'a str>,
+}
+
+/// What follows from an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The server wants another login: the request is sent again.
+    Again,
+    /// It is what was asked for, or a refusal of it.
+    Taken,
+}
+
 /// One client of one server.
 #[derive(Debug)]
 pub struct Client {
@@ -74,6 +97,24 @@ impl Client {
     #[must_use]
     pub fn new(login: Login) -> Client {
         Client { login, current: None, strongest: None }
+    }
+
+    /// The server answered the request with number `sent` (from 0) of one question, in which [`Client::authorization`] was
+    /// sent.
+    ///
+    /// # Errors
+    /// If another login is wanted that cannot be given, or what is let in does not prove that the server knows the account:
+    /// [`Error::Unproved`] then, and only then.
+    pub fn handle(&mut self, answered: Answered<'_>, sent: usize) -> Result<Next, Error> {
+        if answered.status == 401 && sent + 1 < SENT_MAX {
+            self.handle_challenge(answered.challenges.iter().map(String::as_str))?;
+            return Ok(Next::Again);
+        }
+        // A refusal may stand without a proof; what is let in may not, and a proof that is there is checked.
+        if answered.info.is_some() || answered.status == 200 {
+            self.handle_answer(answered.info)?;
+        }
+        Ok(Next::Taken)
     }
 
     /// The server answered 401 with these fields `WWW-Authenticate`.
@@ -200,5 +241,35 @@ mod tests {
         client.handle_challenge([stale.as_str()].into_iter()).expect("the secret was right");
         assert_eq!(answered(&mut client).0.nonce, "u");
         assert_eq!(client.handle_challenge([SHA].into_iter()), Err(Error::Refused));
+    }
+
+    #[test]
+    fn an_answer_is_taken_only_if_it_is_proved_or_refuses() {
+        let challenges = [SHA.replace("qop=", "stale=true, qop=")];
+        let check = |status, is_told: Option<bool>, sent, expected: Result<Next, Error>| {
+            let mut client = client(false);
+            client.handle_challenge([SHA].into_iter()).expect("answerable");
+            let (credentials, ha1) = answered(&mut client);
+            let info = is_told.map(|is_right| {
+                let rspauth = if is_right { ha1.rspauth(credentials.spoken()) } else { "00".to_owned() };
+                Info { rspauth, cnonce: "c".into(), nc: "00000001".into(), nextnonce: None }.write()
+            });
+            let answer = Answered { status, challenges: &challenges, info: info.as_deref() };
+            assert_eq!(client.handle(answer, sent), expected, "{status} {is_told:?} {sent}");
+        };
+        check(200, Some(true), 1, Ok(Next::Taken));
+        check(200, Some(false), 1, Err(Error::Unproved));
+        check(200, None, 1, Err(Error::Unproved));
+        check(403, Some(true), 1, Ok(Next::Taken));
+        check(403, Some(false), 1, Err(Error::Unproved));
+        check(403, None, 1, Ok(Next::Taken));
+        check(401, None, 1, Ok(Next::Again));
+        check(401, None, SENT_MAX - 2, Ok(Next::Again));
+        check(401, None, SENT_MAX - 1, Ok(Next::Taken));
+        let refused = Answered { status: 401, challenges: &[SHA.to_owned()], info: None };
+        let mut client = client(false);
+        client.handle_challenge([SHA].into_iter()).expect("answerable");
+        answered(&mut client);
+        assert_eq!(client.handle(refused, 1), Err(Error::Refused));
     }
 }

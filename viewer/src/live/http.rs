@@ -6,12 +6,14 @@
 
 mod answer;
 
-use super::via::{self, Proxy, Where, Wire};
+use super::via::{Proxy, Where};
 use answer::Answer;
+use overlay::door::{self, Wire};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::time::Duration;
 use tunnel::digest;
+use tunnel::digest::client::{Answered, Next, SENT_MAX};
 
 /// The fault of somebody who may not ask (docs/query-interface.md).
 const FORBIDDEN: i64 = -32006;
@@ -20,8 +22,6 @@ const FORBIDDEN: i64 = -32006;
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// How long nothing may come of an answer that is waited for; a daemon gives up after 30 s itself.
 pub const SILENCE_MAX: Duration = Duration::from_secs(35);
-/// Requests sent at most for one question to a proxy: to be challenged, to answer, and to answer again by a new nonce.
-const SENT_MAX: usize = 4;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -160,24 +160,26 @@ impl Client {
                 self.login = Some(login);
                 continue;
             };
-            let said =
-                via::cnonce().map_err(|error| Error::Unreachable { address: address.clone(), error })?;
-            let said = login.authorization("POST", path, &said).unwrap_or_default();
+            let cnonce = door::cnonce().map_err(|error| Error::Unreachable {
+                address: address.clone(),
+                error: std::io::Error::other(error),
+            })?;
+            let said = login.authorization("POST", path, &cnonce).unwrap_or_default();
             let request = self.request(path, &format!("Authorization: {said}\r\n"), body);
             let answer = self.exchange(&request)?;
             let Some(login) = &mut self.login else { continue };
-            if answer.status == 401 && sent + 1 < SENT_MAX {
-                let challenges = answer.challenges.iter().map(String::as_str);
-                if let Err(error) = login.handle_challenge(challenges) {
-                    self.login = None;
+            let (challenges, info) = (&answer.challenges[..], answer.info.as_deref());
+            match login.handle(Answered { status: answer.status, challenges, info }, sent) {
+                Ok(Next::Again) => {}
+                Ok(Next::Taken) => return Ok(answer),
+                Err(error) => {
+                    // Who was turned away begins anew the next time.
+                    if error != digest::client::Error::Unproved {
+                        self.login = None;
+                    }
                     return Err(forbidden(error));
                 }
-                continue;
             }
-            if answer.info.is_some() || answer.status == 200 {
-                login.handle_answer(answer.info.as_deref()).map_err(forbidden)?;
-            }
-            return Ok(answer);
         }
         Err(Error::Answer { address, found: "challenges without end".to_owned() })
     }

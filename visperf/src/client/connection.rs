@@ -4,10 +4,10 @@
 
 use crate::client::http::{self, Response};
 use crate::output::note;
+use overlay::door::Wire;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
 /// How long connecting may take.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -33,49 +33,6 @@ pub(crate) struct Connection {
     address: String,
     stream: BufReader<Deadlined>,
     reusable: bool,
-}
-
-/// What is spoken on the way to a daemon.
-#[derive(Debug)]
-pub(crate) enum Wire {
-    /// HTTP as it is: to this machine.
-    Plain(TcpStream),
-    /// HTTP within TLS: to a proxy.
-    Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
-}
-
-impl Wire {
-    fn socket(&self) -> &TcpStream {
-        match self {
-            Wire::Plain(stream) => stream,
-            Wire::Encrypted(stream) => &stream.sock,
-        }
-    }
-}
-
-impl Read for Wire {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Wire::Plain(stream) => stream.read(into),
-            Wire::Encrypted(stream) => stream.read(into),
-        }
-    }
-}
-
-impl Write for Wire {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Wire::Plain(stream) => stream.write(bytes),
-            Wire::Encrypted(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Wire::Plain(stream) => stream.flush(),
-            Wire::Encrypted(stream) => stream.flush(),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -234,7 +191,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::sync::{Arc, mpsc};
-    use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
 
     /// A wire that would be encrypted, if anybody answered.
     fn encrypted(stream: TcpStream) -> Result<Wire, String> {

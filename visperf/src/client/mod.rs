@@ -14,10 +14,12 @@ pub(crate) mod xml;
 use crate::exit::Failure;
 use connection::{Connection, Patience};
 use http::Response;
+use overlay::door;
 use serde_json::Value;
 use std::time::Duration;
 use target::Target;
 use tunnel::digest;
+use tunnel::digest::client::{Answered, Next, SENT_MAX};
 
 /// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
 pub(crate) const PATIENCE: Patience =
@@ -30,12 +32,6 @@ const NO_METHOD: i64 = -32601;
 
 /// The fault of somebody who may not ask.
 const FORBIDDEN: i64 = -32006;
-
-/// Requests sent at most for one call to a proxy: to be challenged, to answer, and to answer again by a new nonce.
-const SENT_MAX: usize = 4;
-
-/// Random bytes of a client's nonce.
-const CNONCE_LEN_BYTES: usize = 16;
 
 /// Why a call has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -150,24 +146,23 @@ impl Client {
             // Whoever is not known yet is turned away before the body.
             let body = if self.login.is_none() { &[] } else { body };
             let response = self.send(path, content_type, body, patience)?;
-            let challenges = response.challenges.iter().map(String::as_str);
-            match (&mut self.login, response.status) {
-                (None, _) => {
+            match &mut self.login {
+                None => {
                     let login = self.target.via.login().map_err(Error::Unreachable)?;
                     let login =
                         login.ok_or_else(|| Error::Unreachable("a proxy asks for an account".to_owned()))?;
                     let mut login = digest::client::Client::new(login);
+                    let challenges = response.challenges.iter().map(String::as_str);
                     login.handle_challenge(challenges).map_err(forbidden)?;
                     self.login = Some(login);
                 }
-                (Some(login), 401) if sent + 1 < SENT_MAX => {
-                    login.handle_challenge(challenges).map_err(forbidden)?
-                }
-                (Some(login), status) => {
-                    if response.info.is_some() || status == 200 {
-                        login.handle_answer(response.info.as_deref()).map_err(forbidden)?;
+                Some(login) => {
+                    let Response { status, body, challenges, info, .. } = response;
+                    let answered = Answered { status, challenges: &challenges, info: info.as_deref() };
+                    match login.handle(answered, sent).map_err(forbidden)? {
+                        Next::Again => {}
+                        Next::Taken => return Ok(Answer { status, body }),
                     }
-                    return Ok(Answer { status, body: response.body });
                 }
             }
         }
@@ -222,10 +217,8 @@ impl Client {
     fn fields(&mut self, path: &str, content_type: &str) -> Result<String, Error> {
         let mut fields = format!("Content-Type: {content_type}\r\n");
         if let Some(login) = &mut self.login {
-            let mut drawn = [0; CNONCE_LEN_BYTES];
             let failed = |error| Error::Unreachable(format!("the system gives no random numbers: {error}"));
-            getrandom::fill(&mut drawn).map_err(failed)?;
-            let cnonce = data_encoding::HEXLOWER.encode(&drawn);
+            let cnonce = door::cnonce().map_err(failed)?;
             if let Some(said) = login.authorization("POST", path, &cnonce) {
                 fields.push_str(&format!("Authorization: {said}\r\n"));
             }

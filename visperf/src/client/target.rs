@@ -2,11 +2,12 @@
 //! else the usual port of this machine.
 
 use crate::client::Error;
-use crate::client::connection::{Connection, Wire};
+use crate::client::connection::Connection;
 use crate::client::via::Via;
 use crate::serve::grid::LISTEN_DEFAULT;
 use crate::state_folder;
 use crate::wrong_word;
+use overlay::door::Wire;
 use rpc::config::PORT_DEFAULT as PORT;
 use std::net::ToSocketAddrs as _;
 use std::path::{Path, PathBuf};
@@ -113,10 +114,7 @@ fn open(address: &str, via: &Via) -> Result<Connection, String> {
     let sockets: Vec<_> = address.to_socket_addrs().map_err(|error| error.to_string())?.collect();
     let mut last = "the name has no address".to_owned();
     for socket in sockets {
-        let wire = |stream| match via.address() {
-            Some(_) => via.wire(stream),
-            None => Ok(Wire::Plain(stream)),
-        };
+        let wire = |stream| Wire::over(stream, via.tls()?.as_ref()).map_err(|error| error.to_string());
         match Connection::open(address, socket, wire) {
             Ok(connection) => return Ok(connection),
             Err(error) => last = error.to_string(),
