@@ -1,8 +1,8 @@
 //! Daemons of the tests: real event loops on loopback, admitted by a list.
 
+use crate::principal::principal;
 use overlay::identity::admission::Principal;
 use overlay::identity::key::Key;
-use overlay::identity::trust::Standing;
 use overlay::net::event_loop::{Config, Event, EventLoop};
 use overlay::net::handle::{Answer, Handle};
 use overlay::net::hello::Admission;
@@ -16,9 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use wire::credential::{Roles, Serial};
-use wire::id::{DomainName, HostName, PeerKey};
-use wire::time::Time;
+use wire::id::PeerKey;
 
 /// A key of its own for every number.
 pub(crate) fn key(number: u8) -> PeerKey {
@@ -59,23 +57,6 @@ impl Admission for Rules {
     fn review(&self, principal: &Principal) -> Result<(), String> {
         let revoked = self.revoked.lock().expect("not poisoned").contains(&principal.peer);
         if revoked { Err("revoked by this test".to_owned()) } else { Ok(()) }
-    }
-}
-
-fn principal(peer: PeerKey) -> Principal {
-    Principal {
-        peer,
-        standing: Standing::Member,
-        domain: Some(DomainName::try_from("test").expect("a name")),
-        root: Some(PeerKey([9; 32])),
-        host: Some(HostName::try_from("h").expect("a name")),
-        roles: Roles::SENSOR,
-        priority: 0,
-        serial: Serial(1),
-        issued: Time::default(),
-        expires: Time::from_micros(i64::MAX),
-        delegated: None,
-        directory: false,
     }
 }
 

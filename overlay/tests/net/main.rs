@@ -1,6 +1,7 @@
 //! Real swarms on loopback: greeting, questions, lasting streams, peers that come and go.
 
 mod daemons;
+mod principal;
 mod stranger;
 
 use daemons::{Daemon, Rules};

@@ -1,12 +1,15 @@
 //! The two ends of the tests, the wall between them, and a line that can be cut.
 
+#[path = "../../../overlay/tests/net/principal.rs"]
+mod principal;
+
 use overlay::identity::admission::Principal;
 use overlay::identity::key::Key;
-use overlay::identity::trust::Standing;
 use overlay::net::carried::tunnels::{FIRST_BYTE, Tunnels};
 use overlay::net::event_loop::{Config, Event, EventLoop};
 use overlay::net::handle::Handle;
 use overlay::net::hello::Admission;
+use principal::principal;
 use proxy::certificate::{Certificate, Origin};
 use proxy::hatch::Inlet;
 use rpc::dispatch::Dispatcher;
@@ -23,10 +26,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use wire::credential::{Roles, Serial};
-use wire::id::{DomainName, HostName, PeerKey};
+use wire::id::PeerKey;
 use wire::join::Directory;
-use wire::time::Time;
 
 /// Longest wait for anything.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -56,20 +57,7 @@ impl Admission for Anybody {
     }
 
     fn admit(&self, peer: PeerKey, _: &[u8]) -> Result<Arc<Principal>, String> {
-        Ok(Arc::new(Principal {
-            peer,
-            standing: Standing::Member,
-            domain: Some(DomainName::try_from("test").expect("a name")),
-            root: Some(PeerKey([9; 32])),
-            host: Some(HostName::try_from("h").expect("a name")),
-            roles: Roles::SENSOR,
-            priority: 0,
-            serial: Serial(1),
-            issued: Time::default(),
-            expires: Time::from_micros(i64::MAX),
-            delegated: None,
-            directory: false,
-        }))
+        Ok(Arc::new(principal(peer)))
     }
 
     fn review(&self, _: &Principal) -> Result<(), String> {
