@@ -6,8 +6,7 @@
 
 use serde_json::{Value, json};
 use std::time::Duration;
-use system_tests::lab::domains::{Directory, Domain, OVERLAY};
-use system_tests::lab::proxies::Proxy;
+use system_tests::lab::proxies::{Proxy, Running, Site};
 use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::program;
 use system_tests::wait::Seen;
@@ -92,16 +91,12 @@ fn clients_of_other_languages_log_in() {
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(4).unwrap();
     let [outside, gate, head, user] = network.hosts() else { panic!("four hosts") };
-    let domain = Domain::create("UT-ICL", std::slice::from_ref(head)).unwrap();
-    let proxy = Proxy::join(gate, OVERLAY, &domain, head).unwrap();
-    let directory = Directory::new(outside).unwrap();
-    let directories = std::slice::from_ref(&directory);
+    let site = Site::prepare(outside, gate, head).unwrap();
+    let proxy = &site.proxy;
     let new = proxy.account("ana", &["--domain", "UT-ICL"]).unwrap();
     let old = proxy.account("old", &["--domain", "UT-ICL", "--legacy"]).unwrap();
-    let _directory = directory.start(&[], &[&domain]).unwrap();
-    let sensors = domain.start(directories, |_| Vec::new()).unwrap();
-    let daemon = proxy.start(directories, "md5 = true").unwrap();
-    let ana = Client { at: user, proxy: &proxy, secret: &new };
+    let Running { directory: _directory, sensors, proxy: daemon } = site.start("md5 = true").unwrap();
+    let ana = Client { at: user, proxy, secret: &new };
     let hosts = "/d/UT-ICL/api/v1/domain.hosts";
     let is_there = |answer: &Result<Value, String>| {
         answer.as_ref().is_ok_and(|answer| answer["hosts"][0]["host"] == json!(head.name()))
@@ -148,12 +143,12 @@ fn clients_of_other_languages_log_in() {
     // An account that is not marked is not let in by MD5, and a wrong secret by nothing.
     let refused = ana.curl("ana", "/md5/d/UT-ICL/api/v1/domain.hosts", &[]).unwrap();
     assert_eq!(refused["error"]["message"], json!("name or secret is wrong"));
-    let wrong = Client { secret: "a guess", at: user, proxy: &proxy };
+    let wrong = Client { secret: "a guess", at: user, proxy };
     assert_eq!(wrong.curl("ana", hosts, &[]).unwrap()["error"]["message"], json!("name or secret is wrong"));
     // Where MD5 is not offered, requests takes SHA-256; who is marked for MD5 is let in by that too.
     assert!(!daemon.told().contains(&new) && !daemon.told().contains(&old), "a secret is in the log");
     daemon.kill().unwrap();
-    let daemon = proxy.start(directories, "").unwrap();
+    let daemon = site.start_proxy("").unwrap();
     Stopwatch::start().until(FIRST, "the domain behind the new one", look).unwrap();
     let (before, _) = admitted(&daemon);
     assert_eq!(

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system_tests::grid::Daemon;
 use system_tests::lab;
-use system_tests::lab::domains::{Directory, Domain, OVERLAY};
-use system_tests::lab::proxies::Proxy;
+use system_tests::lab::proxies::Site;
 use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
 
@@ -117,16 +116,12 @@ fn a_map_comes_through_a_proxy_to_who_has_an_account() {
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(4).unwrap();
     let [outside, gate, head, user] = network.hosts() else { panic!("four hosts") };
-    let domain = Domain::create("UT-ICL", std::slice::from_ref(head)).unwrap();
-    let proxy = Proxy::join(gate, OVERLAY, &domain, head).unwrap();
-    let directory = Directory::new(outside).unwrap();
-    let directories = std::slice::from_ref(&directory);
+    let site = Site::prepare(outside, gate, head).unwrap();
+    let proxy = &site.proxy;
     let secret = user.folder().join("secret");
     std::fs::write(&secret, proxy.account("ana", &["--domain", "UT-ICL"]).unwrap()).unwrap();
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let _directory = directory.start(&[], &[&domain]).unwrap();
-    let _sensors = domain.start(directories, |_| Vec::new()).unwrap();
-    let _proxy = proxy.start(directories, "").unwrap();
+    let _running = site.start("").unwrap();
     let via = format!("{}/d/UT-ICL", proxy.url());
     // What the viewer tells, or complains of.
     let told = |account: &str| {

@@ -1,10 +1,11 @@
-//! A proxy on a host of the lab, made as its operator makes it: by the commands of `docs/firewalls.md`.
+//! A proxy on a host of the lab, made as its operator makes it: by the commands of `docs/firewalls.md`; and the smallest site
+//! that has one.
 //!
 //! Rule: nothing but commands and configuration files; what they print is what the next one is given.
 //! Not here: domains and directories (`domains`), firewalls (`walls`).
 
 use super::daemon::Daemon;
-use super::domains::{Directory, Domain, state, visperf};
+use super::domains::{Directory, Domain, OVERLAY, state, visperf};
 use super::host::Host;
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -90,6 +91,58 @@ impl Proxy {
     #[must_use]
     pub fn certificate(&self) -> PathBuf {
         self.host.folder().join("proxy/proxy/certificate.pem")
+    }
+}
+
+/// A domain with a proxy, and a directory outside that both know.
+#[derive(Debug)]
+pub struct Site {
+    /// The directory.
+    pub directory: Directory,
+    /// The proxy.
+    pub proxy: Proxy,
+    /// The domain.
+    pub domain: Domain,
+}
+
+/// What runs of a site.
+#[derive(Debug)]
+pub struct Running {
+    /// The directory.
+    pub directory: Daemon,
+    /// The sensors of the domain, the issuer's first.
+    pub sensors: Vec<Daemon>,
+    /// The proxy.
+    pub proxy: Daemon,
+}
+
+impl Site {
+    /// The domain `UT-ICL` of `head` alone, its proxy on `gate`, the directory on `outside`; nothing runs yet.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub fn prepare(outside: &Host, gate: &Host, head: &Host) -> Result<Site> {
+        let domain = Domain::create("UT-ICL", std::slice::from_ref(head))?;
+        let proxy = Proxy::join(gate, OVERLAY, &domain, head)?;
+        Ok(Site { directory: Directory::new(outside)?, proxy, domain })
+    }
+
+    /// Start all of it; `section` is more of the proxy's section `[proxy]`.
+    ///
+    /// # Errors
+    /// If something does not start.
+    pub fn start(&self, section: &str) -> Result<Running> {
+        let directory = self.directory.start(&[], &[&self.domain])?;
+        let sensors = self.domain.start(std::slice::from_ref(&self.directory), |_| Vec::new())?;
+        Ok(Running { directory, sensors, proxy: self.start_proxy(section)? })
+    }
+
+    /// Start the proxy alone, as [`Site::start`] does.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start_proxy(&self, section: &str) -> Result<Daemon> {
+        self.proxy.start(std::slice::from_ref(&self.directory), section)
     }
 }
 
