@@ -5,6 +5,7 @@
 use crate::grid::Grid;
 use crate::grid::builder::Builder;
 use crate::grid::place::{HostState, Report};
+use overlay::dice::Dice;
 use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
@@ -24,20 +25,13 @@ const USERS: &[&str] = &[
 ];
 const NAMES: &[&str] = &["relax", "inttest", "qcd-48", "fold", "render", "mesh", "dgesv", "sweep"];
 
-/// A generator of numbers that all follow from the first (splitmix64, Steele and others 2014).
-struct Numbers(u64);
+/// Numbers that all follow from the first.
+struct Numbers(Dice);
 
 impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
+    /// One is drawn whatever `end` is, so that what follows is the same.
     fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
+        self.0.draw() % end.max(1)
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -108,7 +102,7 @@ pub fn drawn(submitted: Option<i64>, started: Option<i64>, ended: Option<i64>) -
 /// An hour of `domains` with `hosts` each, and `calls` over all of them.
 #[must_use]
 pub fn grid(domains: u32, hosts: u32, calls: u32, seed: u64) -> Grid {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers(Dice::new(seed));
     let mut builder = Builder::new(latest());
     let mut ids = Vec::new();
     for at in 0..domains {
@@ -139,7 +133,7 @@ pub fn grid(domains: u32, hosts: u32, calls: u32, seed: u64) -> Grid {
 /// A grid in which `moving` calls are on their way to a host from 100 s of the hour to 101.4 s: for measurements.
 #[must_use]
 pub fn busy(domains: u32, hosts: u32, moving: u32) -> Grid {
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers(Dice::new(7));
     let mut builder = Builder::new(latest());
     for at in 0..domains {
         let Some(id) = builder.domain(DOMAINS.get(at as usize).copied().unwrap_or("domain")) else {

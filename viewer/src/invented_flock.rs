@@ -5,6 +5,7 @@
 use crate::flock::Flock;
 use crate::flock::measure::{Capacity, Usage};
 use crate::flock::sweep::{HostName, Reported, Sweep};
+use overlay::dice::Dice;
 use std::time::Duration;
 use wire::time::Time;
 
@@ -135,13 +136,10 @@ impl Life {
     }
 }
 
-/// A number from 0 to 1 that follows from another (splitmix64, Steele and others 2014).
+/// A number from 0 to 1 that follows from another.
 #[allow(clippy::cast_precision_loss)]
 fn share(seed: u64) -> f64 {
-    let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((mixed ^ (mixed >> 31)) >> 44) as f64 / f64::from(1 << 20)
+    (Dice::new(seed).draw() >> 44) as f64 / f64::from(1 << 20)
 }
 
 #[cfg(test)]

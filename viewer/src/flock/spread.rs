@@ -6,6 +6,7 @@
 
 use super::Member;
 use super::measure::{Measure, Spot};
+use overlay::dice;
 
 /// Width of the band of those that use nothing, as a share of the chart's width.
 pub const BAND: f32 = 0.07;
@@ -36,16 +37,14 @@ pub fn spread(member: Member, measure: Measure, spot: Spot) -> Spot {
     Spot { x: x.min(1.0), y }
 }
 
-/// Two numbers from 0 to 1 that a mark has of its own (splitmix64, Steele and others 2014).
+/// Two numbers from 0 to 1 that a mark has of its own.
 #[allow(clippy::cast_precision_loss)]
 fn numbers(member: Member, measure: Measure) -> (f32, f32) {
-    let mut mixed = u64::from(member.pid)
+    let number = u64::from(member.pid)
         .wrapping_add(u64::from(member.host) << 32)
         .wrapping_add((measure.at() as u64) << 56)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
+    let mixed = dice::mixed(number);
     let share = |bits: u64| (bits & 0xffff) as f32 / 65_535.0;
     (share(mixed), share(mixed >> 16))
 }
