@@ -69,7 +69,8 @@ async fn a_second_sensor_states_nothing_and_the_next_representative_takes_over()
         reach.is_some_and(|reach| reach.coverage == Coverage::Whole { hosts: 2 })
     })
     .await;
-    assert_eq!(following.members.view().borrow().state.role, Role::Standby);
+    // It stands by once it was told who belongs to the domain.
+    until("a standby", || following.members.view().borrow().state.role == Role::Standby).await;
     let leader = held(&running).and_then(|held| held.reach).expect("signed").peer;
     assert_eq!(leader, first.key.peer());
     leading.kill().await;
