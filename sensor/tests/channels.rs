@@ -142,7 +142,7 @@ async fn rates_and_filters_altered_a_thousand_times_lose_nothing() {
         // At each of these rates every sweep is due.
         let rate = [64.0, 100.0, 1000.0][number as usize % 3];
         let change = wanted(rate, filters[number as usize % filters.len()].0);
-        let altered = hub.alter::<Error>(id, |_| Ok(change)).unwrap();
+        let altered = hub.alter::<Error>(id, |_| Ok(change.clone())).unwrap();
         assert_eq!(altered.revision, u64::from(number));
         if number % 10 == 0 {
             entries.extend(hub.take(id, 1000, Duration::ZERO).await.unwrap().entries);
@@ -253,4 +253,34 @@ async fn the_sensor_sweeps_as_often_as_the_fastest_wants_and_wakes_who_waits() {
     };
     let both = async { tokio::join!(running, asking).0 };
     tokio::time::timeout(Duration::from_secs(60), both).await.unwrap().unwrap();
+}
+
+#[test]
+fn of_two_who_alter_at_once_neither_is_lost() {
+    const TIMES: u32 = 200;
+    let hub = Hub::default();
+    let begun = Wanted { budget: Budget::default(), ..wanted(1.0, "") };
+    let before = begun.budget;
+    let id = hub.subscribe(begun).unwrap();
+    let alter = |change: fn(&mut Wanted)| {
+        for _ in 0..TIMES {
+            let changed = |mut wanted: Wanted| {
+                change(&mut wanted);
+                // So that the other one comes between.
+                std::thread::yield_now();
+                Ok::<_, Error>(wanted)
+            };
+            hub.alter(id, changed).unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| alter(|wanted| wanted.budget.cpu_ms += 1));
+        alter(|wanted| wanted.budget.queue_bytes += 1);
+    });
+    let after = hub.standing(id).unwrap().wanted.budget;
+    assert_eq!(
+        (after.cpu_ms - before.cpu_ms, after.queue_bytes - before.queue_bytes),
+        (TIMES, TIMES),
+        "each alteration is of what the one before left"
+    );
 }

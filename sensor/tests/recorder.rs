@@ -69,6 +69,19 @@ impl Running {
         tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
     }
 
+    /// Those of its subscriptions that are wanted, once there are some.
+    async fn subscriptions(&self, is_wanted: impl Fn(&Value) -> Option<Value>) -> Vec<Value> {
+        loop {
+            let told = list(&self.ask("sensor.subscriptions", &[]).await, "subscriptions");
+            let found: Vec<_> =
+                told.iter().filter_map(|one| one.get("subscription")).filter_map(&is_wanted).collect();
+            if !found.is_empty() {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn until_it_reaches_back(&self, secs: f64) {
         self.recordings("the ring", |answer| number(answer, "reaches_back") >= secs).await;
     }
@@ -181,6 +194,12 @@ async fn a_condition_over_the_processes_keeps_what_was_before_it() {
     #[allow(clippy::disallowed_methods)] // What is watched is a process.
     let start = || Busy(Command::new(&shell).args(["-c", "while :; do :; done"]).spawn().unwrap());
     let one = start();
+    // Somebody ends the subscription of the condition, by mistake.
+    let unsubscribed = running.subscriptions(|id| Some(id.clone())).await;
+    for id in &unsubscribed {
+        running.ask("sensor.unsubscribe", &[("subscription", id.clone())]).await;
+    }
+    running.subscriptions(|id| (!unsubscribed.contains(id)).then(|| id.clone())).await;
     running.until_it_reaches_back(4.0).await;
     assert!(list(&running.ask("sensor.recordings", &[]).await, "recordings").is_empty(), "one is not many");
     let _other = start();

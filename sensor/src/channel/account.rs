@@ -80,6 +80,12 @@ impl Account {
         self.revision += 1;
     }
 
+    /// The next sweep is the first of another source.
+    pub fn begin_anew(&mut self) {
+        self.schedule = None;
+        self.swept_at = None;
+    }
+
     /// Whether it was not stopped.
     #[must_use]
     pub fn is_live(&self) -> bool {

@@ -175,25 +175,32 @@ impl Hub {
         Ok(id)
     }
 
-    /// Another thing wanted by a subscription: `change` makes it of what it wants now.
+    /// Another thing wanted by a subscription: `change` makes it of what it wants now, and again where somebody else altered it
+    /// meanwhile.
     ///
     /// # Errors
     /// If there is none, or what is wanted cannot be made: it goes on as before then.
     pub fn alter<E: From<Error>>(
         &self,
         id: Id,
-        change: impl FnOnce(Wanted) -> Result<Wanted, E>,
+        change: impl Fn(Wanted) -> Result<Wanted, E>,
     ) -> Result<Standing, E> {
-        let wanted = change(self.standing(id)?.wanted)?;
-        let prepared = self.prepared(wanted.clone())?;
-        let mut slots = locked(&self.0.slots);
-        make_sure_of_room(&slots, Some(id), &wanted)?;
-        let slot = found(&mut slots, id)?;
-        slot.subscription.alter(prepared, running());
-        slot.taken_at = running();
-        let standing = slot.subscription.standing();
-        self.0.wish_for(&slots);
-        Ok(standing)
+        loop {
+            let before = self.standing(id)?;
+            let wanted = change(before.wanted)?;
+            let prepared = self.prepared(wanted.clone())?;
+            let mut slots = locked(&self.0.slots);
+            if found(&mut slots, id)?.subscription.revision() != before.revision {
+                continue;
+            }
+            make_sure_of_room(&slots, Some(id), &wanted)?;
+            let slot = found(&mut slots, id)?;
+            slot.subscription.alter(prepared, running());
+            slot.taken_at = running();
+            let standing = slot.subscription.standing();
+            self.0.wish_for(&slots);
+            return Ok(standing);
+        }
     }
 
     /// End a subscription; gives how it stood.
@@ -261,13 +268,17 @@ impl Hub {
     /// opposite directions at once.
     ///
     /// # Errors
-    /// If there is none, or what is wanted cannot be made: it stays then as it was.
+    /// If there is none, there are too many at the other place, or what is wanted cannot be made: it stays then as it was.
     pub fn hand_over(&self, id: Id, to: &Hub, wanted: Wanted) -> Result<(), Error> {
         let prepared = to.prepared(wanted.clone())?;
         let (mut here, mut there) = (locked(&self.0.slots), locked(&to.0.slots));
+        if there.len() >= SUBSCRIPTIONS_MAX {
+            return Err(Error::Full);
+        }
         make_sure_of_room(&there, None, &wanted)?;
         let mut slot = here.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
         slot.subscription.alter(prepared, running());
+        slot.subscription.begin_anew();
         there.insert(id, slot);
         self.0.wish_for(&here);
         to.0.wish_for(&there);

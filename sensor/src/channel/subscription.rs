@@ -198,6 +198,17 @@ impl Subscription {
         self.account.alter(wanted, now);
     }
 
+    /// What comes from now on is of another source, whose sweeps have a clock of their own: the next is the first of its raster.
+    pub fn begin_anew(&mut self) {
+        self.account.begin_anew();
+    }
+
+    /// How often it was altered.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.account.revision
+    }
+
     /// What it wants.
     #[must_use]
     pub fn wanted(&self) -> &Wanted {

@@ -102,7 +102,7 @@ impl Feed {
     pub fn alter(&mut self, flow: Flow) -> Result<(), hub::Error> {
         match (self.subscribed.filter(|id| self.hub.has(*id)), flow.processes.clone()) {
             (Some(id), Some(wanted)) if self.flow.processes.as_ref() != Some(&wanted) => {
-                self.hub.alter::<hub::Error>(id, |_| Ok(wanted))?;
+                self.hub.alter::<hub::Error>(id, |_| Ok(wanted.clone()))?;
             }
             (Some(_), Some(_)) => {}
             (None, Some(wanted)) => {

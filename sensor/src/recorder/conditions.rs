@@ -1,11 +1,11 @@
 //! Hears the conditions that cause recordings: each is a subscription of the sensor's own, of which only signals come.
 //!
-//! Shell. Rule: a condition costs what any subscription may cost, and is stopped as any would be; that is told, and the others go
-//! on.
+//! Shell. Rules: a condition costs what any subscription may cost, and is stopped as any would be; that is told, and the others
+//! go on. Where somebody else ends its subscription, there is another one.
 //! Not here: what a signal causes (`trigger`, `desk`).
 
 use super::trigger::Trigger;
-use crate::channel::hub::{Hub, Id};
+use crate::channel::hub::{Error, Hub, Id};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -43,9 +43,18 @@ impl Conditions {
             let Some(wanted) = trigger.condition.clone() else { continue };
             let (hub, sender, name) = (hub.clone(), sender.clone(), trigger.name.clone());
             tasks.spawn(async move {
-                let why = match hub.subscribe(*wanted) {
-                    Ok(id) => listen(&hub, id, number, &sender).await,
-                    Err(error) => error.to_string(),
+                let why = loop {
+                    let ended = match hub.subscribe((*wanted).clone()) {
+                        Ok(id) => listen(&hub, id, number, &sender).await,
+                        Err(error) => Err(error.to_string()),
+                    };
+                    match ended {
+                        Ok(()) => tracing::warn!(
+                            trigger = %name,
+                            "a condition was unsubscribed; it is subscribed anew"
+                        ),
+                        Err(why) => break why,
+                    }
                 };
                 // Nobody hears it where the desk has ended.
                 let _ = sender.send(Heard::Stopped(format!("the condition of {name:?}: {why}"))).await;
@@ -63,21 +72,22 @@ impl Conditions {
     }
 }
 
-/// Until the subscription is stopped; why.
-async fn listen(hub: &Hub, id: Id, number: usize, sender: &mpsc::Sender<Heard>) -> String {
+/// Until somebody ends the subscription, or it is stopped, and why.
+async fn listen(hub: &Hub, id: Id, number: usize, sender: &mpsc::Sender<Heard>) -> Result<(), String> {
     loop {
         let answer = match hub.take(id, LIMIT, WAIT).await {
             Ok(answer) => answer,
-            Err(error) => return error.to_string(),
+            Err(Error::Unknown(_)) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
         };
         for entry in answer.entries {
             let Body::Signal { is_true: true, value } = entry.body else { continue };
             if sender.send(Heard::True { number, at_ns: entry.at_ns, value }).await.is_err() {
-                return "the recorder has ended".to_owned();
+                return Err("the recorder has ended".to_owned());
             }
         }
         if let Some(reason) = answer.standing.quarantined {
-            return reason;
+            return Err(reason);
         }
     }
 }

@@ -250,6 +250,22 @@ fn what_costs_too_much_is_stopped_told_and_goes_on_when_altered() {
     assert!(subscription.is_live());
 }
 
+#[test]
+fn what_comes_from_another_source_goes_by_its_clock() {
+    let mut subscription = subscription(1.0, "");
+    let mut late = Sweeps::new(&[0.5]);
+    late.now = Duration::from_secs(10_000);
+    late.next(Duration::from_millis(900));
+    late.offer(&mut subscription);
+    subscription.begin_anew();
+    let mut early = Sweeps::new(&[0.5]);
+    for _ in 0..3 {
+        early.next(Duration::from_secs(1));
+        early.offer(&mut subscription);
+    }
+    assert_eq!(sweeps_of(&take(&mut subscription)), [1, 1, 2, 3]);
+}
+
 /// What a consumer knows that applies what it is told, by numbers of processes.
 #[derive(Default)]
 struct Consumer {

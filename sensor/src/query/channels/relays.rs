@@ -174,7 +174,7 @@ impl Relays {
         let stream = self.stream(&mut inner, (&before.key.host, kind), selection, of_source.to_string())?;
         let altered = Wanted { filter: rest, ..wanted.clone() };
         if Arc::ptr_eq(&stream, &before) {
-            stream.hub.alter(id, |_| Ok::<_, Error>(altered))?;
+            stream.hub.alter(id, |_| Ok::<_, Error>(altered.clone()))?;
         } else {
             // It takes along what waits in it.
             before.hub.hand_over(id, &stream.hub, altered)?;
