@@ -120,7 +120,10 @@ fn r2_control_without_local_health_it_fails_over() {
 
 /// Pause the representative; promotions, and whether it would have served an old term at its return.
 fn pause(seed: u64, span: Duration, adjust: impl FnOnce(&mut Config)) -> (usize, bool, Option<Duration>) {
-    let mut story = calm(seed, adjust);
+    pause_of(calm(seed, adjust), span)
+}
+
+fn pause_of(mut story: Story, span: Duration) -> (usize, bool, Option<Duration>) {
     let old = story.find(Who::Representative).unwrap();
     let since = story.domain.world.now();
     story.domain.world.pause(old, span);
@@ -156,6 +159,19 @@ fn r3_a_paused_representative_yields_and_never_serves_an_old_term() {
         changed += changes;
     }
     println!("R3: 40 pauses of 1 to 30 s: {changed} changes, yields at most {slowest:?} after resuming");
+}
+
+/// Its connections were closed meanwhile, and others take their time: there is nobody to ask when it goes on.
+#[test]
+fn r3_one_that_lost_its_links_meanwhile_serves_no_old_term() {
+    for trial in 0..12 {
+        let mut story = calm(trial, |_| {});
+        story.tell(&[Step::Delay(millis(60), millis(240)), Step::Wait(secs(5))]).unwrap();
+        let span = millis(20_000 + trial * 2_500);
+        let (_, stale, yields) = pause_of(story, span);
+        assert!(!stale, "pause of {span:?}: served an old term");
+        assert!(yields.is_some(), "pause of {span:?}: it never yielded");
+    }
 }
 
 #[test]

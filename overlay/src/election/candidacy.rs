@@ -195,24 +195,30 @@ impl Node {
         if gone || !self.config.mechanisms.confirmation {
             return true;
         }
-        2 * self.confirming(now) >= self.reachable(now).count()
+        2 * self.confirming(now).count() >= self.reachable(now).count()
     }
 
-    /// How many of those we hear answered lately that they lost the representative too.
-    fn confirming(&self, now: Moment) -> usize {
-        let lost = self.reachable(now).filter(|(_, link)| {
+    /// Those we hear who answered lately that they lost the representative too.
+    fn confirming(&self, now: Moment) -> impl Iterator<Item = &Link> {
+        let fresh = move |link: &&Link| {
             link.answer.as_ref().is_some_and(|a| a.lost && now.since(a.at) < self.config.answer_kept)
-        });
-        lost.count()
+        };
+        self.reachable(now).map(|(_, link)| link).filter(fresh)
     }
 
-    /// How many will obey us, ourselves included, as far as they said.
+    /// How many will obey us, ourselves included, as far as they said and have not found another since.
     pub(super) fn promised(&self, now: Moment) -> u16 {
-        u16::try_from(self.confirming(now) + 1).unwrap_or(u16::MAX)
+        let promised = self.confirming(now).filter(|link| link.view.lost).count();
+        u16::try_from(promised + 1).unwrap_or(u16::MAX)
     }
 
-    /// Whether somebody who hears us represents the domain already, and only waits for our word that we lost ours.
+    /// Whether somebody who hears us represents the domain already, and only waits for our word that we lost ours. Not for long:
+    /// whoever does not take us in by then is none to us.
     pub(super) fn is_taken(&self, now: Moment) -> bool {
+        let turn = self.candidacy.since.zip(self.wait(now)).map(|(since, wait)| since.plus(wait));
+        if turn.is_none_or(|turn| now >= turn.plus(self.config.suspicion * 2)) {
+            return false;
+        }
         let patience = self.patience(1, now);
         self.reachable(now).any(|(key, link)| {
             let reigns = |claim: Claim| {
@@ -221,7 +227,7 @@ impl Node {
                     && self.accepted.is_none_or(|ours| claim > ours)
             };
             let hears_us = link.hears_us.is_some_and(|ago| ago < patience);
-            link.view.claim.is_some_and(reigns) && !link.view.lost && hears_us
+            link.standing.may_represent && link.view.claim.is_some_and(reigns) && !link.view.lost && hears_us
         })
     }
 

@@ -34,7 +34,7 @@ pub struct Config {
     pub alone: Duration,
     /// How long a sensor that starts with seeds looks for others before it serves itself. 5 s: two dials.
     pub first_alone: Duration,
-    /// Silence after which a member is dead. 10 s: as long as two missed pings; nothing depends on haste.
+    /// Silence after which a member is dead. 10 s: nothing depends on haste.
     pub member_dead: Duration,
     /// How long the dead are remembered and dialled again. 24 h: a host repaired over night finds its domain
     /// even if every seed moved.

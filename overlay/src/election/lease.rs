@@ -56,8 +56,11 @@ impl Node {
         self.figures.questions_total += 1;
         let number = self.figures.questions_total;
         if let Duty::Representative(rule) = &mut self.duty {
-            let first = rule.recheck.as_ref().map_or(number, |recheck| recheck.first);
-            rule.recheck = Some(Recheck { since: now, first });
+            let (first, alone) = match &rule.recheck {
+                Some(recheck) => (recheck.first, recheck.alone),
+                None => (number, rule.coverage.len() <= 1),
+            };
+            rule.recheck = Some(Recheck { since: now, first, alone });
         }
         let question = Message::Question(Question { number, claim: Some(claim) });
         let peers: Vec<_> = self.links.keys().copied().collect();
@@ -88,17 +91,17 @@ impl Node {
     /// While asking: serve again, go on asking, or give up.
     pub(super) fn recheck(&mut self, now: Moment) {
         let Duty::Representative(rule) = &self.duty else { return };
-        let Some(since) = rule.recheck.as_ref().map(|recheck| recheck.since) else { return };
+        let Some(Recheck { since, alone, .. }) = rule.recheck else { return };
         let heard: Vec<_> = self.links.values().filter(|link| link.heard.is_some() && !link.left).collect();
         let confirmed = heard.iter().filter(|link| link.confirmed).count();
-        // Who served only itself has nobody to ask.
-        let alone = rule.coverage.len() <= 1 && now.since(since) >= self.config.recheck;
+        // Who served only itself has nobody to ask; who lost its links meanwhile has nobody left who says that it still is the one.
+        let is_over = now.since(since) >= self.config.recheck;
         let nobody = heard.is_empty() && self.table.count().alive <= 1;
-        if 2 * confirmed > heard.len() || alone || nobody {
+        if 2 * confirmed > heard.len() || (alone && (is_over || nobody)) {
             if let Duty::Representative(rule) = &mut self.duty {
                 rule.recheck = None;
             }
-        } else if now.since(since) >= self.config.recheck {
+        } else if is_over {
             self.give_up(now);
         }
     }

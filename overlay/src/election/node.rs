@@ -72,6 +72,8 @@ pub(super) struct Recheck {
     pub since: Moment,
     /// The first question of this asking.
     pub first: u64,
+    /// Whether it served only itself when it began to ask.
+    pub alone: bool,
 }
 
 /// What a sensor is at.

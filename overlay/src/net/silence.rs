@@ -12,10 +12,11 @@ use wire::time::Moment;
 /// From an answered ping to the next one.
 pub(super) const PING_INTERVAL: Duration = Duration::from_millis(3500);
 
-/// How long an answer may take until the ping counts as missed.
-pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long an answer is waited for: connections lose nothing and keep the order, so that another ping would come later than the
+/// first, and behind what waits on a slow path an answer may take its time. Two more pings would be due by then.
+pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(9);
 
-/// A connection is closed when nothing was answered for so long: the ping after 3.5 s and the one after 10 s were missed, and
+/// A connection is closed when nothing was answered for so long: the ping after 3.5 s was, and two that would follow were missed;
 /// with the time until it is looked for (a second) it is still less than 15 s.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(13);
 

@@ -30,13 +30,14 @@ const ACK_EVERY_BYTES: u64 = WINDOW_BYTES as u64 / 8;
 const ACK_AFTER: Duration = Duration::from_secs(1);
 
 /// Whoever has said nothing for so long says so: less than firewalls forget a connection after, 30 s and more.
-pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
+pub const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
 /// A path on which nothing came for so long is given up: two words of the other end were missed.
-pub const SILENCE_MAX: Duration = Duration::from_secs(12);
+/// There is time then to go on by another before the connection above is given up for its silence, after 13 s.
+pub const SILENCE_MAX: Duration = Duration::from_secs(7);
 
-/// How long a carrier waits for another path: a little longer than pings let the connection above stay silent, so that
-/// those decide.
+/// How long a carrier waits for another path: longer than pings let the connection above stay silent, so that those
+/// decide.
 pub const RESUME_MAX: Duration = Duration::from_secs(20);
 
 /// How long the other end may take to say that it has what was written before the end: whoever keeps a path up and says nothing

@@ -237,7 +237,9 @@ impl Own {
         if host == self.host {
             return Ok(None);
         }
-        let known = view.members.iter().find(|seen| seen.member.host == host);
+        // A host that has another key since has two rows, of which one is of the past.
+        let rows = || view.members.iter().filter(|seen| seen.member.host == host);
+        let known = rows().find(|seen| net.is_ready(seen.member.key)).or_else(|| rows().next());
         if let Some(seen) = known
             && net.is_ready(seen.member.key)
         {
