@@ -87,7 +87,8 @@ fn living(serving: &BTreeMap<u64, (String, bool)>) -> BTreeSet<u64> {
     serving.iter().filter(|(_, (_, has_ended))| !has_ended).map(|(pid, _)| *pid).collect()
 }
 
-async fn check(source: Option<Kind>) {
+/// Each has jobs of its own number: every sensor sees all processes of the machine.
+async fn check(source: Option<Kind>, number: u32) {
     let folder = tempfile::tempdir().unwrap();
     let text = "process_hz = 20\n[recorder]\nhz = 20\n";
     let mut raw: RawConfig = daemon::config_file::load(Path::new("f"), text).unwrap();
@@ -99,15 +100,19 @@ async fn check(source: Option<Kind>) {
     let run = tokio::spawn(sensor.run(shutdown.clone()));
 
     let ad = folder.path().join(".job.ad");
-    std::fs::write(&ad, "ClusterId = 9042\nProcId = 1\n").unwrap();
+    std::fs::write(&ad, format!("ClusterId = {number}\nProcId = 1\n")).unwrap();
     let text = |text: &str| text.to_owned();
+    let job = format!("{number}17");
     let mut trees = [
-        ("slurm:904217", Tree::start(&[("SLURM_JOB_ID", text("904217"))])),
-        ("torque:904217.head", Tree::start(&[("PBS_JOBID", text("904217.head"))])),
-        ("gridengine:904217", Tree::start(&[("JOB_ID", text("904217")), ("SGE_TASK_ID", text("undefined"))])),
-        ("htcondor:9042.1", Tree::start(&[("_CONDOR_JOB_AD", ad.display().to_string())])),
+        (format!("slurm:{job}"), Tree::start(&[("SLURM_JOB_ID", job.clone())])),
+        (format!("torque:{job}.head"), Tree::start(&[("PBS_JOBID", format!("{job}.head"))])),
+        (
+            format!("gridengine:{job}"),
+            Tree::start(&[("JOB_ID", job.clone()), ("SGE_TASK_ID", text("undefined"))]),
+        ),
+        (format!("htcondor:{number}.1"), Tree::start(&[("_CONDOR_JOB_AD", ad.display().to_string())])),
     ];
-    let others = Tree::start(&[("JOB_ID", text("904217"))]);
+    let others = Tree::start(&[("JOB_ID", job)]);
     until("the others", async || others.pids().len() == 4).await;
     for (call, tree) in &trees {
         until(call, async || {
@@ -128,10 +133,10 @@ async fn check(source: Option<Kind>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_processes_of_a_job_are_named_and_no_others() {
-    check(None).await;
+    check(None, 9042).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_processes_of_a_job_are_named_where_only_proc_is_read() {
-    check(Some(Kind::Procfs)).await;
+    check(Some(Kind::Procfs), 9043).await;
 }

@@ -93,10 +93,15 @@ fn a_record_of_a_session_holds_nothing_in_clear() {
         let url = format!("{}{path}", site.proxy.url());
         curl(&site.viewer, &["--digest", "--user", &login, "--cacert", &certificate, &url])
     };
-    let metrics = ask("/d/UT-ICL/h3/api/v1/sensor.metrics?name=node_boot_time_seconds");
-    assert!(metrics.contains("node_boot_time_seconds"), "{metrics}");
-    let events = ask("/d/UT-ICL/h3/api/v1/sensor.events") + &ask("/d/UT-ICL/h4/api/v1/sensor.events");
-    assert!(events.contains("job_submit"), "{events}");
+    let answers = |expected: &str, paths: &[&str]| {
+        let look = || {
+            let said: String = paths.iter().map(|path| ask(path)).collect();
+            Ok(if said.contains(expected) { Seen::Done(()) } else { Seen::NotYet(said) })
+        };
+        wait::until(PATIENCE, expected, look).unwrap();
+    };
+    answers("node_boot_time_seconds", &["/d/UT-ICL/h3/api/v1/sensor.metrics?name=node_boot_time_seconds"]);
+    answers("job_submit", &["/d/UT-ICL/h3/api/v1/sensor.events", "/d/UT-ICL/h4/api/v1/sensor.events"]);
     let mut sought = vec![secret, "node_boot_time_seconds".to_owned(), "node_load1".to_owned()];
     sought
         .extend(["job_submit", IN_LOGS, "authorization: digest", "Authorization: Digest"].map(str::to_owned));

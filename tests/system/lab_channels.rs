@@ -18,8 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A rate at which no sensor sweeps unless asked to.
 const RATE: f64 = 64.0;
 
+/// Room for what comes while a client does not take: what is shown is what the way between hosts does.
+fn room() -> Value {
+    json!({"queue_bytes": 8 << 20})
+}
+
 fn subscribe(daemon: &Daemon, host: &str, rate: f64) -> Value {
-    let wanted = json!({"host": host, "rate": rate, "filter": "pid > 0"});
+    let wanted = json!({"host": host, "rate": rate, "filter": "pid > 0", "budget": room()});
     daemon.result("sensor.subscribe", &wanted).unwrap()["subscription"].clone()
 }
 
@@ -77,7 +82,7 @@ fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
     let begun = Stopwatch::start();
     let anew = loop {
         // The new one may not be connected to all yet.
-        match near.result("sensor.subscribe", &json!({"host": host, "rate": RATE})) {
+        match near.result("sensor.subscribe", &json!({"host": host, "rate": RATE, "budget": room()})) {
             Ok(made) => break made["subscription"].clone(),
             Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
         }
@@ -134,7 +139,10 @@ fn take_events(daemon: &Daemon, host: &str, subscription: &Value, count: usize) 
                     events.map(|entry| entry["event"]["job"].as_str().unwrap().parse::<usize>().unwrap()),
                 );
             }
-            Err(error) => told = error.to_string(),
+            Err(error) => {
+                told = error.to_string();
+                std::thread::sleep(wait::PAUSE);
+            }
         }
     }
     jobs

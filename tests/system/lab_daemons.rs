@@ -107,8 +107,7 @@ fn a_starved_host_has_its_part_of_a_core() {
         let fed = busy(&daemon);
         let told = format!("free {free:.3}, starved to 0.05 {starved:.3}, fed again {fed:.3}");
         println!("parts of a core: {told}");
-        assert!(starved < 0.08, "{starved}");
-        let is_noticed = starved > 0.01 && free > starved * 2.0 && fed > starved * 2.0;
+        let is_noticed = starved > 0.01 && starved < 0.08 && free > starved * 2.0 && fed > starved * 2.0;
         Ok(if is_noticed { Seen::Done(()) } else { Seen::NotYet(told) })
     };
     Stopwatch::start().until(ANEW_MAX, "a daemon that uses what it is given", look).unwrap();

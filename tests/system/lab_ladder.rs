@@ -130,6 +130,15 @@ pub(super) fn reaches(from: &Host, to: &Host, port: u16) -> bool {
     from.run(|| Ok(TcpStream::connect_timeout(&at, CONNECTS)?)).is_ok()
 }
 
+/// The same where it does.
+pub(super) fn reaches_at_last(from: &Host, to: &Host, port: u16) {
+    let look =
+        || Ok(if reaches(from, to, port) { Seen::Done(()) } else { Seen::NotYet("refused".to_owned()) });
+    Stopwatch::start()
+        .until(FIRST, &format!("a connection of {} to {}", from.name(), to.name()), look)
+        .unwrap();
+}
+
 #[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
 pub(super) fn tell(line: &str) {
     println!("{line}");

@@ -142,7 +142,13 @@ impl Story {
         if let Err(error) = Stopwatch::start().until(patience, "all events", look) {
             self.notes.push(format!("{error:#}"));
         }
-        let answers = daemons.iter().map(answers_of).collect();
+        // Between two questions a host may be silent for a moment.
+        let alike = || {
+            let answers: Vec<String> = daemons.iter().map(answers_of).collect();
+            let is_alike = answers.iter().all(|answer| *answer == answers[0]);
+            Ok(if is_alike { Seen::Done(answers) } else { Seen::NotYet(format!("{answers:#?}")) })
+        };
+        let answers = Stopwatch::start().until(ARRIVED, "the same answer everywhere", alike).unwrap().1;
         Told {
             stored: Account::stored(&daemons[0]).unwrap(),
             written,

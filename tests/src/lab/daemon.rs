@@ -7,7 +7,8 @@ use super::held::{By, Held};
 use super::host::Host;
 use crate::grid;
 use crate::query::{self, Answer};
-use anyhow::{Context, Result};
+use crate::wait::{self, Seen};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -15,6 +16,11 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The code of what cannot be answered just now (`docs/query-interface.md`).
+const UNAVAILABLE: i64 = -32011;
+/// How long that is waited for.
+const AVAILABLE_MAX: Duration = Duration::from_secs(30);
 
 /// One running `visperf` of a host.
 #[derive(Debug)]
@@ -74,14 +80,20 @@ impl Daemon {
             .with_context(|| format!("on {}", self.host.name()))
     }
 
-    /// Calls a method, from within its host, and takes nothing but a result.
+    /// Calls a method, from within its host, and takes nothing but a result. Where whoever knows cannot be asked just now, as after
+    /// a representative stood still, it is asked again.
     ///
     /// # Errors
     /// If no well-formed answer came, or a fault.
     pub fn result(&self, method: &str, params: &Value) -> Result<Value> {
-        let address = self.address()?;
-        let asked = self.host.run(|| query::result(address, method, params));
-        asked.with_context(|| format!("on {}", self.host.name()))
+        let look = || match self.ask(method, params)? {
+            Answer::Result(value) => Ok(Seen::Done(value)),
+            Answer::Fault { code: UNAVAILABLE, message, .. } => Ok(Seen::NotYet(message)),
+            Answer::Fault { code, message, .. } => {
+                bail!("on {}: {method} {params} gave fault {code}: {message}", self.host.name())
+            }
+        };
+        wait::until(AVAILABLE_MAX, &format!("an answer of {} to {method} {params}", self.host.name()), look)
     }
 
     /// Its host.

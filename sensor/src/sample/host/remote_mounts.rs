@@ -187,13 +187,14 @@ mod tests {
 
     /// Asks until the answer has come; `now` stands still meanwhile.
     fn settled(mounts: &mut RemoteMounts, path: &str, now: Duration) -> Reply {
-        for _ in 0..1_000_000 {
+        // At least a minute, as whoever answers may have to wait for a processor.
+        for _ in 0..60_000 {
             let reply = mounts.reply(Path::new(path), now);
             let settled = mounts.mounts[Path::new(path)].asked.is_none();
             if settled {
                 return reply;
             }
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
         panic!("{path} did not answer");
     }
