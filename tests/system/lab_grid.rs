@@ -4,6 +4,7 @@
 //! Rule: nothing but commands, and queries on each host's loopback.
 //! Not here: one domain alone (`lab_domain`), the directories' rules and their seeds (`directory/tests`).
 
+use super::lab_everywhere;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use system_tests::lab::domains::{AGREED, Directory, Domain, agreed, sensor};
@@ -39,7 +40,8 @@ impl Grid {
         }
         let admitted: Vec<&Domain> = domains.iter().collect();
         let servers = directories.iter().map(|it| Some(it.start(&directories, &admitted).unwrap())).collect();
-        let sensors = domains.iter().map(|it| it.start(&directories, |_| Vec::new()).unwrap()).collect();
+        let sensors =
+            domains.iter().map(|it| it.start(&directories, lab_everywhere::tails).unwrap()).collect();
         Grid { domains, directories, sensors, servers }
     }
 
@@ -126,6 +128,10 @@ fn a_question_enters_anywhere_and_directories_may_die() {
     let network = lab.network(u16::try_from(DIRECTORIES + sensors).unwrap()).unwrap();
     let mut grid = Grid::start(&network);
     let first = grid.agreed();
+    let daemons: Vec<&Daemon> = grid.daemons().collect();
+    for ((domain, _), members) in DOMAINS.iter().zip(&grid.sensors) {
+        lab_everywhere::same(&daemons, domain, members);
+    }
 
     // A representative dies: whoever is asked, wherever, finds the next one.
     let mut trials = Trials::default();
@@ -139,7 +145,7 @@ fn a_question_enters_anywhere_and_directories_may_die() {
         };
         let found = Stopwatch::start().until(AGREED, "the next representative, from another domain", look);
         trials.add(found.unwrap_or_else(|error| panic!("{error:#}\n{}", grid.told())).0);
-        grid.sensors[at].push(sensor(&host, &[]).unwrap());
+        grid.sensors[at].push(sensor(&host, &lab_everywhere::tails(&host)).unwrap());
         agreed(&grid.sensors[at], None).unwrap();
     }
     println!("another domain is answered by the next representative after {trials}");

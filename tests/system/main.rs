@@ -25,6 +25,8 @@ mod lab_domain;
 mod lab_door;
 mod lab_entry;
 #[cfg(feature = "matrix")]
+mod lab_everywhere;
+#[cfg(feature = "matrix")]
 mod lab_forgets;
 #[cfg(feature = "matrix")]
 mod lab_grid;
