@@ -135,6 +135,35 @@ fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
     assert_eq!(written.term.round(), 1);
 }
 
+/// It was linked with its representative and told of nobody: not even of that one by others.
+#[test]
+fn who_was_told_of_nobody_knows_the_representative_it_lost() {
+    let mut node = node(Persisted::default());
+    node.handle_connected(key(3), standing(3, true), at(10));
+    let host = standing(3, true).host;
+    let about = Member {
+        key: key(3),
+        incarnation: 1,
+        state: State::Alive,
+        host,
+        may_represent: true,
+        priority: 0,
+        addresses: vec!["/dns/wn3/tcp/7946".into()],
+    };
+    let said = Heartbeat { about: Some(Box::new(about)), ..beat(1, Some(reign(Term(0).next_for(3)))) };
+    node.handle_message(key(3), Message::Heartbeat(said), at(20));
+    assert_eq!((node.table().len(), node.accepted().map(|claim| claim.holder)), (0, Some(key(3))));
+    let written = persisted(&pass(&mut node, 20_000)).expect("it stands once it hears nothing");
+    node.handle_persisted(written, at(20_000));
+    pass(&mut node, 20_500);
+    let state = node.state(at(20_500));
+    assert_eq!(
+        (state.role, state.partial),
+        (Role::Representative, true),
+        "it takes itself for the whole domain"
+    );
+}
+
 #[test]
 fn without_a_link_nothing_is_heard() {
     let mut node = node(Persisted::default());
