@@ -164,6 +164,46 @@ fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     );
 }
 
+/// Both say that they know of no representative and confirm; one of them has found another before the term is on disk.
+#[test]
+fn who_has_found_another_is_no_longer_counted_on() {
+    let mut node = node(Persisted::default());
+    for number in [2, 3] {
+        node.handle_connected(key(number), standing(number, false), at(10));
+    }
+    let view = |lost| View { lost, ..View::default() };
+    let mut outputs = Vec::new();
+    let mut millis = 10;
+    let (sequence, written) = loop {
+        millis += 100;
+        assert!(millis < 20_000, "it never stands");
+        for number in [2, 3] {
+            let said = Heartbeat { view: view(true), ..beat(millis, None) };
+            node.handle_message(key(number), Message::Heartbeat(said), at(millis));
+        }
+        for output in outputs.drain(..) {
+            if let Output::Send(peer, Message::Question(Question { number, .. })) = output {
+                let answer = Answer { number, lost: true, view: view(true), best: None };
+                node.handle_message(peer, Message::Answer(answer), at(millis));
+            }
+        }
+        outputs.extend(pass(&mut node, millis));
+        if let Some(written) = persisted(&outputs).filter(|written| written.term != Term(0)) {
+            break (millis + 1, written);
+        }
+    };
+    // It and two more: as many as this node would have, were it one of them.
+    let found = View { claim: Some(Claim { term: written.term, holder: key(4) }), covered: 3, ..view(false) };
+    let said = Heartbeat { view: found, ..beat(sequence, None) };
+    node.handle_message(key(3), Message::Heartbeat(said), at(millis));
+    node.handle_persisted(written, at(millis));
+    let claimed = drain(&mut node).into_iter().filter_map(|output| match output {
+        Output::Send(peer, Message::Heartbeat(Heartbeat { reign: Some(_), .. })) => Some(peer),
+        _ => None,
+    });
+    assert_eq!(claimed.collect::<Vec<_>>(), [key(2)], "the other follows a larger part of the domain");
+}
+
 #[test]
 fn without_a_link_nothing_is_heard() {
     let mut node = node(Persisted::default());

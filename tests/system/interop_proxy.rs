@@ -80,9 +80,8 @@ impl Client<'_> {
 
 /// Requests let in, and of these by MD5.
 fn admitted(proxy: &Daemon) -> (u64, u64) {
-    let info = proxy.result("daemon.info", &json!({})).unwrap();
-    let door = &info["statistics"]["door"];
-    (door["admitted_total"].as_u64().unwrap(), door["admitted_md5_total"].as_u64().unwrap())
+    let figure = |name: &str| proxy.figure("door", name).unwrap();
+    (figure("admitted_total"), figure("admitted_md5_total"))
 }
 
 #[test]

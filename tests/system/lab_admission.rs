@@ -148,8 +148,8 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     let (took, told) = Stopwatch::start().until(AGREED, "a closed door", look).unwrap();
     println!("revoked: {} ms later the directory tells it: {told}", took.as_millis());
     let look = || {
-        let guests = victim.result("daemon.info", &json!({}))?["statistics"]["overlay"]["guests"].as_u64();
-        Ok(if guests == Some(0) { Seen::Done(()) } else { Seen::NotYet(format!("{guests:?} connections")) })
+        let guests = victim.figure("overlay", "guests")?;
+        Ok(if guests == 0 { Seen::Done(()) } else { Seen::NotYet(format!("{guests} connections")) })
     };
     let (took, ()) = Stopwatch::start().until(AGREED, "no connection of the revoked", look).unwrap();
     println!("revoked: nobody of the grid is connected to it {} ms later", took.as_millis());

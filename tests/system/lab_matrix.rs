@@ -100,8 +100,7 @@ fn registered_at(server: &Daemon) -> String {
 }
 
 fn figure(daemon: &Daemon, name: &str) -> u64 {
-    let info = daemon.result("daemon.info", &json!({})).unwrap();
-    info["statistics"]["election"][name].as_u64().unwrap()
+    daemon.figure("election", name).unwrap()
 }
 
 /// Who represents the domain as `daemon` has it.

@@ -83,7 +83,7 @@ fn via(proxy: &Proxy) -> Vec<String> {
 }
 
 fn figure(daemon: &Daemon, name: &str) -> u64 {
-    daemon.result("daemon.info", &json!({})).unwrap()["statistics"]["overlay"][name].as_u64().unwrap_or(0)
+    daemon.figure("overlay", name).unwrap()
 }
 
 #[allow(clippy::print_stdout)] // A story's output is what is read when it fails.

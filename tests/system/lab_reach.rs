@@ -7,7 +7,6 @@
 
 use super::lab_ladder::{BOX, Middlebox, Running, Site, WEB, reaches, reaches_at_last, tell};
 use super::lab_proxy::{SQUID, Squid};
-use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use system_tests::lab::domains::{OVERLAY, sensor};
@@ -100,10 +99,7 @@ fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
 
 /// Longer idle than is remembered, and no connection ended.
 fn stays(daemon: &Daemon) {
-    let ended = || {
-        let info = daemon.result("daemon.info", &json!({})).unwrap();
-        info["statistics"]["overlay"]["disconnected_total"].as_u64().unwrap()
-    };
+    let ended = || daemon.figure("overlay", "disconnected_total").unwrap();
     let (before, watch) = (ended(), Stopwatch::start());
     let most = Duration::from_secs(u64::from(IDLE_SECS) + 10);
     let waited = Stopwatch::start().until(most * 2, "a time without an end", || {

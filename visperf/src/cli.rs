@@ -64,6 +64,14 @@ impl Width {
     }
 }
 
+/// Of which domain.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OfDomain {
+    /// Of this domain; of that of the daemon that is asked, unless given
+    #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
+    pub(crate) domain: Option<String>,
+}
+
 /// Which sensor of which domain answers.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Place {

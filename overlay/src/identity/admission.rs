@@ -207,7 +207,8 @@ impl Principal {
     }
 
     fn subject(&self, what: What) -> Subject<'_> {
-        Subject { peer: self.peer, domain: self.domain.as_ref(), host: self.host.as_ref(), what }
+        let (domain, host) = (self.domain.as_ref(), self.host.as_ref());
+        Subject { peer: self.peer, domain, host, said: None, what }
     }
 }
 
@@ -255,7 +256,11 @@ impl Gate {
                 };
                 self.trail.admit(principal.subject(What::Hello), what, now, at);
             }
-            Err(refused) => self.trail.refuse(Subject::stranger(peer), refused, now, at),
+            Err(refused) => {
+                let said = chain.and_then(|chain| chain.certificate.unverified().ok());
+                let subject = Subject { said: said.as_ref(), ..Subject::stranger(peer) };
+                self.trail.refuse(subject, refused, now, at);
+            }
         }
         known
     }
@@ -417,7 +422,7 @@ impl Gate {
 
     fn tell_unbelieved(&mut self, peer: PeerKey, refused: Option<&Refused>, now: Time, at: Moment) {
         if let Some(refused) = refused {
-            let subject = Subject { peer, domain: None, host: None, what: What::Record };
+            let subject = Subject { what: What::Record, ..Subject::stranger(peer) };
             self.trail.refuse(subject, refused, now, at);
         }
     }
@@ -434,7 +439,7 @@ impl Gate {
         at: Moment,
     ) -> Result<Taken, Refused> {
         let taken = self.deny.take(denial, &self.trust);
-        let subject = Subject { peer, domain: None, host: None, what: What::DenyList };
+        let subject = Subject { what: What::DenyList, ..Subject::stranger(peer) };
         match &taken {
             Ok(Taken::New) => self.trail.admit(subject, "newer", now, at),
             Ok(Taken::Known) | Err(Refused::DenyListOld { .. }) => {}

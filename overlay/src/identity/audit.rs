@@ -10,6 +10,7 @@ use super::repeats::Repeats;
 use super::throttle::{Rate, Throttle};
 use std::collections::VecDeque;
 use std::time::Duration;
+use wire::credential::Certificate;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::time::{Moment, Time};
 
@@ -76,6 +77,8 @@ pub struct Audit {
     pub domain: Option<DomainName>,
     /// On which host, as far as it was proved.
     pub host: Option<HostName>,
+    /// Which host of which domain it says it is, where nothing of that was proved.
+    pub said: Option<String>,
     /// What it asked for.
     pub what: What,
     /// What became of it.
@@ -92,13 +95,13 @@ impl Audit {
         let host = self.host.as_ref().map(HostName::as_str);
         let domain = self.domain.as_ref().map(DomainName::as_str);
         let Audit { peer, reason, left_out, .. } = self;
-        let what = self.what.as_str();
+        let (what, said) = (self.what.as_str(), self.said.as_deref());
         match self.outcome {
             Outcome::Admitted => {
                 tracing::info!(target: "audit", %peer, domain, host, what, reason, left_out, "admitted");
             }
             Outcome::Refused => {
-                tracing::warn!(target: "audit", %peer, domain, host, what, reason, left_out, "refused");
+                tracing::warn!(target: "audit", %peer, domain, host, said, what, reason, left_out, "refused");
             }
         }
     }
@@ -141,6 +144,8 @@ pub struct Subject<'a> {
     pub domain: Option<&'a DomainName>,
     /// On which host, if it was proved.
     pub host: Option<&'a HostName>,
+    /// The certificate that it shows, if nothing of that was proved.
+    pub said: Option<&'a Certificate>,
     /// What it asked for.
     pub what: What,
 }
@@ -149,7 +154,7 @@ impl Subject<'_> {
     /// A hello of somebody of whom nothing is proved but the key.
     #[must_use]
     pub fn stranger(peer: PeerKey) -> Subject<'static> {
-        Subject { peer, domain: None, host: None, what: What::Hello }
+        Subject { peer, domain: None, host: None, said: None, what: What::Hello }
     }
 }
 
@@ -199,6 +204,7 @@ impl Trail {
             peer: subject.peer,
             domain: subject.domain.cloned(),
             host: subject.host.cloned(),
+            said: subject.said.map(|said| format!("{} of {}", said.host, said.domain)),
             what: subject.what,
             outcome,
             reason,

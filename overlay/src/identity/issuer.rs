@@ -53,7 +53,7 @@ impl Issuer {
             Question::Join(_) => What::Join,
             Question::Renew { .. } => What::Renew,
         };
-        let subject = Subject { peer, domain: None, host: None, what };
+        let subject = Subject { what, ..Subject::stranger(peer) };
         let refused = match self.decide(question, peer, now, at) {
             Ok(admitted) => {
                 let opened = certificate::open(&admitted.chain).map(|opened| opened.certificate);

@@ -24,9 +24,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 use tunnel::ladder::Rung;
 use wire::address::Address;
-use wire::id::PeerKey;
+use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
 
 /// How long a connected peer may go without showing a certificate: a join is over by then.
@@ -83,7 +84,13 @@ pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
         SwarmEvent::Behaviour(BehaviourEvent::Streams(inbound)) => {
             let Some(peer) = peer_key(&inbound.peer) else { return };
             let door = Arc::clone(&this.door);
-            this.tasks.spawn(async move { door.serve(peer, inbound.protocol, inbound.stream).await });
+            let serving = async move { door.serve(peer, inbound.protocol, inbound.stream).await };
+            // From where it comes, in whatever the log tells of its being let in or not.
+            let from = match (inbound.protocol, this.address(peer)) {
+                (Protocol::Hello, Some(address)) => tracing::error_span!("from", %address),
+                _ => tracing::Span::none(),
+            };
+            this.tasks.spawn(serving.instrument(from));
         }
         _ => {}
     }
@@ -171,10 +178,16 @@ impl EventLoop {
         }
     }
 
+    /// Where a peer is connected from or was dialled; none of one that comes through a proxy.
+    fn address(&self, peer: PeerKey) -> Option<SocketAddr> {
+        self.connected.get(&peer).and_then(|connected| connected.address)
+    }
+
     /// Tried for ever, refused as often.
     fn tell_refusal(&mut self, peer: PeerKey, reason: &str) {
         if let Some(left_out) = self.refusals.take(peer, reason, clock::now()) {
-            tracing::warn!(target: "audit", %peer, reason, left_out, "this daemon was refused");
+            let address = self.address(peer).map(tracing::field::display);
+            tracing::warn!(target: "audit", %peer, address, reason, left_out, "this daemon was refused");
         }
     }
 
@@ -361,7 +374,10 @@ impl EventLoop {
     fn close_all(&mut self, unwanted: Vec<(PeerKey, Option<String>)>) {
         for (peer, reason) in unwanted {
             if let Some(reason) = reason {
-                tracing::warn!(target: "audit", %peer, reason, "a daemon is no longer admitted");
+                let principal = self.door.guests.principal(peer);
+                let host = principal.as_ref().and_then(|known| known.host.as_ref()).map(HostName::as_str);
+                let address = self.address(peer).map(tracing::field::display);
+                tracing::warn!(target: "audit", %peer, host, address, reason, "a daemon is no longer admitted");
             }
             self.close(peer);
         }

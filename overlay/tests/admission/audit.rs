@@ -46,6 +46,8 @@ fn a_refusal_tells_why_and_only_what_was_proved() {
     gate.handle_hello(key(90).peer(), Some(&parts.chain()), NOW, at(0)).expect_err("stolen");
     let audit = gate.poll_output().expect("told");
     assert_eq!((audit.domain, audit.host, audit.at), (None, None, NOW));
+    let said = format!("{} of {}", parts.certificate.host, parts.certificate.domain);
+    assert_eq!(audit.said, Some(said), "of whose certificate that is");
     assert!(audit.reason.contains("of use to its own key alone"), "{}", audit.reason);
 }
 

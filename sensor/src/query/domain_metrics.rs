@@ -7,6 +7,7 @@ use super::declared;
 use super::domain::absent;
 use super::metrics::{POINTS_MAX, Wanted};
 use super::shape;
+use crate::representative::domain::{Domain, Now};
 use crate::representative::office::Handle;
 use crate::representative::view::{HostSeries, Newest};
 use crate::sample::history::Completeness;
@@ -37,16 +38,14 @@ async fn answer(office: &Handle, params: Params) -> Result<Value, Fault> {
     let since = params.time("since")?.unwrap_or(Time::from_micros(i64::MIN));
     let until = params.time("until")?.unwrap_or(Time::from_micros(i64::MAX));
     let (metrics, time, complete) = if params.flag("history")? == Some(true) {
-        let question = move |domain: &crate::representative::domain::Domain, _| {
+        let question = move |domain: &Domain, _| {
             domain.metrics(is_host, |metric| wanted.fits(metric), since, POINTS_MAX)
         };
         let (all, completeness) = office.ask(question).await.map_err(absent)?;
         let shown: Vec<Value> = all.iter().flat_map(|host| shown_series(host, until)).take(limit).collect();
         (shown, None, completeness == Completeness::Whole)
     } else {
-        let question = move |domain: &crate::representative::domain::Domain, _| {
-            domain.newest(is_host, |metric| wanted.fits(metric), limit)
-        };
+        let question = move |domain: &Domain, _| domain.newest(is_host, |metric| wanted.fits(metric), limit);
         let all = office.ask(question).await.map_err(absent)?;
         let complete = all.len() < limit;
         (all.iter().map(shown_newest).collect(), all.iter().map(|one| one.time).max(), complete)
@@ -61,9 +60,13 @@ async fn answer(office: &Handle, params: Params) -> Result<Value, Fault> {
 
 /// Whether there is such a host, which may have no such metric.
 async fn check_host(office: &Handle, wanted: &str) -> Result<(), Fault> {
-    let asked = office.ask(|domain, now| domain.hosts(now.moment));
-    let rows = asked.await.map_err(absent)?;
-    if rows.iter().any(|row| row.host.as_str() == wanted) {
+    let name = wanted.to_owned();
+    let is_known = move |domain: &Domain, now: Now| {
+        let mut here = domain.hosts(now.moment).into_iter().map(|row| row.host);
+        here.any(|host| host.as_str() == name)
+            || domain.departed().iter().any(|gone| gone.host.as_str() == name)
+    };
+    if office.ask(is_known).await.map_err(absent)? {
         return Ok(());
     }
     Err(Fault::not_found(format!("no host {wanted:?} reports; ask domain.hosts for those that do")))

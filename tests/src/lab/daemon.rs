@@ -9,7 +9,7 @@ use crate::grid;
 use crate::query::{self, Answer};
 use crate::wait::{self, Seen};
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -94,6 +94,17 @@ impl Daemon {
             }
         };
         wait::until(AVAILABLE_MAX, &format!("an answer of {} to {method} {params}", self.host.name()), look)
+    }
+
+    /// A figure of a part of it (`overlay`, `election`, `door`), as its `daemon.info` tells it.
+    ///
+    /// # Errors
+    /// If it does not answer, or there is none.
+    pub fn figure(&self, part: &str, name: &str) -> Result<u64> {
+        let info = self.result("daemon.info", &json!({}))?;
+        info["statistics"][part][name]
+            .as_u64()
+            .with_context(|| format!("expected {part}.{name}, found {info}"))
     }
 
     /// Its host.

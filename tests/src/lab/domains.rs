@@ -214,8 +214,7 @@ pub fn settled(daemons: &[Daemon]) -> Result<()> {
     let all: BTreeSet<&str> = daemons.iter().map(|daemon| daemon.host().name()).collect();
     let look = || {
         for daemon in daemons {
-            let info = daemon.result("daemon.info", &json!({}))?;
-            let guests = info["statistics"]["overlay"]["guests"].as_u64().unwrap_or(0);
+            let guests = daemon.figure("overlay", "guests")?;
             // Who represents the domain may just change.
             let hosts = daemon.result("domain.hosts", &json!({})).unwrap_or_default();
             let rows = hosts["hosts"].as_array().map_or(&[][..], Vec::as_slice);

@@ -2,7 +2,7 @@
 //!
 //! Not here: the joining (the sensor does it).
 
-use crate::cli::{Between, Query, chosen, user, whole, words};
+use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::target::Target;
 use crate::command::query::{LIMIT_MAX, Params, ask, items, note_left_out, print};
 use crate::exit::Failure;
@@ -24,6 +24,8 @@ use wire::time::Time;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
     /// Only calls in this state
     #[arg(long = "in", value_name = "STATE", value_parser = words(State::ALL.map(State::as_str)))]
     within: Option<String>,
@@ -54,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long)]
     oldest: bool,
     /// Ask only the sensor that is connected to, not its whole domain
-    #[arg(long)]
+    #[arg(long, conflicts_with = "domain")]
     local: bool,
 }
 
@@ -81,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
     refuse_state_of_calls(&args.query.target)?;
     let params = Params::default()
+        .of(&args.whose)
         .with("call", args.call.clone())
         .with("name", args.name.clone())
         .with("state", args.within.clone())

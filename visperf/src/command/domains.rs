@@ -52,8 +52,17 @@ pub(crate) fn table(domains: &[Value], output: &mut Output) -> Result<(), Failur
             span("age"),
             span("lease_remaining"),
             Cell::figure(plain(domain.get("term"))),
-            Cell::text(plain(domain.get("addresses"))),
+            Cell::text(addresses(domain)),
         ]);
     }
     table.print(output)
+}
+
+/// Where it answers queries: of a daemon that listens on the loopback interface alone, on which host that is.
+fn addresses(domain: &Value) -> String {
+    let shown = plain(domain.get("addresses"));
+    match shown.contains("//127.") || shown.contains("//[::1]") {
+        true => format!("{shown} on {} itself", text_of(domain, "host")),
+        false => shown,
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: how they are read (`sensor::tail`).
 
-use crate::cli::Query;
+use crate::cli::{Place, Query};
 use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, plain, text_of};
@@ -17,6 +17,8 @@ use wire::time::Time;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    place: Place,
 }
 
 /// Print the files.
@@ -24,7 +26,7 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let answer = query::ask(&args.query, "sensor.files", Params::default())?;
+    let answer = query::ask(&args.query, "sensor.files", Params::default().at(&args.place))?;
     query::print(&args.query, query::items(&answer, "files"), "the sensor reads no log", table)
 }
 

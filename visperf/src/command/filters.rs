@@ -2,7 +2,7 @@
 //!
 //! Not here: filters without a daemon (`command::filter`).
 
-use crate::cli::Query;
+use crate::cli::{Place, Query};
 use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{plain, text_of};
@@ -15,6 +15,8 @@ use serde_json::Value;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    place: Place,
     /// Only the filter of this name, with its text
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -25,7 +27,7 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let params = Params::default().with("name", args.name.clone());
+    let params = Params::default().at(&args.place).with("name", args.name.clone());
     let answer = query::ask(&args.query, "sensor.filters", params)?;
     query::print(
         &args.query,

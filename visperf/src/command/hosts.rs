@@ -2,7 +2,7 @@
 //!
 //! Not here: the figures (the representative has them).
 
-use crate::cli::Query;
+use crate::cli::{OfDomain, Query};
 use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, plain, share, text_of};
@@ -16,6 +16,8 @@ use serde_json::Value;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
 }
 
 /// Print the hosts.
@@ -23,7 +25,7 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let answer = query::ask(&args.query, "domain.hosts", Params::default())?;
+    let answer = query::ask(&args.query, "domain.hosts", Params::default().of(&args.whose))?;
     query::print(&args.query, query::items(&answer, "hosts"), "the domain has no host yet", table)
 }
 

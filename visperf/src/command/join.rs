@@ -18,6 +18,9 @@ use wire::join::{Admitted, Token};
 /// Longest file with a token or certificate, in bytes; the longest line is shorter.
 const LEN_MAX_BYTES: u64 = 128 << 10;
 
+/// What is longer is meant for a token, in characters; few files have such a name.
+const NAME_SHOWN_MAX: usize = 80;
+
 /// What a line of each kind begins with.
 const TOKEN: &str = "visperf1-";
 const CERTIFICATE: &str = "visperfcert1-";
@@ -90,8 +93,15 @@ fn given(text: &str) -> Result<Given, Failure> {
             let file = std::fs::File::open(path);
             content_of(file.map_err(|error| Failure::of(&format!("cannot open {path}"), error))?, path)?
         }
-        // Neither: told as a token that was mistyped.
-        text => return read(text).map_err(|error| Failure::Usage(error.to_string())),
+        // Neither: a token that was mistyped, or the name of a file.
+        text => {
+            return read(text).map_err(|error| match clean(text) {
+                text if text.len() <= NAME_SHOWN_MAX => {
+                    Failure::Usage(format!("{error}; and there is no file {text}"))
+                }
+                _ => Failure::Usage(error.to_string()),
+            });
+        }
     };
     // The whole line may have been kept.
     let line = content.trim();

@@ -2,7 +2,7 @@
 //!
 //! Not here: sampling (`sensor::sample`).
 
-use crate::cli::{Between, Query};
+use crate::cli::{Between, OfDomain, Query};
 use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number, number_of, plain, text_of};
@@ -23,6 +23,8 @@ use wire::time::Time;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
     /// A metric's name, or a glob such as 'node_cpu_*'
     #[arg(value_name = "NAME-GLOB")]
     name: Option<String>,
@@ -38,7 +40,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     between: Between,
     /// Ask only the sensor that is connected to, not its whole domain
-    #[arg(long)]
+    #[arg(long, conflicts_with = "domain")]
     local: bool,
 }
 
@@ -57,6 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let labels: Map<String, Value> =
         args.label.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let params = Params::default()
+        .of(&args.whose)
         .with("name", args.name.clone())
         .with("labels", (!labels.is_empty()).then_some(labels))
         .with("host", args.host.clone())

@@ -2,7 +2,7 @@
 //!
 //! Not here: the connection (`client`), the columns of each list (the commands).
 
-use crate::cli::{Place, Query};
+use crate::cli::{OfDomain, Place, Query};
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::output::{Output, note};
@@ -24,6 +24,11 @@ impl Params {
     /// Of this domain and host, where they are given.
     pub(crate) fn at(self, place: &Place) -> Params {
         self.with("domain", place.domain.clone()).with("host", place.host.clone())
+    }
+
+    /// Of this domain, where it is given.
+    pub(crate) fn of(self, whose: &OfDomain) -> Params {
+        self.with("domain", whose.domain.clone())
     }
 
     /// As an object.

@@ -2,7 +2,7 @@
 //!
 //! Not here: the summing up (`sensor::representative`).
 
-use crate::cli::Query;
+use crate::cli::{OfDomain, Query};
 use crate::command::query::{self, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number, number_of, plain, share, text_of, user};
@@ -18,6 +18,8 @@ use wire::time::Time;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
     /// Every metric, not just CPU, load, processes, memory, swap and uptime
     #[arg(long)]
     all: bool,
@@ -44,7 +46,7 @@ const AT_A_GLANCE: [&str; 12] = [
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let answer = query::ask(&args.query, "domain.summary", Params::default())?;
+    let answer = query::ask(&args.query, "domain.summary", Params::default().of(&args.whose))?;
     let mut output = args.query.width.output();
     match args.query.json {
         true => output.json(&answer)?,
@@ -80,7 +82,7 @@ fn show(answer: &Value, every_metric: bool, output: &mut Output) -> Result<(), F
         let top: Vec<String> =
             top.iter().map(|one| format!("{} {}", called(one), plain(one.get("calls")))).collect();
         if !top.is_empty() {
-            line(title, top.join(", "), output)?;
+            line(title, format!("{} (calls running)", top.join(", ")), output)?;
         }
     }
     let all_metrics = query::items(answer, "metrics");

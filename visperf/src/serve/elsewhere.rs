@@ -276,8 +276,9 @@ impl Own {
         let peer = representative.ok_or_else(|| {
             unavailable(format!("{} has no representative now; ask again in some seconds", self.domain))
         })?;
-        let host =
-            view.members.iter().find(|seen| seen.member.key == peer).map(|seen| seen.member.host.clone());
+        let told = view.members.iter().find(|seen| seen.member.key == peer);
+        let ready = || net.ready().into_iter().find(|one| one.peer == peer).and_then(|one| one.host.clone());
+        let host = told.map(|seen| seen.member.host.clone()).or_else(ready);
         Ok(Hop { peer, host, part: "representative", domain: Some(self.domain.clone()) })
     }
 }

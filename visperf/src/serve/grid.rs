@@ -8,7 +8,8 @@ use super::gateway::{self, Gateway, Told};
 use super::info::{self, Identity, Reach, Sources};
 use super::member::{self, Member};
 use super::replica::{self, Replica};
-use super::{control, registration, state_dir};
+use super::state_dir::{self, ToldAddress};
+use super::{control, registration};
 use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
 use directory::handle::SystemClock;
@@ -215,6 +216,11 @@ impl Grid {
         }
     }
 
+    /// Its part in the overlay; none where it has joined no domain.
+    pub(crate) fn told_as_member(&self) -> Option<String> {
+        self.member.as_ref().map(Member::told)
+    }
+
     /// What is to be told of a proxy.
     pub(crate) fn told_as_proxy(&self) -> Option<&Told> {
         self.proxy.as_ref().map(|proxy| &proxy.told)
@@ -259,11 +265,11 @@ impl Grid {
         }
         tasks.spawn("queries", rpc::server::serve_methods(listener, dispatcher, shutdown.clone()));
         more(&mut tasks);
-        state_dir::write_listen(&state, &address.to_string())?;
+        let told = ToldAddress::tell(&state, &address.to_string())?;
         tell_service_manager(&[NotifyState::Ready]);
         let result = tasks.run(GRACE).await;
         tell_service_manager(&[NotifyState::Stopping]);
-        state_dir::remove_listen(&state);
+        told.take_back();
         obeying.abort();
         result.map_err(anyhow::Error::from)
     }
@@ -328,7 +334,8 @@ fn refuse_open_bind(listen: Listen) -> anyhow::Result<()> {
     if !listen.is_loopback() {
         bail!(
             "refusing to listen on {listen}: queries carry no credentials, so anyone who reaches this address \
-             could read every log event; listen on 127.0.0.1 and reach it through a tunnel, for example \
+             could read every log event; listen on 127.0.0.1, ask it through any other daemon of its domain (--host), \
+             through a proxy with accounts (visperf proxy; docs/firewalls.md), or through a tunnel, for example \
              ssh -L {PORT_DEFAULT}:{LISTEN_DEFAULT} HOST"
         );
     }

@@ -71,7 +71,13 @@ impl Lookups {
             false => self.asker.last_known(&domain),
         };
         let own = match outcome {
-            Outcome::Found(found) if found.source == Source::Memory => Ok(methods::record(&told(*found))),
+            Outcome::Found(mut found) if found.source == Source::Memory => {
+                // What this daemon states itself they do not take: nobody else believes in its lease.
+                if self.welcome.is_refused_by(&self.directories.keys()) {
+                    found.primary.remaining = Duration::ZERO;
+                }
+                Ok(methods::record(&told(*found)))
+            }
             Outcome::Found(found) => return Ok(methods::record(&told(*found))),
             Outcome::Unreachable => Err(others::absent(&domain, &outcome, &self.welcome)),
             Outcome::Left(_) | Outcome::Unknown => {

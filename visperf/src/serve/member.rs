@@ -153,6 +153,16 @@ impl Member {
         })
     }
 
+    /// Its domain and where others dial it, in a sentence.
+    pub(crate) fn told(&self) -> String {
+        let Own { domain, host, .. } = &self.own;
+        let reached: Vec<&str> = self.overlay.advertised.iter().map(Address::as_str).collect();
+        match reached.as_slice() {
+            [] => format!("it is {host} of {domain}; nobody can dial it, it dials others"),
+            reached => format!("it is {host} of {domain}; other daemons reach it at {}", reached.join(", ")),
+        }
+    }
+
     /// What is wrong with its place among others, in sentences.
     pub(crate) fn welcome(&self) -> Welcome {
         self.overlay.welcome.clone()

@@ -159,8 +159,9 @@ fn places(view: &View) -> BTreeMap<HostName, Place> {
     let (now, wall) = (clock::now(), clock::calendar());
     let gone = |seen: &Seen| {
         let standing = match seen.member.state {
-            State::Alive | State::Suspect => return None,
-            State::Dead => Standing::Silent,
+            State::Alive => return None,
+            // At the beginning of a reign: the former representative heard it, this one does not.
+            State::Suspect | State::Dead => Standing::Silent,
             State::Left => Standing::Left,
         };
         Some((standing, wall.minus(now.since(seen.heard))))

@@ -67,6 +67,13 @@ impl Welcome {
         told.collect()
     }
 
+    /// Whether one of these does not let this daemon in.
+    pub(crate) fn is_refused_by(&self, peers: &[PeerKey]) -> bool {
+        let now = clock::now();
+        let refusals = self.lock();
+        peers.iter().any(|peer| refusals.get(peer).is_some_and(|(at, _)| now.since(*at) < FORGOTTEN_AFTER))
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, (Moment, String)>> {
         // Rows are put in whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -87,6 +94,7 @@ mod tests {
         welcome.take(PeerEvent::Unwelcome(key(2), "revoked".to_owned()));
         welcome.take(PeerEvent::Unwelcome(key(2), "revoked".to_owned()));
         welcome.take(PeerEvent::Gone(key(2)));
+        assert!(welcome.is_refused_by(&[key(3), key(2)]) && !welcome.is_refused_by(&[key(3)]));
         assert_eq!(welcome.health(), ["2 daemons do not let this one in: revoked"]);
     }
 }

@@ -5,7 +5,7 @@
 
 mod interrupt;
 
-use crate::cli::{Between, Query, chosen, user, whole, words};
+use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::connection::Patience;
 use crate::client::{Client, Error, PATIENCE};
 use crate::command::query::{Params, items};
@@ -51,6 +51,8 @@ pub(crate) const PASSING_FAULTS: [i64; 3] = [-32004, -32005, -32011];
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
     /// Go on with new events as they come; begins with the next one unless --since or --cursor is given
     #[arg(long, short)]
     follow: bool,
@@ -78,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     /// Ask only the sensor that is connected to, not its whole domain
-    #[arg(long)]
+    #[arg(long, conflicts_with = "domain")]
     local: bool,
 }
 
@@ -171,6 +173,7 @@ impl Reading<'_> {
         // The first answer tells where the newest event is, and with it what Ctrl-C shows; it must not wait.
         let waits = self.args.follow && cursor != NEWEST;
         Params::default()
+            .of(&self.args.whose)
             .with("cursor", (!self.args.is_last()).then_some(cursor))
             .with("last", self.args.is_last().then_some(true))
             .with("limit", Some(if self.args.is_last() { left } else { left.min(PAGE) }))
@@ -208,10 +211,12 @@ impl Reading<'_> {
             };
             let passes = match &error {
                 Error::Fault { code, .. } => PASSING_FAULTS.contains(code),
-                Error::Unreachable(_) | Error::Lost { .. } => true,
+                // Nobody answered yet: there may be none at this address.
+                Error::Unreachable(_) => told || reached_before,
+                Error::Lost { .. } => true,
                 Error::Answer { .. } => false,
             };
-            if !self.args.follow || !passes || !(told || reached_before) {
+            if !self.args.follow || !passes {
                 return Err(self.client.explain(method, error));
             }
             if !told {

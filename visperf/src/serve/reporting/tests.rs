@@ -1,6 +1,8 @@
 //! Who may report, over real connections with real certificates.
 
-use super::Accepting;
+use super::{Accepting, places};
+use overlay::domain::{Seen, View};
+use overlay::election;
 use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::Hub;
 use overlay::identity::admission::Gate;
@@ -12,6 +14,7 @@ use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::net::redial::Target;
 use sensor::representative::domain;
+use sensor::representative::hosts::{Place, Standing};
 use sensor::representative::office::{self, Duty, Office};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -22,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::credential::{Certificate, Chain, Role, Roles, Serial};
 use wire::id::{DomainName, HostName, PeerKey, SensorKey};
+use wire::membership::{Member, State, Term};
 use wire::report::{Frames, FromMember, FromRepresentative, Hello, VERSION, encode};
 use wire::time::Time;
 
@@ -154,4 +158,43 @@ async fn a_publisher_reports_for_the_host_of_its_certificate_and_nobody_else_doe
     assert!(matches!(taken, FromRepresentative::Resume(_)), "{taken:?}");
     assert_eq!(office.ask(|domain, _| domain.hosts_len()).await, Ok(1));
     office.set_duty(Duty::Rest);
+}
+
+/// How the table of hosts has a host that the election knows so, before it reported.
+fn place_of(state: State) -> Place {
+    let representative = PeerKey([1; 32]);
+    let member = Member {
+        key: PeerKey([2; 32]),
+        incarnation: 1,
+        state,
+        host: host("h2"),
+        may_represent: true,
+        priority: 0,
+        addresses: Vec::new(),
+    };
+    let of_election = election::State {
+        role: election::Role::Representative,
+        representative: Some(representative),
+        term: Term(1),
+        partial: false,
+        coverage: vec![representative],
+    };
+    let view = View {
+        state: of_election,
+        members: vec![Seen { member, load: None, heard: overlay::clock::now() }],
+        standbys: Vec::new(),
+        figures: election::Figures::default(),
+        dropped_total: 0,
+    };
+    places(&view)[&host("h2")]
+}
+
+/// A new representative does not hear whom the former one heard last: that one is shown at once, not when it is given up.
+#[test]
+fn whom_a_new_representative_does_not_hear_is_among_the_hosts() {
+    let standing = |state| place_of(state).gone.map(|(standing, _)| standing);
+    assert_eq!(standing(State::Suspect), Some(Standing::Silent));
+    assert_eq!(standing(State::Dead), Some(Standing::Silent));
+    assert_eq!(standing(State::Left), Some(Standing::Left));
+    assert_eq!(standing(State::Alive), None, "it is about to report");
 }
