@@ -30,6 +30,8 @@ struct Host {
     hub: Hub,
     dispatcher: Arc<Dispatcher>,
     is_gone: Arc<AtomicBool>,
+    /// What panics once, as a fault of this program would.
+    panics: Arc<AtomicBool>,
     /// Calls that wait here for what comes next.
     takes: Arc<AtomicI64>,
 }
@@ -42,7 +44,7 @@ impl Host {
             registry.add(method).unwrap();
         }
         let dispatcher = Arc::new(Dispatcher::new(registry, Limits::default(), Arc::default()));
-        Host { hub, dispatcher, is_gone: Arc::default(), takes: Arc::default() }
+        Host { hub, dispatcher, is_gone: Arc::default(), panics: Arc::default(), takes: Arc::default() }
     }
 }
 
@@ -53,6 +55,7 @@ fn peer() -> Caller {
 impl Asker for Host {
     fn ask(&self, host: &str, method: &'static str, params: Vec<(Name, Value)>, _: Duration) -> Answer {
         assert_eq!(host, "wn07");
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "a fault of the program");
         let (dispatcher, is_gone) = (Arc::clone(&self.dispatcher), Arc::clone(&self.is_gone));
         let takes = Arc::clone(&self.takes);
         Box::pin(async move {
@@ -399,4 +402,24 @@ async fn scripts_are_not_taken_from_other_daemons() {
     }
     let client = Caller::client(Duration::from_secs(5));
     story.host.dispatcher.call_for(&client, "sensor.subscribe", scripted()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_whose_task_failed_is_begun_anew() {
+    let mut story = Story::new();
+    let made = story.at_representative("sensor.subscribe", wanted(20.0, "")).await.unwrap();
+    story.until_taken_from().await;
+    story.host.panics.store(true, Ordering::SeqCst);
+    // The call under way ends, and the next one panics.
+    story.sweep(1);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while story.host.panics.load(Ordering::SeqCst) {
+        assert!(tokio::time::Instant::now() < deadline, "it was not asked again");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    // A new subscription stands beside the one that nobody ends.
+    story.until_rates(vec![20.0, 20.0]).await;
+    story.sweep(4);
+    let told = story.take_until(&id(&made), story.swept).await;
+    assert!(!told.is_empty());
 }

@@ -16,10 +16,11 @@ use crate::sample::beat::{locked, running};
 use crate::sample::schedule::Rate;
 use rpc::fault::{self, Fault};
 use rpc::value::{Name, Value};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use wire::channel::stream::{Body, Entry, RECORDS_MAX};
 use wire::channel::{Budget, CPU_MAX_MS, Kind, QUEUE_MAX_BYTES};
@@ -35,17 +36,38 @@ pub struct Running {
 impl Running {
     /// Keep the streams until `shutdown`.
     pub async fn run(mut self, shutdown: CancellationToken) {
-        let mut streams = JoinSet::new();
+        let (mut tasks, mut streams) = (JoinSet::new(), HashMap::<Id, Arc<Stream>>::new());
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                Some(_) = streams.join_next() => {}
+                Some(ended) = tasks.join_next_with_id() => {
+                    let stream = streams.remove(&ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id));
+                    if let (Err(_), Some(stream)) = (ended, stream) {
+                        // Its consumers wait for it still.
+                        tracing::error!(host = %stream.key.host, "the task of a stream failed; it is begun anew");
+                        self.feed(stream, AGAIN, &mut tasks, &mut streams);
+                    }
+                }
                 Some(stream) = self.begun.recv() => {
-                    let (relays, asker) = (self.relays.clone(), Arc::clone(&self.asker));
-                    streams.spawn(Feeding::new(stream, relays, asker).run());
+                    self.feed(stream, Duration::ZERO, &mut tasks, &mut streams);
                 }
             }
         }
+    }
+
+    fn feed(
+        &self,
+        stream: Arc<Stream>,
+        after: Duration,
+        tasks: &mut JoinSet<()>,
+        streams: &mut HashMap<Id, Arc<Stream>>,
+    ) {
+        let feeding = Feeding::new(Arc::clone(&stream), self.relays.clone(), Arc::clone(&self.asker));
+        let task = tasks.spawn(async move {
+            tokio::time::sleep(after).await;
+            feeding.run().await;
+        });
+        streams.insert(task.id(), stream);
     }
 }
 
