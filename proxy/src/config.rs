@@ -83,6 +83,12 @@ pub enum Error {
         /// How many.
         found: usize,
     },
+    /// Names for a certificate that is given.
+    #[error("expected no names beside certificate and key, found {found}: a certificate that is given says its own")]
+    NamesOfGiven {
+        /// How many.
+        found: usize,
+    },
     /// Plain HTTP beyond loopback.
     #[error("expected encryption beyond loopback, found tls = false and listen = {listen}; leave tls out")]
     Plain {
@@ -101,7 +107,7 @@ impl Error {
         match self {
             Error::Listen(_) => vec!["listen"],
             Error::Half { found } => vec![found],
-            Error::Names { .. } => vec!["names"],
+            Error::Names { .. } | Error::NamesOfGiven { .. } => vec!["names"],
             Error::Plain { .. } | Error::Unused => vec!["tls"],
         }
     }
@@ -128,6 +134,9 @@ impl Config {
         let names = raw.names.unwrap_or_default();
         if names.len() > NAMES_MAX || names.iter().any(|name| name.trim().is_empty()) {
             errors.push(Error::Names { found: names.len() });
+        }
+        if !names.is_empty() && (raw.certificate.is_some() || raw.key.is_some()) {
+            errors.push(Error::NamesOfGiven { found: names.len() });
         }
         let has_own = raw.certificate.is_some() || raw.key.is_some() || !names.is_empty();
         let tls = match (raw.certificate, raw.key) {
@@ -208,5 +217,6 @@ mod tests {
         assert_eq!(read("certificate = '/c'"), Err("certificate".into()));
         assert_eq!(read("key = '/k'"), Err("key".into()));
         assert_eq!(read("names = ['']"), Err("names".into()));
+        assert_eq!(read("certificate = '/c'\nkey = '/k'\nnames = ['p.example']"), Err("names".into()));
     }
 }

@@ -198,10 +198,6 @@ impl Door {
     }
 
     fn admit(&self, visitor: Visitor, place: Place, info: Option<String>) -> Entry {
-        self.figures.admitted_total.add();
-        if visitor.by == By::Digest(Algorithm::Md5) {
-            self.figures.admitted_md5_total.add();
-        }
         let name = visitor.name.clone();
         let fields: Vec<_> = info.into_iter().map(|info| ("authentication-info", info)).collect();
         let Some(seat) = Seat::take(&self.in_work, name, IN_WORK_MAX) else {
@@ -210,6 +206,12 @@ impl Door {
                 format!("expected at most {IN_WORK_MAX} requests of one account in work, found more");
             return Entry::Turned(Turned { status: 503, fields, fault: Fault::new(fault::BUSY, message) });
         };
+        self.figures.admitted_total.add();
+        match visitor.by {
+            By::Digest(Algorithm::Md5) => self.figures.admitted_md5_total.add(),
+            By::Pass => self.figures.admitted_by_pass_total.add(),
+            By::Digest(Algorithm::Sha256) => {}
+        }
         let (for_domain, figures) = (Arc::clone(&self.for_domain), Arc::clone(&self.figures));
         let access: Arc<dyn Access> = Arc::new(Visit { visitor, for_domain, figures });
         let scope = Scope {
@@ -247,7 +249,6 @@ impl Door {
         let domains = Chosen::These([member.domain.clone()].into());
         let grant = Arc::new(Grant { domains, hosts: Chosen::All, classes: Class::USUAL.into() });
         let name = format!("{}/{}", member.domain, member.host);
-        self.figures.admitted_by_pass_total.add();
         let visitor = Visitor { name, grant, rights: Rights::Viewer, by: By::Pass };
         match place {
             Some(place) => self.admit(visitor, place, None),
@@ -402,6 +403,8 @@ mod tests {
         }
         let Entry::Turned(turned) = enter(&door, "/RPC2") else { panic!("let in") };
         assert_eq!(turned.status, 503);
+        let told: BTreeMap<_, _> = door.told().into_iter().collect();
+        assert_eq!((told["admitted_total"], told["busy_total"]), (IN_WORK_MAX as u64, 1), "it was not let in");
         inside.pop();
         assert!(matches!(enter(&door, "/RPC2"), Entry::Admitted(_)));
         drop(inside);
