@@ -84,7 +84,9 @@ pub enum Error {
         found: usize,
     },
     /// Names for a certificate that is given.
-    #[error("expected no names beside certificate and key, found {found}: a certificate that is given says its own")]
+    #[error(
+        "expected no names beside certificate and key, found {found}: a certificate that is given says its own"
+    )]
     NamesOfGiven {
         /// How many.
         found: usize,

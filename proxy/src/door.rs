@@ -404,7 +404,11 @@ mod tests {
         let Entry::Turned(turned) = enter(&door, "/RPC2") else { panic!("let in") };
         assert_eq!(turned.status, 503);
         let told: BTreeMap<_, _> = door.told().into_iter().collect();
-        assert_eq!((told["admitted_total"], told["busy_total"]), (IN_WORK_MAX as u64, 1), "it was not let in");
+        assert_eq!(
+            (told["admitted_total"], told["busy_total"]),
+            (IN_WORK_MAX as u64, 1),
+            "it was not let in"
+        );
         inside.pop();
         assert!(matches!(enter(&door, "/RPC2"), Entry::Admitted(_)));
         drop(inside);
