@@ -147,7 +147,8 @@ impl Sensor {
             report: None,
             beside: Arc::clone(&beside),
         };
-        let own = own(&config, state, &tail, &sampler.handle(), status).map_err(Error::Report)?;
+        let own = own(&config, state, &tail, &sampler.handle(), status, representative.clone())
+            .map_err(Error::Report)?;
         let link = Link::new(own);
         Ok(Sensor {
             config,

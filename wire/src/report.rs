@@ -6,6 +6,7 @@
 //!                                       ←   Resume: from which event, how much may be under way
 //!   Events … (durable at the member)    →
 //!                                       ←   Durable: everything before this event is on disk
+//!                                       ←   Marks: to standbys, the same of all members
 //!   Metrics, Shape, Sweep …, State      →
 //!                                       ←   Allow: how much may be under way, how often sweeps
 //!   Leave                               →
@@ -29,10 +30,11 @@ use crate::time::Time;
 use compact_str::CompactString;
 use serde::de::{DeserializeOwned, Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Version of what is said; a representative refuses another one and names both.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Longest frame: an event of the longest line there is (1 MiB) fits.
 pub const FRAME_LEN_MAX_BYTES: usize = (1 << 20) + (256 << 10);
 /// Most hosts a member speaks for beside its own: a host with the logs of others has a handful.
@@ -68,6 +70,30 @@ pub struct Mark {
     pub at: u64,
     /// Before that place, it had all of the member's events before this one.
     pub next: u64,
+}
+
+/// How much of several members' events a store had at one of its places: told to who would represent the domain next,
+/// as a member that is gone brings no marks, nor does one that was started anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// Which store.
+    pub store: StoreKey,
+    /// A place in it.
+    pub at: u64,
+    /// Before that place, it had all events of this sensor before this number.
+    pub members: Vec<(SensorKey, u64)>,
+}
+
+impl Marks {
+    /// Take over what is told later of the same store.
+    pub fn merge(&mut self, later: Marks) {
+        if later.store != self.store {
+            *self = later;
+            return;
+        }
+        let members: BTreeMap<SensorKey, u64> = self.members.iter().copied().chain(later.members).collect();
+        (self.at, self.members) = (later.at, members.into_iter().collect());
+    }
 }
 
 /// The first frame of a member.
@@ -301,6 +327,8 @@ pub enum FromRepresentative {
     Allow(Allowance),
     /// The last frame: why nothing more is taken.
     Refused(CompactString),
+    /// To a standby: how much of all members' events is on disk.
+    Marks(Marks),
 }
 
 /// Why bytes of the other side are not taken.

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use wire::report::{Events, HostState};
+use wire::report::{Events, HostState, Marks};
 
 /// How often the host's state is told: three of them missing make a host silent.
 const STATE_EVERY: Duration = Duration::from_secs(5);
@@ -62,6 +62,8 @@ pub struct Own {
     pub acknowledged: Box<dyn Fn() -> Option<u64> + Send>,
     /// The representative has everything before this number.
     pub acknowledge: Box<dyn Fn(u64) + Send>,
+    /// The representative told this of all members' events, for the time that this sensor represents the domain.
+    pub learn: Box<dyn Fn(Marks) + Send>,
     /// Whether everything durable is on its way, and more is waited for.
     pub awaits: Box<dyn Fn(bool) + Send>,
 }
@@ -312,6 +314,7 @@ impl Link {
         if let Some(next) = self.sender.take_acknowledged() {
             (self.own.acknowledge)(next);
         }
+        self.sender.take_told().into_iter().for_each(&self.own.learn);
         self.show();
         handled
     }

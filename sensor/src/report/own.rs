@@ -7,6 +7,7 @@ use super::link::Own;
 use super::outbox::Outbox;
 use super::sender::Identity;
 use crate::config::Config;
+use crate::representative::office;
 use crate::run::Status;
 use crate::sample::sampler;
 use crate::segments::disk::Directory;
@@ -32,6 +33,7 @@ pub(crate) fn own(
     tail: &Arc<Handle>,
     sampler: &sampler::Handle,
     status: Status,
+    office: office::Handle,
 ) -> std::io::Result<Own> {
     let reader = tail.reader();
     let disk = Arc::new(Directory::new(state.join("journal"))?);
@@ -54,6 +56,7 @@ pub(crate) fn own(
         state: Box::new(move || state_of(&status, &figures)),
         acknowledged: Box::new(move || known.state().acknowledged),
         acknowledge: Box::new(move |next| told.acknowledge(next)),
+        learn: Box::new(move |marks| office.learn(marks)),
         awaits: Box::new(move |waits| awaited.await_durable(waits)),
     })
 }

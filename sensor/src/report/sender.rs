@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use wire::id::{HostName, SensorKey};
 use wire::report::{
     self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, HostState,
-    MARKS_MAX, Mark, Resume, StoreKey, VERSION,
+    MARKS_MAX, Mark, Marks, Resume, StoreKey, VERSION,
 };
 use wire::time::Time;
 
@@ -136,6 +136,8 @@ pub struct Sender {
     under_way: VecDeque<(u64, usize)>,
     under_way_len: usize,
     marks: VecDeque<Mark>,
+    /// What was told of all members since it was asked for last.
+    told: Vec<Marks>,
     term: u64,
     refused_hosts: Vec<HostName>,
     counts: Counts,
@@ -172,6 +174,7 @@ impl Sender {
             under_way: VecDeque::new(),
             under_way_len: 0,
             marks: VecDeque::new(),
+            told: Vec::new(),
             term: 0,
             refused_hosts: Vec::new(),
             counts: Counts::default(),
@@ -239,9 +242,14 @@ impl Sender {
                 self.phase = Phase::Open(allowance);
                 Ok(())
             }
-            (FromRepresentative::Durable(_) | FromRepresentative::Allow(_), _) => {
-                Err(Error::Unexpected { found: "something else", expected: "a resume" })
+            (FromRepresentative::Marks(marks), Phase::Open(_)) => {
+                self.told.push(marks);
+                Ok(())
             }
+            (
+                FromRepresentative::Durable(_) | FromRepresentative::Allow(_) | FromRepresentative::Marks(_),
+                _,
+            ) => Err(Error::Unexpected { found: "something else", expected: "a resume" }),
         }
     }
 
@@ -417,6 +425,11 @@ impl Sender {
     /// What the representative has on disk, if that is news: the journal may forget what is before it.
     pub fn take_acknowledged(&mut self) -> Option<u64> {
         std::mem::take(&mut self.fresh_acknowledgement).then_some(self.acknowledged).flatten()
+    }
+
+    /// What the representative told of all members' events, to a standby; take it after each [`Sender::handle_bytes`].
+    pub fn take_told(&mut self) -> Vec<Marks> {
+        std::mem::take(&mut self.told)
     }
 
     /// Whether the representative has taken the hello.

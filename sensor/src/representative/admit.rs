@@ -85,6 +85,7 @@ impl Domain {
         }
         let (granted, refused_hosts) = claims::granted(&self.claims, peer, &hello.host, &hello.hosts);
         let next = member.next;
+        self.told.forget_beyond(hello.sensor, hello.next);
         self.store.set_member(member)?;
         self.dirty.insert(hello.sensor);
         self.learn();

@@ -29,6 +29,8 @@ pub(super) struct Connection {
     /// A frame is being written; what is owed waits.
     pub(super) is_writing: bool,
     pub(super) owed: VecDeque<FromRepresentative>,
+    /// It is a standby, and was told how much of all members' events is stored.
+    pub(super) knows_marks: bool,
 }
 
 /// Who speaks on a connection.
@@ -57,6 +59,7 @@ impl Domain {
             member: None,
             is_writing: false,
             owed: VecDeque::new(),
+            knows_marks: false,
         };
         self.links.insert(link, connection);
         Some(link)

@@ -6,7 +6,8 @@
 //! store all my events before that number were stored", and brings its marks to the next representative. So
 //! for each sensor the new representative knows which of its events stood before the cursor, leaves those
 //! out and gives everything else it holds, from its oldest event on. The new cursor carries the old one
-//! with it, as members that come later bring their marks later.
+//! with it, as members that come later bring their marks later. Of members that bring none, as they are gone or were
+//! started anew, standbys are told by the representative itself.
 //! Rule: a mark may be older than the cursor; then some events are given twice, recognised by their ids.
 //! None is left out that was not seen. What the new store does not hold and the reader may not have seen is
 //! counted: exactly where a mark is as new as the cursor, else as an upper bound.
@@ -89,11 +90,40 @@ impl FromStr for Cursor {
 /// What is known of each sensor's events: from which on they were asked for, and the marks it brought.
 pub type Known = BTreeMap<SensorKey, (u64, Vec<Mark>)>;
 
+/// What readers have to know of the stores before.
+#[derive(Default)]
+struct Learned {
+    known: Known,
+    /// The stores before this one, the newest first.
+    before: Vec<StoreKey>,
+}
+
+impl Learned {
+    /// With the stores that were told of, and else those that most members' newest marks are of.
+    fn new(known: Known, told: Vec<StoreKey>, own: StoreKey) -> Learned {
+        let mut by_members: BTreeMap<StoreKey, usize> = BTreeMap::new();
+        for (_, marks) in known.values() {
+            let newest = marks.iter().rev().find(|mark| mark.store != own);
+            newest.into_iter().for_each(|mark| *by_members.entry(mark.store).or_default() += 1);
+        }
+        let mut others: Vec<(usize, StoreKey)> =
+            by_members.into_iter().map(|(store, members)| (members, store)).collect();
+        others.sort_unstable_by(|one, other| other.cmp(one));
+        let mut before: Vec<StoreKey> = Vec::new();
+        for store in told.into_iter().chain(others.into_iter().map(|(_, store)| store)) {
+            if store != own && !before.contains(&store) && before.len() < PLACES_MAX - 1 {
+                before.push(store);
+            }
+        }
+        Learned { known, before }
+    }
+}
+
 /// The domain's events for readers, from cursors on; to be cloned freely.
 #[derive(Clone)]
 pub struct Feed {
     reader: Reader,
-    known: Arc<Mutex<Arc<Known>>>,
+    learned: Arc<Mutex<Arc<Learned>>>,
 }
 
 /// What one reading gave.
@@ -112,11 +142,17 @@ pub struct Page {
 
 impl Feed {
     pub(super) fn new(reader: Reader) -> Feed {
-        Feed { reader, known: Arc::default() }
+        Feed { reader, learned: Arc::default() }
     }
 
-    pub(super) fn learn(&self, known: Known) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+    /// What members brought and what was told before of them, and of which stores, the newest first.
+    pub(super) fn learn(&self, known: Known, told: Vec<StoreKey>) {
+        let learned = Learned::new(known, told, self.reader.key());
+        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(learned);
+    }
+
+    fn learned(&self) -> Arc<Learned> {
+        Arc::clone(&self.learned.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The store's own reading end.
@@ -131,10 +167,13 @@ impl Feed {
         Cursor::new(self.reader.key(), self.reader.oldest())
     }
 
-    /// After the newest event.
+    /// After the newest event, and after all that the stores before had: members may be telling this one of those still.
     #[must_use]
     pub fn end(&self) -> Cursor {
-        Cursor::new(self.reader.key(), *self.reader.next().borrow())
+        let own = (self.reader.key(), *self.reader.next().borrow());
+        let before = self.learned();
+        let before = before.before.iter().map(|store| (*store, u64::MAX));
+        Cursor { places: std::iter::once(own).chain(before).collect() }
     }
 
     /// Up to `limit` events that `keep` accepts, from a cursor of this or another representative on.
@@ -165,7 +204,8 @@ impl Feed {
         let own = cursor.at(key);
         let foreign: Vec<(StoreKey, u64)> =
             cursor.places.iter().copied().filter(|(store, _)| *store != key).take(PLACES_MAX - 1).collect();
-        let known = Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        let learned = self.learned();
+        let known = &learned.known;
         let seen: BTreeMap<SensorKey, u64> = if foreign.is_empty() {
             BTreeMap::new()
         } else {
@@ -176,7 +216,7 @@ impl Feed {
             Some(at) => at,
             None if foreign.is_empty() => self.reader.oldest(),
             None => {
-                missed = self.not_held(&known, &seen)?;
+                missed = self.not_held(known, &seen)?;
                 self.reader.oldest()
             }
         };

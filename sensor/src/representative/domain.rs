@@ -12,13 +12,14 @@
 use super::claims::Claims;
 use super::connection::{Connection, Speaker};
 use super::cursor::{Feed, Known};
-use super::hosts::{Hosts, Place};
+use super::hosts::Hosts;
 use super::receiver::{Arrived, Names, Said};
 use super::replay::Joining;
 use super::store;
-use super::store::frame::Batch;
+use super::store::frame::{Batch, Member};
 use super::store::ledger::Ledger;
 use super::store::writer::{Commit, Store};
+use super::told::Told;
 use crate::report::record::joined;
 use crate::segments::Error;
 use crate::segments::disk::Disk;
@@ -130,6 +131,7 @@ pub struct Domain {
     pub(super) feed: Feed,
     pub(super) joiner: Joiner,
     pub(super) claims: Claims,
+    pub(super) told: Told,
     pub(super) hosts: Hosts,
     pub(super) links: BTreeMap<Link, Connection>,
     names: Names,
@@ -161,6 +163,7 @@ impl Domain {
             joiner: joining.0,
             claims: Claims::new(config.shared_hosts.clone()),
             config,
+            told: Told::default(),
             hosts: Hosts::default(),
             links: BTreeMap::new(),
             names: Names::default(),
@@ -289,9 +292,10 @@ impl Domain {
             .owed
             .iter_mut()
             .find(|owed| std::mem::discriminant(*owed) == std::mem::discriminant(&frame));
-        match replaced {
-            Some(owed) => *owed = frame,
-            None => connection.owed.push_back(frame),
+        match (replaced, frame) {
+            (Some(FromRepresentative::Marks(owed)), FromRepresentative::Marks(later)) => owed.merge(later),
+            (Some(owed), frame) => *owed = frame,
+            (None, frame) => connection.owed.push_back(frame),
         }
         if !connection.is_writing {
             self.ready.insert(link);
@@ -306,11 +310,6 @@ impl Domain {
         for link in open {
             self.owe(link, FromRepresentative::Allow(allowance));
         }
-    }
-
-    /// What the election knows of the hosts.
-    pub fn place(&mut self, places: &BTreeMap<HostName, Place>) {
-        self.hosts.place(places);
     }
 
     /// What the shell must do next.
@@ -389,14 +388,24 @@ impl Domain {
             let mark = Mark { store, at, next };
             self.owe(link, FromRepresentative::Durable(Durable { next, mark }));
         }
+        self.tell_standbys(&durable);
+    }
+
+    /// What was told of its predecessors' stores while this sensor was a standby.
+    pub fn know(&mut self, told: Told) {
+        self.told = told;
+        self.learn();
     }
 
     /// Tell readers what is known of the sensors.
     pub(super) fn learn(&self) {
         let members = self.store.ledger().members.values();
-        let known: Known =
-            members.map(|member| (member.sensor, (member.from, member.marks.clone()))).collect();
-        self.feed.learn(known);
+        let marks = |member: &Member| match member.rewound {
+            None => member.marks.iter().copied().chain(self.told.of(member.sensor)).collect(),
+            Some(_) => Vec::new(),
+        };
+        let known: Known = members.map(|member| (member.sensor, (member.from, marks(member)))).collect();
+        self.feed.learn(known, self.told.stores().collect());
     }
 
     /// What was done.

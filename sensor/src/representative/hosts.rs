@@ -224,6 +224,7 @@ impl Hosts {
             latest,
             recent,
         };
+        self.departed.retain(|gone| gone.host != hello.host);
         self.table.insert(hello.host.clone(), host);
         true
     }

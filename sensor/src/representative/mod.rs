@@ -3,7 +3,7 @@
 //! [`domain`] is the core that members report to ([`receiver`], [`admit`], [`claims`]); it keeps the table
 //! of [`hosts`] with their [`recent`] samples, the [`store`] of events and the joined calls. [`view`],
 //! [`overview`] and [`summary`] say what they come to; [`cursor`] leads readers through the events across
-//! a change of the representative.
+//! a change of the representative, for which standbys are [`told`] what is stored.
 //! [`office`] runs it while its sensor represents the domain.
 //! Not here: how members' streams come (the overlay), how a representative is elected (the overlay).
 
@@ -19,7 +19,9 @@ pub mod overview;
 pub mod receiver;
 pub mod recent;
 pub mod replay;
+mod standbys;
 pub mod store;
 pub mod summary;
+pub mod told;
 pub mod view;
 pub mod visit;

@@ -10,6 +10,7 @@ use super::cursor::Feed;
 use super::desk::{self, Inbox, Question};
 use super::domain::{self, Counts, Domain, Now};
 use super::hosts::Place;
+use super::told::Told;
 use super::visit::Visit;
 use crate::segments::disk::Directory;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use wire::id::HostName;
-use wire::report::StoreKey;
+use wire::report::{Marks, StoreKey};
 
 /// Streams that may wait to be taken.
 const VISITS_MAX: usize = 256;
@@ -77,6 +78,7 @@ pub(super) struct Shared {
     open: watch::Sender<Option<Open>>,
     lease: OnceLock<Lease>,
     figures: Mutex<Figures>,
+    told: Mutex<Told>,
 }
 
 /// The ways to a desk.
@@ -113,6 +115,11 @@ impl Shared {
         (figures.counts, figures.links) = (counts, links);
     }
 
+    fn told(&self) -> MutexGuard<'_, Told> {
+        // Changed by whole words.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn figures(&self) -> MutexGuard<'_, Figures> {
         // Plain figures, written whole.
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
@@ -132,6 +139,11 @@ impl Handle {
     /// What the election knows of the hosts.
     pub fn set_places(&self, places: BTreeMap<HostName, Place>) {
         self.0.places.send_replace(Arc::new(places));
+    }
+
+    /// The present representative told this of all members' events, as this sensor may follow it.
+    pub fn learn(&self, marks: Marks) {
+        self.0.told().take(marks);
     }
 
     /// Say nothing to members while `lease` does not hold. Without one it always does. To be called once.
@@ -230,6 +242,7 @@ impl Office {
             open: watch::Sender::new(None),
             lease: OnceLock::new(),
             figures: Mutex::default(),
+            told: Mutex::default(),
         });
         (Office { shared: Arc::clone(&shared), config, folder }, Handle(shared))
     }
@@ -244,7 +257,10 @@ impl Office {
             let wanted = *duty.borrow_and_update();
             if let Duty::Serve { term } = wanted {
                 match self.open_store(term).await? {
-                    Ok(domain) => self.serve(domain, duty.clone(), &shutdown).await?,
+                    Ok(mut domain) => {
+                        domain.know(self.shared.told().clone());
+                        self.serve(domain, duty.clone(), &shutdown).await?;
+                    }
                     Err(error) => self.shared.complain(&error.to_string()),
                 }
             }

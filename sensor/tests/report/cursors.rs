@@ -1,10 +1,13 @@
 //! A reader of the domain's events goes on across restarts and changes of the representative.
 
-use crate::rig::Rig;
+use crate::rig::{Rig, myself};
 use crate::simulated::{Random, Simulated};
+use sensor::report::sender::Sender;
 use sensor::representative::cursor::Cursor;
 use sensor::representative::domain::Config;
+use sensor::representative::hosts::{Place, Role};
 use sensor::representative::store;
+use sensor::representative::told::Told;
 use std::collections::BTreeMap;
 use wire::event::Id;
 
@@ -96,6 +99,103 @@ fn across_representatives_nothing_is_missed_and_little_is_seen_twice() {
     }
     assert!(events > 3000, "{events}");
     assert!(doubled * 2 < events, "{doubled} of {events} seen more than once: marks are of no use");
+}
+
+/// Makes this member a standby; what it is told from then on, once it is taken.
+fn stand_by(rig: &mut Rig, nth: usize) {
+    let place = Place { role: Role::Standby, gone: None };
+    rig.domain.place(&[(rig.members[nth].host.clone(), place)].into());
+}
+
+fn told_to(rig: &mut Rig, nth: usize) -> Told {
+    let mut told = Told::default();
+    rig.members[nth].sender.take_told().into_iter().for_each(|marks| told.take(marks));
+    told
+}
+
+fn start_anew(rig: &mut Rig, nth: usize) {
+    let member = &mut rig.members[nth];
+    member.sender = Sender::new(myself(member.key, &member.host));
+}
+
+/// The next representative was a standby, and has events of an earlier reign.
+#[test]
+fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
+    let mut rig = Rig::new(3, Config::default());
+    rig.members.iter_mut().for_each(|member| member.read(20));
+    rig.settle();
+    let of_next = rig.disk.clone();
+    rig.fail_over(Simulated::default(), 300);
+    rig.settle();
+    stand_by(&mut rig, 0);
+    rig.members.iter_mut().for_each(|member| member.read(5));
+    rig.settle();
+    let mut follower = Follower::new(&rig);
+    follower.read_all(&rig);
+    assert_eq!(follower.seen.len(), 75);
+    let told = told_to(&mut rig, 0);
+    rig.fail_over(of_next, 0);
+    rig.domain.know(told);
+    let gone = rig.members.remove(1);
+    start_anew(&mut rig, 1);
+    rig.settle();
+    follower.read_all(&rig);
+    rig.members.push(gone);
+    start_anew(&mut rig, 2);
+    rig.members[2].read(1);
+    rig.settle();
+    follower.read_all(&rig);
+    assert_eq!((follower.seen.len(), follower.missed), (76, 0));
+    let again = follower.seen.values().filter(|times| **times > 1).count();
+    assert_eq!(again, 0, "of {} events", follower.seen.len());
+}
+
+/// A standby that follows is told everything by all members; who begins with the next event wants none of it.
+#[test]
+fn what_a_new_representative_is_told_of_before_is_not_next() {
+    let mut rig = Rig::new(2, Config::default());
+    stand_by(&mut rig, 0);
+    rig.members.iter_mut().for_each(|member| member.read(50));
+    rig.settle();
+    stand_by(&mut rig, 0);
+    rig.settle();
+    let told = told_to(&mut rig, 0);
+    rig.fail_over(Simulated::default(), 300);
+    rig.domain.know(told);
+    let end = rig.domain.feed().end().to_string();
+    let mut follower = Follower { cursor: end, seen: BTreeMap::new(), missed: 0 };
+    start_anew(&mut rig, 1);
+    rig.settle();
+    follower.read_all(&rig);
+    assert_eq!((rig.stored().len(), follower.seen.len()), (100, 0));
+    rig.members.iter_mut().for_each(|member| member.read(2));
+    rig.settle();
+    follower.read_all(&rig);
+    assert_eq!(follower.seen.len(), 4);
+}
+
+/// The journal of one went back meanwhile: what it reads then has numbers that were another event's.
+#[test]
+fn what_was_told_of_a_journal_that_went_back_hides_nothing() {
+    let mut rig = Rig::new(2, Config::default());
+    rig.settle();
+    stand_by(&mut rig, 0);
+    rig.members[1].read(20);
+    rig.settle();
+    let mut follower = Follower::new(&rig);
+    follower.read_all(&rig);
+    let told = told_to(&mut rig, 0);
+    assert!(told.of(rig.members[1].key).any(|mark| mark.next == 20));
+    let mut later = Rig::new(2, Config::default());
+    later.fail_over(Simulated::default(), 300);
+    later.domain.know(told);
+    let member = &mut later.members[1];
+    let records = (100..112).map(|line| member.record(line)).collect();
+    member.append(records, 112);
+    later.settle();
+    follower.read_all(&later);
+    assert_eq!(later.stored().len(), 12);
+    assert!(later.stored().keys().all(|id| follower.seen.contains_key(id)), "numbers 0 to 11 are others now");
 }
 
 /// What the new representative never had is counted, not passed over in silence.

@@ -101,6 +101,7 @@ fn what_is_sent_again_is_dropped() {
             }
             other @ (FromRepresentative::Durable(_)
             | FromRepresentative::Allow(_)
+            | FromRepresentative::Marks(_)
             | FromRepresentative::Refused(_)) => other,
         };
         encode(&frame, &mut forged).unwrap();

@@ -191,6 +191,7 @@ impl Running {
             state: Box::new(|| HostState { time: Time::from_micros(1), ..HostState::default() }),
             acknowledged: Box::new(move || *known.lock().unwrap()),
             acknowledge: Box::new(move |next| *told.lock().unwrap() = Some(next)),
+            learn: Box::new(|_| ()),
             awaits: Box::new(move |waits| awaited.store(waits, Ordering::SeqCst)),
         };
         let link = Link::new(own);

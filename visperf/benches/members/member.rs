@@ -158,6 +158,7 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
         }),
         acknowledged: Box::new(|| None),
         acknowledge: Box::new(|_| ()),
+        learn: Box::new(|_| ()),
         awaits: Box::new(|_| ()),
     }
 }
