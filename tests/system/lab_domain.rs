@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use system_tests::lab::domains::{Domain, agreed, sensor, settled, state, visperf};
 use system_tests::lab::{self, Daemon, Network, Stopwatch, Trials};
+use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
 /// How long what must come is waited for.
@@ -79,6 +80,32 @@ fn a_domain_follows_its_representative_through_death() {
         let there = daemon.result("sensor.filters", &json!({ "host": far.host().name() })).unwrap();
         assert_eq!(there, own);
     }
+}
+
+/// Who asks while the representative hangs is answered by the one that follows it, without asking again.
+#[test]
+fn a_question_to_a_representative_that_hangs_is_answered_by_the_next() {
+    let name = "lab_domain::a_question_to_a_representative_that_hangs_is_answered_by_the_next";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(4).unwrap();
+    let daemons = domain(&network);
+    let (current, _) = agreed(&daemons, None).unwrap();
+    settled(&daemons).unwrap();
+    let (hung, others): (Vec<_>, Vec<_>) = daemons.iter().partition(|daemon| daemon.host().name() == current);
+    hung[0].pause().unwrap();
+    // The next one may have no way to itself: who follows is not known before.
+    let ask = |daemon: &Daemon| daemon.ask("domain.summary", &json!({})).unwrap();
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let asking: Vec<_> = others.iter().map(|daemon| scope.spawn(|| ask(daemon))).collect();
+        asking.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    hung[0].resume().unwrap();
+    let by = |answer: &Answer| match answer {
+        Answer::Result(told) => told["representative"].as_str().map(str::to_owned),
+        Answer::Fault { .. } => None,
+    };
+    let by: Vec<String> = answers.iter().filter_map(by).collect();
+    assert!(by.len() >= 2 && by.iter().all(|one| *one != current), "{answers:?}");
 }
 
 #[test]

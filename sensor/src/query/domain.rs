@@ -61,6 +61,20 @@ pub(super) fn absent(absent: Absent) -> Fault {
     Fault::unavailable(absent.to_string())
 }
 
+/// The answer, with the hosts that are away and told this representative nothing: what they told the one before may be missing.
+pub(super) async fn with_unheard(office: &Handle, answer: Value) -> Result<Value, Fault> {
+    let asked = office.ask(|domain, _| {
+        let away = domain.departed().iter().filter(|gone| gone.standing == Standing::Silent);
+        away.map(|gone| Value::Text(gone.host.to_string())).collect()
+    });
+    let unheard: Vec<Value> = asked.await.map_err(absent)?;
+    let Value::Struct(mut members) = answer else { return Ok(answer) };
+    if !unheard.is_empty() {
+        members.push(("unheard".into(), Value::Array(unheard)));
+    }
+    Ok(Value::Struct(members))
+}
+
 impl Domain {
     /// The methods.
     #[must_use]
@@ -73,7 +87,7 @@ impl Domain {
                 async move {
                     let wanted = params.clone();
                     let asked = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
-                    calls::shown(asked.map_err(absent)??, &params)
+                    with_unheard(&office, calls::shown(asked.map_err(absent)??, &params)?).await
                 }
             }),
         };
@@ -143,7 +157,7 @@ impl Domain {
         if let Some(own) = &self.own {
             (calls, events) = (own.summary(), own.events());
         }
-        Ok(Value::object([
+        let answer = Value::object([
             ("domain", Value::Text(self.domain.to_string())),
             ("representative", Value::Text(self.host.to_string())),
             ("hosts", Value::UInt(hosts.iter().sum())),
@@ -159,7 +173,8 @@ impl Domain {
                     ("hosts", top_value("host", &calls.hosts)),
                 ]),
             ),
-        ]))
+        ]);
+        with_unheard(&self.office, answer).await
     }
 }
 

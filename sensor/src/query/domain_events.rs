@@ -5,7 +5,7 @@
 //! Not here: what may be asked for ([`super::events`]).
 
 use super::declared;
-use super::domain::absent;
+use super::domain::{absent, with_unheard};
 use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, Wanted, name_calls, shown};
 use super::{chosen, shape};
 use crate::representative::cursor::{Cursor, Feed, Page};
@@ -40,6 +40,10 @@ impl Events {
     }
 
     async fn answer(&self, params: &Params) -> Result<Value, Fault> {
+        with_unheard(&self.office, self.page(params).await?).await
+    }
+
+    async fn page(&self, params: &Params) -> Result<Value, Fault> {
         let feed = self.office.feed().await.map_err(absent)?;
         let wanted = Arc::new(self.wanted(params).await?);
         if wanted.is_last {

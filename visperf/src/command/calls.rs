@@ -4,7 +4,7 @@
 
 use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::target::Target;
-use crate::command::query::{LIMIT_MAX, Params, ask, items, note_left_out, print};
+use crate::command::query::{LIMIT_MAX, Params, ask, items, note_left_out, note_unheard, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::times;
@@ -101,5 +101,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print_rows(call_table(), calls.iter().cloned(), &TimeZone::system(), Some(times::now()), output)
     })?;
     note_left_out(&answer, "calls");
+    note_unheard(&answer);
     Ok(())
 }

@@ -71,6 +71,19 @@ fn left_out(shown: u64, total: u64, name: &str) -> String {
     format!("{shown} of {total} {name}; {more}")
 }
 
+/// Note whose events and calls the answer may lack, as the representative changed while they were away.
+pub(crate) fn note_unheard(answer: &Value) {
+    let hosts = items(answer, "unheard");
+    let hosts: Vec<&str> = hosts.iter().filter_map(Value::as_str).collect();
+    if !hosts.is_empty() {
+        note(&format!(
+            "away since before the present representative took over: {}; what of theirs it was never told is missing \
+             until they are back",
+            hosts.join(", ")
+        ));
+    }
+}
+
 /// Print the items as JSON lines, or hand them to `table`.
 ///
 /// # Errors

@@ -52,7 +52,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         true => output.json(&answer)?,
         false => show(&answer, args.all, &mut output)?,
     }
-    output.flush()
+    output.flush()?;
+    query::note_unheard(&answer);
+    Ok(())
 }
 
 fn show(answer: &Value, every_metric: bool, output: &mut Output) -> Result<(), Failure> {

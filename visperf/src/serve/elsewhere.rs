@@ -10,6 +10,7 @@
 //! Not here: serving what others hand on (`queries`), finding other domains (`others`).
 
 use super::others::Others;
+use overlay::clock;
 use overlay::domain::{DomainHandle, View};
 use overlay::identity::admission::Principal;
 use overlay::net::handle::{AskError, Handle};
@@ -22,10 +23,14 @@ use rpc::params::Params;
 use rpc::value::{Name, Value};
 use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::credential::Role;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::query::{Answer, Question};
+
+/// What a representative is, as a hop.
+const REPRESENTATIVE: &str = "representative";
 
 /// What is kept of the deadline at each hop, so that a fault arrives before its asker gives up.
 const HOP_MARGIN: Duration = Duration::from_millis(200);
@@ -119,7 +124,15 @@ impl Elsewhere for Router {
         match way {
             Way::Hop(hop) => {
                 let net = self.net.clone();
-                Some(Box::pin(async move { ask_hop(&net, &hop, &question, time_left).await }))
+                // Only what is read may be asked twice.
+                let is_moving = hop.part == REPRESENTATIVE && method.starts_with("domain.");
+                let own = self.own.clone().filter(|_| is_moving);
+                Some(Box::pin(async move {
+                    match own {
+                        Some(own) => own.ask_representative(&net, hop, question, time_left).await,
+                        None => ask_hop(&net, &hop, &question, time_left).await,
+                    }
+                }))
             }
             Way::Relay(_) => None,
             Way::Domain(domain) => {
@@ -279,7 +292,35 @@ impl Own {
         let told = view.members.iter().find(|seen| seen.member.key == peer);
         let ready = || net.ready().into_iter().find(|one| one.peer == peer).and_then(|one| one.host.clone());
         let host = told.map(|seen| seen.member.host.clone()).or_else(ready);
-        Ok(Hop { peer, host, part: "representative", domain: Some(self.domain.clone()) })
+        Ok(Hop { peer, host, part: REPRESENTATIVE, domain: Some(self.domain.clone()) })
+    }
+
+    /// The representative's answer; where another one follows it meanwhile, as it hangs, that one's.
+    async fn ask_representative(
+        &self,
+        net: &Handle,
+        hop: Hop,
+        mut question: Question,
+        time_left: Duration,
+    ) -> Result<Value, Fault> {
+        let began = clock::now();
+        let mut view = self.members.view();
+        let other = |view: &Arc<View>| {
+            view.state.representative.is_some_and(|representative| representative != hop.peer)
+        };
+        tokio::select! {
+            answer = ask_hop(net, &hop, &question, time_left) => return answer,
+            Ok(_) = view.wait_for(other) => {}
+        }
+        let now = view.borrow().clone();
+        if now.state.representative == Some(net.me()) {
+            return Err(unavailable(format!(
+                "{hop} did not answer, and this daemon represents the domain by now; ask again"
+            )));
+        }
+        let left = time_left.saturating_sub(clock::now().since(began));
+        question.time_left_ms = millis(left);
+        ask_hop(net, &self.to_representative(net, &now)?, &question, left).await
     }
 }
 

@@ -21,6 +21,7 @@ use rpc::limits::Limits;
 use rpc::method::Registry;
 use rpc::statistics::Statistics;
 use sd_notify::NotifyState;
+use sensor::journal::lock::Lock;
 use sensor::run::Sensor;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,8 @@ pub(crate) struct Plan {
 
 /// Daemons that are open and bound.
 pub(crate) struct Grid {
+    /// Of the whole folder, whatever daemons it is of: held until the last of them has ended.
+    lock: Lock,
     state: PathBuf,
     listener: tokio::net::TcpListener,
     address: SocketAddr,
@@ -81,6 +84,7 @@ impl Grid {
             refuse_open_bind(listen)?;
         }
         state_dir::prepare(&plan.state)?;
+        let lock = Lock::take(&plan.state, crate::output::times::now())?;
         daemon::descriptors::raise();
         let membership = member::membership(&plan.state)?;
         let mut sensor = match plan.sensor {
@@ -116,6 +120,7 @@ impl Grid {
         };
         let http = Arc::new(Statistics::default());
         let mut grid = Grid {
+            lock,
             term: registration::next_term(&plan.state)?,
             state: plan.state,
             listener,
@@ -240,7 +245,8 @@ impl Grid {
         let signals = Signals::catch().context("cannot catch signals")?;
         let obeying = tokio::spawn(signals.obey(shutdown.clone()));
         let mut tasks = Tasks::new(shutdown.clone());
-        let Grid { state, listener, address, registry, http, sensor, directory, proxy, member, term } = self;
+        let Grid { lock, state, listener, address, registry, http, sensor, directory, proxy, member, term } =
+            self;
         if let (Some(sensor), Some(place)) = (&sensor, &directory) {
             let config = sensor.config();
             let record = registration::record(&config.domain, &config.host, address, term);
@@ -270,6 +276,7 @@ impl Grid {
         let result = tasks.run(GRACE).await;
         tell_service_manager(&[NotifyState::Stopping]);
         told.take_back();
+        drop(lock);
         obeying.abort();
         result.map_err(anyhow::Error::from)
     }

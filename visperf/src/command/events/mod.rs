@@ -4,18 +4,20 @@
 //! the daemon restarted; so no event is printed twice and none is left out unnoticed.
 
 mod interrupt;
+mod seen;
 
 use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::connection::Patience;
 use crate::client::{Client, Error, PATIENCE};
-use crate::command::query::{Params, items};
+use crate::command::query::{Params, items, note_unheard};
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
-use crate::output::figures::count;
+use crate::output::figures::{count, text_of};
 use crate::output::times;
 use crate::output::{Output, note};
 use interrupt::Place;
 use jiff::tz::TimeZone;
+use seen::Seen;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,11 +101,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut reading = Reading::new(args);
     let interrupt = if args.follow { Some(interrupt::catch(&reading.place)?) } else { None };
     let mut left = args.limit.unwrap_or(u64::MAX);
-    let (mut was_empty, mut is_found) = (false, false);
+    let (mut was_empty, mut is_found, mut is_told) = (false, false, false);
     while left > 0 {
         let answer = reading.page(left)?;
         let events = items(&answer, "events");
         reading.tell_missed(&answer)?;
+        if !is_told {
+            note_unheard(&answer);
+            is_told = true;
+        }
         left -= reading.print(&events, &answer, left)?;
         if args.is_last() {
             is_found = !events.is_empty();
@@ -143,6 +149,8 @@ struct Reading<'a> {
     moved: bool,
     /// Whether a daemon ever answered.
     reached: bool,
+    /// With --follow: what was printed lately, which a new representative may tell again.
+    seen: Option<Seen>,
     output: Output,
     lines: EventLines,
 }
@@ -161,6 +169,7 @@ impl Reading<'_> {
             place: Arc::new(Place::new(begin)),
             moved: true,
             reached: false,
+            seen: args.follow.then(Seen::default),
             lines: EventLines::new(TimeZone::system(), &output),
             output,
         }
@@ -247,6 +256,9 @@ impl Reading<'_> {
         let printing = self.place.begin();
         let mut printed = 0;
         for event in events.iter().take(usize::try_from(most).unwrap_or(usize::MAX)) {
+            if self.seen.as_mut().is_some_and(|seen| !seen.is_new(text_of(event, "id"))) {
+                continue;
+            }
             match self.args.query.json {
                 true => self.output.json(event)?,
                 false => {
