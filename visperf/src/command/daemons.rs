@@ -10,6 +10,7 @@ use daemon::config_file::{self, ConfigError};
 use daemon::telemetry::{self, Form};
 use jiff::tz::TimeZone;
 use rpc::config::Listen;
+use sensor::journal::lock;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -191,12 +192,10 @@ pub(crate) fn failure(error: &anyhow::Error) -> Failure {
 
 /// Who holds the state, if that is what is wrong.
 fn held(error: &anyhow::Error) -> Option<&str> {
-    use sensor::journal::lock;
-    use sensor::{run, tail};
-    let run::Error::Tail(tail::Error::Lock(lock::Error::Held { holder, .. })) = error.downcast_ref()? else {
-        return None;
-    };
-    Some(holder)
+    match error.downcast_ref()? {
+        lock::Error::Held { holder, .. } => Some(holder),
+        _ => None,
+    }
 }
 
 fn in_use(state: &Path, holder: &str) -> String {

@@ -314,3 +314,18 @@ fn a_demo_that_was_killed_is_cleaned_up_by_the_next_and_names_recorded_hosts() {
     let expected = ["cm01", "ctl01", "qm01", "se01", "se02", "sub01", "wn01", "wn02", "wn03", "wn04"];
     assert_eq!(hosts.into_iter().collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn a_folder_that_a_daemon_of_another_kind_has_is_left_alone() {
+    let home = Home::new();
+    let up = Started::new(&home, &UP);
+    up.line("-- local/");
+    let told = || std::fs::read_to_string(home.path().join("own/listen")).unwrap();
+    let before = told();
+    let words = ["directory", "--state", "own", "--listen", "127.0.0.1:0"];
+    home.run(&words).with_code(1).notes(&["the state folder own is in use by another visperf"]);
+    assert_eq!(told(), before);
+    home.run(&["info", "--state", "own"]).ok();
+    up.end();
+    assert!(!home.path().join("own/listen").exists());
+}
