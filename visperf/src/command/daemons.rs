@@ -192,10 +192,8 @@ pub(crate) fn failure(error: &anyhow::Error) -> Failure {
 
 /// Who holds the state, if that is what is wrong.
 fn held(error: &anyhow::Error) -> Option<&str> {
-    match error.downcast_ref()? {
-        lock::Error::Held { holder, .. } => Some(holder),
-        _ => None,
-    }
+    let lock::Error::Held { holder, .. } = error.downcast_ref()? else { return None };
+    Some(holder)
 }
 
 fn in_use(state: &Path, holder: &str) -> String {
