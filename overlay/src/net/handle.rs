@@ -71,7 +71,7 @@ pub enum AskError {
         /// The deadline.
         after: Duration,
     },
-    /// The stream broke or what came is no answer.
+    /// The connection broke or what came is no answer.
     #[error("{peer}: {reason}")]
     Broken {
         /// Who.
@@ -82,6 +82,34 @@ pub enum AskError {
     /// This daemon is stopping.
     #[error("this daemon is stopping")]
     Stopping,
+}
+
+/// What is told of a connection that is gone: what its parts say of it is for nobody else.
+const BROKE: &str = "the connection broke";
+
+impl AskError {
+    fn broken(peer: PeerKey, error: &frames::Error) -> AskError {
+        let reason = match error {
+            frames::Error::Broken(error) => {
+                tracing::debug!(%peer, %error, "a connection broke while an answer was awaited");
+                BROKE.to_owned()
+            }
+            frames::Error::Cut | frames::Error::TooLong { .. } | frames::Error::Codec(_) => error.to_string(),
+        };
+        AskError::Broken { peer, reason }
+    }
+
+    /// Why, for a sentence that names the peer already.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            AskError::Open { source, .. } => source.to_string(),
+            AskError::Refused { reason, .. } => format!("it refused: {reason}"),
+            AskError::TimedOut { after, .. } => format!("it did not answer within {} ms", after.as_millis()),
+            AskError::Broken { reason, .. } => reason.clone(),
+            AskError::Stopping => self.to_string(),
+        }
+    }
 }
 
 /// The overlay of this daemon.
@@ -182,7 +210,7 @@ impl Handle {
         protocol: Protocol,
         question: &[u8],
     ) -> Result<Vec<u8>, AskError> {
-        let broken = |error: frames::Error| AskError::Broken { peer, reason: error.to_string() };
+        let broken = |error: frames::Error| AskError::broken(peer, &error);
         let mut stream = self.raw_stream(peer, protocol).await?;
         frames::write(&mut stream, &Borrowed(question), protocol.question_len_max_bytes())
             .await
@@ -207,7 +235,7 @@ impl Handle {
     ) -> Result<Stream, AskError> {
         let opening = async {
             let mut stream = self.raw_stream(peer, protocol).await?;
-            let broken = |error: frames::Error| AskError::Broken { peer, reason: error.to_string() };
+            let broken = |error: frames::Error| AskError::broken(peer, &error);
             match verdict(&mut stream).await.map_err(broken)? {
                 Some(Verdict::Welcome) => Ok(stream),
                 Some(Verdict::Refused(reason)) => Err(AskError::Refused { peer, reason }),
@@ -230,7 +258,9 @@ impl Handle {
         match opening.await {
             Ok(Ok(stream)) => Ok(Stream::new(stream, seat)),
             Ok(Err(source)) => Err(AskError::Open { peer, source }),
-            Err(_) => Err(AskError::Stopping),
+            Err(_) if self.commands.is_closed() => Err(AskError::Stopping),
+            // The connection is gone, and the wish for a stream of it too.
+            Err(_) => Err(AskError::Broken { peer, reason: BROKE.to_owned() }),
         }
     }
 
@@ -246,4 +276,50 @@ pub(super) const VERDICT_LEN_MAX_BYTES: usize = 4 << 10;
 /// The first frame of a lasting stream, read byte by byte so that nothing behind it is taken.
 async fn verdict(stream: &mut Stream) -> Result<Option<Verdict>, frames::Error> {
     frames::read_exactly_one(stream, VERDICT_LEN_MAX_BYTES).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A handle whose event loop is `commands`' other end.
+    fn handle() -> (Handle, mpsc::Receiver<Command>) {
+        let (commands, taken) = mpsc::channel(8);
+        let handle = Handle {
+            me: PeerKey([0; 32]),
+            commands,
+            guests: Arc::default(),
+            figures: Arc::default(),
+            listening: watch::channel(Vec::new()).1,
+            rungs: Arc::default(),
+            arrivals: mpsc::channel(1).0,
+        };
+        (handle, taken)
+    }
+
+    async fn joins(handle: &Handle, peer: PeerKey) -> Result<Vec<u8>, AskError> {
+        handle.ask(peer, Protocol::Join, b"", Duration::from_secs(60)).await
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_broke_is_not_taken_for_a_daemon_that_stops() {
+        let (peer, (handle, mut taken)) = (PeerKey([1; 32]), handle());
+        let breaks = async {
+            let Some(Command::Open(_, _, opened)) = taken.recv().await else { panic!("a stream is wanted") };
+            // As the connection does when it goes with whatever was wished of it.
+            drop(opened);
+        };
+        let (told, ()) = tokio::join!(joins(&handle, peer), breaks);
+        assert_eq!(told, Err(AskError::Broken { peer, reason: BROKE.to_owned() }));
+        drop(taken);
+        assert_eq!(joins(&handle, peer).await, Err(AskError::Stopping));
+    }
+
+    #[test]
+    fn what_a_broken_connection_says_of_its_parts_is_for_the_log() {
+        let (peer, inner) = (PeerKey([1; 32]), std::io::Error::other("00000001/11: connection is closed"));
+        let error = AskError::broken(peer, &frames::Error::Broken(inner));
+        assert_eq!(error.reason(), "the connection broke");
+        assert_eq!(error.to_string(), format!("{peer}: the connection broke"));
+    }
 }

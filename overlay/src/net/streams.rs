@@ -232,7 +232,10 @@ fn open_error(protocol: Protocol, error: &StreamUpgradeError<Infallible>) -> Ope
     match error {
         StreamUpgradeError::NegotiationFailed => OpenError::Unsupported(protocol),
         StreamUpgradeError::Timeout => OpenError::Failed("no answer in time".to_owned()),
-        StreamUpgradeError::Io(error) => OpenError::Failed(error.to_string()),
+        StreamUpgradeError::Io(error) => {
+            tracing::debug!(%protocol, %error, "a connection broke while a stream was opened");
+            OpenError::Failed("the connection broke".to_owned())
+        }
         StreamUpgradeError::Apply(never) => match *never {},
     }
 }

@@ -1,4 +1,4 @@
-//! Which daemon to ask instead, where one lacks a method.
+//! What to do about a fault: which daemon to ask instead, where one lacks a method; which word is missing.
 //!
 //! Pure.
 
@@ -22,10 +22,27 @@ pub(super) fn of_another_daemon(method: &str, info: &Value) -> Option<String> {
     }
 }
 
+/// How the fault of a daemon begins that would have to be told of which domain it is asked (`serve::elsewhere`).
+pub(crate) const NO_DOMAIN: &str = "this daemon is of no domain that could be meant";
+
+/// What to type instead, where a daemon says this.
+pub(super) fn of_words(message: &str) -> Option<&'static str> {
+    message
+        .starts_with(NO_DOMAIN)
+        .then_some("name one with --domain DOMAIN; `visperf domains` lists them")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn who_named_no_domain_is_told_with_which_word() {
+        let said = format!("{NO_DOMAIN}: expected domain, found none");
+        assert!(of_words(&said).is_some_and(|hint| hint.contains("--domain") && hint.contains("visperf domains")));
+        assert_eq!(of_words("no host n1 in CERN"), None);
+    }
 
     #[test]
     fn the_other_daemon_is_named() {

@@ -6,6 +6,7 @@
 
 pub(crate) mod connection;
 mod hint;
+pub(crate) use hint::NO_DOMAIN;
 mod http;
 pub(crate) mod target;
 mod via;
@@ -71,7 +72,10 @@ impl From<Error> for Failure {
         match error {
             Error::Unreachable(text) => Failure::Unreachable(text),
             Error::Lost { .. } => Failure::Unreachable(error.to_string()),
-            Error::Fault { code, message } => Failure::Fault { code, message },
+            Error::Fault { code, message } => match hint::of_words(&message) {
+                Some(hint) => Failure::Fault { code, message: format!("{message}; {hint}") },
+                None => Failure::Fault { code, message },
+            },
             Error::Answer { .. } => Failure::Failed(error.to_string()),
         }
     }

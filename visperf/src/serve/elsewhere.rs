@@ -10,6 +10,7 @@
 //! Not here: serving what others hand on (`queries`), finding other domains (`others`).
 
 use super::others::Others;
+use crate::client::NO_DOMAIN;
 use overlay::clock;
 use overlay::domain::{DomainHandle, View};
 use overlay::identity::admission::Principal;
@@ -162,11 +163,9 @@ impl Router {
             Some(domain) => Err(Fault::not_found(format!(
                 "a question for {domain} was handed to a daemon of another domain, which does not hand it on"
             ))),
-            None => Err(Fault::invalid_params(
-                "this daemon is of no domain that could be meant: expected domain, found none; directory.domains tells \
-                 which there are"
-                    .to_owned(),
-            )),
+            None => Err(Fault::invalid_params(format!(
+                "{NO_DOMAIN}: expected domain, found none; directory.domains tells which there are"
+            ))),
         }
     }
 }
@@ -403,7 +402,7 @@ pub(crate) fn answer(hop: &Hop, answered: Result<Vec<u8>, AskError>) -> Result<V
             let millis = after.as_millis();
             Err(Fault::new(fault::TIMEOUT, format!("{hop} did not answer within {millis} ms")))
         }
-        Err(error) => Err(unavailable(format!("{hop} cannot be asked: {error}"))),
+        Err(error) => Err(unavailable(format!("{hop} cannot be asked: {}", error.reason()))),
     }
 }
 
