@@ -6,14 +6,16 @@
 //! A target is a host's name and the port that was asked for, because what is scraped there is not visperf's:
 //! node_exporter's port unless told otherwise. Labels say what is known of the host, for relabelling.
 //! Hosts are those that representatives name in their records, and those that [`Hosts`] lists for a domain.
+//! Rule: a host's state is its representative's word, and no host is live by the word of a record that is not.
 
-use crate::handle::{Found, Handle};
+use crate::handle::{Found, Handle, Known};
+use crate::methods;
 use crate::registry::State;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Registry};
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,8 +34,53 @@ const PORT_DEFAULT: i64 = 9100;
 /// Most hosts in one answer: some 10 MB. More are asked for domain by domain.
 const TARGETS_MAX: usize = 40_000;
 
-/// The hosts of several domains, as far as they could be learned.
-pub type Listed = BTreeMap<DomainName, Vec<HostName>>;
+/// The hosts of several domains, as far as they could be learned, each with how it is.
+pub type Listed = BTreeMap<DomainName, Vec<(HostName, HostState)>>;
+
+/// How a host is, in the words of `domain.hosts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostState {
+    /// It reports.
+    Live,
+    /// It should report and does not.
+    LastSeen,
+    /// It said that it stops.
+    Left,
+}
+
+impl HostState {
+    /// `live`, `last_seen` or `left`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HostState::Live => "live",
+            HostState::LastSeen => "last_seen",
+            HostState::Left => "left",
+        }
+    }
+
+    /// What a word of [`HostState::as_str`] says; none of another word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<HostState> {
+        [HostState::Live, HostState::LastSeen, HostState::Left].into_iter().find(|it| it.as_str() == word)
+    }
+
+    /// How a host is of which a record in this state is all that is known.
+    fn of_record(state: State) -> HostState {
+        match state {
+            State::Live => HostState::Live,
+            State::Expired | State::Restored => HostState::LastSeen,
+        }
+    }
+
+    /// How a host is whose representative said this, and stated the record that is in this state.
+    fn in_record(self, state: State) -> HostState {
+        match self {
+            HostState::Live => HostState::of_record(state),
+            HostState::LastSeen | HostState::Left => self,
+        }
+    }
+}
 
 type Listing = Pin<Box<dyn Future<Output = Listed> + Send>>;
 type List = dyn Fn(Vec<Found>) -> Listing + Send + Sync;
@@ -92,7 +139,7 @@ pub fn declaration() -> Declaration {
 /// What is known of a host.
 struct Target {
     role: &'static str,
-    state: State,
+    state: HostState,
     term: u64,
     query: Option<String>,
 }
@@ -101,7 +148,7 @@ async fn targets(handle: &Handle, hosts: &Hosts, domain: Option<&str>, port: i64
     let domain = domain.map(DomainName::try_from).transpose();
     let domain = domain.map_err(|error| Fault::invalid_params(format!("domain: {error}")))?;
     let found: Vec<Found> = match &domain {
-        Some(domain) => handle.resolve(domain).into_iter().collect(),
+        Some(domain) => of_one(handle, domain)?,
         None => handle.domains(),
     };
     let mut listed = (hosts.0)(found.clone()).await;
@@ -123,32 +170,56 @@ async fn targets(handle: &Handle, hosts: &Hosts, domain: Option<&str>, port: i64
     Ok(Value::array(told))
 }
 
-/// Every host of a domain once: what the primary says of it goes before what others say.
-fn of_domain(found: &Found, hosts: Vec<HostName>) -> BTreeMap<HostName, Target> {
+/// The domain that was named, if it is there; one that left has no hosts.
+///
+/// # Errors
+/// If it is not known, so that Prometheus keeps the targets that it has and a name that is mistyped is seen.
+fn of_one(handle: &Handle, domain: &DomainName) -> Result<Vec<Found>, Fault> {
+    match handle.look_up(domain) {
+        Known::Found(found) => Ok(vec![*found]),
+        Known::Left(..) => Ok(Vec::new()),
+        Known::Nothing => Err(methods::unknown(handle, domain)),
+        Known::NothingYet => Err(methods::not_yet(domain)),
+    }
+}
+
+/// Every host of a domain once: what the primary says of it goes before what others say, but for hosts that report to
+/// another representative.
+fn of_domain(found: &Found, listed: Vec<(HostName, HostState)>) -> BTreeMap<HostName, Target> {
     let mut targets = BTreeMap::new();
     for told in std::iter::once(found).chain(&found.partial) {
         let query = told.record.addresses.first().cloned();
-        let (state, term) = (told.state, told.record.term);
+        let (state, term) = (HostState::of_record(told.state), told.record.term);
         let role = told.record.sensor_type.as_str();
         targets.entry(told.record.host.clone()).or_insert(Target { role, state, term, query });
     }
     for told in std::iter::once(found).chain(&found.partial) {
-        let Some(Coverage::Part { hosts, .. }) = told.record.reach.as_ref().map(|reach| &reach.coverage)
-        else {
-            continue;
-        };
-        for host in hosts {
-            targets.entry(host.clone()).or_insert_with(|| member(told));
+        for host in named(told) {
+            let state = HostState::of_record(told.state);
+            targets.entry(host.clone()).or_insert_with(|| member(told, state));
         }
     }
-    for host in hosts {
-        targets.entry(host).or_insert_with(|| member(found));
+    let live = found.partial.iter().filter(|told| told.state == State::Live);
+    let elsewhere: BTreeSet<&HostName> =
+        live.flat_map(|told| std::iter::once(&told.record.host).chain(named(told))).collect();
+    for (host, state) in listed {
+        let state = if elsewhere.contains(&host) { HostState::Live } else { state.in_record(found.state) };
+        let target = targets.entry(host).or_insert_with(|| member(found, state));
+        target.state = state;
     }
     targets
 }
 
-fn member(told: &Found) -> Target {
-    Target { role: "member", state: told.state, term: told.record.term, query: None }
+/// The hosts that report to a representative, where its record names them.
+fn named(told: &Found) -> &[HostName] {
+    match told.record.reach.as_ref().map(|reach| &reach.coverage) {
+        Some(Coverage::Part { hosts, .. }) => hosts,
+        Some(Coverage::Whole { .. }) | None => &[],
+    }
+}
+
+fn member(told: &Found, state: HostState) -> Target {
+    Target { role: "member", state, term: told.record.term, query: None }
 }
 
 fn group(domain: &str, host: &str, target: &Target, port: i64) -> Value {
@@ -169,7 +240,8 @@ fn group(domain: &str, host: &str, target: &Target, port: i64) -> Value {
 mod tests {
     use super::*;
     use crate::handle::SystemClock;
-    use crate::testing::own_record;
+    use crate::testing::{domain, leave, own_record, part, statement};
+    use std::time::Duration;
     use wire::id::PeerKey;
     use wire::registration::{Reach, Record};
 
@@ -191,7 +263,8 @@ mod tests {
     async fn every_host_is_a_target_once_with_its_labels() {
         let hosts = Hosts::new(|found| async move {
             let names = found.into_iter().map(|found| found.record.domain);
-            names.filter(|name| name.as_str() == "b").map(|b| (b, vec![host("n1"), host("n9")])).collect()
+            let listed = || vec![(host("n1"), HostState::Live), (host("n9"), HostState::Live)];
+            names.filter(|name| name.as_str() == "b").map(|b| (b, listed())).collect()
         });
         let answer = targets(&directory(), &hosts, None, 9100).await.expect("few");
         let told: Vec<String> = answer
@@ -225,11 +298,69 @@ mod tests {
         );
         let of_one = targets(&directory(), &hosts, Some("b"), 1).await.expect("few");
         assert_eq!(of_one.as_array().map(<[Value]>::len), Some(2));
+        let unknown = targets(&directory(), &hosts, Some("none"), 1).await.expect_err("unknown");
         assert_eq!(
-            targets(&directory(), &hosts, Some("none"), 1).await,
-            Ok(Value::array(Vec::<Value>::new()))
+            (unknown.code, &*unknown.message),
+            (rpc::fault::NOT_FOUND, "no domain none; known are a, b")
         );
         assert!(targets(&directory(), &hosts, Some("a b"), 1).await.is_err());
+    }
+
+    fn found(domain: &str, state: State, hosts: &[&str]) -> Found {
+        let record = statement(domain, 1, 1, 1, part(hosts)).record().clone();
+        let (age, lease_remaining) = (Duration::ZERO, Duration::ZERO);
+        Found { record, statement: None, state, age, lease_remaining, partial: Vec::new() }
+    }
+
+    fn states(found: &Found, listed: &[(&str, HostState)]) -> String {
+        let listed = listed.iter().map(|(name, state)| (host(name), *state)).collect();
+        let told = of_domain(found, listed);
+        let told: Vec<_> = told.iter().map(|(host, it)| format!("{host} {}", it.state.as_str())).collect();
+        told.join(", ")
+    }
+
+    #[test]
+    fn the_state_of_each_host_is_its_representatives_word() {
+        let listed = [
+            ("n1", HostState::Live),
+            ("n2", HostState::LastSeen),
+            ("n3", HostState::Left),
+            ("n4", HostState::Live),
+        ];
+        let live = found("a", State::Live, &["n1", "n2"]);
+        assert_eq!(states(&live, &listed), "n1 live, n2 last_seen, n3 left, n4 live");
+        assert_eq!(states(&live, &[]), "n1 live, n2 live", "only the record is known");
+        for state in [State::Expired, State::Restored] {
+            let former = found("a", state, &["n1", "n2"]);
+            assert_eq!(states(&former, &listed), "n1 last_seen, n2 last_seen, n3 left, n4 last_seen");
+            assert_eq!(states(&former, &[]), "n1 last_seen, n2 last_seen");
+        }
+    }
+
+    #[test]
+    fn a_host_that_reports_to_another_representative_is_as_that_one_says() {
+        let mut split = found("a", State::Live, &["n1"]);
+        split.partial.push(found("a", State::Live, &["n2"]));
+        let listed = [("n1", HostState::Live), ("n2", HostState::LastSeen), ("n3", HostState::LastSeen)];
+        assert_eq!(states(&split, &listed), "n1 live, n2 live, n3 last_seen");
+        split.partial[0].state = State::Expired;
+        assert_eq!(states(&split, &listed), "n1 live, n2 last_seen, n3 last_seen");
+    }
+
+    #[tokio::test]
+    async fn a_domain_that_left_has_no_hosts() {
+        let mut list = crate::admission::List::default();
+        list.add(domain("a"), crate::testing::ROOT).expect("one");
+        let admission = crate::admission::Admission::new(list, crate::admission::List::default());
+        let registry = crate::registry::Registry::new(9);
+        let now = crate::handle::Clock::now(&SystemClock);
+        let replicas = crate::replicate::Replicas::among(registry, admission, &[], 1, now).expect("none");
+        let handle = Handle::among(replicas, SystemClock);
+        let none = Hosts::none();
+        let lately = targets(&handle, &none, Some("a"), 1).await.expect_err("it has just started");
+        assert_eq!(lately.code, rpc::fault::UNAVAILABLE);
+        handle.leave(PeerKey([1; 32]), leave("a", 1, 2, 3)).expect("admitted");
+        assert_eq!(targets(&handle, &none, Some("a"), 1).await, Ok(Value::array(Vec::<Value>::new())));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use wire::registration::{Coverage, Reach};
 const KNOWN_TOLD_MAX: usize = 10;
 
 /// Most domains in one answer: some 4 MB of XML.
-const DOMAINS_TOLD_MAX: i64 = 10_000;
+pub const DOMAINS_TOLD_MAX: i64 = 10_000;
 
 /// Domains in one answer unless asked otherwise.
 const DOMAINS_TOLD_DEFAULT: i64 = 1000;
@@ -112,26 +112,44 @@ fn resolve(handle: &Handle, domain: &DomainName) -> Result<Value, Fault> {
         Known::Found(found) => Ok(record(&found)),
         Known::Nothing => Err(unknown(handle, domain)),
         Known::Left(_, age) => Err(left(domain, age)),
-        Known::NothingYet => Err(Fault::new(
-            rpc::fault::UNAVAILABLE,
-            format!(
-                "domain {domain} is not known yet: this directory has just started; ask again in some seconds"
-            ),
+        Known::NothingYet => Err(not_yet(domain)),
+    }
+}
+
+/// The fault of a domain of which a directory that has just started may still hear.
+#[must_use]
+pub fn not_yet(domain: &DomainName) -> Fault {
+    Fault::new(
+        rpc::fault::UNAVAILABLE,
+        format!(
+            "domain {domain} is not known yet: this directory has just started; ask again in some seconds"
+        ),
+    )
+}
+
+/// The fault of a domain that this directory does not know.
+#[must_use]
+pub fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
+    match known_words(handle.names(KNOWN_TOLD_MAX + 1)) {
+        Some(known) => Fault::not_found(format!("no domain {domain}; {known}")),
+        None => Fault::not_found(format!(
+            "no domain {domain}; no domain is known yet; its representative has to register first"
         )),
     }
 }
 
-fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
-    let mut known: Vec<String> = handle.names(KNOWN_TOLD_MAX + 1).iter().map(ToString::to_string).collect();
-    let known = match known.len() {
-        0 => "no domain is known yet; its representative has to register first".to_owned(),
+/// Which domains are known, for somebody who named another: `known are A, B and more; …`. None where there are none.
+pub fn known_words(names: impl IntoIterator<Item = DomainName>) -> Option<String> {
+    let mut known: Vec<String> =
+        names.into_iter().take(KNOWN_TOLD_MAX + 1).map(|name| name.to_string()).collect();
+    match known.len() {
+        0 => None,
         _ if known.len() > KNOWN_TOLD_MAX => {
             known.truncate(KNOWN_TOLD_MAX);
-            format!("known are {} and more; ask directory.domains for all", known.join(", "))
+            Some(format!("known are {} and more; ask directory.domains for all", known.join(", ")))
         }
-        _ => format!("known are {}", known.join(", ")),
-    };
-    Fault::not_found(format!("no domain {domain}; {known}"))
+        _ => Some(format!("known are {}", known.join(", "))),
+    }
 }
 
 fn domains(handle: &Handle, state: Option<&str>, after: Option<&str>, limit: usize) -> Value {

@@ -1,12 +1,13 @@
 //! The hosts of domains, for service discovery: what each domain's representative says in `domain.hosts`.
 //!
 //! Rule: each domain is asked once in [`FRESH_FOR`] however many ask, a bounded number at a time, and nobody waits
-//! longer than [`DEADLINE`]; of a domain that does not answer, the hosts that it named last are told.
+//! longer than [`DEADLINE`]; of a domain that does not answer, what it said last is told, and after [`BELIEVED_FOR`] no
+//! host of it is live.
 //! Not here: the answer's form (`directory::discovery`).
 
 use super::elsewhere;
 use super::others::Others;
-use directory::discovery::{Hosts, Listed};
+use directory::discovery::{HostState, Hosts, Listed};
 use overlay::clock;
 use rpc::value::Value;
 use std::collections::BTreeMap;
@@ -17,16 +18,46 @@ use tokio::task::JoinSet;
 use wire::id::{DomainName, HostName};
 use wire::time::Moment;
 
-/// A list is told for so long without asking again: a target's absence is no hurry, and Prometheus asks each minute.
-const FRESH_FOR: Duration = Duration::from_secs(30);
+/// A list is told for so long without asking again: much less than the minute after which Prometheus asks again.
+const FRESH_FOR: Duration = Duration::from_secs(5);
+
+/// How long a representative may be asked in vain before its hosts are told as last seen: as long as its record holds,
+/// within which another one takes over.
+const BELIEVED_FOR: Duration = Duration::from_secs(15);
 
 /// How long a reader waits for representatives: less than Prometheus does.
 const DEADLINE: Duration = Duration::from_secs(5);
 
+/// How long a representative may take, so that it is known before whether it answers.
+const ASKED_FOR: Duration = Duration::from_millis(4500);
+
 /// Representatives asked at a time.
 const ASKED_MAX: usize = 32;
 
-type Kept = Arc<Mutex<BTreeMap<DomainName, (Moment, Vec<HostName>)>>>;
+/// What a representative said.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    asked: Moment,
+    /// Since when it is asked in vain.
+    silent: Option<Moment>,
+    hosts: Vec<(HostName, HostState)>,
+}
+
+impl Row {
+    /// Its hosts as they are thought to be.
+    fn told(&self, now: Moment) -> Vec<(HostName, HostState)> {
+        let is_believed = self.silent.is_none_or(|since| now.since(since) < BELIEVED_FOR);
+        let as_thought = |state| match state {
+            HostState::Live if !is_believed => HostState::LastSeen,
+            HostState::Live | HostState::LastSeen | HostState::Left => state,
+        };
+        self.hosts.iter().map(|(host, state)| (host.clone(), as_thought(*state))).collect()
+    }
+}
+
+type Rows = BTreeMap<DomainName, Row>;
+
+type Kept = Arc<Mutex<Rows>>;
 
 /// Lists hosts by asking representatives.
 pub(crate) fn hosts(others: Others) -> Hosts {
@@ -37,13 +68,13 @@ pub(crate) fn hosts(others: Others) -> Hosts {
         async move {
             // What has not answered by then is as it was.
             let _ = tokio::time::timeout(DEADLINE, refresh(&others, &kept, &domains)).await;
-            let mut kept = lock(&kept);
+            let (mut kept, now) = (lock(&kept), clock::now());
             // Domains that are gone are forgotten with the first reader of all.
             if domains.len() > 1 {
                 kept.retain(|domain, _| domains.contains(domain));
             }
             let told = domains.into_iter().filter_map(|domain| {
-                let hosts = kept.get(&domain)?.1.clone();
+                let hosts = kept.get(&domain)?.told(now);
                 Some((domain, hosts))
             });
             told.collect::<Listed>()
@@ -55,7 +86,8 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
     let seats = Arc::new(Semaphore::new(ASKED_MAX));
     let mut asking = JoinSet::new();
     for domain in domains {
-        let is_fresh = |(at, _): &(Moment, Vec<HostName>)| clock::now().since(*at) < FRESH_FOR;
+        let is_fresh =
+            |row: &Row| row.silent.is_none() && clock::now().since(row.asked) < FRESH_FOR;
         if lock(kept).get(domain).is_some_and(is_fresh) {
             continue;
         }
@@ -64,13 +96,17 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
         asking.spawn(async move {
             // Never closed.
             let _seat = seats.acquire().await;
-            match others
-                .ask(&domain, elsewhere::question("domain.hosts", Vec::new(), DEADLINE, 1), DEADLINE)
-                .await
-            {
-                Ok(answer) => drop(lock(&kept).insert(domain, (clock::now(), names(&answer)))),
+            let question = elsewhere::question("domain.hosts", Vec::new(), ASKED_FOR, 1);
+            match others.ask(&domain, question, ASKED_FOR).await {
+                Ok(answer) => {
+                    let row = Row { asked: clock::now(), silent: None, hosts: states(&answer) };
+                    drop(lock(&kept).insert(domain, row));
+                }
                 Err(fault) => {
-                    tracing::debug!(%domain, message = %fault.message, "its hosts are as they were")
+                    tracing::debug!(%domain, message = %fault.message, "its hosts are as they were");
+                    if let Some(row) = lock(&kept).get_mut(&domain) {
+                        row.silent.get_or_insert(clock::now());
+                    }
                 }
             }
         });
@@ -78,14 +114,54 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
     while asking.join_next().await.is_some() {}
 }
 
-/// The names in an answer of `domain.hosts`.
-fn names(answer: &Value) -> Vec<HostName> {
-    let hosts = answer.get("hosts").and_then(Value::as_array).unwrap_or_default();
-    let named = hosts.iter().filter_map(|host| host.get("host").and_then(Value::as_text));
-    named.filter_map(|name| HostName::try_from(name).ok()).collect()
+/// The hosts in an answer of `domain.hosts`, and how each is; a word of another version is none that says it lives.
+fn states(answer: &Value) -> Vec<(HostName, HostState)> {
+    let rows = answer.get("hosts").and_then(Value::as_array).unwrap_or_default();
+    let hosts = rows.iter().filter_map(|row| {
+        let host = HostName::try_from(row.get("host").and_then(Value::as_text)?).ok()?;
+        let state = row.get("state").and_then(Value::as_text).and_then(HostState::of_word);
+        Some((host, state.unwrap_or(HostState::LastSeen)))
+    });
+    hosts.collect()
 }
 
-fn lock(kept: &Kept) -> MutexGuard<'_, BTreeMap<DomainName, (Moment, Vec<HostName>)>> {
+fn lock(kept: &Kept) -> MutexGuard<'_, Rows> {
     // Rows are put in whole.
     kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> HostName {
+        HostName::try_from(name).unwrap()
+    }
+
+    #[test]
+    fn each_host_is_as_its_representative_says() {
+        let row = |name: &'static str, state: &'static str| {
+            Value::object([("host", Value::from(name)), ("state", state.into())])
+        };
+        let rows = [row("n1", "live"), row("n2", "last_seen"), row("n3", "left"), row("n4", "odd"), row("", "live")];
+        let expected = [
+            (host("n1"), HostState::Live),
+            (host("n2"), HostState::LastSeen),
+            (host("n3"), HostState::Left),
+            (host("n4"), HostState::LastSeen),
+        ];
+        assert_eq!(states(&Value::object([("hosts", Value::array(rows))])), expected);
+        assert_eq!(states(&Value::from("nothing")), []);
+    }
+
+    #[test]
+    fn hosts_of_a_representative_that_is_asked_in_vain_are_not_live_for_ever() {
+        let at = |secs| Moment(Duration::from_secs(secs));
+        let hosts = vec![(host("n1"), HostState::Live), (host("n2"), HostState::Left)];
+        let row = |silent| Row { asked: at(100), silent, hosts: hosts.clone() };
+        assert_eq!(row(None).told(at(900)), hosts, "it was not asked since, or answered");
+        assert_eq!(row(Some(at(160))).told(at(174)), hosts, "another may take over");
+        let late = [(host("n1"), HostState::LastSeen), (host("n2"), HostState::Left)];
+        assert_eq!(row(Some(at(160))).told(at(175)), late);
+    }
 }

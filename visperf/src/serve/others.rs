@@ -131,18 +131,14 @@ impl Others {
                     (heard.record, heard.remaining.is_zero().then_some(heard.age))
                 }
                 outcome @ (Outcome::Left(_) | Outcome::Unknown | Outcome::Unreachable) => {
-                    return Err(absent(domain, &outcome, &self.welcome));
+                    return Err(absent(domain, &outcome, &self.welcome, || asker.known()));
                 }
             },
             Lookup::Table(table) => match table.look_up(domain) {
                 InTable::Found(found) => (found.record, found.lease_remaining.is_zero().then_some(found.age)),
                 InTable::Left(_, age) => return Err(directory::methods::left(domain, age)),
-                InTable::Nothing => return Err(absent(domain, &Outcome::Unknown, &self.welcome)),
-                InTable::NothingYet => {
-                    return Err(elsewhere::unavailable(format!(
-                        "{domain} is not known yet: this directory has just started; ask again in some seconds"
-                    )));
-                }
+                InTable::Nothing => return Err(directory::methods::unknown(table, domain)),
+                InTable::NothingYet => return Err(directory::methods::not_yet(domain)),
             },
         };
         let reach = record.reach.clone().ok_or_else(|| {
@@ -162,7 +158,7 @@ fn is_gone(error: Option<&AskError>) -> bool {
 
 fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
     let why = match error {
-        Some(error) => error.to_string(),
+        Some(error) => error.reason(),
         None => {
             let tried: Vec<&str> = place.reach.addresses.iter().map(wire::address::Address::as_str).collect();
             format!("no connection to {}", tried.join(", "))
@@ -176,7 +172,14 @@ fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
 }
 
 /// Why there is nobody to ask.
-pub(crate) fn absent(domain: &DomainName, outcome: &Outcome, welcome: &Welcome) -> Fault {
+///
+/// `known` are those that are remembered here.
+pub(crate) fn absent(
+    domain: &DomainName,
+    outcome: &Outcome,
+    welcome: &Welcome,
+    known: impl FnOnce() -> Vec<DomainName>,
+) -> Fault {
     match outcome {
         Outcome::Left(age) => directory::methods::left(domain, *age),
         Outcome::Unreachable => {
@@ -192,9 +195,12 @@ pub(crate) fn absent(domain: &DomainName, outcome: &Outcome, welcome: &Welcome) 
                 "no directory could be asked for {domain}, and it was never known here; {why}"
             ))
         }
-        Outcome::Unknown | Outcome::Found(_) => Fault::not_found(format!(
-            "no domain {domain} is known to the directories; see `visperf domains` for those that are"
-        )),
+        Outcome::Unknown | Outcome::Found(_) => Fault::not_found(match directory::methods::known_words(known()) {
+            Some(known) => format!("no domain {domain} is known to the directories; here {known}"),
+            None => format!(
+                "no domain {domain} is known to the directories; see `visperf domains` for those that are"
+            ),
+        }),
     }
 }
 
@@ -207,12 +213,39 @@ mod tests {
     #[test]
     fn a_stranger_that_directories_refuse_is_told_why_nobody_could_be_asked() {
         let (domain, welcome) = (DomainName::try_from("UT-ICL").unwrap(), Welcome::default());
-        let told = |welcome: &Welcome| absent(&domain, &Outcome::Unreachable, welcome).message.into_owned();
+        let told = |welcome: &Welcome| {
+            absent(&domain, &Outcome::Unreachable, welcome, Vec::new).message.into_owned()
+        };
         assert!(told(&welcome).ends_with("[overlay] directories in the configuration"), "{}", told(&welcome));
         let refused = "domain beta is not admitted here".to_owned();
         welcome.take(PeerEvent::Unwelcome(PeerKey([1; 32]), refused.clone()));
         assert!(told(&welcome).ends_with(&refused), "{}", told(&welcome));
-        let unknown = absent(&domain, &Outcome::Unknown, &welcome).message;
+        let unknown = absent(&domain, &Outcome::Unknown, &welcome, Vec::new).message;
         assert!(!unknown.contains(&refused), "directories have answered: {unknown}");
+    }
+
+    #[test]
+    fn who_names_a_domain_that_is_not_there_is_told_which_are() {
+        let (nix, welcome) = (DomainName::try_from("NIX").unwrap(), Welcome::default());
+        let told = |known: &[&str]| {
+            let known = known.iter().map(|name| DomainName::try_from(*name).unwrap()).collect();
+            absent(&nix, &Outcome::Unknown, &welcome, || known).message.into_owned()
+        };
+        assert_eq!(told(&["A", "B"]), "no domain NIX is known to the directories; here known are A, B");
+        assert!(told(&[]).ends_with("see `visperf domains` for those that are"), "{}", told(&[]));
+        let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
+        assert!(told(&many).ends_with("h, i, j and more; ask directory.domains for all"), "{}", told(&many));
+    }
+
+    #[test]
+    fn a_broken_connection_is_told_without_keys_and_others_are_looked_for() {
+        let (peer, domain) = (PeerKey([1; 32]), DomainName::try_from("ALPHA").unwrap());
+        let host = Some(wire::id::HostName::try_from("a1").unwrap());
+        let hop = Hop { peer, host, part: "representative", domain: Some(domain) };
+        let broken = AskError::Broken { peer, reason: "the connection broke".to_owned() };
+        assert!(is_gone(Some(&broken)) && !is_gone(Some(&AskError::Stopping)));
+        let fault = elsewhere::answer(&hop, Err(broken)).unwrap_err();
+        assert_eq!(fault.code, rpc::fault::UNAVAILABLE);
+        assert_eq!(fault.message, "a1, representative of ALPHA cannot be asked: the connection broke");
     }
 }
