@@ -10,6 +10,7 @@
 
 mod numbers;
 pub mod stating;
+pub mod taken;
 
 use crate::clock;
 use crate::contacts::Keep;
@@ -21,8 +22,9 @@ use crate::identity::key::Key;
 use crate::identity::record;
 use crate::resolve::asker::Asker;
 use stating::{CHANGE_INTERVAL, Content, Due, RENEWAL_INTERVAL, Stating, coverage};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use taken::{Taken, Tell};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -50,6 +52,39 @@ pub struct Place {
     pub overlay: Vec<Address>,
 }
 
+/// How stating fares, for the daemon's health; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Standing(Arc<Mutex<Taken>>);
+
+impl Standing {
+    /// What is wrong, in sentences.
+    #[must_use]
+    pub fn health(&self) -> Vec<String> {
+        self.lock().untaken(clock::now()).map(untaken).into_iter().collect()
+    }
+
+    fn tell(tell: Option<Tell>) {
+        match tell {
+            Some(Tell::Untaken(span)) => tracing::warn!("{}", untaken(span)),
+            Some(Tell::Again) => tracing::info!("a directory takes this domain's record again"),
+            None => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        // It is consistent between its methods, and none of them panics half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn untaken(span: Duration) -> String {
+    format!(
+        "no directory has taken this domain's record for {} s, so other domains may not find it; are the directories \
+         of [overlay] running, and reached from here?",
+        span.as_secs()
+    )
+}
+
 /// The task's parts.
 #[derive(Debug)]
 pub struct Registrar {
@@ -65,6 +100,8 @@ pub struct Registrar {
     pub asker: Asker,
     /// What it says.
     pub place: Place,
+    /// How it fares.
+    pub standing: Standing,
 }
 
 /// What one directory made of a statement.
@@ -106,6 +143,7 @@ impl Registrar {
         let Some(chain) = self.gate.chain().filter(|_| may_serve) else {
             current.send_if_modified(|current| current.take().is_some());
             stating.rest();
+            self.standing.lock().rest();
             return CHANGE_INTERVAL;
         };
         let members = known.members.iter().map(|seen| &seen.member);
@@ -115,6 +153,11 @@ impl Registrar {
             Due::In(span) => return span,
             Due::Now { term, sequence } => (term, sequence),
         };
+        if !self.directories.keys().is_empty() {
+            let mut taken = self.standing.lock();
+            taken.stated(clock::now());
+            Standing::tell(taken.look(clock::now()));
+        }
         match self.sign(&content, term, sequence) {
             Ok(statement) => drop(current.send_replace(Some(Arc::new(statement)))),
             Err(error) => tracing::error!(error, "the domain's record cannot be stated"),
@@ -146,6 +189,9 @@ impl Registrar {
     }
 
     fn handle_outcome(&self, stating: &mut Stating, (directory, stated): Outcome) {
+        if matches!(stated, Stated::Primary | Stated::Taken | Stated::Partial { .. }) {
+            Standing::tell(self.standing.lock().taken(clock::now()));
+        }
         match stated {
             Stated::Primary | Stated::Taken => {}
             Stated::Partial { highest } => {

@@ -14,7 +14,7 @@ use overlay::directories::Directories;
 use overlay::domain::DomainHandle;
 use overlay::finder::Finder;
 use overlay::joining::denials::DenialFile;
-use overlay::registrar::{Place, Registrar};
+use overlay::registrar::{Place, Registrar, Standing};
 use overlay::resolve::asker::{Asker, Asking};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -66,6 +66,7 @@ impl Between {
                 addresses: vec![format!("http://{address}")],
                 overlay: overlay.advertised.clone(),
             },
+            standing: Standing::default(),
         };
         let denying = DenySync {
             domain: domain.clone(),
@@ -78,6 +79,11 @@ impl Between {
         let finder = Finder { me, domain, asker: asker.clone(), members: members.clone() };
         let welcome = overlay.welcome.clone();
         Ok(Between { asker, contacts, directories, asking, registrar, denying, finder, welcome })
+    }
+
+    /// How it fares with the domain's record.
+    pub(crate) fn standing(&self) -> Standing {
+        self.registrar.standing.clone()
     }
 
     /// Whether there are directories to ask.

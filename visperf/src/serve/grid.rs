@@ -193,10 +193,11 @@ impl Grid {
         if let Some(member) = &self.member {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
-            let welcome = member.welcome();
+            let (welcome, standing) = (member.welcome(), member.between.standing());
+            let health = move || [welcome.health(), standing.health()].concat();
             match &self.sensor {
-                Some(sensor) => sensor.set_health_beside(move || welcome.health()),
-                None => sources.health.push(Box::new(move || welcome.health())),
+                Some(sensor) => sensor.set_health_beside(health),
+                None => sources.health.push(Box::new(health)),
             }
             let view = member.view.view();
             sources.statistics.push(("election", Box::new(move || view.borrow().told())));
