@@ -81,6 +81,14 @@ pub enum Error {
         /// What is wrong with it.
         error: wire::id::NoPeerKey,
     },
+    /// A key that another name has too.
+    #[error("{domain} has the root key of {other}; expected one of its own: is one of them pasted twice?")]
+    SameRoot {
+        /// The later one.
+        domain: String,
+        /// Whose key it is as well.
+        other: DomainName,
+    },
     /// Too many of them.
     #[error(transparent)]
     Domains(admission::Error),
@@ -93,7 +101,9 @@ impl Error {
         match self {
             Error::SnapshotSecs { .. } => vec!["snapshot_secs"],
             Error::DomainsMax { .. } => vec!["domains_max"],
-            Error::Domain { domain, .. } | Error::Root { domain, .. } => vec!["domains", domain],
+            Error::Domain { domain, .. } | Error::Root { domain, .. } | Error::SameRoot { domain, .. } => {
+                vec!["domains", domain]
+            }
             Error::Domains(_) => vec!["domains"],
         }
     }
@@ -132,7 +142,13 @@ fn admit(list: &mut List, domain: String, root: &str) -> Result<(), Error> {
         Ok(name) => name,
         Err(error) => return Err(Error::Domain { domain, error }),
     };
-    let root = root.parse().map_err(|error| Error::Root { domain, error })?;
+    let root = match root.parse() {
+        Ok(root) => root,
+        Err(error) => return Err(Error::Root { domain, error }),
+    };
+    if let Some((other, _)) = list.iter().find(|(_, listed)| *listed == root) {
+        return Err(Error::SameRoot { domain, other: other.clone() });
+    }
     list.add(name, root).map(drop).map_err(Error::Domains)
 }
 
@@ -151,6 +167,19 @@ mod tests {
     }
 
     #[test]
+    fn two_domains_of_one_root_are_both_named() {
+        let root = wire::id::PeerKey([7; 32]).to_string();
+        let domains = ["UT-ICL", "CERN"].map(|name| (name.to_owned(), root.clone()));
+        let raw = RawConfig { domains: Some(BTreeMap::from(domains)), ..RawConfig::default() };
+        let told: Vec<String> =
+            Config::new(raw).expect_err("refused").iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            ["UT-ICL has the root key of CERN; expected one of its own: is one of them pasted twice?"]
+        );
+    }
+
+    #[test]
     fn the_section_is_checked() {
         check("", Ok(Config::default()));
         let config =
@@ -165,6 +194,7 @@ mod tests {
         check(&format!("domains = {{ UT-ICL = \"{root}\" }}"), Ok(config));
         check("domains = { UT-ICL = \"12D3\" }", Err("domains.UT-ICL"));
         check(&format!("domains = {{ \"a b\" = \"{root}\" }}"), Err("domains.a b"));
+        check(&format!("domains = {{ UT-ICL = \"{root}\", CERN = \"{root}\" }}"), Err("domains.UT-ICL"));
         check("domains_max = 0", Err("domains_max"));
         check("domains_max = 100001", Err("domains_max"));
         check(

@@ -16,7 +16,7 @@ pub const ADDRESS_LEN_MAX_BYTES: usize = 53 + 253 + 6;
 /// Why a text is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{found:?} is no address; expected HOST:PORT, such as head.example:7742, 10.0.0.5:7742 or [2001:db8::5]:7742"
+    "{found:?} is no address; expected HOST:PORT, such as head.example:7318, 10.0.0.5:7318 or [2001:db8::5]:7318"
 )]
 pub struct Error {
     /// The text, cut to what an address may have.

@@ -4,7 +4,7 @@
 
 use crate::command::membership::{State, role_words, until};
 use crate::exit::Failure;
-use crate::output::{Output, times};
+use crate::output::{Output, note, times};
 use serde_json::json;
 
 /// Print this host's key, and its membership if it has joined a domain
@@ -25,6 +25,10 @@ pub(crate) struct Args {
 /// # Errors
 /// If the key or the membership cannot be read.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(folder) = args.state.missing() {
+        // One that was mistyped would else be made unseen.
+        note(&format!("{} is not there; making it, with a new key", folder.display()));
+    }
     let key = args.state.key()?.peer();
     let certificate = args.state.membership()?.map(|held| held.certificate()).transpose();
     let certificate = certificate.map_err(|refused| Failure::Failed(refused.to_string()))?;

@@ -33,6 +33,11 @@ impl State {
         self.state.clone().unwrap_or_else(state_folder::usual)
     }
 
+    /// The folder that was named and is not there.
+    pub(crate) fn missing(&self) -> Option<&Path> {
+        self.state.as_deref().filter(|folder| !folder.exists())
+    }
+
     /// A command with the option that names the folder, where it has to be named.
     pub(crate) fn with(&self, command: &str) -> String {
         match &self.state {

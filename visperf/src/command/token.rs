@@ -97,6 +97,13 @@ fn create(args: &Create) -> Result<(), Failure> {
             args.state.with("visperf domain certify KEY --role ROLE")
         )));
     }
+    if args.ttl > token::LIFE_MAX {
+        return Err(Failure::Usage(format!(
+            "--ttl: a token is good for {} at most; found {}",
+            days(token::LIFE_MAX),
+            days(args.ttl)
+        )));
+    }
     let wish = Wish { roles, priority: args.priority, uses: args.uses, life: args.ttl };
     let made = files.create_token(wish, addresses, directories, times::now()).map_err(membership::failure)?;
     let text = token::text(&made);
@@ -124,6 +131,12 @@ fn create(args: &Create) -> Result<(), Failure> {
     note("type on the other host:");
     output.line(&format!("visperf join {text}"))?;
     output.flush()
+}
+
+/// A span of several days: `7 days`, `7 days and 90s`.
+fn days(span: Duration) -> String {
+    let (days, rest) = (span.as_secs() / 86_400, span.as_secs_f64() % 86_400.0);
+    if rest == 0.0 { format!("{days} days") } else { format!("{days} days and {}", times::age(rest)) }
 }
 
 fn addresses(args: &Create) -> Result<Vec<Address>, Failure> {

@@ -115,10 +115,13 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
                 "no host {host} in {domain}; visperf hosts lists those that are"
             )));
         }
+        round.notes.iter().for_each(|told| note(told));
+        if let Some(silence) = silence(&hosts, round.answered) {
+            return Err(Failure::Unreachable(silence));
+        }
         for host in &hosts {
             tell_trouble(host);
         }
-        round.notes.iter().for_each(|told| note(told));
         if args.json {
             shown.iter().try_for_each(|process| json(process, &raw, &mut output))?;
         } else {
@@ -135,12 +138,28 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
     Ok(())
 }
 
+/// What is told where there are hosts and none of them answered.
+fn silence(hosts: &[&Host], answered: usize) -> Option<String> {
+    if answered > 0 {
+        return None;
+    }
+    let lines = hosts.iter().filter_map(|host| trouble(host));
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 fn tell_trouble(host: &Host) {
+    if let Some(text) = trouble(host) {
+        note(&text);
+    }
+}
+
+fn trouble(host: &Host) -> Option<String> {
     let Place { domain, host: name } = &host.place;
     match &host.trouble {
-        Some(trouble) => note(&format!("{name} of {domain}: {trouble}")),
-        None if !host.is_live => note(&format!("{name} of {domain} is silent")),
-        None => {}
+        Some(trouble) => Some(format!("{name} of {domain}: {trouble}")),
+        None if !host.is_live => Some(format!("{name} of {domain} is silent")),
+        None => None,
     }
 }
 

@@ -33,6 +33,9 @@ const PROCESSES_OF_ONE: u64 = 500;
 const PROCESSES_OF_MANY: u64 = 100;
 /// Where a filter looks for words, all processes are needed.
 const PROCESSES_FILTERED: u64 = 10_000;
+/// The faults of a daemon that another could not ask (`docs/query-interface.md`).
+const UNAVAILABLE: i64 = -32011;
+const TIMEOUT: i64 = -32004;
 /// What waits between the thread and the screen: more than one of each is old.
 const WAITING_MAX: usize = 8;
 
@@ -113,6 +116,7 @@ impl Asker {
                 .with("limit", Some(limit));
             match self.client.call("sensor.processes", &params.value(), PATIENCE) {
                 Ok(answer) => {
+                    round.answered += 1;
                     round.total += answer["total"].as_u64().unwrap_or(0);
                     for one in items(&answer, "processes") {
                         processes.extend(Process::read(&host.place, &one));
@@ -121,7 +125,11 @@ impl Asker {
                         }
                     }
                 }
-                Err(Error::Fault { message, .. }) => host.trouble = Some(message),
+                Err(Error::Fault { code, message }) => {
+                    // Others say that it cannot be asked; all else it says itself.
+                    round.answered += usize::from(![UNAVAILABLE, TIMEOUT].contains(&code));
+                    host.trouble = Some(message);
+                }
                 // That daemon waits longer for another than a person does here.
                 Err(error @ Error::Lost { .. }) if self.is_alive() => host.trouble = Some(error.to_string()),
                 Err(error) => return Err(error),

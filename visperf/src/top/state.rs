@@ -36,6 +36,8 @@ pub(crate) struct Round {
     pub(crate) total: u64,
     /// What is not shown, and why.
     pub(crate) notes: Vec<String>,
+    /// Hosts that said something themselves, if only that they have no processes to tell of.
+    pub(crate) answered: usize,
 }
 
 /// What comes from the asker.

@@ -120,7 +120,9 @@ fn a_wish_that_no_token_can_fulfil_is_a_mistake_of_the_command_line() {
         &["root's to give", "visperf domain certify KEY --role ROLE --state head"],
     );
     check(&["--role", "root"], &["expected sensor", "filter-admin"]);
-    check(&["--ttl", "30d"], &["7 days"]);
+    check(&["--ttl", "30d"], &["--ttl: a token is good for 7 days at most; found 30 days"]);
+    check(&["--ttl", "169h"], &["found 7 days and 60m"]);
+    check(&["--address", "a1.example"], &["such as head.example:7318"]);
     check(&["--ttl", "15"], &["unit", "15m"]);
     check(&["--uses", "0"], &["1 to 1000"]);
     check(&["--address", "head"], &["HOST:PORT"]);
@@ -160,6 +162,16 @@ fn where_no_issuer_answers_one_is_told_what_was_tried_and_what_to_start() {
         "the token is good until",
     ]);
     assert!(!home.path().join("new/membership").exists());
+}
+
+#[test]
+fn a_folder_that_was_mistyped_for_a_key_is_not_made_unseen() {
+    let home = Home::new();
+    let ran = home.run(&["key", "--state", "no/such"]).ok();
+    let key = ran.notes(&["no/such is not there; making it, with a new key"]).out;
+    let again = home.run(&["key", "--state", "no/such"]).ok();
+    assert_eq!((again.out, again.notes.as_str()), (key, ""));
+    assert_eq!(home.run(&["key"]).ok().notes, "", "the usual folder is made without a word");
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub(crate) fn round() -> Round {
         processes: vec![process("wn01", 1, 0.9), process("wn02", 2, 0.5), process("wn01", 3, 0.1)],
         total: 40,
         notes: Vec::new(),
+        answered: 2,
     }
 }
 
