@@ -43,6 +43,8 @@ mod lab_proxy;
 mod lab_reach;
 #[cfg(feature = "matrix")]
 mod lab_reports;
+#[cfg(feature = "matrix")]
+mod lab_targets;
 mod lab_visitor;
 mod slow_filter;
 #[cfg(feature = "slurm")]

@@ -1,0 +1,115 @@
+//! What an operator reads of a grid in which something died: service discovery tells each host as its representative
+//! does, and daemons tell the same of domains, and what is wrong with them, when no directory is left.
+//!
+//! Rule: one domain and one directory; what is asserted is what `docs/methods.md` and `docs/command-line.md` promise.
+//! Not here: the forms of answers (`directory/tests/prometheus.rs`), many domains (`lab_grid`).
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use system_tests::lab::domains::{AGREED, Directory, Domain, agreed, settled, visperf};
+use system_tests::lab::{self, Daemon, Host, Stopwatch};
+use system_tests::program;
+use system_tests::query::Answer;
+use system_tests::wait::Seen;
+
+/// How a member tells of each host.
+fn said(member: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
+    let hosts = member.result("domain.hosts", &json!({}))?;
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let rows = hosts["hosts"].as_array().into_iter().flatten();
+    Ok(rows.map(|row| (text(row, "host"), text(row, "state"))).collect())
+}
+
+/// How a directory tells Prometheus of each host.
+fn states(directory: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
+    let told = directory.result("directory.targets", &json!({ "domain": "UT-ICL" }))?;
+    let text = |labels: &Value, name: &str| labels[name].as_str().unwrap_or_default().to_owned();
+    let rows = told.as_array().into_iter().flatten().map(|row| &row["labels"]);
+    Ok(rows.map(|it| (text(it, "__meta_visperf_host"), text(it, "__meta_visperf_state"))).collect())
+}
+
+/// Waits until service discovery tells the states that a member tells, these among them; how long that took.
+fn told(directory: &Daemon, member: &Daemon, wanted: impl Fn(&BTreeMap<String, String>) -> bool) -> Duration {
+    let look = || {
+        let (states, said) = (states(directory)?, said(member)?);
+        let is_told = states == said && wanted(&states);
+        Ok(if is_told { Seen::Done(()) } else { Seen::NotYet(format!("{states:?}, a member {said:?}")) })
+    };
+    Stopwatch::start().until(AGREED, "states of all hosts", look).unwrap().0
+}
+
+/// The exit code of a command on a host, and what it said.
+fn ended(host: &Host, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = host.run(|| Ok(program::command(program::visperf()?).args(arguments).output()?)).unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn take(daemons: &mut Vec<Daemon>, representative: &str) -> Daemon {
+    let at = daemons.iter().position(|daemon| daemon.host().name() != representative).unwrap();
+    daemons.swap_remove(at)
+}
+
+#[test]
+fn what_died_is_told_as_it_is() {
+    let Some(lab) = lab::enter("lab_targets::what_died_is_told_as_it_is").unwrap() else { return };
+    let network = lab.network(5).unwrap();
+    let (dirs, hosts) = network.hosts().split_at(1);
+    let directories = [Directory::new(&dirs[0]).unwrap()];
+    let domain = Domain::create("UT-ICL", hosts).unwrap();
+    let server = directories[0].start(&directories, &[&domain]).unwrap();
+    let mut members = domain.start(&directories, |_| Vec::new()).unwrap();
+    let (representative, _) = agreed(&members, None).unwrap();
+    settled(&members).unwrap();
+    told(&server, &members[0], |states| states.len() == 4 && states.values().all(|state| state == "live"));
+
+    let dead = take(&mut members, &representative);
+    let silent = dead.host().name().to_owned();
+    dead.kill().unwrap();
+    let took = told(&server, &members[0], |states| states[&silent] == "last_seen");
+    println!("a host that was killed is told as last seen after {} ms", took.as_millis());
+    let gone = take(&mut members, &representative);
+    let stopped = gone.host().name().to_owned();
+    gone.stop().unwrap();
+    let took = told(&server, &members[0], |states| states[&stopped] != "live");
+    println!(
+        "a host that was stopped is told so after {} ms: {:?}",
+        took.as_millis(),
+        states(&server).unwrap()
+    );
+
+    let (code, said) = ended(members[0].host(), &["top", "--once", "--host", &silent]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains(&format!("{silent} of UT-ICL is silent")), "{said}");
+    match server.ask("directory.targets", &json!({ "domain": "NIX" })).unwrap() {
+        Answer::Fault { message, .. } => assert_eq!(message, "no domain NIX; known are UT-ICL"),
+        Answer::Result(told) => panic!("a domain that nobody knows has {told}"),
+    }
+    let said = visperf(&dirs[0], &["hosts"]).expect_err("a directory is of no domain").to_string();
+    assert!(said.contains("name one with --domain DOMAIN; `visperf domains` lists them"), "{said}");
+    visperf(&dirs[0], &["hosts", "--domain", "UT-ICL"]).expect("as it was told");
+    nobody_takes_the_record(server, &members, &representative);
+}
+
+/// All directories die: the representative says what is wrong, and each daemon says of the domain the same by either question.
+fn nobody_takes_the_record(server: Daemon, members: &[Daemon], representative: &str) {
+    let first = members.iter().find(|daemon| daemon.host().name() == representative).unwrap();
+    let health = || first.result("daemon.info", &json!({})).map(|info| info["health"].to_string());
+    assert!(!health().unwrap().contains("no directory has taken"), "one has: {}", health().unwrap());
+    server.kill().unwrap();
+    let look = || {
+        let health = health()?;
+        let is_told = health.contains("no directory has taken this domain's record for");
+        Ok(if is_told { Seen::Done(health) } else { Seen::NotYet(health) })
+    };
+    let (took, health) = Stopwatch::start().until(AGREED, "what is wrong", look).unwrap();
+    println!("{} ms after the last directory died its representative says {health}", took.as_millis());
+    assert_eq!(first.told().matches("no directory has taken").count(), 1, "{}", first.told());
+    for daemon in members {
+        let part = |record: &Value| ["domain", "host", "state", "term"].map(|name| record[name].clone());
+        let resolved = daemon.result("directory.resolve", &json!({ "domain": "UT-ICL" })).unwrap();
+        let domains = daemon.result("directory.domains", &json!({})).unwrap();
+        let listed = domains["domains"].as_array().unwrap().iter().find(|it| it["domain"] == "UT-ICL");
+        assert_eq!(part(listed.unwrap()), part(&resolved), "{}", daemon.host().name());
+    }
+}
