@@ -15,7 +15,7 @@ use overlay::membership::Standing;
 use overlay::net::event_loop::{self, EventLoop};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
-use overlay::registrar::{Place, Registrar};
+use overlay::registrar::{Place, Reception, Registrar};
 use overlay::resolve::asker::Asking;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -81,6 +81,7 @@ impl Sensor {
                 addresses: vec!["http://h1:7741".to_owned()],
                 overlay: vec![address.into()],
             },
+            reception: Reception::default(),
         };
         let denying = DenySync {
             domain: member.domain.clone(),

@@ -54,9 +54,9 @@ pub struct Place {
 
 /// How stating fares, for the daemon's health; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Standing(Arc<Mutex<Taken>>);
+pub struct Reception(Arc<Mutex<Taken>>);
 
-impl Standing {
+impl Reception {
     /// What is wrong, in sentences.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
@@ -101,7 +101,7 @@ pub struct Registrar {
     /// What it says.
     pub place: Place,
     /// How it fares.
-    pub standing: Standing,
+    pub reception: Reception,
 }
 
 /// What one directory made of a statement.
@@ -143,7 +143,7 @@ impl Registrar {
         let Some(chain) = self.gate.chain().filter(|_| may_serve) else {
             current.send_if_modified(|current| current.take().is_some());
             stating.rest();
-            self.standing.lock().rest();
+            self.reception.lock().rest();
             return CHANGE_INTERVAL;
         };
         let members = known.members.iter().map(|seen| &seen.member);
@@ -154,9 +154,9 @@ impl Registrar {
             Due::Now { term, sequence } => (term, sequence),
         };
         if !self.directories.keys().is_empty() {
-            let mut taken = self.standing.lock();
+            let mut taken = self.reception.lock();
             taken.stated(clock::now());
-            Standing::tell(taken.look(clock::now()));
+            Reception::tell(taken.look(clock::now()));
         }
         match self.sign(&content, term, sequence) {
             Ok(statement) => drop(current.send_replace(Some(Arc::new(statement)))),
@@ -190,7 +190,7 @@ impl Registrar {
 
     fn handle_outcome(&self, stating: &mut Stating, (directory, stated): Outcome) {
         if matches!(stated, Stated::Primary | Stated::Taken | Stated::Partial { .. }) {
-            Standing::tell(self.standing.lock().taken(clock::now()));
+            Reception::tell(self.reception.lock().taken(clock::now()));
         }
         match stated {
             Stated::Primary | Stated::Taken => {}

@@ -27,9 +27,7 @@ pub(crate) const NO_DOMAIN: &str = "this daemon is of no domain that could be me
 
 /// What to type instead, where a daemon says this.
 pub(super) fn of_words(message: &str) -> Option<&'static str> {
-    message
-        .starts_with(NO_DOMAIN)
-        .then_some("name one with --domain DOMAIN; `visperf domains` lists them")
+    message.starts_with(NO_DOMAIN).then_some("name one with --domain DOMAIN; `visperf domains` lists them")
 }
 
 #[cfg(test)]
@@ -40,7 +38,9 @@ mod tests {
     #[test]
     fn who_named_no_domain_is_told_with_which_word() {
         let said = format!("{NO_DOMAIN}: expected domain, found none");
-        assert!(of_words(&said).is_some_and(|hint| hint.contains("--domain") && hint.contains("visperf domains")));
+        assert!(
+            of_words(&said).is_some_and(|hint| hint.contains("--domain") && hint.contains("visperf domains"))
+        );
         assert_eq!(of_words("no host n1 in CERN"), None);
     }
 

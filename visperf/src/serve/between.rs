@@ -14,7 +14,7 @@ use overlay::directories::Directories;
 use overlay::domain::DomainHandle;
 use overlay::finder::Finder;
 use overlay::joining::denials::DenialFile;
-use overlay::registrar::{Place, Registrar, Standing};
+use overlay::registrar::{Place, Reception, Registrar};
 use overlay::resolve::asker::{Asker, Asking};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl Between {
                 addresses: vec![format!("http://{address}")],
                 overlay: overlay.advertised.clone(),
             },
-            standing: Standing::default(),
+            reception: Reception::default(),
         };
         let denying = DenySync {
             domain: domain.clone(),
@@ -82,8 +82,8 @@ impl Between {
     }
 
     /// How it fares with the domain's record.
-    pub(crate) fn standing(&self) -> Standing {
-        self.registrar.standing.clone()
+    pub(crate) fn reception(&self) -> Reception {
+        self.registrar.reception.clone()
     }
 
     /// Whether there are directories to ask.

@@ -86,8 +86,7 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
     let seats = Arc::new(Semaphore::new(ASKED_MAX));
     let mut asking = JoinSet::new();
     for domain in domains {
-        let is_fresh =
-            |row: &Row| row.silent.is_none() && clock::now().since(row.asked) < FRESH_FOR;
+        let is_fresh = |row: &Row| row.silent.is_none() && clock::now().since(row.asked) < FRESH_FOR;
         if lock(kept).get(domain).is_some_and(is_fresh) {
             continue;
         }
@@ -143,7 +142,8 @@ mod tests {
         let row = |name: &'static str, state: &'static str| {
             Value::object([("host", Value::from(name)), ("state", state.into())])
         };
-        let rows = [row("n1", "live"), row("n2", "last_seen"), row("n3", "left"), row("n4", "odd"), row("", "live")];
+        let rows =
+            [row("n1", "live"), row("n2", "last_seen"), row("n3", "left"), row("n4", "odd"), row("", "live")];
         let expected = [
             (host("n1"), HostState::Live),
             (host("n2"), HostState::LastSeen),

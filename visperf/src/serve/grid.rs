@@ -193,8 +193,8 @@ impl Grid {
         if let Some(member) = &self.member {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
-            let (welcome, standing) = (member.welcome(), member.between.standing());
-            let health = move || [welcome.health(), standing.health()].concat();
+            let (welcome, reception) = (member.welcome(), member.between.reception());
+            let health = move || [welcome.health(), reception.health()].concat();
             match &self.sensor {
                 Some(sensor) => sensor.set_health_beside(health),
                 None => sources.health.push(Box::new(health)),

@@ -71,10 +71,12 @@ impl Lookups {
         };
         let own = match outcome {
             Outcome::Found(found) if found.source == Source::Memory => {
-                Ok(methods::record(&self.from_memory(*found)))
+                Ok(methods::record(&self.believed(*found)))
             }
             Outcome::Found(found) => return Ok(methods::record(&told(*found))),
-            Outcome::Unreachable => Err(others::absent(&domain, &outcome, &self.welcome, || self.asker.known())),
+            Outcome::Unreachable => {
+                Err(others::absent(&domain, &outcome, &self.welcome, || self.asker.known()))
+            }
             Outcome::Left(_) | Outcome::Unknown => {
                 return Err(others::absent(&domain, &outcome, &self.welcome, || self.asker.known()));
             }
@@ -160,16 +162,14 @@ impl Lookups {
         let known = self.asker.known().into_iter();
         let known = known.filter(|name| after.is_none_or(|after| name.as_str() > after));
         let found = known.filter_map(|name| match self.asker.last_known(&name) {
-            Outcome::Found(found) => {
-                Some((name.to_string(), methods::record(&self.from_memory(*found))))
-            }
+            Outcome::Found(found) => Some((name.to_string(), methods::record(&self.believed(*found)))),
             Outcome::Left(_) | Outcome::Unknown | Outcome::Unreachable => None,
         });
         found.collect()
     }
 
     /// What is remembered, as a directory would tell it.
-    fn from_memory(&self, mut found: resolve::Found) -> Found {
+    fn believed(&self, mut found: resolve::Found) -> Found {
         // What this daemon states itself they do not take: nobody else believes in its lease.
         if self.welcome.is_refused_by(&self.directories.keys()) {
             found.primary.remaining = Duration::ZERO;
@@ -241,7 +241,8 @@ mod tests {
     }
 
     fn told(page: &Value) -> String {
-        let text = |value: &Value, name| value.get(name).and_then(Value::as_text).unwrap_or_default().to_owned();
+        let text =
+            |value: &Value, name| value.get(name).and_then(Value::as_text).unwrap_or_default().to_owned();
         let domains = page.get("domains").and_then(Value::as_array).unwrap();
         let domains: Vec<_> = domains
             .iter()
@@ -254,8 +255,7 @@ mod tests {
     #[test]
     fn a_list_from_memory_says_of_each_domain_what_is_newest() {
         let own = [record("A", 2, "last_seen"), record("C", 1, "last_seen")];
-        let mut known: BTreeMap<String, Value> =
-            ["A", "C"].map(str::to_owned).into_iter().zip(own).collect();
+        let mut known: BTreeMap<String, Value> = ["A", "C"].map(str::to_owned).into_iter().zip(own).collect();
         // Of the same number what is known here goes first, as in `directory.resolve`.
         add_newer(&mut known, &[record("A", 2, "live"), record("B", 7, "live"), record("C", 3, "live")]);
         let page = |state, limit, is_cut| told(&page(known.clone(), state, limit, is_cut));

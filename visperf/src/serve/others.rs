@@ -195,12 +195,14 @@ pub(crate) fn absent(
                 "no directory could be asked for {domain}, and it was never known here; {why}"
             ))
         }
-        Outcome::Unknown | Outcome::Found(_) => Fault::not_found(match directory::methods::known_words(known()) {
-            Some(known) => format!("no domain {domain} is known to the directories; here {known}"),
-            None => format!(
-                "no domain {domain} is known to the directories; see `visperf domains` for those that are"
-            ),
-        }),
+        Outcome::Unknown | Outcome::Found(_) => {
+            Fault::not_found(match directory::methods::known_words(known()) {
+                Some(known) => format!("no domain {domain} is known to the directories; here {known}"),
+                None => format!(
+                    "no domain {domain} is known to the directories; see `visperf domains` for those that are"
+                ),
+            })
+        }
     }
 }
 
