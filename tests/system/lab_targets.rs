@@ -92,6 +92,7 @@ fn what_died_is_told_as_it_is() {
 }
 
 /// All directories die: the representative says what is wrong, and each daemon says of the domain the same by either question.
+#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
 fn nobody_takes_the_record(server: Daemon, members: &[Daemon], representative: &str) {
     let first = members.iter().find(|daemon| daemon.host().name() == representative).unwrap();
     let health = || first.result("daemon.info", &json!({})).map(|info| info["health"].to_string());
