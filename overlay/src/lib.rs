@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod config;
 pub mod contacts;
+pub mod deny_spread;
 pub mod deny_sync;
 pub mod dice;
 pub mod directories;

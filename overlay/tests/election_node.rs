@@ -164,6 +164,35 @@ fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     );
 }
 
+/// The representative said that it goes, and its link is gone before the next one stands.
+#[test]
+fn whoever_represents_next_tells_that_the_former_one_left() {
+    let mut node = node(Persisted::default());
+    let about = |number: u8| Member {
+        key: key(number),
+        incarnation: 1,
+        state: State::Alive,
+        host: standing(number, true).host,
+        may_represent: true,
+        priority: 0,
+        addresses: Vec::new(),
+    };
+    node.handle_connected(key(3), standing(3, true), at(10));
+    let term = Term(0).next_for(3);
+    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(term)))), at(20));
+    let all = vec![(1, about(3)), (1, about(4))];
+    let members = Members { term, since: None, version: 1, members: all };
+    node.handle_message(key(3), Message::Members(members), at(30));
+    let claim = Claim { term, holder: key(3) };
+    node.handle_message(key(3), Message::Resign { claim, to: Some(key(1)) }, at(100));
+    node.handle_message(key(3), Message::Leave { incarnation: 1 }, at(101));
+    node.handle_disconnected(key(3), at(102));
+    let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
+    node.handle_persisted(written, at(20_000));
+    let state = |number| node.table().get(&key(number)).map(|row| row.member.state);
+    assert_eq!((state(3), state(4)), (Some(State::Left), Some(State::Suspect)));
+}
+
 /// Both say that they know of no representative and confirm; one of them has found another before the term is on disk.
 #[test]
 fn who_has_found_another_is_no_longer_counted_on() {
@@ -197,9 +226,9 @@ fn who_has_found_another_is_no_longer_counted_on() {
     let said = Heartbeat { view: found, ..beat(sequence, None) };
     node.handle_message(key(3), Message::Heartbeat(said), at(millis));
     node.handle_persisted(written, at(millis));
-    let claimed = drain(&mut node).into_iter().filter_map(|output| match output {
-        Output::Send(peer, Message::Heartbeat(Heartbeat { reign: Some(_), .. })) => Some(peer),
-        _ => None,
+    let claimed = drain(&mut node).into_iter().filter_map(|output| {
+        let claims = matches!(output, Output::Send(_, Message::Heartbeat(Heartbeat { reign: Some(_), .. })));
+        if let (true, Output::Send(peer, _)) = (claims, output) { Some(peer) } else { None }
     });
     assert_eq!(claimed.collect::<Vec<_>>(), [key(2)], "the other follows a larger part of the domain");
 }

@@ -5,6 +5,7 @@
 //! Not here: forged, expired and role-less certificates, records signed by others (`overlay/tests/admission`,
 //! `directory/tests/service`: no command makes them).
 
+use anyhow::bail;
 use serde_json::{Value, json};
 use std::time::Duration;
 use system_tests::lab::domains::{AGREED, Directory, Domain, agreed, sensor, settled, state, visperf};
@@ -131,10 +132,8 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
 
     // A member is put out: whoever represents the domain hears of it, and closes the door.
     let issuer = &hosts[1];
-    let victim = members
-        .iter()
-        .find(|daemon| daemon.host().name() != issuer.name() && daemon.host().name() != representative);
-    let victim = victim.unwrap();
+    let victim = standby(&members, issuer.name());
+    let watching = members.iter().find(|daemon| daemon.host().name() == representative).unwrap();
     visperf(issuer, &["domain", "revoke", victim.host().name(), "--state", &state(issuer)]).unwrap();
     let look = || match victim.ask("directory.domains", &json!({}))? {
         Answer::Fault { message, .. } => Ok(Seen::Done(message)),
@@ -147,6 +146,7 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     };
     let (took, told) = Stopwatch::start().until(AGREED, "a closed door", look).unwrap();
     println!("revoked: {} ms later the directory tells it: {told}", took.as_millis());
+    is_seen_gone(watching, victim.host().name());
     let look = || {
         let guests = victim.figure("overlay", "guests")?;
         Ok(if guests == 0 { Seen::Done(()) } else { Seen::NotYet(format!("{guests} connections")) })
@@ -162,4 +162,78 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     };
     let (_, health) = Stopwatch::start().until(AGREED, "its own health", look).unwrap();
     println!("revoked: it says {health}");
+    is_alone(victim);
+}
+
+/// A member that would follow the representative, other than `issuer`.
+fn standby<'a>(members: &'a [Daemon], issuer: &str) -> &'a Daemon {
+    let look = || {
+        let hosts = members[0].result("domain.hosts", &json!({}))?;
+        let rows = hosts["hosts"].as_array().map_or(&[][..], Vec::as_slice);
+        let named = rows.iter().filter(|row| row["role"] == "standby" && row["host"] != issuer);
+        let found =
+            named.filter_map(|row| members.iter().find(|one| row["host"] == one.host().name())).next();
+        Ok(found.map_or_else(|| Seen::NotYet(hosts.to_string()), Seen::Done))
+    };
+    Stopwatch::start().until(AGREED, "a standby", look).unwrap().1
+}
+
+/// Whoever closed a host's connection tells it as last seen, for that and not for its silence, which takes 15 s.
+#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+fn is_seen_gone(representative: &Daemon, host: &str) {
+    let look = || {
+        let hosts = representative.result("domain.hosts", &json!({}))?;
+        let rows = hosts["hosts"].as_array().map_or(&[][..], Vec::as_slice);
+        let Some(row) = rows.iter().find(|row| row["host"] == host) else {
+            bail!("{host} is not in {hosts}")
+        };
+        Ok(if row["state"] == "last_seen" {
+            Seen::Done(row["age"].as_f64())
+        } else {
+            Seen::NotYet(row.to_string())
+        })
+    };
+    let (_, age) = Stopwatch::start().until(AGREED, "a revoked host that is last seen", look).unwrap();
+    println!("revoked: last seen {age:?} s after its last word");
+}
+
+/// A revoked host represents a domain of one.
+#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+fn is_alone(victim: &Daemon) {
+    let name = victim.host().name();
+    let look = || match victim.ask("domain.summary", &json!({}))? {
+        Answer::Result(summary) if summary["representative"] == name => Ok(Seen::Done(summary)),
+        Answer::Result(summary) => Ok(Seen::NotYet(summary.to_string())),
+        Answer::Fault { message, .. } => Ok(Seen::NotYet(message)),
+    };
+    let (took, _) = Stopwatch::start().until(AGREED, "a domain of one", look).unwrap();
+    println!("revoked: it represents itself {} ms later", took.as_millis());
+}
+
+/// Without directories, and whoever represents the domain: no member lets the revoked one in, and it finds that it is
+/// alone.
+#[test]
+fn a_revoked_host_represents_itself_where_no_directory_tells_of_it() {
+    let name = "lab_admission::a_revoked_host_represents_itself_where_no_directory_tells_of_it";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(3).unwrap();
+    let own = Domain::create("UT-ICL", network.hosts()).unwrap();
+    let members = own.start(&[], |_| Vec::new()).unwrap();
+    let (representative, _) = agreed(&members, None).unwrap();
+    let issuer = &network.hosts()[0];
+    let victim = standby(&members, issuer.name());
+    println!("{representative} represents, {} issues", issuer.name());
+    visperf(issuer, &["domain", "revoke", victim.host().name(), "--state", &state(issuer)]).unwrap();
+    // What is asked meanwhile is refused with the reason.
+    let look = || match victim.ask("domain.summary", &json!({}))? {
+        Answer::Fault { message, .. } if message.contains("not let this one in") => Ok(Seen::Done(message)),
+        told @ (Answer::Result(_) | Answer::Fault { .. }) => Ok(Seen::NotYet(format!("{told:?}"))),
+    };
+    let (took, fault) = Stopwatch::start().until(AGREED, "a fault that says why", look).unwrap();
+    println!("{} ms after the revocation: {fault}", took.as_millis());
+    is_alone(victim);
+    let hellos = || victim.told().matches("what=\"hello\"").count();
+    let before = hellos();
+    std::thread::sleep(Duration::from_secs(30));
+    println!("{} hellos were let in within 30 s", hellos() - before);
 }

@@ -129,3 +129,34 @@ fn a_stopped_representative_resigns_and_a_stranger_learns_nothing() {
     let denied = members.lines().find(|line| line.contains(victim.name())).unwrap();
     assert!(denied.contains("revoked"), "{denied}");
 }
+
+/// Whoever is told to stop says that it goes, whatever its part is.
+#[test]
+fn who_stops_is_told_as_left() {
+    let Some(lab) = lab::enter("lab_domain::who_stops_is_told_as_left").unwrap() else { return };
+    let network = lab.network(6).unwrap();
+    let mut daemons = domain(&network);
+    agreed(&daemons, None).unwrap();
+    settled(&daemons).unwrap();
+    for role in ["member", "standby", "representative", "standby", "representative"] {
+        let look = || {
+            let hosts = daemons[0].result("domain.hosts", &json!({}))?;
+            let mut rows = hosts["hosts"].as_array().into_iter().flatten();
+            let row = rows.find(|row| row["role"] == role && row["state"] == "live");
+            let at = row.and_then(|row| daemons.iter().position(|one| row["host"] == one.host().name()));
+            Ok(at.map_or_else(|| Seen::NotYet(hosts.to_string()), Seen::Done))
+        };
+        let (_, at) = Stopwatch::start().until(PATIENCE, role, look).unwrap();
+        let stopped = daemons.swap_remove(at);
+        let host = stopped.host().clone();
+        stopped.stop().unwrap();
+        let look = || {
+            let hosts = daemons[0].result("domain.hosts", &json!({}))?;
+            let mut rows = hosts["hosts"].as_array().into_iter().flatten();
+            let is_told = rows.any(|row| row["host"] == host.name() && row["state"] == "left");
+            Ok(if is_told { Seen::Done(()) } else { Seen::NotYet(hosts.to_string()) })
+        };
+        let (took, ()) = Stopwatch::start().until(PATIENCE, "a host that left", look).unwrap();
+        println!("the {role} {} is told as left after {} ms", host.name(), took.as_millis());
+    }
+}

@@ -25,7 +25,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::credential;
-use wire::id::{DomainName, PeerKey};
+use wire::id::{DomainName, HostName, PeerKey};
 use wire::membership::{Load, Member};
 use wire::time::Moment;
 
@@ -295,7 +295,11 @@ impl Domain {
                 Output::State(state) => {
                     tracing::info!(
                         role = state.role.as_str(),
-                        representative = ?state.representative,
+                        representative = state.representative.map(tracing::field::display),
+                        host = state
+                            .representative
+                            .and_then(|peer| self.host(peer))
+                            .map(tracing::field::display),
                         term = state.term.0,
                         partial = state.partial,
                         covered = state.coverage.len(),
@@ -309,6 +313,15 @@ impl Domain {
                 Output::HandOver(peer) => tracing::info!(%peer, "handed the domain over"),
             }
         }
+    }
+
+    /// The host of a member, as far as it is known.
+    fn host(&self, peer: PeerKey) -> Option<HostName> {
+        if peer == self.config.me.key {
+            return Some(self.config.me.standing.host.clone());
+        }
+        let told = self.node.table().get(&peer).map(|row| row.member.host.clone());
+        told.or_else(|| self.net.principal(peer).and_then(|principal| principal.host.clone()))
     }
 
     /// Whoever of the domain is connected is met, whoever dialled and however long ago.

@@ -8,6 +8,7 @@
 
 use super::link::Link;
 use super::node::{Duty, Node, Rule};
+use crate::membership::MEMBERS_MAX;
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::membership::{Claim, Heartbeat, Members, Message, Reign, State, Term, View};
@@ -216,6 +217,8 @@ impl Node {
         link.wants = false;
         if matches!(self.duty, Duty::Representative(_)) {
             self.table.mark(&from, State::Left, now);
+        } else if self.gone.len() < MEMBERS_MAX {
+            self.gone.insert(from);
         }
         if self.accepted.is_some_and(|claim| claim.holder == from)
             && let Some(following) = &mut self.following

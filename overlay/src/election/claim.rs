@@ -93,6 +93,7 @@ impl Node {
         });
         self.candidacy.end();
         self.pointed = None;
+        self.gone.clear();
         self.persist(claim.term);
         self.refresh(reign, now);
         self.beat_to(claim.holder, now);

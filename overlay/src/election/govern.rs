@@ -38,6 +38,9 @@ impl Node {
         for member in unknown {
             self.table.put(Member { state: State::Suspect, ..member }, now);
         }
+        for key in std::mem::take(&mut self.gone) {
+            self.table.mark(&key, State::Left, now);
+        }
         let keys: Vec<_> = self.table.rows().map(|row| row.member.key).collect();
         for key in keys {
             if key != self.me.key

@@ -12,7 +12,7 @@ use super::{Config, Figures, Output, Persisted, Rank, Role, State};
 use crate::dice::Dice;
 use crate::membership::{MEMBERS_MAX, Standing, Table};
 use compact_str::CompactString;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::membership::{ADDRESSES_MAX, Claim, Load, Member, Message, State as MemberState, Term};
@@ -126,6 +126,8 @@ pub struct Node {
     pub(super) health: Health,
     pub(super) cool_off: CoolOff,
     pub(super) load: Load,
+    /// Who said that it goes while another one represents the domain: whoever represents it next tells so.
+    pub(super) gone: BTreeSet<PeerKey>,
     /// Where a representative is said to be.
     pub(super) pointed: Option<Member>,
     pub(super) next_beat: Moment,
@@ -169,6 +171,7 @@ impl Node {
             health: Health::default(),
             cool_off: CoolOff::default(),
             load: Load::default(),
+            gone: BTreeSet::new(),
             pointed: None,
             next_beat,
             next_seeds: now,
@@ -196,6 +199,7 @@ impl Node {
             return;
         }
         self.dials.remove(&peer);
+        self.gone.remove(&peer);
         let rank = Rank::of(&self.config.domain, peer, standing.priority);
         self.links.insert(peer, Link::new(standing, rank, now));
         self.beat_to(peer, now);

@@ -18,7 +18,7 @@
 //!
 //! Not here: how a chain is checked (`certificate`).
 
-use super::audit::{Audit, Subject, Trail, What};
+use super::audit::{self, Audit, Subject, Trail, What};
 use super::certificate::{self, Opened};
 use super::deny_list::{self, Denials, Taken};
 use super::order::Here;
@@ -257,8 +257,8 @@ impl Gate {
                 self.trail.admit(principal.subject(What::Hello), what, now, at);
             }
             Err(refused) => {
-                let said = chain.and_then(|chain| chain.certificate.unverified().ok());
-                let subject = Subject { said: said.as_ref(), ..Subject::stranger(peer) };
+                let said = chain.and_then(audit::said);
+                let subject = Subject { said: said.as_deref(), ..Subject::stranger(peer) };
                 self.trail.refuse(subject, refused, now, at);
             }
         }
@@ -353,7 +353,7 @@ impl Gate {
         at: Moment,
     ) -> Result<(Record, Principal), Refused> {
         let opened = self.opener(now).record(statement);
-        self.tell_unbelieved(peer, opened.as_ref().err(), now, at);
+        self.tell_unbelieved((peer, &statement.chain), opened.as_ref().err(), now, at);
         opened
     }
 
@@ -369,7 +369,7 @@ impl Gate {
         at: Moment,
     ) -> Result<(Leave, Principal), Refused> {
         let opened = self.opener(now).leave(farewell);
-        self.tell_unbelieved(peer, opened.as_ref().err(), now, at);
+        self.tell_unbelieved((peer, &farewell.chain), opened.as_ref().err(), now, at);
         opened
     }
 
@@ -420,9 +420,17 @@ impl Gate {
         Opener { trust: &self.trust, deny: &self.deny, verified: &mut self.verified, now }
     }
 
-    fn tell_unbelieved(&mut self, peer: PeerKey, refused: Option<&Refused>, now: Time, at: Moment) {
+    /// Who handed it over, and whose it is.
+    fn tell_unbelieved(
+        &mut self,
+        (peer, chain): (PeerKey, &Chain),
+        refused: Option<&Refused>,
+        now: Time,
+        at: Moment,
+    ) {
         if let Some(refused) = refused {
-            let subject = Subject { what: What::Record, ..Subject::stranger(peer) };
+            let said = audit::said(chain);
+            let subject = Subject { what: What::Record, said: said.as_deref(), ..Subject::stranger(peer) };
             self.trail.refuse(subject, refused, now, at);
         }
     }

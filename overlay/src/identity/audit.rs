@@ -10,7 +10,7 @@ use super::repeats::Repeats;
 use super::throttle::{Rate, Throttle};
 use std::collections::VecDeque;
 use std::time::Duration;
-use wire::credential::Certificate;
+use wire::credential::Chain;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::time::{Moment, Time};
 
@@ -77,7 +77,7 @@ pub struct Audit {
     pub domain: Option<DomainName>,
     /// On which host, as far as it was proved.
     pub host: Option<HostName>,
-    /// Which host of which domain it says it is, where nothing of that was proved.
+    /// Which host it says it is, and of which domain, where nothing of that was proved; of a record, whose that is.
     pub said: Option<String>,
     /// What it asked for.
     pub what: What,
@@ -144,10 +144,16 @@ pub struct Subject<'a> {
     pub domain: Option<&'a DomainName>,
     /// On which host, if it was proved.
     pub host: Option<&'a HostName>,
-    /// The certificate that it shows, if nothing of that was proved.
-    pub said: Option<&'a Certificate>,
+    /// Which host it says it is, if nothing of that was proved; of a record, whose that is.
+    pub said: Option<&'a str>,
     /// What it asked for.
     pub what: What,
+}
+
+/// Whose a chain says that it is, before anything of that is proved.
+#[must_use]
+pub fn said(chain: &Chain) -> Option<String> {
+    chain.certificate.unverified().ok().map(|said| format!("{} of {}", said.host, said.domain))
 }
 
 impl Subject<'_> {
@@ -204,7 +210,7 @@ impl Trail {
             peer: subject.peer,
             domain: subject.domain.cloned(),
             host: subject.host.cloned(),
-            said: subject.said.map(|said| format!("{} of {}", said.host, said.domain)),
+            said: subject.said.map(str::to_owned),
             what: subject.what,
             outcome,
             reason,

@@ -4,7 +4,7 @@
 //! told to the asker in general words only.
 //! Not here: who is given what (`book`), the stream on which a question comes (`net`).
 
-use super::audit::{Subject, Trail, What};
+use super::audit::{self, Subject, Trail, What};
 use super::certificate;
 use super::domain_files::{DomainFiles, Error};
 use super::join::Desk;
@@ -53,6 +53,10 @@ impl Issuer {
             Question::Join(_) => What::Join,
             Question::Renew { .. } => What::Renew,
         };
+        let said = match question {
+            Question::Join(join) => Some(join.host.to_string()),
+            Question::Renew { chain } => audit::said(chain),
+        };
         let subject = Subject { what, ..Subject::stranger(peer) };
         let refused = match self.decide(question, peer, now, at) {
             Ok(admitted) => {
@@ -73,7 +77,7 @@ impl Issuer {
                 return Reply::Refused(told.to_owned());
             }
         };
-        trail.refuse(subject, &refused, now, at);
+        trail.refuse(Subject { said: said.as_deref(), ..subject }, &refused, now, at);
         Reply::Refused(refused.to_string())
     }
 

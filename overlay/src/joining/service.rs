@@ -85,8 +85,9 @@ impl Service {
 
 /// Answer one question; what was decided is logged.
 async fn answer(question: Question, issuer: Issuer, trail: Trail) -> (Issuer, Trail) {
-    let Question { peer, body, reply, .. } = question;
+    let Question { peer, body, reply, from, .. } = question;
     off(move || {
+        let _from = from.entered();
         let (mut issuer, mut trail) = (issuer, trail);
         let answer = match postcard::from_bytes(&body) {
             Ok(asked) => {

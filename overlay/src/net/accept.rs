@@ -11,7 +11,7 @@ use super::guests::{Change, Guests};
 use super::handle::{Answer, VERDICT_LEN_MAX_BYTES};
 use super::hello::{Admission, Hello, VERSION, Verdict};
 use super::protocol::{Protocol, Shape};
-use super::stream::Stream;
+use super::stream::{Raw, Stream};
 use crate::clock;
 use crate::identity::admission::Principal;
 use crate::identity::audit::{Subject, Trail};
@@ -45,7 +45,7 @@ pub(super) struct Door {
 
 impl Door {
     /// Serve one stream to its end.
-    pub(super) async fn serve(&self, peer: PeerKey, protocol: Protocol, stream: libp2p::Stream) {
+    pub(super) async fn serve(&self, peer: PeerKey, protocol: Protocol, stream: Raw) {
         let Ok(seat) = self.guests.enter(peer) else {
             self.figures.streams_refused_total.add();
             // Reset: a peer that has as many streams as it may is not worth a word more.
@@ -87,6 +87,7 @@ impl Door {
                 self.figures.hellos_refused_total.add();
                 // Told where it was decided, at a rate that fills no disk.
                 tracing::debug!(target: "audit", %peer, program = hello.program, reason, "refused a daemon");
+                let _ = self.greeted.send((peer, Change { is_refused: true, ..Change::default() })).await;
                 Verdict::Refused(reason)
             }
         };
@@ -136,7 +137,8 @@ impl Door {
         };
         let Some(Owned(body)) = self.read(protocol, stream).await? else { return Ok(()) };
         let (reply, replied) = oneshot::channel();
-        let question = Event::Question(Question { peer, principal, protocol, body, reply });
+        let from = tracing::Span::current();
+        let question = Event::Question(Question { peer, principal, protocol, body, reply, from });
         if self.events.try_send(question).is_err() {
             self.figures.questions_failed_total.add();
             let busy = "busy: too many questions wait already; ask again later".to_owned();

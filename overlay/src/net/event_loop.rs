@@ -129,6 +129,8 @@ pub struct Question {
     pub body: Vec<u8>,
     /// Takes the answer.
     pub reply: oneshot::Sender<Answer>,
+    /// From where it comes, for the log of whoever answers.
+    pub from: tracing::Span,
 }
 
 /// What the overlay tells the daemon.

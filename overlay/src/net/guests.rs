@@ -19,8 +19,10 @@ pub const STREAMS_MAX: usize = ASKED_MAX + 8;
 pub const STRANGER_STREAMS_MAX: usize = 4;
 
 /// What a greeting changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
+    /// The peer was not let in.
+    pub is_refused: bool,
     /// Both sides have welcomed each other now, and had not before.
     pub is_ready: bool,
     /// The peer has been started again since it was last heard.
@@ -67,7 +69,7 @@ impl Guests {
         }
         guest.principal = Some(principal);
         guest.start = Some(start);
-        Change { is_ready: !was_ready && guest.is_ready(), is_restarted }
+        Change { is_refused: false, is_ready: !was_ready && guest.is_ready(), is_restarted }
     }
 
     /// It welcomed us.
@@ -76,7 +78,7 @@ impl Guests {
         let guest = all.entry(peer).or_default();
         let was_ready = guest.is_ready();
         guest.has_welcomed_us = true;
-        Change { is_ready: !was_ready && guest.is_ready(), is_restarted: false }
+        Change { is_refused: false, is_ready: !was_ready && guest.is_ready(), is_restarted: false }
     }
 
     /// Its last connection ended; whether it had been ready.

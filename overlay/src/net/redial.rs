@@ -2,7 +2,8 @@
 //!
 //! Pure. Invariant: a wanted daemon is tried for ever, ever more rarely up to [`PAUSE_MAX`], never twice at
 //! once; the pauses are jittered, so that a thousand daemons whose directory comes back do not arrive in
-//! one second.
+//! one second. One that is there and does not let this daemon in, or is not let in by it, is tried more rarely still,
+//! up to [`REFUSED_PAUSE_MAX`], however often it is wanted anew meanwhile.
 //! Not here: looking names up, dialling (`event_loop`).
 
 use crate::dice::Dice;
@@ -17,6 +18,13 @@ pub const PAUSE_MIN: Duration = Duration::from_millis(250);
 
 /// The longest pause: a site that comes back is found again within it.
 pub const PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// The longest pause after a refusal: a directory that admits a domain now is found within a minute, and whoever was
+/// put out asks no more often than that.
+pub const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Refusals remembered, of wanted daemons and of those that are no longer; beyond them the one that is over soonest goes.
+const REFUSED_MAX: usize = WANTED_MAX;
 
 /// A connection that held so long counts as having worked: the next pause is short again.
 const HELD_WELL: Duration = Duration::from_secs(10);
@@ -60,10 +68,18 @@ struct Wanted {
     failures: u32,
 }
 
+/// A daemon that did not let this one in, or was not let in.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    times: u32,
+    until: Moment,
+}
+
 /// The table of wanted daemons.
 #[derive(Debug)]
 pub struct Redial {
     wanted: BTreeMap<Target, Wanted>,
+    refused: BTreeMap<Target, Refused>,
     dice: Dice,
 }
 
@@ -76,7 +92,7 @@ impl Redial {
     /// An empty table; `seed` decides the jitter.
     #[must_use]
     pub fn new(seed: u64) -> Redial {
-        Redial { wanted: BTreeMap::new(), dice: Dice::new(seed) }
+        Redial { wanted: BTreeMap::new(), refused: BTreeMap::new(), dice: Dice::new(seed) }
     }
 
     /// Hold a connection to `target` at one of `endpoints`, which replace those known before.
@@ -98,7 +114,8 @@ impl Redial {
         if self.wanted.len() >= WANTED_MAX {
             return Err(Full);
         }
-        let state = if connected { State::Connected { since: now } } else { State::Waiting { until: now } };
+        let until = self.refused.get(&target).map_or(now, |refused| refused.until.max(now));
+        let state = if connected { State::Connected { since: now } } else { State::Waiting { until } };
         self.wanted.insert(target, Wanted { endpoints, state, failures: 0 });
         Ok(())
     }
@@ -127,8 +144,38 @@ impl Redial {
         let Some(wanted) = self.wanted.get_mut(target) else { return };
         let held_well = matches!(wanted.state, State::Connected { since } if now.since(since) >= HELD_WELL);
         wanted.failures = if held_well { 0 } else { wanted.failures.saturating_add(1) };
-        let until = now.plus(pause(wanted.failures, roll));
+        let refused = self.refused.get(target).map_or(now, |refused| refused.until);
+        let until = now.plus(pause(wanted.failures, roll)).max(refused);
         wanted.state = State::Waiting { until };
+    }
+
+    /// It is there, and either side does not let the other in.
+    pub fn handle_refused(&mut self, target: &Target, now: Moment) {
+        let roll = self.dice.draw();
+        if !self.refused.contains_key(target) && self.refused.len() >= REFUSED_MAX {
+            let soonest = self.refused.iter().min_by_key(|(_, refused)| refused.until);
+            if let Some(soonest) = soonest.map(|(target, _)| target.clone()) {
+                self.refused.remove(&soonest);
+            }
+        }
+        let refused = self.refused.entry(target.clone()).or_insert(Refused { times: 0, until: now });
+        // Both sides say so on one connection.
+        if refused.until > now {
+            return;
+        }
+        refused.times = refused.times.saturating_add(1);
+        let whole = PAUSE_MIN.saturating_mul(2 << refused.times.min(8)).min(REFUSED_PAUSE_MAX);
+        refused.until = now.plus(jittered(whole, roll));
+        if let Some(wanted) = self.wanted.get_mut(target)
+            && let State::Waiting { until } = &mut wanted.state
+        {
+            *until = refused.until.max(*until);
+        }
+    }
+
+    /// It lets this daemon in, or is let in.
+    pub fn handle_welcomed(&mut self, target: &Target) {
+        self.refused.remove(target);
     }
 
     /// The next attempt that is due at `now`.
@@ -155,6 +202,11 @@ impl Redial {
 /// Doubling up to [`PAUSE_MAX`], then between half and the whole of it by `roll`.
 fn pause(failures: u32, roll: u64) -> Duration {
     let whole = PAUSE_MIN.saturating_mul(1 << failures.min(6)).min(PAUSE_MAX);
+    jittered(whole, roll)
+}
+
+/// Between half and the whole of `whole`.
+fn jittered(whole: Duration, roll: u64) -> Duration {
     let half_millis = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / 2;
     Duration::from_millis(half_millis + roll % half_millis.max(1))
 }
@@ -219,6 +271,35 @@ mod tests {
             redial.handle_failed(&target, at(100));
         }
         assert!(redial.poll_timeout().expect("tried again") >= at(7500));
+    }
+
+    #[test]
+    fn who_refuses_is_asked_ever_more_rarely_though_it_is_wanted_anew_each_time() {
+        let mut redial = Redial::new(1);
+        let (target, endpoints) = peer();
+        let (mut now, mut dials) = (at(0), Vec::new());
+        while now < at(600_000) {
+            // As the election does: wanted for four seconds, forgotten, wanted again.
+            redial.keep(target.clone(), endpoints.clone(), false, now).expect("room");
+            if redial.poll_dial(now).is_some() {
+                dials.push(now);
+                redial.handle_connected(&target, now);
+                redial.handle_refused(&target, now);
+                redial.handle_failed(&target, now);
+            }
+            now = now.plus(Duration::from_millis(100));
+            if now.0.as_millis() % 4000 == 0 {
+                redial.forget(&target);
+            }
+        }
+        let pauses: Vec<Duration> = dials.windows(2).map(|two| two[1].since(two[0])).collect();
+        assert!(dials.len() <= 26, "{} dials in ten minutes: {pauses:?}", dials.len());
+        assert!(pauses[0] <= Duration::from_secs(2), "{pauses:?}");
+        assert!(pauses.iter().all(|pause| *pause <= REFUSED_PAUSE_MAX * 11 / 10), "{pauses:?}");
+        redial.handle_welcomed(&target);
+        redial.forget(&target);
+        redial.keep(target.clone(), endpoints, false, now).expect("room");
+        assert!(redial.poll_dial(now).is_some(), "welcomed, it is dialled at once");
     }
 
     #[test]

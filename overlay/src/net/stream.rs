@@ -1,5 +1,7 @@
 //! A stream that stays open between two daemons, in the form tokio knows.
 //!
+//! Rule: it ends when its connection does, whoever closed that. (Yamux wakes readers when the other side closes the
+//! connection or it breaks, not when this side closes it: they would wait for ever.)
 //! Not here: frames on it ([`super::frames`]).
 
 use super::guests::Seat;
@@ -8,22 +10,32 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Bytes given at one reading where what is read into has to be zeroed first, and stays in memory while it waits: a page, as
 /// most of what is said is shorter, and a representative waits on a thousand streams.
 const READ_LEN_MAX_BYTES: usize = 4 << 10;
 
+/// A stream as libp2p gives it.
+#[derive(Debug)]
+pub(super) struct Raw {
+    pub(super) stream: libp2p::Stream,
+    /// Fires when the connection is closed.
+    pub(super) over: CancellationToken,
+}
+
 /// Bytes both ways. Dropping it resets the stream.
 #[derive(Debug)]
 pub struct Stream {
     stream: Compat<libp2p::Stream>,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Counts it to its peer for as long as it is open.
     _seat: Seat,
 }
 
 impl Stream {
-    pub(super) fn new(stream: libp2p::Stream, seat: Seat) -> Stream {
-        Stream { stream: stream.compat(), _seat: seat }
+    pub(super) fn new(Raw { stream, over }: Raw, seat: Seat) -> Stream {
+        Stream { stream: stream.compat(), over: Box::pin(over.cancelled_owned()), _seat: seat }
     }
 }
 
@@ -37,9 +49,13 @@ impl AsyncRead for Stream {
         let len_bytes = buf.remaining().min(there.max(READ_LEN_MAX_BYTES));
         let page = buf.initialize_unfilled_to(len_bytes);
         let stream = Pin::new(self.stream.get_mut());
-        let read = ready!(futures::AsyncRead::poll_read(stream, cx, page))?;
-        buf.advance(read);
-        Poll::Ready(Ok(()))
+        // What came before the end is read first.
+        if let Poll::Ready(read) = futures::AsyncRead::poll_read(stream, cx, page) {
+            buf.advance(read?);
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.over.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "its connection was closed")))
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::circuits::is_circuit;
 use super::protocol::Protocol;
+use super::stream::Raw;
 use super::way_out::all_rungs;
 use futures::future;
 use libp2p::PeerId;
@@ -23,6 +24,7 @@ use std::convert::Infallible;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// How long the peer may take to agree on a protocol.
 const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,7 +45,7 @@ pub enum OpenError {
 }
 
 /// Who waits for a stream.
-pub(super) type Opened = oneshot::Sender<Result<Stream, OpenError>>;
+pub(super) type Opened = oneshot::Sender<Result<Raw, OpenError>>;
 
 /// A wish for a stream.
 #[derive(Debug)]
@@ -60,7 +62,7 @@ pub(super) struct Inbound {
     /// For what.
     pub(super) protocol: Protocol,
     /// The stream.
-    pub(super) stream: Stream,
+    pub(super) stream: Raw,
 }
 
 /// The behaviour: one per swarm.
@@ -166,12 +168,26 @@ impl NetworkBehaviour for Streams {
 #[derive(Debug, Default)]
 pub(super) struct Handler {
     wishes: VecDeque<Wish>,
-    accepted: VecDeque<(Protocol, Stream)>,
+    accepted: VecDeque<(Protocol, Raw)>,
+    over: CancellationToken,
+}
+
+impl Handler {
+    fn raw(&self, stream: Stream) -> Raw {
+        Raw { stream, over: self.over.clone() }
+    }
+}
+
+impl Drop for Handler {
+    /// It lives as long as its connection.
+    fn drop(&mut self) {
+        self.over.cancel();
+    }
 }
 
 impl ConnectionHandler for Handler {
     type FromBehaviour = Wish;
-    type ToBehaviour = (Protocol, Stream);
+    type ToBehaviour = (Protocol, Raw);
     type InboundProtocol = AnyProtocol;
     type OutboundProtocol = ReadyUpgrade<StreamProtocol>;
     type InboundOpenInfo = ();
@@ -188,7 +204,7 @@ impl ConnectionHandler for Handler {
     fn poll(
         &mut self,
         _: &mut Context<'_>,
-    ) -> Poll<ConnectionHandlerEvent<ReadyUpgrade<StreamProtocol>, Wish, (Protocol, Stream)>> {
+    ) -> Poll<ConnectionHandlerEvent<ReadyUpgrade<StreamProtocol>, Wish, (Protocol, Raw)>> {
         if let Some(accepted) = self.accepted.pop_front() {
             return Poll::Ready(ConnectionHandlerEvent::NotifyBehaviour(accepted));
         }
@@ -213,11 +229,15 @@ impl ConnectionHandler for Handler {
         event: ConnectionEvent<'_, AnyProtocol, ReadyUpgrade<StreamProtocol>, (), Wish>,
     ) {
         match event {
-            ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound { protocol, .. }) => {
-                self.accepted.push_back(protocol);
+            ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound {
+                protocol: (protocol, stream),
+                ..
+            }) => {
+                let raw = self.raw(stream);
+                self.accepted.push_back((protocol, raw));
             }
             ConnectionEvent::FullyNegotiatedOutbound(done) => {
-                let _ = done.info.opened.send(Ok(done.protocol));
+                let _ = done.info.opened.send(Ok(self.raw(done.protocol)));
             }
             ConnectionEvent::DialUpgradeError(failed) => {
                 let protocol = failed.info.protocol;

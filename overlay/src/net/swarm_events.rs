@@ -87,7 +87,7 @@ pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
             let serving = async move { door.serve(peer, inbound.protocol, inbound.stream).await };
             // From where it comes, in whatever the log tells of its being let in or not.
             let from = match (inbound.protocol, this.address(peer)) {
-                (Protocol::Hello, Some(address)) => tracing::error_span!("from", %address),
+                (Protocol::Hello | Protocol::Join, Some(address)) => tracing::error_span!("from", %address),
                 _ => tracing::Span::none(),
             };
             this.tasks.spawn(serving.instrument(from));
@@ -173,8 +173,18 @@ impl EventLoop {
                 self.door.figures.hellos_lost_total.add();
                 self.tell_refusal(peer, &reason);
                 self.untold.push_back(Event::Unwelcome { peer, reason });
+                self.handle_refusal(peer);
                 self.close(peer);
             }
+        }
+    }
+
+    /// One side does not let the other in: neither is dialled again soon, nor the seed that led there.
+    fn handle_refusal(&mut self, peer: PeerKey) {
+        let now = clock::now();
+        let seed = self.seeds.get(&peer).cloned();
+        for target in std::iter::once(Target::Peer(peer)).chain(seed) {
+            self.redial.handle_refused(&target, now);
         }
     }
 
@@ -192,6 +202,10 @@ impl EventLoop {
     }
 
     pub(super) fn handle_change(&mut self, peer: PeerKey, change: &Change) {
+        if change.is_refused {
+            self.handle_refusal(peer);
+            return;
+        }
         if !self.connected.contains_key(&peer) {
             self.door.guests.leave(peer);
             return;
@@ -203,6 +217,10 @@ impl EventLoop {
             && let Some(principal) = self.door.guests.principal(peer)
         {
             let address = self.connected.get(&peer).and_then(|connected| connected.address);
+            let seed = self.seeds.get(&peer).cloned();
+            for target in std::iter::once(Target::Peer(peer)).chain(seed) {
+                self.redial.handle_welcomed(&target);
+            }
             self.untold.push_back(Event::Ready { principal, address });
         }
         self.door.figures.guests.set(self.door.guests.ready_len() as u64);

@@ -338,7 +338,8 @@ impl Parts {
                 Reply::Known { primary: Box::new(primary), partial }
             }
             Err(refused) => {
-                tracing::warn!(%directory, %refused, "a directory told what is not believed");
+                // The audit tells it, once, and whose record it is.
+                tracing::debug!(%directory, %refused, "a directory told what is not believed");
                 Reply::Nothing
             }
         }

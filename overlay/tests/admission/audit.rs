@@ -4,6 +4,7 @@ use crate::rig::{NOW, Parts, at, host, key};
 use overlay::identity::admission::{Action, Gate};
 use overlay::identity::audit::{Audit, Outcome, What};
 use overlay::identity::deny_list::Denials;
+use overlay::identity::record::state;
 use std::collections::BTreeSet;
 use wire::credential::{Role, Roles};
 use wire::id::PeerKey;
@@ -49,6 +50,18 @@ fn a_refusal_tells_why_and_only_what_was_proved() {
     let said = format!("{} of {}", parts.certificate.host, parts.certificate.domain);
     assert_eq!(audit.said, Some(said), "of whose certificate that is");
     assert!(audit.reason.contains("of use to its own key alone"), "{}", audit.reason);
+}
+
+/// A directory hands on many domains' records.
+#[test]
+fn of_a_record_that_is_refused_it_is_told_whose_that_is() {
+    let (mut gate, parts) = gate();
+    let record = crate::records::record(&parts);
+    let statement = state(&record, &key(90), &parts.chain()).expect("fits");
+    gate.handle_statement(key(91).peer(), &statement, NOW, at(0)).expect_err("another one signed");
+    let audit = gate.poll_output().expect("told");
+    let said = format!("{} of {}", parts.certificate.host, parts.certificate.domain);
+    assert_eq!((audit.what, audit.peer, audit.said), (What::Record, key(91).peer(), Some(said)));
 }
 
 #[test]

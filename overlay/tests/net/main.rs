@@ -129,6 +129,30 @@ async fn a_lasting_stream_carries_frames_both_ways() {
     assert_eq!(Reader::new(near, 100).next::<String>().await.expect("whole").as_deref(), Some("enough"));
 }
 
+/// Whoever reads it would wait for ever, as a representative for a member that was put out.
+#[tokio::test]
+async fn a_stream_ends_at_both_sides_when_one_closes_the_connection() {
+    let mut one = Daemon::start(60, Rules::welcoming(&[61])).await;
+    let mut other = Daemon::start(61, Rules::welcoming(&[60])).await;
+    one.dial(&other).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+    let mut near = one.handle.open(other.key(), Protocol::Report, DEADLINE).await.expect("welcome");
+    let far = other.stream(Protocol::Report).await;
+    frames::write(&mut near, &7_u32, 100).await.expect("written");
+    let (mut far, mut near) = (Reader::new(far, 100), Reader::new(near, 100));
+    assert_eq!(far.next::<u32>().await.expect("whole"), Some(7));
+    // Whoever is woken for another reason finds the end by itself: nothing else wakes this task.
+    let waiting = tokio::spawn(async move { far.next::<u32>().await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    other.handle.close(one.key()).await;
+    let ended = tokio::time::timeout(DEADLINE, waiting).await.expect("it ends where it was closed");
+    let ended = ended.expect("no panic");
+    assert!(!matches!(ended, Ok(Some(_))), "{ended:?}");
+    let ended = tokio::time::timeout(DEADLINE, near.next::<u32>()).await.expect("it ends at the other side");
+    assert!(!matches!(ended, Ok(Some(_))), "{ended:?}");
+}
+
 #[tokio::test]
 async fn a_daemon_that_comes_back_is_found_again() {
     let mut one = Daemon::start(11, Rules::welcoming(&[12])).await;

@@ -242,7 +242,11 @@ impl Hosts {
         self.departed.clear();
         for (name, place) in places {
             match (self.table.get_mut(name), place.gone) {
-                (Some(host), _) => host.role = place.role,
+                (Some(host), gone) => {
+                    host.role = place.role;
+                    // It may have said so to the election alone, before its last words here were read.
+                    host.has_left |= !host.is_connected && matches!(gone, Some((Standing::Left, _)));
+                }
                 (None, Some((standing, heard))) => {
                     self.departed.push(Departed { host: name.clone(), standing, heard });
                 }

@@ -95,6 +95,14 @@ fn hosts_are_alive_then_silent_then_left() {
     assert_eq!((rows[0].role, rows[0].state.cpus, rows[0].events_behind), (Role::Representative, 8, 5));
     assert_eq!(rows[1].age.as_secs(), 20);
     assert_eq!(rig.domain.summary(rig.now.moment).hosts, [1, 1, 1]);
+    // It said so to the election, and its stream ended before its last words were read.
+    let left = Place { role: Role::Member, gone: Some((Standing::Left, Time::from_micros(7))) };
+    let known = [(rig.members[1].host.clone(), left)];
+    rig.domain.place(&known.clone().into());
+    assert_eq!(standing(&rig)[1], Standing::Silent, "its stream stands: it is there");
+    rig.members[1].disconnect(&mut rig.domain);
+    rig.domain.place(&known.into());
+    assert_eq!(standing(&rig)[1], Standing::Left);
     rig.now = now_at(1020 + 8 * 24 * 3600);
     rig.domain.tidy(rig.now.moment);
     assert_eq!(rig.domain.hosts_len(), 0);

@@ -10,6 +10,7 @@
 //! Not here: serving what others hand on (`queries`), finding other domains (`others`).
 
 use super::others::Others;
+use super::welcome::Welcome;
 use crate::client::NO_DOMAIN;
 use overlay::clock;
 use overlay::domain::{DomainHandle, View};
@@ -53,6 +54,8 @@ pub(crate) struct Own {
     pub(crate) host: HostName,
     pub(crate) members: DomainHandle,
     pub(crate) belonging: Belonging,
+    /// Who does not let this daemon in.
+    pub(crate) welcome: Welcome,
 }
 
 /// What this daemon is in its domain.
@@ -286,7 +289,15 @@ impl Own {
         let own = net.me();
         let representative = view.state.representative.filter(|peer| *peer != own);
         let peer = representative.ok_or_else(|| {
-            unavailable(format!("{} has no representative now; ask again in some seconds", self.domain))
+            let Own { domain, welcome, .. } = self;
+            match welcome.health().as_slice() {
+                [] => unavailable(format!("{domain} has no representative now; ask again in some seconds")),
+                reasons => unavailable(format!(
+                    "{domain} has no representative that this daemon reaches now; {}; if it was put out, it soon \
+                     represents a domain of one here",
+                    reasons.join("; ")
+                )),
+            }
         })?;
         let told = view.members.iter().find(|seen| seen.member.key == peer);
         let ready = || net.ready().into_iter().find(|one| one.peer == peer).and_then(|one| one.host.clone());

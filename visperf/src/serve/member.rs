@@ -14,6 +14,7 @@ use super::{queries, state_dir};
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use overlay::config::Config;
+use overlay::deny_spread::DenySpread;
 use overlay::domain::{self, Domain, DomainHandle};
 use overlay::election::{self, Me};
 use overlay::gatekeeper::Gatekeeper;
@@ -34,11 +35,15 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::credential::{Certificate, Role};
 use wire::join::Directory;
+
+/// How long the last words to whoever takes the report may take, once the election's are said.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A member that is open: bound, and part of nothing yet.
 pub(crate) struct Member {
@@ -52,6 +57,7 @@ pub(crate) struct Member {
     questions: mpsc::Receiver<Question>,
     reporting: Option<Reporting>,
     renewal: Renewal,
+    denying: DenySpread,
     /// Only where the domain was created: admits others.
     issuer: Option<Issuing>,
     /// Subscriptions to other hosts of the domain, for the time that it represents it.
@@ -125,6 +131,14 @@ impl Member {
             .exist()
             .then(|| Issuing::new(files, directories.clone(), &mut overlay, Arc::clone(&denial_file)));
         let (domain, view) = open_domain(state, membership, config, &certificate, &mut overlay)?;
+        let denying = DenySpread {
+            domain: certificate.domain.clone(),
+            gate: Arc::clone(&overlay.gate),
+            denials: Arc::clone(&denial_file),
+            net: overlay.net.clone(),
+            members: view.clone(),
+            questions: overlay.hub.questions(Protocol::Directory),
+        };
         let between = Between::open(state, &overlay, &certificate, &view, denial_file, directories, address)?;
         let takes_part = certificate.roles.has(Role::Publisher);
         let reporting =
@@ -134,8 +148,13 @@ impl Member {
             true => Belonging::Sensor,
             false => Belonging::Visitor { has_directories: between.has_directories() },
         };
-        let own =
-            Own { domain: certificate.domain, host: certificate.host, members: view.clone(), belonging };
+        let own = Own {
+            domain: certificate.domain,
+            host: certificate.host,
+            members: view.clone(),
+            belonging,
+            welcome: overlay.welcome.clone(),
+        };
         let relays = Relays::new(Arc::new(Members { net: net.clone(), own: own.clone() }));
         Ok(Member {
             relays,
@@ -149,6 +168,7 @@ impl Member {
             questions,
             reporting,
             renewal,
+            denying,
             issuer,
         })
     }
@@ -185,6 +205,7 @@ impl Member {
             questions,
             reporting,
             renewal,
+            denying,
             issuer,
             relays,
             own,
@@ -192,6 +213,15 @@ impl Member {
         } = self;
         let quiet = CancellationToken::new();
         let (ending, closing) = (shutdown.clone(), quiet.clone());
+        // Both say that this sensor goes: to the election, and to whoever takes its report.
+        let reported = match reporting {
+            Some(reporting) => reporting.spawn(tasks, shutdown),
+            None => {
+                let nothing = CancellationToken::new();
+                nothing.cancel();
+                nothing
+            }
+        };
         tasks.spawn("domain", async move {
             let result = match own.belonging {
                 Belonging::Sensor => domain.run(ending).await,
@@ -200,18 +230,23 @@ impl Member {
                     Ok(())
                 }
             };
+            if result.is_ok() {
+                let _ = tokio::time::timeout(FAREWELL, reported.cancelled()).await;
+            }
             closing.cancel();
             result
         });
         overlay.spawn(tasks, quiet);
         between.spawn(tasks, shutdown);
-        if let Some(reporting) = reporting {
-            reporting.spawn(tasks, shutdown);
-        }
         let ending = shutdown.clone();
         tasks.spawn_sure("subscriptions", relays.1.run(ending));
         let ending = shutdown.clone();
         tasks.spawn_sure("renewal", renewal.run(ending));
+        let ending = shutdown.clone();
+        tasks.spawn_sure("lists of denied", async move {
+            denying.run(ending.clone()).await;
+            ending.cancelled().await;
+        });
         if let Some(issuing) = issuer {
             let ending = shutdown.clone();
             tasks.spawn_sure("issuer", issuing.run(view, ending));

@@ -79,12 +79,15 @@ impl Reporting {
         Some(Reporting { accepting, electing, link, way })
     }
 
-    /// Report and take reports until `shutdown`.
-    pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) {
+    /// Report and take reports until `shutdown`. What is returned fires when the representative was told that this sensor
+    /// goes.
+    pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) -> CancellationToken {
         let Reporting { accepting, electing, link, way } = self;
-        let ending = shutdown.clone();
+        let (ending, reported) = (shutdown.clone(), CancellationToken::new());
+        let said = reported.clone().drop_guard();
         tasks.spawn_sure("report", async move {
             link.run(way, ending.clone()).await;
+            drop(said);
             ending.cancelled().await;
         });
         let ending = shutdown.clone();
@@ -95,6 +98,7 @@ impl Reporting {
                 () = electing.run() => {}
             }
         });
+        reported
     }
 }
 
