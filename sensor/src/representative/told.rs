@@ -4,7 +4,7 @@
 //! representative is when it comes back, brings none. Without them readers would be given all its events again.
 //! Rule: of a sensor the last word counts, as its journal may have gone back; stores are forgotten in the order in which they
 //! were heard of.
-//! Not here: what readers have seen by it ([`super::cursor`]), telling standbys ([`super::standbys`]).
+//! Not here: what readers have seen by it ([`super::cursor`]), telling standbys (`standbys`).
 
 use super::admit::SENSORS_MAX;
 use std::collections::BTreeMap;
