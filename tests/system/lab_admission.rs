@@ -178,7 +178,8 @@ fn standby<'a>(members: &'a [Daemon], issuer: &str) -> &'a Daemon {
     Stopwatch::start().until(AGREED, "a standby", look).unwrap().1
 }
 
-/// Whoever closed a host's connection tells it as last seen, for that and not for its silence, which takes 15 s.
+/// Whoever closed a host's connection tells it as last seen. (That it does so before its silence would say so is shown where
+/// no time has to pass: `overlay/tests/net`.)
 #[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
 fn is_seen_gone(representative: &Daemon, host: &str) {
     let look = || {

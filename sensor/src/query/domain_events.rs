@@ -40,7 +40,7 @@ impl Events {
     }
 
     async fn answer(&self, params: &Params) -> Result<Value, Fault> {
-        with_unheard(&self.office, self.page(params).await?).await
+        Ok(with_unheard(&self.office, self.page(params).await?).await)
     }
 
     async fn page(&self, params: &Params) -> Result<Value, Fault> {

@@ -9,6 +9,7 @@ pub(crate) mod event_lines;
 pub(crate) mod figures;
 #[cfg(test)]
 pub(crate) mod kept;
+pub(crate) mod seen;
 pub(crate) mod table;
 pub(crate) mod times;
 

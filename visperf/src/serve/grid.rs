@@ -8,8 +8,7 @@ use super::gateway::{self, Gateway, Told};
 use super::info::{self, Identity, Reach, Sources};
 use super::member::{self, Member};
 use super::replica::{self, Replica};
-use super::state_dir::{self, ToldAddress};
-use super::{control, registration};
+use super::{control, registration, state_dir};
 use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
 use directory::handle::SystemClock;
@@ -272,11 +271,11 @@ impl Grid {
         }
         tasks.spawn("queries", rpc::server::serve_methods(listener, dispatcher, shutdown.clone()));
         more(&mut tasks);
-        let told = ToldAddress::tell(&state, &address.to_string())?;
+        state_dir::write_listen(&state, &address.to_string())?;
         tell_service_manager(&[NotifyState::Ready]);
         let result = tasks.run(GRACE).await;
         tell_service_manager(&[NotifyState::Stopping]);
-        told.take_back();
+        state_dir::remove_listen(&state);
         drop(lock);
         obeying.abort();
         result.map_err(anyhow::Error::from)

@@ -5,8 +5,8 @@
 use crate::state_folder::{LISTEN_FILE, REACHED_FILE};
 use anyhow::Context as _;
 use overlay::whole_file::{self, Readers};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 use wire::address::Address;
 
 /// Make the directory, for its owner only, if it is not there.
@@ -16,37 +16,11 @@ pub(crate) fn prepare(path: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// The address that other programs of this user read.
-#[derive(Debug)]
-pub(crate) struct ToldAddress {
-    path: PathBuf,
-    /// Which file it is: device and inode.
-    file: Option<(u64, u64)>,
-}
-
-impl ToldAddress {
-    /// Tell other programs of this user where queries go.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub(crate) fn tell(state: &Path, address: &str) -> anyhow::Result<ToldAddress> {
-        let path = state.join(LISTEN_FILE);
-        whole_file::replace(&path, Readers::AsMasked, format!("{address}\n").as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(ToldAddress { file: identity(&path), path })
-    }
-
-    /// Take it back, unless a daemon that was started meanwhile has told its own.
-    pub(crate) fn take_back(self) {
-        if self.file.is_some() && identity(&self.path) == self.file {
-            // Only a hint for clients: that it stays behind does no harm, they say that nobody answers.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+/// Tell other programs of this user where queries go.
+pub(crate) fn write_listen(state: &Path, address: &str) -> anyhow::Result<()> {
+    let path = state.join(LISTEN_FILE);
+    whole_file::replace(&path, Readers::AsMasked, format!("{address}\n").as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Tell commands where other daemons reach this one; nothing is told for the usual place.
@@ -65,20 +39,8 @@ pub(crate) fn write_reached(state: &Path, addresses: &[Address]) -> anyhow::Resu
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_daemon_that_ends_takes_back_its_own_address_and_no_other() {
-        let state = tempfile::tempdir().unwrap();
-        let path = state.path().join(LISTEN_FILE);
-        let ending = ToldAddress::tell(state.path(), "127.0.0.1:7317").unwrap();
-        // The same address: it was free again.
-        let next = ToldAddress::tell(state.path(), "127.0.0.1:7317").unwrap();
-        ending.take_back();
-        assert!(path.exists(), "that of the next one");
-        next.take_back();
-        assert!(!path.exists());
-    }
+/// Take it back, while the folder's lock is held: a daemon that comes next has not told its own yet.
+pub(crate) fn remove_listen(state: &Path) {
+    // Only a hint for clients: that it stays behind does no harm, they say that nobody answers.
+    let _ = std::fs::remove_file(state.join(LISTEN_FILE));
 }

@@ -4,7 +4,6 @@
 //! the daemon restarted; so no event is printed twice and none is left out unnoticed.
 
 mod interrupt;
-mod seen;
 
 use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::connection::Patience;
@@ -13,11 +12,11 @@ use crate::command::query::{Params, items, note_unheard};
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
 use crate::output::figures::{count, text_of};
+use crate::output::seen::Seen;
 use crate::output::times;
 use crate::output::{Output, note};
 use interrupt::Place;
 use jiff::tz::TimeZone;
-use seen::Seen;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +29,8 @@ const PAGE: u64 = 1_000;
 const LAST_MAX: u64 = 10_000;
 /// How long a daemon may wait for a first event before it answers with none.
 const WAIT_SECS: u64 = 20;
+/// Most events that are known again when a new representative tells them; some 3 MB.
+const SEEN_MAX: usize = 100_000;
 /// The cursor behind the newest event.
 const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
@@ -169,7 +170,7 @@ impl Reading<'_> {
             place: Arc::new(Place::new(begin)),
             moved: true,
             reached: false,
-            seen: args.follow.then(Seen::default),
+            seen: args.follow.then(|| Seen::new(SEEN_MAX)),
             lines: EventLines::new(TimeZone::system(), &output),
             output,
         }

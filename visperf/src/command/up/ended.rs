@@ -3,8 +3,9 @@
 //! Pure: a tick is whatever the caller's is. Rule: several logs tell of one end, the first often without what the next one
 //! knows, so a call is told with all of them. Not here: what is told of it (`text`).
 
+use crate::output::seen::Seen;
 use compact_str::CompactString;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 /// Calls that wait to be told; beyond them they are told at once.
 const WAITING_MAX: usize = 1_000;
@@ -12,12 +13,16 @@ const WAITING_MAX: usize = 1_000;
 const TOLD_KEPT_MAX: usize = 10_000;
 
 /// The calls that ended.
-#[derive(Default)]
 pub(super) struct Ended {
     /// And at how many ticks nothing had come since the one before.
     waiting: BTreeMap<CompactString, u32>,
-    told: BTreeSet<CompactString>,
-    order: VecDeque<CompactString>,
+    told: Seen,
+}
+
+impl Default for Ended {
+    fn default() -> Ended {
+        Ended { waiting: BTreeMap::new(), told: Seen::new(TOLD_KEPT_MAX) }
+    }
 }
 
 impl Ended {
@@ -25,7 +30,7 @@ impl Ended {
     pub(super) fn take(&mut self, call: &CompactString, may_end: bool) {
         if let Some(quiet) = self.waiting.get_mut(call) {
             *quiet = 0;
-        } else if may_end && !self.told.contains(call) {
+        } else if may_end && !self.told.has(call) {
             self.waiting.insert(call.clone(), 0);
         }
     }
@@ -51,16 +56,7 @@ impl Ended {
 
     /// Whether this call was not told yet, of the last [`TOLD_KEPT_MAX`]; now it is.
     pub(super) fn is_new(&mut self, call: &CompactString) -> bool {
-        if !self.told.insert(call.clone()) {
-            return false;
-        }
-        self.order.push_back(call.clone());
-        if self.order.len() > TOLD_KEPT_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.told.remove(&oldest);
-        }
-        true
+        self.told.is_new(call)
     }
 }
 

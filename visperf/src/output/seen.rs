@@ -1,31 +1,39 @@
-//! Which events were printed lately, so that none is printed twice where a new representative tells some again.
+//! What was printed lately, by its id, so that nothing is printed twice that is told again.
 //!
-//! Rule: bounded; an event is known by its id for as long as [`KEPT_MAX`] others did not come after it.
-//! Not here: what was never printed and lies before the beginning (the cursor says that).
+//! Rule: bounded; an id is known for as long as [`Seen::most`] others did not come after it.
+//! Not here: what was never printed and lies before the beginning (cursors say that).
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Most events that are remembered; some 3 MB.
-const KEPT_MAX: usize = 100_000;
-
 /// The ids, as numbers drawn from them by lot: of two in 2^64 that are taken for one another none is expected.
-#[derive(Default)]
-pub(super) struct Seen {
+#[derive(Debug)]
+pub(crate) struct Seen {
+    most: usize,
     lot: RandomState,
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }
 
 impl Seen {
-    /// Whether this id was not given before; it is from now on.
-    pub(super) fn is_new(&mut self, id: &str) -> bool {
+    /// The last `most` ids.
+    pub(crate) fn new(most: usize) -> Seen {
+        Seen { most, lot: RandomState::new(), known: HashSet::new(), order: VecDeque::new() }
+    }
+
+    /// Whether this id was given lately.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.known.contains(&self.lot.hash_one(id))
+    }
+
+    /// Whether this id was not given lately; now it was.
+    pub(crate) fn is_new(&mut self, id: &str) -> bool {
         let number = self.lot.hash_one(id);
         if id.is_empty() || !self.known.insert(number) {
             return id.is_empty();
         }
         self.order.push_back(number);
-        if self.order.len() > KEPT_MAX
+        if self.order.len() > self.most
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
@@ -40,8 +48,9 @@ mod tests {
 
     #[test]
     fn an_event_is_new_once_and_again_when_it_is_forgotten() {
-        let mut seen = Seen::default();
-        assert!(seen.is_new("a") && !seen.is_new("a") && seen.is_new("b"));
+        const KEPT_MAX: usize = 100;
+        let mut seen = Seen::new(KEPT_MAX);
+        assert!(!seen.has("a") && seen.is_new("a") && seen.has("a") && !seen.is_new("a") && seen.is_new("b"));
         assert!(seen.is_new("") && seen.is_new(""), "what has no id is always printed");
         for number in 0..KEPT_MAX {
             assert!(seen.is_new(&format!("{number}")));
