@@ -63,6 +63,19 @@ fn beat(sequence: u64, reign: Option<Reign>) -> Heartbeat {
     }
 }
 
+/// What a sensor says of itself.
+fn about(number: u8) -> Member {
+    Member {
+        key: key(number),
+        incarnation: 1,
+        state: State::Alive,
+        host: standing(number, true).host,
+        may_represent: true,
+        priority: 0,
+        addresses: vec![format!("/dns/wn{number}/tcp/7946").into()],
+    }
+}
+
 fn reign(term: Term) -> Reign {
     Reign { term, standbys: Vec::new(), covered: 3, version: 1, digest: 0 }
 }
@@ -140,17 +153,7 @@ fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
 fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     let mut node = node(Persisted::default());
     node.handle_connected(key(3), standing(3, true), at(10));
-    let host = standing(3, true).host;
-    let about = Member {
-        key: key(3),
-        incarnation: 1,
-        state: State::Alive,
-        host,
-        may_represent: true,
-        priority: 0,
-        addresses: vec!["/dns/wn3/tcp/7946".into()],
-    };
-    let said = Heartbeat { about: Some(Box::new(about)), ..beat(1, Some(reign(Term(0).next_for(3)))) };
+    let said = Heartbeat { about: Some(Box::new(about(3))), ..beat(1, Some(reign(Term(0).next_for(3)))) };
     node.handle_message(key(3), Message::Heartbeat(said), at(20));
     assert_eq!((node.table().len(), node.accepted().map(|claim| claim.holder)), (0, Some(key(3))));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands once it hears nothing");
@@ -164,19 +167,58 @@ fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     );
 }
 
+/// The representative died before it told who belongs to the domain, and its link ended with it.
+#[test]
+fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
+    let (mut node, term) = (node(Persisted::default()), Term(0).next_for(3));
+    for (number, reign) in [(3, Some(reign(term))), (4, None)] {
+        node.handle_connected(key(number), standing(number, true), at(10));
+        let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, reign) };
+        node.handle_message(key(number), Message::Heartbeat(said), at(20));
+    }
+    node.handle_disconnected(key(3), at(100));
+    let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
+    node.handle_persisted(written, at(20_000));
+    let state = |node: &Node, number| node.table().get(&key(number)).map(|row| row.member.state);
+    assert_eq!((state(&node, 3), state(&node, 4)), (Some(State::Suspect), Some(State::Suspect)));
+
+    // Who comes and goes between two rounds of a reign is known too, and whether it said that it goes.
+    for (number, leave) in [(5, false), (6, true)] {
+        node.handle_connected(key(number), standing(number, true), at(20_001));
+        let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, None) };
+        node.handle_message(key(number), Message::Heartbeat(said), at(20_002));
+        if leave {
+            node.handle_message(key(number), Message::Leave { incarnation: 1 }, at(20_003));
+        }
+        node.handle_disconnected(key(number), at(20_004));
+    }
+    assert_eq!((state(&node, 5), state(&node, 6)), (Some(State::Suspect), Some(State::Left)));
+}
+
+/// Who went and was told of since is as it was told.
+#[test]
+fn who_was_met_and_is_told_of_since_is_not_met_twice() {
+    let (mut node, term) = (node(Persisted::default()), Term(0).next_for(3));
+    for (number, reign) in [(3, Some(reign(term))), (4, None)] {
+        node.handle_connected(key(number), standing(number, true), at(10));
+        let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, reign) };
+        node.handle_message(key(number), Message::Heartbeat(said), at(20));
+    }
+    node.handle_disconnected(key(4), at(100));
+    let told = |version, members| Message::Members(Members { term, since: None, version, members });
+    node.handle_message(key(3), told(1, vec![(1, about(3)), (1, about(4))]), at(110));
+    // The representative has forgotten it.
+    node.handle_message(key(3), told(2, vec![(1, about(3))]), at(120));
+    node.handle_disconnected(key(3), at(200));
+    let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
+    node.handle_persisted(written, at(20_000));
+    assert!(node.table().get(&key(3)).is_some() && node.table().get(&key(4)).is_none());
+}
+
 /// The representative said that it goes, and its link is gone before the next one stands.
 #[test]
 fn whoever_represents_next_tells_that_the_former_one_left() {
     let mut node = node(Persisted::default());
-    let about = |number: u8| Member {
-        key: key(number),
-        incarnation: 1,
-        state: State::Alive,
-        host: standing(number, true).host,
-        may_represent: true,
-        priority: 0,
-        addresses: Vec::new(),
-    };
     node.handle_connected(key(3), standing(3, true), at(10));
     let term = Term(0).next_for(3);
     node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(term)))), at(20));

@@ -205,6 +205,7 @@ impl Node {
             return;
         }
         self.table.apply(members, now);
+        self.met.retain(|key, _| self.table.get(key).is_none());
     }
 
     /// The peer stops.

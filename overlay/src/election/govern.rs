@@ -4,7 +4,9 @@
 //! representative may speak for: any host lately, or a share of them (see `Config::partial_recent`).
 //! Not here: heartbeats (`beat`), what the reporting layer collects.
 
+use super::link::Link;
 use super::node::{Duty, Node};
+use crate::membership::MEMBERS_MAX;
 use wire::id::PeerKey;
 use wire::membership::{Member, Message, State};
 use wire::time::Moment;
@@ -34,7 +36,9 @@ impl Node {
     /// it yet, and whoever has none is not taken for alive.
     pub(super) fn call_first_roll(&mut self, now: Moment) {
         let linked = self.links.values().filter(|link| !link.left).filter_map(|link| link.member.clone());
-        let unknown: Vec<_> = linked.filter(|member| self.table.get(&member.key).is_none()).collect();
+        let met = std::mem::take(&mut self.met).into_values();
+        let unknown: Vec<_> =
+            linked.chain(met).filter(|member| self.table.get(&member.key).is_none()).collect();
         for member in unknown {
             self.table.put(Member { state: State::Suspect, ..member }, now);
         }
@@ -49,6 +53,17 @@ impl Node {
             {
                 self.table.mark(&key, State::Suspect, now);
             }
+        }
+    }
+
+    /// A link ended: whom nobody was told of yet is not forgotten with it.
+    pub(super) fn remember(&mut self, link: Link, now: Moment) {
+        let Some(member) = link.member.filter(|member| self.table.get(&member.key).is_none()) else { return };
+        if matches!(self.duty, Duty::Representative(_)) {
+            let state = if link.left { State::Left } else { State::Suspect };
+            self.table.put(Member { state, ..member }, now);
+        } else if self.met.len() < MEMBERS_MAX {
+            self.met.insert(member.key, member);
         }
     }
 

@@ -128,6 +128,9 @@ pub struct Node {
     pub(super) load: Load,
     /// Who said that it goes while another one represents the domain: whoever represents it next tells so.
     pub(super) gone: BTreeSet<PeerKey>,
+    /// Who was linked and is no longer, and whom the representative had not told of yet: whoever represents the domain next
+    /// knows them.
+    pub(super) met: BTreeMap<PeerKey, Member>,
     /// Where a representative is said to be.
     pub(super) pointed: Option<Member>,
     pub(super) next_beat: Moment,
@@ -172,6 +175,7 @@ impl Node {
             cool_off: CoolOff::default(),
             load: Load::default(),
             gone: BTreeSet::new(),
+            met: BTreeMap::new(),
             pointed: None,
             next_beat,
             next_seeds: now,
@@ -200,6 +204,7 @@ impl Node {
         }
         self.dials.remove(&peer);
         self.gone.remove(&peer);
+        self.met.remove(&peer);
         let rank = Rank::of(&self.config.domain, peer, standing.priority);
         self.links.insert(peer, Link::new(standing, rank, now));
         self.beat_to(peer, now);
@@ -209,7 +214,8 @@ impl Node {
     /// The link to `peer` is gone, or a dial failed.
     pub fn handle_disconnected(&mut self, peer: PeerKey, now: Moment) {
         self.note_run(now);
-        if self.links.remove(&peer).is_some() {
+        if let Some(link) = self.links.remove(&peer) {
+            self.remember(link, now);
             // At once if we need it: a link that breaks is most often a process that starts anew.
             self.reach(now);
         } else {
