@@ -7,6 +7,7 @@
 //! ```
 //! Not here: any state of any daemon; who may come in ([`entrance`] asks whoever decides that).
 
+pub mod apart;
 pub mod config;
 pub mod dispatch;
 pub mod elsewhere;

@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p sensor --bench processes [-- SECONDS [IDLE [HZ]]]` starts processes of its own (300 idle ones, 270 idle and 30 busy
 //! ones, 1,000, 3,000), sweeps for SECONDS (5 by default) and prints the CPU time of the sweeping thread, the median of a
-//! sweep, sweeps that slipped, bytes of a process in a sweep, and what listening to the scheduler costs the machine.
+//! sweep, sweeps that slipped, and beside them those of a thread that is woken as often at the same time and does nothing: what
+//! slips there slips by the machine; bytes of a process in a sweep, and what listening to the scheduler costs the machine.
 //! Processes that run on the machine anyway are sampled too and counted. With IDLE there are only so many idle ones, swept
 //! 64 times a second; with HZ, so often. The whole pipeline is the sweep, the sweep written as it travels, the ring of the flight recorder and a
 //! subscription for all processes, whole or by changes.
@@ -37,8 +38,8 @@ fn main() {
     }
     let secs = arguments.first().map_or(5, |secs| secs.parse().expect("a number of seconds"));
     println!(
-        "{:<34} {:>5} {:>6} {:>7} {:>10} {:>9} {:>8} {:>8}",
-        "processes", "Hz", "seen", "% core", "µs a sweep", "slipped", "bytes", "B/sample"
+        "{:<34} {:>5} {:>6} {:>7} {:>10} {:>7} {:>7} {:>8} {:>8}",
+        "processes", "Hz", "seen", "% core", "µs a sweep", "slipped", "idle", "bytes", "B/sample"
     );
     if let Some(idle) = arguments.get(1) {
         let hz = arguments.get(2).map_or(64.0, |hz| hz.parse().expect("a rate"));
@@ -277,6 +278,7 @@ struct Measured {
     core: f64,
     median: Duration,
     slipped: u64,
+    slipped_idle: u64,
     bytes: usize,
     samples: usize,
 }
@@ -288,11 +290,13 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
         sweeps.sweep(number);
     }
     let begun = Instant::now();
+    let until = begun + Duration::from_secs(secs);
     let beat = Beat::new(rate);
     let mut follower = beat.follow();
+    let idle = std::thread::spawn(move || idle_slips(rate, until));
     let (mut times, mut bytes, mut samples, mut seen) = (Vec::new(), 0, 0, 0);
     let used = thread_time();
-    while begun.elapsed() < Duration::from_secs(secs) {
+    while Instant::now() < until {
         let next = follower.next(None);
         assert!(matches!(next, Next::Sweep(_)), "{next:?}");
         let sweep = Instant::now();
@@ -302,14 +306,27 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
     }
     let core = (thread_time() - used).as_secs_f64() / begun.elapsed().as_secs_f64();
     times.sort_unstable();
-    Measured { seen, core, median: times[times.len() / 2], slipped: follower.slipped_total(), bytes, samples }
+    let (median, slipped) = (times[times.len() / 2], follower.slipped_total());
+    let slipped_idle = idle.join().expect("it does not panic");
+    Measured { seen, core, median, slipped, slipped_idle, bytes, samples }
+}
+
+/// What slips for a thread that does nothing when it is woken.
+fn idle_slips(rate: Rate, until: Instant) -> u64 {
+    prompt::be_woken_promptly();
+    let beat = Beat::new(rate);
+    let mut follower = beat.follow();
+    while Instant::now() < until {
+        black_box(follower.next(None));
+    }
+    follower.slipped_total()
 }
 
 #[allow(clippy::cast_precision_loss)]
 fn print_row(name: &str, hz: f64, measured: &Measured) {
-    let Measured { seen, core, median, slipped, bytes, samples } = measured;
+    let Measured { seen, core, median, slipped, slipped_idle, bytes, samples } = measured;
     println!(
-        "  {name:<32} {hz:>5} {seen:>6} {:>7.2} {:>10.1} {slipped:>9} {bytes:>8} {:>8.3}",
+        "  {name:<32} {hz:>5} {seen:>6} {:>7.2} {:>10.1} {slipped:>7} {slipped_idle:>7} {bytes:>8} {:>8.3}",
         core * 100.0,
         median.as_secs_f64() * 1e6,
         *bytes as f64 / *samples as f64

@@ -17,6 +17,7 @@ use crate::serving::meant::Meant;
 use crate::serving::watch;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
+use rpc::apart::Apart;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
@@ -33,6 +34,8 @@ use wire::time::Time;
 
 /// Most recordings looked into for one answer, the newest of those that overlap.
 const RECORDINGS_MAX: usize = 4;
+/// Answers made at a time.
+const AT_ONCE_MAX: usize = 4;
 /// How far a log's times may be from the processes', in nanoseconds: many print whole seconds, and clocks differ.
 const SLACK_NS: u64 = 5_000_000_000;
 /// How far two moments of boot may be apart and be one boot.
@@ -87,15 +90,10 @@ impl CallProcesses {
     /// The method.
     #[must_use]
     pub fn method(&self) -> Method {
-        let own = self.clone();
+        let (own, apart) = (self.clone(), Apart::new("looking for processes", AT_ONCE_MAX));
         declared::sensor_call_processes().handler(move |params| {
-            let own = own.clone();
-            async move {
-                let answered = tokio::task::spawn_blocking(move || own.answer(&params)).await;
-                answered.map_err(|_| {
-                    Fault::internal("looking for processes failed; the daemon's log says more")
-                })?
-            }
+            let (own, apart) = (own.clone(), apart.clone());
+            async move { apart.run(move || own.answer(&params)).await }
         })
     }
 

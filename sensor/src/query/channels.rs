@@ -18,6 +18,7 @@ use crate::channel::fields::process::Processes;
 use crate::channel::hub::{Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
 use crate::channel::subscription::Standing;
 use crate::representative::cursor::Cursor;
+use rpc::apart::Apart;
 use rpc::elsewhere::Caller;
 use rpc::fault::{self, Fault};
 use rpc::method::{Declaration, Method};
@@ -32,6 +33,8 @@ use wire::time::Time;
 const LIMIT_MAX: i64 = 1000;
 /// Longest wait for a first entry, in seconds: below the time after which a call is given up.
 const WAIT_MAX_SECS: f64 = 25.0;
+/// Names of users asked for at a time.
+const NAMES_AT_ONCE_MAX: usize = 4;
 /// What is kept of the caller's time for the answer to arrive.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
@@ -57,6 +60,8 @@ impl Channels {
     pub fn methods(&self) -> Vec<Method> {
         let own = || self.clone();
         let (subscribing, altering, ending, listing, taking) = (own(), own(), own(), own(), own());
+        let names = Apart::new("asking for a user's number", NAMES_AT_ONCE_MAX);
+        let of_altered = names.clone();
         // Looked at once, so that a process has one start as long as the sensor runs.
         let booted = processes::booted();
         vec![
@@ -64,10 +69,13 @@ impl Channels {
             declared::sensor_subscriptions()
                 .handler_for(move |caller, _| std::future::ready(Ok(listing.subscriptions(caller)))),
             declared::sensor_subscribe().handler_for(move |caller, params| {
-                std::future::ready(subscribing.subscribe(caller, &params))
+                let (own, caller, names) = (subscribing.clone(), *caller, names.clone());
+                async move { own.subscribe(&caller, &params, &names).await }
             }),
-            declared::sensor_alter()
-                .handler_for(move |caller, params| std::future::ready(altering.alter(caller, &params))),
+            declared::sensor_alter().handler_for(move |caller, params| {
+                let (own, caller, names) = (altering.clone(), *caller, of_altered.clone());
+                async move { own.alter(&caller, &params, &names).await }
+            }),
             declared::sensor_unsubscribe()
                 .handler_for(move |caller, params| std::future::ready(ending.unsubscribe(caller, &params))),
             declared::sensor_take().handler_for(move |caller, params| {
@@ -77,10 +85,11 @@ impl Channels {
         ]
     }
 
-    fn subscribe(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
+    async fn subscribe(&self, caller: &Caller, params: &Params, names: &Apart) -> Result<Value, Fault> {
         of_peer(caller, params)?;
         let kind = wanted::kind(params)?;
-        let wanted = wanted::changed(Wanted { kind, ..Wanted::default() }, params)?;
+        let uid = uid(kind, params, names).await?;
+        let wanted = wanted::changed(Wanted { kind, ..Wanted::default() }, params, uid)?;
         let place = self.place(kind, params)?;
         let id = self.hub.subscribe_from(caller.peer, wanted, place)?;
         Ok(self.told(id, &self.hub.standing(id)?))
@@ -118,10 +127,13 @@ impl Channels {
         told
     }
 
-    fn alter(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
+    async fn alter(&self, caller: &Caller, params: &Params, names: &Apart) -> Result<Value, Fault> {
         of_peer(caller, params)?;
         let id = self.id(caller, params)?;
-        let altered = self.hub.alter(id, |wanted| wanted::changed(wanted, params).map_err(Refused::Fault));
+        // Before anything is locked.
+        let uid = uid(self.hub.standing(id)?.wanted.kind, params, names).await?;
+        let altered =
+            self.hub.alter(id, |wanted| wanted::changed(wanted, params, uid).map_err(Refused::Fault));
         altered.map(|stands| self.told(id, &stands)).map_err(|refused| match refused {
             Refused::Fault(fault) => fault,
             Refused::Hub(error) => error.into(),
@@ -172,6 +184,14 @@ fn patience(params: &Params, left: Duration) -> Result<(usize, Duration), Fault>
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
     let wait = params.number("wait")?.unwrap_or(0.0).clamp(0.0, WAIT_MAX_SECS);
     Ok((limit, Duration::from_secs_f64(wait).min(left.saturating_sub(ANSWER_TIME))))
+}
+
+/// The number of the user whose processes a call selects, if it does.
+async fn uid(kind: Kind, params: &Params, names: &Apart) -> Result<Option<u32>, Fault> {
+    match wanted::user_of_processes(kind, params)? {
+        Some(user) => names.run(move || wanted::uid(&user)).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// What a script may do is bounded, but it is a program: not from another daemon, which does not say for whom it asks.

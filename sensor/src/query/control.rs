@@ -8,12 +8,11 @@ use super::declared;
 use crate::control::desk::{Done, Handle};
 use crate::control::refusal::Refusal;
 use crate::process::details::Users;
+use rpc::apart::Apart;
 use rpc::fault::{self, Fault};
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Type};
 use rpc::value::{Name, Value};
-use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// Longest order taken, in bytes: one signed under the longest names has below 5,000.
 const ORDER_LEN_MAX_BYTES: usize = 16 << 10;
@@ -24,9 +23,9 @@ const IN_WORK_MAX: usize = 4;
 /// The method.
 #[must_use]
 pub fn method(desk: &Handle) -> Method {
-    let (desk, turns) = (desk.clone(), Arc::new(Semaphore::new(IN_WORK_MAX)));
+    let (desk, apart) = (desk.clone(), Apart::new("obeying an order", IN_WORK_MAX));
     declared::sensor_control().handler(move |params| {
-        let (desk, turns) = (desk.clone(), Arc::clone(&turns));
+        let (desk, apart) = (desk.clone(), apart.clone());
         async move {
             let text = params.need_text("order")?.to_owned();
             if text.len() > ORDER_LEN_MAX_BYTES {
@@ -35,17 +34,10 @@ pub fn method(desk: &Handle) -> Method {
                     "order: expected at most {ORDER_LEN_MAX_BYTES} bytes, found {found}"
                 )));
             }
-            let turn = turns.acquire_owned().await;
-            let work = move || {
-                // Given back when the work is done, also where its asker has gone.
-                let _turn = turn;
-                // With the user's name, which may be asked of a server.
-                desk.obey(&text).map(|done| shown(&done))
-            };
-            let obeyed = tokio::task::spawn_blocking(work).await;
-            let obeyed =
-                obeyed.map_err(|_| Fault::internal("obeying an order failed; the daemon's log says more"))?;
-            obeyed.map_err(|refusal| refused(&refusal))
+            // With the user's name, which may be asked of a server.
+            apart
+                .run(move || desk.obey(&text).map(|done| shown(&done)).map_err(|refusal| refused(&refusal)))
+                .await
         }
     })
 }

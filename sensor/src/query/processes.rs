@@ -1,7 +1,7 @@
 //! `sensor.processes`: what runs on the host, as the last sweep saw it.
 //!
 //! Rule: an answer holds a bounded number of processes, those that use most of what is asked for. The table is held only
-//! while those are picked; commands and users' names are read after that.
+//! while those are picked; commands and users' names are read after that, where that may block: names may be asked of a server.
 //! Not here: sampling (`process`).
 
 use super::declared;
@@ -12,12 +12,14 @@ use crate::process::procfs::boot_ns;
 use crate::process::sampler::Handle;
 use crate::process::source::View;
 use compact_str::CompactString;
+use rpc::apart::Apart;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::{Name, Value};
 use std::cmp::Reverse;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::process::Process;
 use wire::time::Time;
@@ -25,13 +27,20 @@ use wire::time::Time;
 /// By what processes can be ordered: the most first.
 const ORDERS: [&str; 5] = ["cpu", "memory", "io", "start", "pid"];
 
+/// Answers made at a time.
+const AT_ONCE_MAX: usize = 4;
+
 /// `sensor.processes`; `proc` is where `/proc` is.
 #[must_use]
 pub fn method(sampler: &Handle, proc: &Path) -> Method {
-    let (sampler, proc) = (sampler.clone(), proc.to_owned());
+    let (sampler, proc): (_, Arc<Path>) = (sampler.clone(), proc.into());
+    let apart = Apart::new("reading the processes", AT_ONCE_MAX);
     // Looked at once, so that a process has one start as long as the sensor runs, whatever happens to the calendar.
     let booted = booted();
-    declared::sensor_processes().handler_now(move |params| answer(&sampler, &proc, booted, params))
+    declared::sensor_processes().handler(move |params| {
+        let (sampler, proc, apart) = (sampler.clone(), Arc::clone(&proc), apart.clone());
+        async move { apart.run(move || answer(&sampler, &proc, booted, &params)).await }
+    })
 }
 
 pub(super) fn declaration() -> Declaration {

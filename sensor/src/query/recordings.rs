@@ -9,6 +9,7 @@ use super::shape;
 use crate::recorder::desk::{Handle, Order, Refusal};
 use crate::recorder::store::{self, Kept};
 use crate::recorder::trigger::{Count, Trigger};
+use rpc::apart::Apart;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
@@ -20,6 +21,8 @@ use wire::recording::Recording;
 
 /// Longest part of a file in one answer, in bytes: within what an answer may be, written as text.
 const PART_LEN_MAX_BYTES: i64 = 1 << 20;
+/// Recordings read at a time.
+const AT_ONCE_MAX: usize = 4;
 /// Longest note of an order, in bytes.
 const NOTE_LEN_MAX_BYTES: usize = 1000;
 
@@ -27,6 +30,8 @@ const NOTE_LEN_MAX_BYTES: usize = 1000;
 #[must_use]
 pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
     let (listed, ordered, read) = (recorder.clone(), recorder.clone(), recorder.clone());
+    let apart = Apart::new("reading the recording", AT_ONCE_MAX);
+    let of_file = apart.clone();
     [
         declared::sensor_recordings().handler_now(move |_| Ok(list(listed.as_ref()))),
         declared::sensor_record().handler(move |params| {
@@ -34,12 +39,12 @@ pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
             async move { record(needed(recorder.as_ref())?, &params).await }
         }),
         declared::sensor_recording().handler(move |params| {
-            let recorder = read.clone();
-            async move { recording(needed(recorder.as_ref())?.clone(), params).await }
+            let (recorder, apart) = (read.clone(), apart.clone());
+            async move { recording(needed(recorder.as_ref())?.clone(), &apart, params).await }
         }),
         declared::sensor_recording_file().handler(move |params| {
-            let recorder = recorder.clone();
-            async move { file(needed(recorder.as_ref())?.clone(), params).await }
+            let (recorder, apart) = (recorder.clone(), of_file.clone());
+            async move { file(needed(recorder.as_ref())?.clone(), &apart, params).await }
         }),
     ]
 }
@@ -181,10 +186,10 @@ async fn record(recorder: &Handle, params: &Params) -> Result<Value, Fault> {
     Ok(Value::object([("id", Value::Text(id.to_string())), ("ready_in", Value::Double(ready.as_secs_f64()))]))
 }
 
-async fn recording(recorder: Handle, params: Params) -> Result<Value, Fault> {
+async fn recording(recorder: Handle, apart: &Apart, params: Params) -> Result<Value, Fault> {
     let wanted = Wanted::new(&params)?;
     let id = params.need_text("id")?.to_owned();
-    blocking(move || {
+    let answer = move || {
         let (recording, kept) = read(&recorder, &id)?;
         let mut samples = Samples::new(&recording.header, &wanted);
         for segment in &recording.segments {
@@ -195,8 +200,8 @@ async fn recording(recorder: Handle, params: Params) -> Result<Value, Fault> {
         members.push(("events".into(), Value::array(recording.events.iter().map(shape::event))));
         members.push(("damaged".into(), Value::UInt(recording.damage.blocks.into())));
         Ok(Value::Struct(members))
-    })
-    .await
+    };
+    apart.run(answer).await
 }
 
 fn read(recorder: &Handle, id: &str) -> Result<(Recording, Kept), Fault> {
@@ -210,11 +215,11 @@ fn unknown(id: &str) -> Fault {
     Fault::not_found(format!("there is no recording {id:?}; sensor.recordings lists them"))
 }
 
-async fn file(recorder: Handle, params: Params) -> Result<Value, Fault> {
+async fn file(recorder: Handle, apart: &Apart, params: Params) -> Result<Value, Fault> {
     let id = params.need_text("id")?.to_owned();
     let offset = u64::try_from(params.need_whole("offset")?).unwrap_or(0);
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
-    blocking(move || {
+    let answer = move || {
         let (is_over, path) = recorder
             .store(|store| store.get(&id).map(|(kept, path)| (kept.end.is_some(), path)))
             .ok_or_else(|| unknown(&id))?;
@@ -237,11 +242,6 @@ async fn file(recorder: Handle, params: Params) -> Result<Value, Fault> {
             ("size", Value::UInt(size)),
             ("data", Value::Bytes(part)),
         ]))
-    })
-    .await
-}
-
-async fn blocking(answer: impl FnOnce() -> Result<Value, Fault> + Send + 'static) -> Result<Value, Fault> {
-    let answered = tokio::task::spawn_blocking(answer).await;
-    answered.map_err(|_| Fault::internal("reading the recording failed; the daemon's log says more"))?
+    };
+    apart.run(answer).await
 }

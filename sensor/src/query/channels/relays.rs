@@ -318,7 +318,7 @@ impl Stream {
 /// `wanted` with what the call gives. Of what there is at a moment the host selects: names of users are its.
 fn changed(wanted: Wanted, params: &Params) -> Result<Wanted, Fault> {
     match wanted.kind.happens() {
-        true => wanted::changed(wanted, params),
+        true => wanted::changed(wanted, params, None),
         false => wanted::changed_but_selection(wanted, params),
     }
 }

@@ -14,10 +14,27 @@ use wire::event;
 /// Members of a budget.
 const BUDGET: [&str; 3] = ["cpu_ms", "bytes", "queue_bytes"];
 
-/// `wanted` with what the call gives.
-pub(super) fn changed(mut wanted: Wanted, params: &Params) -> Result<Wanted, Fault> {
+/// The user whose processes a call selects: a name, or a number as text.
+pub(super) fn user_of_processes(kind: Kind, params: &Params) -> Result<Option<String>, Fault> {
+    let Some(given) = params.value("selection").filter(|_| kind == Kind::Process) else { return Ok(None) };
+    let mut given = members("selection", given, kind.selectors())?.iter();
+    given
+        .find(|(name, _)| name == "user")
+        .map(|(_, value)| text_or_number("selection.user", value))
+        .transpose()
+}
+
+/// The number of such a user. May block: names are asked of the system, which may ask a server.
+pub(super) fn uid(user: &str) -> Result<u32, Fault> {
+    details::uid(user)
+        .ok_or_else(|| Fault::not_found(format!("selection.user: this host has no user {user:?}")))
+}
+
+/// `wanted` with what the call gives; `uid` is that of [`user_of_processes`].
+pub(super) fn changed(mut wanted: Wanted, params: &Params, uid: Option<u32>) -> Result<Wanted, Fault> {
     if let Some(given) = params.value("selection") {
-        wanted.selection = selection_of(wanted.kind, members("selection", given, wanted.kind.selectors())?)?;
+        let given = members("selection", given, wanted.kind.selectors())?;
+        wanted.selection = selection_of(wanted.kind, given, uid)?;
     }
     changed_but_selection(wanted, params)
 }
@@ -83,7 +100,7 @@ pub(super) fn budget(budget: Budget) -> Value {
 }
 
 /// The members are those of the kind.
-fn selection_of(kind: Kind, given: &[(Name, Value)]) -> Result<Selection, Fault> {
+fn selection_of(kind: Kind, given: &[(Name, Value)], uid: Option<u32>) -> Result<Selection, Fault> {
     let mut selection = Selection::default();
     for (name, value) in given {
         match name.as_ref() {
@@ -96,12 +113,7 @@ fn selection_of(kind: Kind, given: &[(Name, Value)]) -> Result<Selection, Fault>
             "metric" => selection.metric = Some(text("selection.metric", value)?.into()),
             "kind" => selection.event = Some(event_kind(text("selection.kind", value)?)?),
             "outcome" => selection.outcome = Some(outcome(text("selection.outcome", value)?)?),
-            _ if kind == Kind::Process => {
-                let user = text_or_number("selection.user", value)?;
-                let uid = details::uid(&user);
-                let unknown = || Fault::not_found(format!("selection.user: this host has no user {user:?}"));
-                selection.uid = Some(uid.ok_or_else(unknown)?);
-            }
+            _ if kind == Kind::Process => selection.uid = uid,
             _ => selection.user = Some(text_or_number("selection.user", value)?.into()),
         }
     }

@@ -1,0 +1,81 @@
+//! Work of a method that may block: reading files, asking the system for names.
+//!
+//! Rule: it runs on threads of its own, so many at a time; others wait for their turn in the order in which they came. What waits
+//! holds up nobody but its askers, and a turn is given back when the work is done, also where its asker has gone.
+//! Not here: how long an asker waits (`dispatch`).
+
+use crate::fault::Fault;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Threads for work of one kind.
+#[derive(Clone, Debug)]
+pub struct Apart {
+    what: &'static str,
+    turns: Arc<Semaphore>,
+}
+
+impl Apart {
+    /// For work that is called `what` ("reading the journal"), `at_once` pieces of it at a time.
+    #[must_use]
+    pub fn new(what: &'static str, at_once: usize) -> Apart {
+        Apart { what, turns: Arc::new(Semaphore::new(at_once)) }
+    }
+
+    /// What `work` gives.
+    ///
+    /// # Errors
+    /// What `work` refuses; an internal fault if it panics, or the daemon ends first.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let failed = || Fault::internal(format!("{} failed; the daemon's log says more", self.what));
+        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| failed())?;
+        let working = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        });
+        working.await.map_err(|_| failed())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::INTERNAL;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn work_that_blocks_holds_up_only_what_waits_for_its_turn() {
+        let apart = Apart::new("the test", 1);
+        let (go_on, gate) = mpsc::channel::<()>();
+        let (began, has_begun) = tokio::sync::oneshot::channel();
+        let own = apart.clone();
+        let blocked = tokio::spawn(async move {
+            own.run(move || {
+                began.send(()).expect("somebody waits");
+                gate.recv().map_err(|_| Fault::unavailable("the gate is gone"))
+            })
+            .await
+        });
+        has_begun.await.expect("it begins");
+        // This thread goes on though it is the only one; the asker that goes leaves the turn taken.
+        blocked.abort();
+        let second = apart.run(|| Ok(2));
+        tokio::pin!(second);
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut second).await;
+        assert!(early.is_err(), "two at a time: {early:?}");
+        go_on.send(()).expect("it still waits");
+        assert_eq!(second.await, Ok(2));
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_fault_and_gives_the_turn_back() {
+        let apart = Apart::new("the test", 1);
+        let failed = apart.run(|| -> Result<(), Fault> { panic!("as the test wants") }).await;
+        assert_eq!(failed.expect_err("it panicked").code, INTERNAL);
+        assert_eq!(apart.run(|| Ok(())).await, Ok(()));
+    }
+}
