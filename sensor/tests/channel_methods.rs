@@ -192,6 +192,16 @@ async fn a_selection_says_whose() {
     host.sweep();
     let taken = host.done("sensor.take", json!({"subscription": made["subscription"]})).await;
     assert_eq!(names(&taken["entries"][0]["processes"]), ["worker1", "worker10"]);
+    // By a name too, and of the subscription's own kind when it is altered.
+    let id = &made["subscription"];
+    let of_nobody = json!({"subscription": id, "selection": {"user": "nobody-of-this-name"}});
+    host.refused("sensor.alter", of_nobody, "this host has no user").await;
+    let narrowed = json!({"subscription": id, "selection": {"name": "worker10", "user": "root"}});
+    let altered = host.done("sensor.alter", narrowed).await;
+    assert_eq!(altered["selection"], json!({"name": "worker10", "user": "0"}));
+    host.sweep();
+    let taken = host.done("sensor.take", json!({"subscription": id})).await;
+    assert_eq!(names(&taken["entries"][0]["processes"]), ["worker10"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,9 @@
 //! What a module may take, and whom it is believed to be.
 
 use crate::rig::{COLLECTOR, Rig, is_alive, mode, until};
+use nix::unistd::User;
 use sensor::module::desk::{Act, Refusal};
+use std::os::unix::process::CommandExt;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_memory_is_bounded() {
@@ -35,6 +37,51 @@ async fn it_has_few_rights_files_and_variables() {
     let variables: Vec<_> = variables.filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     let known = ["PATH", "LANG", "HOME", "GPUS", "PWD", "OLDPWD", "SHLVL"];
     assert!(variables.iter().all(|name| known.contains(name)), "{variables:?}");
+    rig.end().await;
+}
+
+/// Whether this test may start something as another user.
+#[allow(clippy::disallowed_methods)] // There is no other way to know.
+fn may_be(user: &User) -> bool {
+    let mut nothing = std::process::Command::new("/bin/true");
+    nothing.uid(user.uid.as_raw()).gid(user.gid.as_raw()).status().is_ok_and(|status| status.success())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_runs_as_the_user_that_its_file_names() {
+    let rig = Rig::start();
+    let nobody = User::from_name("nobody").unwrap().unwrap();
+    std::fs::create_dir(rig.path("out")).unwrap();
+    // Neither the folder of the test nor what is written there is the other user's.
+    mode(rig.folder.path(), 0o755);
+    mode(&rig.path("out"), 0o777);
+    for (name, user) in [("named", "nobody".to_owned()), ("numbered", nobody.uid.to_string())] {
+        let body = format!(
+            "{{ cat /proc/self/status; pwd; }} > $dir/out/new && mv $dir/out/new $dir/out/{name}; echo '{{}}'"
+        );
+        let one = rig.script(&format!("{name}.sh"), COLLECTOR, &body);
+        rig.load(name, &one, &format!("user = '{user}'")).await;
+        if !may_be(&nobody) {
+            let told = rig.state(name, "quarantined").await;
+            assert!(told.contains("not permitted"), "{told}");
+            continue;
+        }
+        rig.goes_on(name, 1).await;
+        let seen = rig.lines(&format!("out/{name}"));
+        let of = |what: &str| {
+            let line = seen.iter().find_map(|line| line.strip_prefix(what));
+            line.unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(of("Uid:"), vec![nobody.uid.to_string(); 4], "real, effective, saved, of files");
+        assert_eq!(of("Gid:"), vec![nobody.gid.to_string(); 4]);
+        assert!(of("Groups:").is_empty(), "groups of the sensor: {seen:?}");
+        assert_eq!(of("CapEff:"), ["0000000000000000"]);
+        assert_eq!(seen.last().unwrap(), "/", "where it may be in any case");
+    }
+    let one = rig.script("none.sh", COLLECTOR, "echo '{}'");
+    rig.load("none", &one, "user = 'nobody of this name'").await;
+    let told = rig.state("none", "quarantined").await;
+    assert!(told.contains("expected a user of this host, found \"nobody of this name\""), "{told}");
     rig.end().await;
 }
 
