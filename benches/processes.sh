@@ -5,9 +5,10 @@
 # processes.sh [SECONDS]   (10)
 #
 # First the bench of the sensor's ways, of opening every file anew and of the sysinfo crate, each at 64 sweeps a second.
-# Then psutil at 64 a second, and atop, pidstat and netdata's apps.plugin at one a second, which is the most they do:
-# their time for a sweep times 64 is what they would take, were they able to. What they read differs: atop and apps.plugin
-# read more of each process, pidstat prints each, psutil was asked for CPU time, memory and threads.
+# Then psutil at 64 a second, and atop, pidstat, netdata's apps.plugin and Performance Co-Pilot's pmdaproc at one a second, which
+# is the most most of them do: their time for a sweep times 64 is what they would take, were they able to. What they read differs:
+# atop and apps.plugin read more of each process, pidstat prints each, psutil was asked for CPU time, memory and threads,
+# pmdaproc for user time alone, by the client pmval, which loads it and prints each.
 set -euo pipefail
 source "$(dirname "$0")/measure.sh"
 source "$(dirname "$0")/peers.sh"
@@ -67,6 +68,16 @@ use_plugin() {
     lasting apps.plugin
 }
 
+use_pmdaproc() {
+    fetch_peer pcp && peer_program pcp pmval || { echo "  pmdaproc cannot be had" >&2; return; }
+    # Its files name each other by where they would be installed.
+    sed "s#=/#=$PEER_ROOT/#" "$PEER_ROOT/etc/pcp.conf" >"$WORK/pcp.conf"
+    local library=$PEER_ROOT/usr/lib/pcp/pmdas/proc
+    start pmdaproc env LD_LIBRARY_PATH="$PEER_LIBRARIES" PCP_CONF="$WORK/pcp.conf" "$PROGRAM" \
+        -L -K clear -K "add,3,$library/pmda_proc.so,proc_init" -n "$library/root_proc" -t 1 proc.psinfo.utime
+    lasting pmdaproc
+}
+
 echo "the sensor's ways"
 taskset -cp "0-$((CORES - 1))" $$ >/dev/null
 (cd "$ROOT" && cargo bench -q -p sensor --bench processes -- "$SPAN" "$IDLE")
@@ -86,3 +97,4 @@ if fetch_peer sysstat && peer_program sysstat pidstat; then
     lasting pidstat
 fi
 use_plugin
+use_pmdaproc
