@@ -50,7 +50,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_blocks_holds_up_only_what_waits_for_its_turn() {
         let apart = Apart::new("the test", 1);
-        let (go_on, gate) = mpsc::channel::<()>();
+        let (go_on, gate) = mpsc::sync_channel::<()>(1);
         let (began, has_begun) = tokio::sync::oneshot::channel();
         let own = apart.clone();
         let blocked = tokio::spawn(async move {
