@@ -144,7 +144,10 @@ fn frames(app: &mut App, fits: impl Fn(&App) -> bool) -> Vec<Duration> {
     while !fits(app) {
         assert!(begun.elapsed() < PATIENCE, "nothing of what was sent is drawn: {}", app.told());
         let frame = clock();
-        app.update(now(), 0.016);
+        // One clock for what comes and what is drawn: what was drawn long ago is not seen any more.
+        let time = now();
+        app.update(time, 0.016);
+        window.set_time(time);
         window.frames(app, 1);
         times.push(frame.elapsed());
         std::thread::yield_now();

@@ -37,7 +37,7 @@ pub struct Headless {
 }
 
 impl Headless {
-    /// A window of this size, in which it is always `now`.
+    /// A window of this size, in which it is `now` until it is said to be later.
     #[must_use]
     pub fn new(size: Size, now: Time) -> Headless {
         let ctx = Context::default();
@@ -53,6 +53,11 @@ impl Headless {
     /// What happens before the next frame.
     pub fn event(&mut self, event: Event) {
         self.events.push(event);
+    }
+
+    /// It is `now` in this window from the next frame on.
+    pub fn set_time(&mut self, now: Time) {
+        self.now = now;
     }
 
     /// Draw some frames; the last as triangles.
