@@ -10,7 +10,6 @@ use crate::clock;
 use crate::domain::DomainHandle;
 use crate::gatekeeper::Gatekeeper;
 use crate::identity::admission::Principal;
-use crate::identity::deny_list::Taken;
 use crate::joining::denials::DenialFile;
 use crate::net::event_loop::Question as Asked;
 use crate::net::handle::{Answer as Reply, Handle};
@@ -34,9 +33,6 @@ const ASK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How long a member may take to answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-
-/// At most one list by the root and one by the issuer.
-const LISTS_MAX: usize = 2;
 
 /// The task's parts.
 #[derive(Debug)]
@@ -82,7 +78,7 @@ impl DenySpread {
                 Some(told) = asking.join_next() => {
                     if let Ok(Some((peer, lists))) = told {
                         // What is not believed is in the audit.
-                        let _ = self.take(peer, &lists).await;
+                        let _ = self.denials.take(&self.gate, peer, &lists).await;
                     }
                 }
                 _ = look.tick() => self.look(&mut done, &mut asking),
@@ -129,31 +125,15 @@ impl DenySpread {
             Ok(Question::DenyLists(domain)) if domain == self.domain => {
                 Answer::DenyLists(self.gate.decide(|gate| gate.denials().of(&domain)))
             }
-            Ok(Question::Deny(denial)) => match self.take(peer, &[*denial]).await {
+            Ok(Question::Deny(denial)) => match self.denials.take(&self.gate, peer, &[*denial]).await {
                 Ok(()) => Answer::Stated(Stated::Taken),
-                Err(reason) => Answer::Stated(Stated::Refused(reason)),
+                Err(refused) => Answer::Stated(Stated::Refused(refused.to_string())),
             },
             Ok(_) | Err(_) => Answer::Refused("a member is asked for lists of denied only".to_owned()),
         };
         let bytes = postcard::to_stdvec(&answer).expect("an answer has no part that cannot be written");
         // The peer may have gone.
         let _ = reply.send(Reply::Done(bytes));
-    }
-
-    async fn take(&self, peer: PeerKey, lists: &[Denial]) -> Result<(), String> {
-        let mut taken = Ok(());
-        let mut is_new = false;
-        for list in lists.iter().take(LISTS_MAX) {
-            match self.gate.take_denial(peer, list) {
-                Ok(Taken::New) => is_new = true,
-                Ok(Taken::Known) => {}
-                Err(refused) => taken = Err(refused.to_string()),
-            }
-        }
-        if is_new && let Err(error) = self.denials.save(&self.gate).await {
-            tracing::error!(%error, "a newer list of denied is in force but could not be kept");
-        }
-        taken
     }
 }
 

@@ -11,7 +11,6 @@ use crate::directories::Directories;
 use crate::domain::DomainHandle;
 use crate::election::Role;
 use crate::gatekeeper::Gatekeeper;
-use crate::identity::deny_list::Taken;
 use crate::joining::denials::DenialFile;
 use crate::net::handle::Handle;
 use std::collections::BTreeSet;
@@ -89,39 +88,29 @@ impl DenySync {
         let mut domains = BTreeSet::from([self.domain.clone()]);
         domains.extend(self.net.ready().iter().filter_map(|peer| peer.domain.clone()).take(OTHERS_MAX));
         let mut told: Option<Numbers> = None;
-        let (mut has_new, mut have_all) = (false, true);
+        let mut have_all = true;
         for &directory in directories {
-            let exchanged = self.exchange_all(directory, &domains, &mut has_new).await;
+            let exchanged = self.exchange_all(directory, &domains).await;
             have_all &= exchanged.is_some();
             told = told.or(exchanged);
             if wanted == Wanted::One && told.is_some() {
                 break;
             }
         }
-        if has_new && let Err(error) = self.denials.save(&self.gate).await {
-            tracing::error!(%error, "a newer list of denied is in force but could not be kept");
-        }
         told.filter(|_| have_all || wanted == Wanted::One)
     }
 
     /// Exchange all domains' lists with one; the numbers of the own ones that it has now.
-    async fn exchange_all(
-        &self,
-        directory: PeerKey,
-        domains: &BTreeSet<DomainName>,
-        has_new: &mut bool,
-    ) -> Option<Numbers> {
+    async fn exchange_all(&self, directory: PeerKey, domains: &BTreeSet<DomainName>) -> Option<Numbers> {
         let mut told = None;
         for domain in domains {
-            let exchanged = self.exchange_with(directory, domain).await?;
-            *has_new |= exchanged.has_new;
-            told = told.or(exchanged.told);
+            told = told.or(self.exchange_with(directory, domain).await?);
         }
         told
     }
 
-    /// None if there was no answer.
-    async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<Exchanged> {
+    /// The numbers of the own lists, if it is they; none at all if there was no answer.
+    async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<Option<Numbers>> {
         let asked = self
             .directories
             .ask(directory, Question::DenyLists(domain.clone()), Keep::Briefly, DEADLINE)
@@ -134,11 +123,10 @@ impl DenySync {
                 return None;
             }
         };
-        // At most one by the root and one by the issuer are told.
-        let taken = lists.iter().take(2).map(|list| self.gate.take_denial(directory, list));
-        let has_new = taken.fold(false, |new, taken| new | matches!(taken, Ok(Taken::New)));
+        // What is not believed is in the audit.
+        let _ = self.denials.take(&self.gate, directory, &lists).await;
         if *domain != self.domain {
-            return Some(Exchanged { has_new, told: None });
+            return Some(None);
         }
         let (told, held) =
             self.gate.decide(|gate| (gate.denials().numbers(domain), gate.denials().of(domain)));
@@ -149,7 +137,7 @@ impl DenySync {
                 return None;
             }
         }
-        Some(Exchanged { has_new, told: Some(told) })
+        Some(Some(told))
     }
 }
 
@@ -163,11 +151,3 @@ enum Wanted {
 
 /// Numbers of a domain's lists: the root's and the issuer's.
 type Numbers = (u64, u64);
-
-/// What came of one exchange.
-struct Exchanged {
-    /// Something newer was taken.
-    has_new: bool,
-    /// What of the own domain the directory has now.
-    told: Option<Numbers>,
-}

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use wire::credential::{Certificate, Denial};
+use wire::credential::Certificate;
 use wire::id::PeerKey;
 use wire::join::{Admitted, Question};
 use wire::time::{Moment, Time};
@@ -209,20 +209,9 @@ impl Renewal {
         let serial = held.certificate()?.serial;
         self.gate.show(held.chain);
         tracing::info!(%serial, "the certificate was renewed");
-        self.take_denials(&denials).await;
+        // Whoever holds a newer one knows better; what is not believed is in the audit.
+        let _ = self.denials.take(&self.gate, self.key.peer(), &denials).await;
         Ok(())
-    }
-
-    async fn take_denials(&self, denials: &[Denial]) {
-        for denial in denials {
-            // Whoever holds a newer one knows better; what is not believed is in the audit.
-            let _ = self.gate.take_denial(self.key.peer(), denial);
-        }
-        if !denials.is_empty()
-            && let Err(error) = self.denials.save(&self.gate).await
-        {
-            tracing::error!(%error, "cannot keep who is denied");
-        }
     }
 }
 

@@ -9,7 +9,6 @@ use super::off;
 use crate::clock;
 use crate::gatekeeper::Gatekeeper;
 use crate::identity::audit::Trail;
-use crate::identity::deny_list::Taken;
 use crate::identity::domain_files::{self, Stamp};
 use crate::identity::issuer::Issuer;
 use crate::net::event_loop::Question;
@@ -70,7 +69,9 @@ impl Service {
                         Ok(None) => {}
                         Ok(Some((stamp, lists))) => {
                             seen = Some(stamp);
-                            take(me, &gate, &denials, &lists).await;
+                            if let Err(refused) = denials.take(&gate, me, &lists).await {
+                                tracing::error!(%refused, "this issuer's own list of denied is not believed");
+                            }
                         }
                         Err(error) => {
                             tracing::error!(%error, "cannot read who is denied");
@@ -119,17 +120,4 @@ fn changed(issuer: Issuer, seen: Option<Stamp>) -> (Issuer, Result<Changed, doma
         Some(_) | None => Ok(None),
     };
     (issuer, lists)
-}
-
-async fn take(me: PeerKey, gate: &Arc<Gatekeeper>, file: &Arc<DenialFile>, lists: &[Denial]) {
-    let mut is_new = false;
-    for list in lists {
-        match gate.take_denial(me, list) {
-            Ok(taken) => is_new |= taken == Taken::New,
-            Err(refused) => tracing::error!(%refused, "this issuer's own list of denied is not believed"),
-        }
-    }
-    if is_new && let Err(error) = file.save(gate).await {
-        tracing::error!(%error, "cannot keep who is denied");
-    }
 }
