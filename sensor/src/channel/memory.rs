@@ -34,13 +34,15 @@ impl Memory {
     }
 
     /// Those of the table at `places` that are selected and pass, and from now on their past; places left out must not have
-    /// changed since the sample before. With a top they come in its order, else in that of the places.
+    /// changed since the sample before. With a top they come in its order, else in that of the places. What a process uses that
+    /// this memory does not know yet is what it used `of_late`, if that is known.
     pub fn choose<'a>(
         &mut self,
         filter: &Ready<Processes>,
         table: &'a Table,
         places: impl Iterator<Item = usize>,
         command: impl Fn(ProcessKey) -> Option<&'a str>,
+        of_late: impl Fn(usize) -> Option<f64>,
         is_selected: impl Fn(&Seen<'_>) -> bool,
     ) -> Vec<Chosen> {
         let at_ns = table.sweep().begin_ns;
@@ -60,7 +62,7 @@ impl Memory {
             if !is_selected(&seen) {
                 continue;
             }
-            seen.cpu = self.take_share(place, process, at_ns);
+            seen.cpu = self.take_share(place, process, at_ns).or_else(|| of_late(place));
             let past = &mut self.values[place * self.slots..(place + 1) * self.slots];
             if filter.passes(&seen, past, secs, table) {
                 chosen.push((place, seen.cpu));
@@ -132,12 +134,13 @@ mod tests {
         memory: Memory,
         table: Table,
         number: u64,
+        of_late: Option<f64>,
     }
 
     impl Story {
         fn new(filter: &str) -> Story {
             let filter = Ready::new(&expression::filter(filter).expect("understood")).expect("known");
-            Story { filter, memory: Memory::default(), table: Table::default(), number: 0 }
+            Story { filter, memory: Memory::default(), table: Table::default(), number: 0, of_late: None }
         }
 
         /// A sweep 100 ms after the one before; numbers of the processes that pass.
@@ -146,8 +149,9 @@ mod tests {
             self.table.begin(self.number, (1000 + 100 * self.number) * MS, Coverage::All);
             processes.iter().for_each(|process| self.table.set(process.clone()));
             self.table.end(0);
+            let rows = self.table.rows().len();
             let chosen =
-                self.memory.choose(&self.filter, &self.table, 0..self.table.rows().len(), |_| None, |_| true);
+                self.memory.choose(&self.filter, &self.table, 0..rows, |_| None, |_| self.of_late, |_| true);
             chosen.iter().filter_map(|(place, _)| Some(self.table.rows()[*place].as_ref()?.key.pid)).collect()
         }
     }
@@ -230,6 +234,21 @@ mod tests {
         check("parent of 99", &[]);
         check("top 2 by rss_bytes", &[4, 3]);
         check("pid < 4 top 2 by rss_bytes", &[3, 2]);
-        check("top 2 by cpu", &[1, 2]);
+        check("top 2 by cpu", &[]);
+    }
+
+    #[test]
+    fn a_top_has_only_those_of_whom_it_is_known() {
+        let mut story = Story::new("top 2 by cpu");
+        assert_eq!(story.sweep(&[process(1, 0, 1), process(2, 0, 1)]), [0; 0], "nothing is known yet");
+        let joined = process(3, 500, 1);
+        assert_eq!(story.sweep(&[process(1, 10, 1), process(2, 60, 1), joined]), [2, 1]);
+    }
+
+    #[test]
+    fn at_first_a_share_is_that_of_late_where_it_is_known() {
+        let mut story = Story { of_late: Some(0.7), ..Story::new("cpu > 0.5") };
+        assert_eq!(story.sweep(&[process(1, 0, 1), process(2, 0, 1)]), [1, 2]);
+        assert_eq!(story.sweep(&[process(1, 60, 1), process(2, 40, 1)]), [1], "since the sample before");
     }
 }

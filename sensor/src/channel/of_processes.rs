@@ -136,7 +136,8 @@ impl Evaluation {
             told.map(CompactString::as_str)
         };
         let serving = served.as_ref().map(Served::now);
-        memory.choose(filter, &view.table, places, command, |seen| {
+        let of_late = |place| view.recent.share(&view.table, place);
+        memory.choose(filter, &view.table, places, command, of_late, |seen| {
             serving.as_ref().is_none_or(|serving| serving.contains(&seen.process.key))
                 && selection::fits(selection, seen, &view.table)
         })

@@ -233,10 +233,10 @@ fn regex(pattern: &str) -> Result<Regex, Error> {
     built.map_err(|error| Error::Pattern { pattern: pattern.to_owned(), error })
 }
 
-/// The `count` that have most of `value`, the most first; those of which it is not known come last.
+/// The `count` that have most of `value`, the most first; those of which it is not known are not among them.
 pub fn keep_top<T>(chosen: Vec<T>, count: usize, value: impl Fn(&T) -> Option<f64>) -> Vec<T> {
     let mut valued: Vec<(f64, T)> =
-        chosen.into_iter().map(|one| (value(&one).unwrap_or(f64::NEG_INFINITY), one)).collect();
+        chosen.into_iter().filter_map(|one| Some((value(&one).filter(|it| !it.is_nan())?, one))).collect();
     valued.sort_by(|a, b| b.0.total_cmp(&a.0));
     valued.truncate(count);
     valued.into_iter().map(|(_, one)| one).collect()

@@ -210,6 +210,7 @@ impl Remade {
         }
         records.into_iter().for_each(|record| table.set(record.process));
         table.end(0);
+        self.view.recent.update(&self.view.table);
     }
 }
 

@@ -293,9 +293,14 @@ fn outcome<S: Subject>(result: Dynamic) -> Result<Outcome, Error> {
     let Some(map) = result.try_cast::<Map>().filter(|map| map.len() <= FIGURES_MAX) else {
         return Err(Error::Failed(format!("{EXPECTED} (at most {FIGURES_MAX}), found {name}")));
     };
-    let figures =
-        map.into_iter().map(|(name, value)| Some((CompactString::from(name.as_str()), number(&value)?)));
-    Ok(Outcome::Figures(figures.collect::<Option<Vec<_>>>().ok_or_else(|| failed(EXPECTED))?))
+    // What is not known, such as the mean of nothing, is no figure.
+    let figures = map.into_iter().filter(|(_, value)| !value.is_unit()).map(|(name, value)| {
+        let found =
+            || Error::Failed(format!("{EXPECTED}, found {} as {name:?} of the map", value.type_name()));
+        Ok((CompactString::from(name.as_str()), number(&value).ok_or_else(found)?))
+    });
+    let figures = figures.collect::<Result<Vec<_>, Error>>()?;
+    Ok(if figures.is_empty() { Outcome::Hold } else { Outcome::Figures(figures) })
 }
 
 #[allow(clippy::cast_precision_loss)] // Figures are doubles.

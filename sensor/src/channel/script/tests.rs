@@ -59,6 +59,27 @@ fn its_result_says_what_is_told() {
     check("records[0].name == \"worker\" && records[0].read_bytes == ()", Outcome::Pass);
 }
 
+/// At a first sample nothing may be known of what processes use.
+#[test]
+fn what_is_not_known_is_left_out() {
+    let mut told = records(&[0.0, 0.0]);
+    told.iter_mut().for_each(|record| record.cpu = None);
+    let check = |text: &str, expected: Result<Outcome, &str>| {
+        let outcome = script(text).run(told.clone(), 1.0).map(|(outcome, _)| outcome);
+        match expected {
+            Ok(expected) => assert_eq!(outcome, Ok(expected), "{text}"),
+            Err(expected) => {
+                let error = outcome.expect_err(text).to_string();
+                assert!(error.contains(expected), "{text}: {error}");
+            }
+        }
+    };
+    check("#{ mean: records.mean(\"cpu\"), count: records.len() }", Ok(figures(&[("count", 2.0)])));
+    check("#{ mean: records.mean(\"cpu\"), most: records.max(\"cpu\") }", Ok(Outcome::Hold));
+    check("let s = 0.0; for one in records { s += one.cpu ?? 0.5; } s", Ok(figures(&[("value", 1.0)])));
+    check("#{ count: 1, name: records[0].name }", Err("found string as \"name\" of the map"));
+}
+
 #[test]
 fn it_keeps_a_window_from_sample_to_sample() {
     let window = "let w = state.window ?? []; w.push(records.sum(\"cpu\")); if w.len() > 4 { w.shift(); } state.window = w; \
