@@ -197,7 +197,7 @@ async fn uid(kind: Kind, params: &Params, names: &Apart) -> Result<Option<u32>, 
 /// What a script may do is bounded, but it is a program: not from another daemon, which does not say for whom it asks.
 fn of_peer(caller: &Caller, params: &Params) -> Result<(), Fault> {
     if caller.peer.is_some() && params.text("script")?.is_some_and(|script| !script.trim().is_empty()) {
-        let told = "script: expected none in a subscription that another daemon hands on; ask the sensor of that host itself";
+        let told = "script: expected none in a subscription that another daemon hands on; ask the sensor of that host itself, or whoever represents its domain";
         return Err(Fault::new(fault::FORBIDDEN, told));
     }
     Ok(())
