@@ -19,6 +19,9 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 /// Refusals kept: more daemons than these need not be told of.
 const KEPT_MAX: usize = 16;
 
+/// Of those that give one reason, so many are named.
+const SHOWN_MAX: usize = 3;
+
 /// What others said; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Welcome(Arc<Mutex<BTreeMap<PeerKey, (Moment, String)>>>);
@@ -56,13 +59,13 @@ impl Welcome {
         let now = clock::now();
         let mut refusals = self.lock();
         refusals.retain(|_, (at, _)| now.since(*at) < FORGOTTEN_AFTER);
-        let mut by_reason: BTreeMap<&str, (PeerKey, usize)> = BTreeMap::new();
+        let mut by_reason: BTreeMap<&str, Vec<PeerKey>> = BTreeMap::new();
         for (peer, (_, reason)) in refusals.iter() {
-            by_reason.entry(reason).or_insert((*peer, 0)).1 += 1;
+            by_reason.entry(reason).or_default().push(*peer);
         }
-        let told = by_reason.iter().map(|(reason, (peer, count))| match count {
-            1 => format!("daemon {peer} does not let this one in: {reason}"),
-            _ => format!("{count} daemons do not let this one in: {reason}"),
+        let told = by_reason.iter().map(|(reason, peers)| match peers.as_slice() {
+            [peer] => format!("daemon {peer} does not let this one in: {reason}"),
+            _ => format!("{} daemons do not let this one in ({}): {reason}", peers.len(), some(peers)),
         });
         told.collect()
     }
@@ -80,12 +83,19 @@ impl Welcome {
     }
 }
 
+/// The first of them, and that there are more.
+fn some(peers: &[PeerKey]) -> String {
+    let shown: Vec<String> = peers.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+    let more = if peers.len() > SHOWN_MAX { " …" } else { "" };
+    shown.join(", ") + more
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_told_once_and_how_many_give_it() {
+    fn a_reason_is_told_once_and_who_gives_it() {
         let welcome = Welcome::default();
         assert_eq!(welcome.health(), [""; 0]);
         let key = |byte| PeerKey([byte; 32]);
@@ -95,6 +105,13 @@ mod tests {
         welcome.take(PeerEvent::Unwelcome(key(2), "revoked".to_owned()));
         welcome.take(PeerEvent::Gone(key(2)));
         assert!(welcome.is_refused_by(&[key(3), key(2)]) && !welcome.is_refused_by(&[key(3)]));
-        assert_eq!(welcome.health(), ["2 daemons do not let this one in: revoked"]);
+        let (one, two, three) = (key(1), key(2), key(3));
+        let told = format!("2 daemons do not let this one in ({one}, {two}): revoked");
+        assert_eq!(welcome.health(), [told]);
+        for byte in [3, 4] {
+            welcome.take(PeerEvent::Unwelcome(key(byte), "revoked".to_owned()));
+        }
+        let told = format!("4 daemons do not let this one in ({one}, {two}, {three} …): revoked");
+        assert_eq!(welcome.health(), [told]);
     }
 }

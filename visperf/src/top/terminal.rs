@@ -1,7 +1,8 @@
 //! The terminal of the screen: taken, drawn on, and given back as it was, however the program ends.
 //!
 //! Shell. Rules: what restores the terminal runs at the end, at a panic and when a signal ends the program; keys are looked for at
-//! least ten times a second, so that what comes from the daemons is seen as soon.
+//! least ten times a second, so that what comes from the daemons is seen as soon; a terminal that is gone ends the program, be it told
+//! by a signal or not.
 //! Not here: what is drawn (`draw`), what keys mean (`state`).
 
 use super::asker::{Ask, Running};
@@ -17,6 +18,7 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::crossterm::{cursor, execute};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{self, Stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,7 +103,10 @@ pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Resu
 /// What the next key wants, if one comes within a moment.
 fn key(state: &mut State, is_new: &mut bool) -> Result<Option<Wish>, Failure> {
     let fail = |error| Failure::of("cannot read keys", error);
-    if !event::poll(KEY_WAIT).map_err(fail)? {
+    if is_gone(KEY_WAIT).map_err(fail)? {
+        return Ok(Some(Wish::Quit));
+    }
+    if !event::poll(Duration::ZERO).map_err(fail)? {
         return Ok(None);
     }
     match event::read().map_err(fail)? {
@@ -115,6 +120,20 @@ fn key(state: &mut State, is_new: &mut bool) -> Result<Option<Wish>, Failure> {
         }
         Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_) => Ok(None),
     }
+}
+
+/// Wait until something can be read of the terminal, no longer than `wait`; whether it is gone. Asked before keys are: who reads them
+/// would read the end of a terminal that is gone, for ever.
+fn is_gone(wait: Duration) -> io::Result<bool> {
+    let keys = io::stdin();
+    let mut keys = [PollFd::new(&keys, PollFlags::IN)];
+    let wait = Timespec::try_from(wait).map_err(io::Error::other)?;
+    match rustix::event::poll(&mut keys, Some(&wait)) {
+        // A signal: it is looked at by who catches it.
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
 }
 
 /// Hand it to the thread that asks; where that waits for a daemon and much was asked already, say so.

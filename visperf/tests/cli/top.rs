@@ -24,20 +24,25 @@ struct OnTerminal {
     seen: Vec<u8>,
 }
 
+/// The program on a terminal of its own, with the two ends of that.
+fn started(home: &Home, arguments: &[&str]) -> (Child, File, OwnedFd) {
+    let controller =
+        rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    rustix::pty::grantpt(&controller).unwrap();
+    rustix::pty::unlockpt(&controller).unwrap();
+    let name = rustix::pty::ptsname(&controller, Vec::new()).unwrap();
+    let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(&terminal, size).unwrap();
+    let end = || File::from(terminal.try_clone().unwrap());
+    let mut command = home.command(arguments);
+    command.env("TERM", "xterm").stdin(end()).stdout(end());
+    (command.spawn().unwrap(), File::from(controller), terminal)
+}
+
 impl OnTerminal {
     fn start(home: &Home, arguments: &[&str]) -> OnTerminal {
-        let controller = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        rustix::pty::grantpt(&controller).unwrap();
-        rustix::pty::unlockpt(&controller).unwrap();
-        let name = rustix::pty::ptsname(&controller, Vec::new()).unwrap();
-        let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(&terminal, size).unwrap();
-        let end = || File::from(terminal.try_clone().unwrap());
-        let mut command = home.command(arguments);
-        command.env("TERM", "xterm").stdin(end()).stdout(end());
-        let child = command.spawn().unwrap();
-        let controller = File::from(controller);
+        let (child, controller, terminal) = started(home, arguments);
         let mut reading = controller.try_clone().unwrap();
         let (give, printed) = sync_channel(1024);
         std::thread::spawn(move || {
@@ -108,6 +113,31 @@ fn the_terminal_is_given_back_after_a_key_and_after_a_signal() {
         let after = rustix::termios::tcgetattr(&top.terminal).unwrap();
         assert_eq!(after.local_modes, before.local_modes, "{key:?} {signal:?}");
     }
+}
+
+/// Of a terminal that is nobody's in particular no signal tells that it is gone.
+#[test]
+fn it_ends_with_its_terminal() {
+    let (home, daemon) = (Home::new(), Daemon::start("127.0.0.1:0", &Events::default()));
+    let (mut child, mut controller, _) = started(&home, &["top", "--connect", &daemon.connect()]);
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&seen).contains("1 of 1 hosts live") {
+        let len = controller.read(&mut buffer).unwrap();
+        seen.extend_from_slice(&buffer[..len]);
+    }
+    drop(controller);
+    let until = Instant::now() + DEADLINE;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() >= until {
+            child.kill().unwrap();
+            panic!("it goes on without a terminal");
+        }
+        std::thread::yield_now();
+    };
+    assert!(status.code().is_some(), "{status}");
 }
 
 #[test]
