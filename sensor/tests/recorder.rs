@@ -10,6 +10,7 @@ use sensor::config::{Config, RawConfig};
 use sensor::recorder::desk::{Handle, Order};
 use sensor::recorder::store::Store;
 use sensor::run::Sensor;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::recording::segment::{Item, Player};
 use wire::recording::{End, Recording};
 
 const LOG: &str =
@@ -35,9 +37,16 @@ struct Running {
 impl Running {
     /// A sensor in this folder that follows `slurmctld.log` there.
     fn start(folder: &Path, recorder: &str) -> Running {
+        Running::start_with(folder, "", recorder)
+    }
+
+    /// The same with more keys of the sensor.
+    fn start_with(folder: &Path, keys: &str, recorder: &str) -> Running {
         let log = folder.join("slurmctld.log");
-        let text =
-            format!("[recorder]\n{recorder}\n[[tail]]\npath = '{}'\nfilter = 'slurmctld'\n", log.display());
+        let text = format!(
+            "{keys}\n[recorder]\n{recorder}\n[[tail]]\npath = '{}'\nfilter = 'slurmctld'\n",
+            log.display()
+        );
         let raw: RawConfig = daemon::config_file::load(Path::new("f"), &text).unwrap();
         let config = Config::new(raw, "head", jiff::tz::TimeZone::UTC).unwrap();
         let sensor = Sensor::open(config, &folder.join("state")).unwrap();
@@ -260,6 +269,93 @@ async fn an_order_is_obeyed_and_its_file_fetched_part_by_part() {
     assert!(recording.end == Some(End::Whole) && last_ns - first_ns > 1_000_000_000);
     assert!(first_ns <= recording.header.at_ns - 800_000_000 && last_ns > recording.header.at_ns);
     running.end().await;
+}
+
+/// Processes that begin and end one after the other, until `is_enough`: their numbers, and from when to when each was there
+/// for certain, in nanoseconds since boot.
+#[allow(clippy::disallowed_methods)] // What is watched are processes.
+fn short_lives(is_enough: &CancellationToken) -> Vec<(u32, u64, u64)> {
+    let mut lives = Vec::new();
+    while !is_enough.is_cancelled() {
+        let began_ns = since_boot_ns();
+        let mut child = Command::new("/bin/true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        lives.push((pid, began_ns, since_boot_ns()));
+        std::thread::sleep(Duration::from_millis(13));
+    }
+    lives
+}
+
+fn since_boot_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
+}
+
+/// How often the recording tells of the end of each number, of those that ended within its window.
+fn ends(recording: &Recording) -> BTreeMap<u32, usize> {
+    let mut ends = BTreeMap::new();
+    for segment in &recording.segments {
+        let played = Player::default().play(segment, |item| {
+            if let Item::Ended(life) = item {
+                *ends.entry(life.key.pid).or_default() += 1;
+            }
+            true
+        });
+        played.unwrap();
+    }
+    ends
+}
+
+/// Of what ended within a recording's window, around its cause and at its end too, nothing is missing and nothing told twice.
+async fn no_end_is_missing(keys: &str, recorder: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start_with(folder.path(), keys, recorder);
+    running.until_it_reaches_back(1.0).await;
+    let reasons = list(&running.ask("sensor.processes", &[]).await, "reasons");
+    let is_untold = |reason: &Value| reason.as_text().is_some_and(|reason| reason.contains("are not told"));
+    if reasons.iter().any(is_untold) {
+        // Short lives are not told on this host; tests/processes.rs says when that may be.
+        return running.end().await;
+    }
+    let is_enough = CancellationToken::new();
+    let of_lives = is_enough.clone();
+    let lives = tokio::task::spawn_blocking(move || short_lives(&of_lives));
+    running.until_it_reaches_back(3.0).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let (before, after) = (Duration::from_secs(1), Duration::from_millis(700));
+        let order = Order { before, after, note: "".into() };
+        ids.push(running.recorder.order(order).await.unwrap());
+        tokio::time::sleep(Duration::from_millis(330)).await;
+    }
+    let are_over =
+        |answer: &Value| list(answer, "recordings").iter().all(|one| text(one, "state") == "whole");
+    running.recordings("all to be over", are_over).await;
+    is_enough.cancel();
+    let lives = lives.await.unwrap();
+    for id in ids {
+        let path = running.recorder.store(|store| store.get(&id).unwrap().1);
+        let recording = sensor::recorder::store::read(&path).unwrap();
+        let ends = ends(&recording);
+        let header = &recording.header;
+        let within =
+            lives.iter().filter(|(_, from_ns, to_ns)| *from_ns >= header.from_ns && *to_ns <= header.to_ns);
+        let told: Vec<_> = within.map(|(pid, ..)| ends.get(pid).copied().unwrap_or(0)).collect();
+        assert!(told.len() > 10, "{} processes ended within", told.len());
+        assert!(told.iter().all(|times| *times == 1), "{keys:?}: ends were told so often: {told:?}");
+    }
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_end_is_missing_around_an_order() {
+    no_end_is_missing("", "hz = 4").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_end_is_missing_around_an_order_where_files_of_proc_are_read() {
+    no_end_is_missing("process_source = 'procfs'", "hz = 1").await;
 }
 
 /// What a crash leaves is completed, without the block that it tore.

@@ -106,7 +106,8 @@ impl CallProcesses {
         let mut samples = Samples::between(asked.booted, asked.from_ns, asked.to_ns, &wanted);
         let held = self.recorder.as_ref().map(|recorder| recorder.ring().window(asked.from_ns, asked.to_ns));
         let held = held.unwrap_or_default();
-        let held_ns = held.first().map_or(u64::MAX, |held| held.segment.first_ns);
+        // Recordings have segments of the ring as they are.
+        let held_ns = held.first().map_or(u64::MAX, |held| held.segment.last_ns);
         let mut next_ns = 0;
         let of_recordings = recordings.iter().flat_map(|recording| &recording.segments);
         for segment in of_recordings.filter(|segment| segment.last_ns < held_ns) {
@@ -218,9 +219,9 @@ impl CallProcesses {
     }
 }
 
-/// Recordings may overlap: a segment that begins before what was played is in the one before.
+/// Recordings may overlap: a segment that ends before what was played does is in the one before.
 fn play_new(samples: &mut Samples<'_>, segment: &Segment, next_ns: u64) -> u64 {
-    if segment.first_ns < next_ns {
+    if segment.last_ns < next_ns {
         return next_ns;
     }
     samples.play(segment);

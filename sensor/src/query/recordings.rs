@@ -178,7 +178,7 @@ async fn record(recorder: &Handle, params: &Params) -> Result<Value, Fault> {
         )));
     }
     let order = Order { before: span("before_s")?, after: span("after_s")?, note: note.into() };
-    let ready = order.after;
+    let ready = recorder.ready_in(order.after);
     let id = recorder.order(order).await.map_err(|refusal| match refusal {
         Refusal::Busy | Refusal::Ended => Fault::unavailable(refusal.to_string()),
         Refusal::Disk(_) => Fault::new(rpc::fault::SYSTEM, refusal.to_string()),

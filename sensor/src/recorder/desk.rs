@@ -1,8 +1,9 @@
 //! Hears the triggers and orders, and writes recordings: a task beside the sampling thread.
 //!
 //! Shell. Rules: what was before the cause is on disk at once, since it is what a crash or a full ring would take; what comes
-//! after it is added when the window is over. Nothing here runs on the sampling thread, and the disk is written where that
-//! may block.
+//! after it is added as the ring has it, each segment once, by its number. A window is over once a sweep is there that began
+//! after it, since with that comes what ended before. Nothing here runs on the sampling thread, and the disk is written where
+//! that may block.
 //! Not here: what fires (`trigger`), the ring (`ring`), the folder (`store`).
 
 use super::conditions::{Conditions, Heard};
@@ -40,8 +41,12 @@ const EVENTS_AT_A_TIME: usize = 1024;
 const SERVING_MAX: usize = 10_000;
 /// How often it is looked whether the processes are read otherwise.
 const CHANGE_EVERY: Duration = Duration::from_secs(10);
-/// How often it is looked whether an open window is over.
+/// How often it is looked what there is for an open window, and whether it is over.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How late the end of a process may be told: a sweep that begins so long after a window brings all that ended within.
+const TOLD_WITHIN: Duration = Duration::from_millis(100);
+/// How much longer than two sweeps take it is waited for that sweep, should there be none.
+const SWEEP_WITHIN: Duration = Duration::from_secs(2);
 
 /// Whose recordings they are.
 #[derive(Clone, Debug)]
@@ -101,6 +106,8 @@ pub struct Handle {
     shared: Arc<Shared>,
     orders: mpsc::Sender<(Order, oneshot::Sender<Result<CompactString, Refusal>>)>,
     reach: Duration,
+    processes: sampler::Handle,
+    config: Config,
 }
 
 struct Shared {
@@ -113,8 +120,8 @@ struct Shared {
 /// A window that is not over.
 struct Open {
     writing: Writing,
-    /// Sweeps from this moment on are not written yet.
-    next_ns: u64,
+    /// The number of the first segment of the ring that is not written yet.
+    next: u64,
     /// The first event that can be of the window.
     events_from: u64,
 }
@@ -139,7 +146,15 @@ impl Desk {
             Shared { store: Mutex::new(store), triggers: Mutex::new(triggers), trouble: Mutex::default() };
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let shared = Arc::new(shared);
-        let handle = Handle { ring: ring.clone(), shared: Arc::clone(&shared), orders: sender, reach };
+        let (of_handle, asked, of_ring) = (Arc::clone(&shared), processes.clone(), ring.clone());
+        let handle = Handle {
+            ring: of_ring,
+            shared: of_handle,
+            orders: sender,
+            reach,
+            processes: asked,
+            config: config.clone(),
+        };
         let open = Vec::new();
         let desk = Desk { whose, ring, reader, processes, serving, channels, config, shared, orders, open };
         Ok((desk, handle, told))
@@ -177,7 +192,7 @@ impl Desk {
                     rate = self.rate();
                     wish.set(Some(rate));
                 },
-                _ = look.tick(), if !self.open.is_empty() => self.end_those_over().await,
+                _ = look.tick(), if !self.open.is_empty() => self.look().await,
             }
         }
         wish.set(None);
@@ -232,7 +247,6 @@ impl Desk {
 
     async fn obey(&mut self, order: Order) -> Result<CompactString, Refusal> {
         let at_ns = boot_ns();
-        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let cause = Cause { note: order.note, ..Cause::default() };
         let (from_ns, to_ns) = (at_ns.saturating_sub(nanos(order.before)), at_ns + nanos(order.after));
         self.begin(cause, at_ns, from_ns, to_ns).await
@@ -249,11 +263,10 @@ impl Desk {
         if self.open.len() >= OPEN_MAX {
             return Err(Refusal::Busy);
         }
-        let held = self.ring.freeze(from_ns, to_ns);
+        let (held, next) = self.ring.freeze(0, from_ns, to_ns);
         let header = self.header(cause, at_ns, (from_ns, to_ns), &held);
         let id = header.id.clone();
         let events_from = held.first().map_or_else(|| *self.reader.next().borrow(), |held| held.events_from);
-        let next_ns = held.last().map_or(from_ns, |held| held.segment.last_ns + 1);
         let path = locked(&self.shared.store).announce(&header);
         let begun = blocking(move || {
             let mut writing = Writing::begin(path, header)?;
@@ -263,7 +276,7 @@ impl Desk {
         });
         match begun.await.unwrap_or_else(|| Err(store::Error::Ended)) {
             Ok(writing) => {
-                self.open.push(Open { writing, next_ns, events_from });
+                self.open.push(Open { writing, next, events_from });
                 Ok(id)
             }
             Err(error) => {
@@ -292,23 +305,51 @@ impl Desk {
         }
     }
 
-    async fn end_those_over(&mut self) {
-        // The sweep that ends the window is there a little later.
-        let now_ns = boot_ns().saturating_sub(LOOK_EVERY.as_nanos() as u64);
-        let (over, open) =
-            std::mem::take(&mut self.open).into_iter().partition(|open| open.writing.header().to_ns < now_ns);
-        self.open = open;
-        let over: Vec<Open> = over;
-        for open in over {
-            self.end(open, End::Whole).await;
+    /// End the windows that are over, and write what there is of the others.
+    async fn look(&mut self) {
+        for open in std::mem::take(&mut self.open) {
+            match self.is_over(open.writing.header().to_ns) {
+                true => self.end(open, End::Whole).await,
+                false => self.go_on(open).await,
+            }
+        }
+    }
+
+    /// Whether a window that ends then is: what is of it is in the ring, or will not come.
+    fn is_over(&self, to_ns: u64) -> bool {
+        let period = self.rate().period();
+        let is_past = |moment_ns: u64, by: Duration| moment_ns > to_ns.saturating_add(nanos(by));
+        let now_ns = boot_ns();
+        is_past(now_ns, LOOK_EVERY)
+            && (is_past(self.ring.swept_ns(), TOLD_WITHIN) || is_past(now_ns, period * 2 + SWEEP_WITHIN))
+    }
+
+    /// Write what has come of a window, before the ring lets it go.
+    async fn go_on(&mut self, mut open: Open) {
+        let header = open.writing.header();
+        let (held, next) = self.ring.sealed(open.next, header.from_ns, header.to_ns);
+        let id = header.id.clone();
+        open.next = next;
+        if held.is_empty() {
+            self.open.push(open);
+            return;
+        }
+        let written = blocking(move || put(&mut open.writing, held).map(|()| open)).await;
+        match written.unwrap_or_else(|| Err(store::Error::Ended)) {
+            Ok(open) => self.open.push(open),
+            Err(error) => {
+                locked(&self.shared.store).ended(&id, None);
+                self.note(Err(error.to_string()));
+            }
         }
     }
 
     /// Write the rest of a window.
     async fn end(&self, open: Open, end: End) {
-        let Open { mut writing, next_ns, events_from } = open;
+        let Open { mut writing, next, events_from } = open;
         let header = writing.header().clone();
-        let held = self.ring.window(next_ns, header.to_ns);
+        // Nothing of the window goes into the next segment, so recordings that overlap have the same ones.
+        let (held, _) = self.ring.freeze(next, header.from_ns, header.to_ns);
         let (reader, id) = (self.reader.clone(), header.id.clone());
         let serving = self.serving.between(header.from_ns, header.to_ns).into_iter().flat_map(serving_of);
         let serving: Vec<Serving> = serving.take(SERVING_MAX).collect();
@@ -349,6 +390,13 @@ impl Handle {
         self.reach
     }
 
+    /// How long after an order its recording is over at the latest, where sweeps are on time: until the sweep is there that
+    /// brings what ended so long `after` it.
+    #[must_use]
+    pub fn ready_in(&self, after: Duration) -> Duration {
+        after + self.config.rate(self.processes.status().kind).period() + TOLD_WITHIN + LOOK_EVERY * 2
+    }
+
     /// The ring.
     #[must_use]
     pub fn ring(&self) -> &Ring {
@@ -372,6 +420,10 @@ impl Handle {
     pub fn trouble(&self) -> Option<String> {
         locked(&self.shared.trouble).clone()
     }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn cause_of(event: &Event) -> Cause {

@@ -30,12 +30,24 @@ impl Shared {
         locked(&self.0).window(from_ns, to_ns)
     }
 
-    /// As [`Ring::window`], and what comes goes into another segment: nothing of it is given twice.
+    /// As [`Ring::sealed`].
     #[must_use]
-    pub fn freeze(&self, from_ns: u64, to_ns: u64) -> Vec<Kept> {
+    pub fn sealed(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<Kept>, u64) {
+        locked(&self.0).sealed(first, from_ns, to_ns)
+    }
+
+    /// The same with the segment under way, which ends by it: what comes goes into another.
+    #[must_use]
+    pub fn freeze(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<Kept>, u64) {
         let mut ring = locked(&self.0);
         ring.seal();
-        ring.window(from_ns, to_ns)
+        ring.sealed(first, from_ns, to_ns)
+    }
+
+    /// As [`Ring::swept_ns`].
+    #[must_use]
+    pub fn swept_ns(&self) -> u64 {
+        locked(&self.0).swept_ns()
     }
 
     /// How far it reaches and what it takes.
