@@ -9,7 +9,7 @@ use sensor::channel::fields::call::Calls;
 use sensor::channel::fields::event::Events;
 use sensor::channel::fields::metric::Metrics;
 use sensor::channel::fields::process::Processes;
-use sensor::channel::hub::Hub;
+use sensor::channel::hub::{Hub, Part};
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
 use sensor::process::tap::Tap;
@@ -21,11 +21,13 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-use wire::channel::Kind;
+use wire::channel::stream::Body;
+use wire::channel::{Kind, Wanted};
 use wire::process::{Process, ProcessKey};
 
 /// A made-up host of ten processes of which number N uses a tenth of N cores, and the methods of its sensor.
 struct Host {
+    hub: Hub,
     address: SocketAddr,
     tap: Box<dyn Tap>,
     view: View,
@@ -49,7 +51,7 @@ impl Host {
             CancellationToken::new(),
         );
         tokio::spawn(serving);
-        Host { address, tap: hub.tap(), view: View::default(), swept: 0 }
+        Host { tap: hub.tap(), hub, address, view: View::default(), swept: 0 }
     }
 
     /// Ten sweeps, a tenth of a second apart.
@@ -160,6 +162,29 @@ async fn what_is_subscribed_to_is_taken_altered_and_ended() {
     host.done("sensor.unsubscribe", json!({"subscription": id})).await;
     host.refused("sensor.take", json!({"subscription": id}), "no subscription").await;
     assert_eq!(host.get("sensor.subscriptions").await.1["subscriptions"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_sensor_subscribed_to_for_itself_is_left_alone() {
+    let mut host = Host::start().await;
+    let condition = wire::channel::expression::condition("count > 2").unwrap();
+    let wanted = Wanted { condition: Some(condition), only_signals: true, ..Wanted::default() };
+    for part in [Part::Recorder, Part::Module] {
+        let own = host.hub.subscribe_own(part, wanted.clone()).unwrap();
+        let all = host.get("sensor.subscriptions").await.1;
+        let told = &all["subscriptions"][0];
+        assert_eq!((&told["owner"], &told["subscription"]), (&json!(part.as_str()), &Value::Null));
+        assert_eq!(told["condition"], "count > 2 until 2 for 0 s", "what it is of is told");
+        // Whoever learns its number all the same.
+        let named = json!({"subscription": own.to_string()});
+        for method in ["sensor.alter", "sensor.take", "sensor.unsubscribe"] {
+            host.refused(method, named.clone(), &format!("the {}'s own; change", part.as_str())).await;
+        }
+        host.sweep();
+        let taken = host.hub.take(own, 9, Duration::ZERO).await.unwrap();
+        assert!(matches!(taken.entries[0].body, Body::Signal { is_true: true, .. }), "{taken:?}");
+        host.hub.unsubscribe(own).unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -78,19 +78,6 @@ impl Running {
         tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
     }
 
-    /// Those of its subscriptions that are wanted, once there are some.
-    async fn subscriptions(&self, is_wanted: impl Fn(&Value) -> Option<Value>) -> Vec<Value> {
-        loop {
-            let told = list(&self.ask("sensor.subscriptions", &[]).await, "subscriptions");
-            let found: Vec<_> =
-                told.iter().filter_map(|one| one.get("subscription")).filter_map(&is_wanted).collect();
-            if !found.is_empty() {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
     async fn until_it_reaches_back(&self, secs: f64) {
         self.recordings("the ring", |answer| number(answer, "reaches_back") >= secs).await;
     }
@@ -203,12 +190,9 @@ async fn a_condition_over_the_processes_keeps_what_was_before_it() {
     #[allow(clippy::disallowed_methods)] // What is watched is a process.
     let start = || Busy(Command::new(&shell).args(["-c", "while :; do :; done"]).spawn().unwrap());
     let one = start();
-    // Somebody ends the subscription of the condition, by mistake.
-    let unsubscribed = running.subscriptions(|id| Some(id.clone())).await;
-    for id in &unsubscribed {
-        running.ask("sensor.unsubscribe", &[("subscription", id.clone())]).await;
-    }
-    running.subscriptions(|id| (!unsubscribed.contains(id)).then(|| id.clone())).await;
+    let told = list(&running.ask("sensor.subscriptions", &[]).await, "subscriptions");
+    assert_eq!((told.len(), text(&told[0], "owner")), (1, "recorder"));
+    assert!(told[0].get("subscription").is_none(), "nobody can end it");
     running.until_it_reaches_back(4.0).await;
     assert!(list(&running.ask("sensor.recordings", &[]).await, "recordings").is_empty(), "one is not many");
     let _other = start();
@@ -402,6 +386,57 @@ fn the_oldest_go_beyond_the_budget() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), kept.len(), "files go with them");
     let again = Store::open(folder.path(), 1000).unwrap().0;
     assert_eq!(again.list().count(), kept.len());
+}
+
+/// A recording of nothing, so many seconds after boot, by this trigger; its file.
+fn keep(store: &mut Store, second: u64, trigger: &str) -> compact_str::CompactString {
+    let mut header = made_up();
+    header.id = store.free_id(header.booted.plus(Duration::from_secs(second)));
+    header.cause.trigger = trigger.into();
+    let path = store.announce(&header);
+    let writing = sensor::recorder::store::Writing::begin(path, header.clone()).unwrap();
+    store.ended(&header.id, Some(writing.finish(End::Whole).unwrap()));
+    header.id
+}
+
+#[test]
+fn a_flood_of_orders_leaves_what_triggers_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(folder.path(), 4000).unwrap();
+    let by_trigger: Vec<_> = (0..8).map(|second| keep(&mut store, second, "failed")).collect();
+    let ordered: Vec<_> = (10..50).map(|second| keep(&mut store, second, "")).collect();
+    let (of_trigger, of_order): (Vec<_>, Vec<_>) =
+        store.list().map(|kept| kept.header.clone()).partition(|header| !header.cause.is_order());
+    assert_eq!(of_trigger.iter().map(|header| header.id.clone()).collect::<Vec<_>>(), by_trigger);
+    assert!(of_order.len() > 1 && of_order.len() < 40, "{} orders", of_order.len());
+    assert_eq!(of_order.last().unwrap().id, *ordered.last().unwrap(), "the newest");
+    // And many triggers leave room for some orders only while nothing newer comes.
+    (60..120).for_each(|second| drop(keep(&mut store, second, "failed")));
+    assert!(store.list().all(|kept| !kept.header.cause.is_order()), "the oldest of all");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_leave_places_for_triggers_and_what_finds_none_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let trigger = "hz = 10\n[[recorder.triggers]]\nname = 'failed'\noutcome = 'failed'\nbefore_s = 1\nafter_s = 9\n\
+                   cool_down_s = 0";
+    let running = Running::start(folder.path(), trigger);
+    running.until_it_reaches_back(0.5).await;
+    let order = || Order { before: Duration::ZERO, after: Duration::from_secs(9), note: "".into() };
+    for _ in 0..4 {
+        running.recorder.order(order()).await.unwrap();
+    }
+    let refusal = running.recorder.order(order()).await.unwrap_err();
+    assert!(refusal.to_string().contains("order again when one is over"), "{refusal}");
+    write_failures(folder.path(), 6);
+    let is_counted = |answer: &Value| number(&list(answer, "triggers")[0], "refused") >= 2.0;
+    let answer = running.recordings("the refused ones", is_counted).await;
+    assert_eq!(number(&list(&answer, "triggers")[0], "fired"), 4.0, "{answer:?}");
+    let by_trigger =
+        list(&answer, "recordings").iter().filter(|one| text(one, "trigger") == "failed").count();
+    assert_eq!(by_trigger, 4, "of eight places");
+    assert!(text(&answer, "trouble").contains("8 recordings are under way"), "{answer:?}");
+    running.end().await;
 }
 
 fn made_up() -> wire::recording::Header {

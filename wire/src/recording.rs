@@ -84,6 +84,14 @@ pub struct Cause {
     pub event: CompactString,
 }
 
+impl Cause {
+    /// Whether it is an operator's order.
+    #[must_use]
+    pub fn is_order(&self) -> bool {
+        self.trigger.is_empty()
+    }
+}
+
 /// A process that serves a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serving {

@@ -45,6 +45,43 @@ impl std::str::FromStr for Id {
     }
 }
 
+/// A part of the sensor that subscribes for itself. Nobody else alters such a subscription, takes from it or ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The flight recorder: a condition of one of its triggers.
+    Recorder,
+    /// A module.
+    Module,
+}
+
+impl Part {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Part::Recorder => "recorder",
+            Part::Module => "module",
+        }
+    }
+
+    /// What is to be changed instead.
+    const fn instead(self) -> &'static str {
+        match self {
+            Part::Recorder => "[[sensor.recorder.triggers]] of the configuration",
+            Part::Module => "what the module wants (sensor.modules)",
+        }
+    }
+}
+
+/// Whose a subscription is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Client,
+    /// The daemon that handed it on.
+    Peer(PeerKey),
+    Own(Part),
+}
+
 /// Why a subscription is refused or not found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,6 +101,13 @@ pub enum Error {
     /// There is none.
     #[error("no subscription {0:?}; one from which nobody takes for {IDLE_MAX:?} ends; subscribe again")]
     Unknown(String),
+    /// It is the sensor's own.
+    #[error(
+        "subscription: expected one of a caller, found one of the {}'s own; change {} instead",
+        .0.as_str(),
+        .0.instead()
+    )]
+    Own(Part),
     /// Nobody here knows who serves jobs.
     #[error(
         "selection: expected neither job nor call, as this daemon does not know who serves them; ask the sensor of that host"
@@ -98,8 +142,7 @@ pub(super) struct Shared {
 
 pub(super) struct Slot {
     pub(super) subscription: Subscription,
-    /// The daemon that handed it on; none where a client of this one asked.
-    owner: Option<PeerKey>,
+    owner: Owner,
     taken_at: Duration,
     pub(super) arrived: Arc<Notify>,
 }
@@ -159,6 +202,18 @@ impl Hub {
         wanted: Wanted,
         place: Option<u64>,
     ) -> Result<Id, Error> {
+        self.make(owner.map_or(Owner::Client, Owner::Peer), wanted, place)
+    }
+
+    /// A new subscription of a part of the sensor itself.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn subscribe_own(&self, part: Part, wanted: Wanted) -> Result<Id, Error> {
+        self.make(Owner::Own(part), wanted, None)
+    }
+
+    fn make(&self, owner: Owner, wanted: Wanted, place: Option<u64>) -> Result<Id, Error> {
         let prepared = self.prepared(wanted)?;
         let id = Id(getrandom::u64().map_err(Error::Random)?);
         let now = running();
@@ -285,10 +340,26 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether who asks may have to do with it.
+    /// Whether who asks, a client or another daemon, may have to do with it.
+    ///
+    /// # Errors
+    /// If not, or there is none: one of another daemon's is none to who asks.
+    pub fn admit(&self, id: Id, asker: Option<PeerKey>) -> Result<(), Error> {
+        match (locked(&self.0.slots).get(&id).map(|slot| slot.owner), asker) {
+            (Some(Owner::Own(part)), None) => Err(Error::Own(part)),
+            (Some(Owner::Client | Owner::Peer(_)), None) => Ok(()),
+            (Some(Owner::Peer(owner)), Some(asker)) if owner == asker => Ok(()),
+            (Some(_), Some(_)) | (None, _) => Err(Error::Unknown(id.to_string())),
+        }
+    }
+
+    /// The part of the sensor whose own it is, if it is of one.
     #[must_use]
-    pub fn is_of(&self, id: Id, asker: Option<PeerKey>) -> bool {
-        asker.is_none() || locked(&self.0.slots).get(&id).is_some_and(|slot| slot.owner == asker)
+    pub fn part_of(&self, id: Id) -> Option<Part> {
+        match locked(&self.0.slots).get(&id)?.owner {
+            Owner::Own(part) => Some(part),
+            Owner::Client | Owner::Peer(_) => None,
+        }
     }
 
     /// Whether it is there.

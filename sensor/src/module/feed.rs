@@ -7,7 +7,7 @@
 //! Not here: when it is called (`task`).
 
 use super::protocol::{self, Flow};
-use crate::channel::hub::{self, Hub, Id};
+use crate::channel::hub::{self, Hub, Id, Part};
 use crate::journal::reader::{Page, Reader};
 use crate::likeness;
 use crate::query::channels::stream;
@@ -77,7 +77,11 @@ impl Feed {
     /// # Errors
     /// If it cannot be subscribed to.
     pub fn new(sources: &Sources, flow: Flow) -> Result<Feed, hub::Error> {
-        let subscribed = flow.processes.clone().map(|wanted| sources.hub.subscribe(wanted)).transpose()?;
+        let subscribed = flow
+            .processes
+            .clone()
+            .map(|wanted| sources.hub.subscribe_own(Part::Module, wanted))
+            .transpose()?;
         let reader = sources.reader.clone();
         let mut next = reader.next();
         let cursor = *next.borrow_and_update();
@@ -106,7 +110,7 @@ impl Feed {
             }
             (Some(_), Some(_)) => {}
             (None, Some(wanted)) => {
-                self.subscribed = Some(self.hub.subscribe(wanted)?);
+                self.subscribed = Some(self.hub.subscribe_own(Part::Module, wanted)?);
                 if self.flow.processes.is_some() {
                     self.miss_samples();
                 }
@@ -214,7 +218,7 @@ async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Ca
         match hub.take(id, ENTRIES_AT_A_TIME, WAIT).await {
             Ok(answer) if answer.entries.is_empty() && answer.standing.quarantined.is_none() => {}
             Ok(answer) => return Came::Answer(Box::new(answer)),
-            Err(_) => return Came::Again(hub.subscribe(wanted.clone())),
+            Err(_) => return Came::Again(hub.subscribe_own(Part::Module, wanted.clone())),
         }
     }
 }

@@ -39,7 +39,8 @@ const NAMES_AT_ONCE_MAX: usize = 4;
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 pub(super) const STANDING: &str = "due counts the samples that were due, empty those of which nothing passed, missed the entries \
-     left out; cpu_seconds and bytes are what it took since it was made; quarantined tells why it was stopped, if it is.";
+     left out; cpu_seconds and bytes are what it took since it was made; quarantined tells why it was stopped, if it is. Those that the sensor made \
+     for itself have an owner (recorder, module) and no subscription to name them by: nobody else changes them.";
 const DETAILS: &str = "filter: cpu > 0.5 and name ~ \"^slurm\" and rss_bytes changes by 1M top 10 by cpu; condition: sum cpu > 3.5 \
      until 2.5 for 10 s; sensor.channels tells the fields. selection: {name, user, command, pid, under, job, call} of \
      processes, {metric} of the host, {name, user, job, call, kind, outcome} of events, {name, user, job, call, outcome} of calls; \
@@ -143,7 +144,8 @@ impl Channels {
     /// The subscription that a call names; one of another daemon's is none to who asks.
     fn id(&self, caller: &Caller, params: &Params) -> Result<Id, Fault> {
         let id = id(params)?;
-        if self.hub.is_of(id, caller.peer) { Ok(id) } else { Err(Error::Unknown(id.to_string()).into()) }
+        self.hub.admit(id, caller.peer)?;
+        Ok(id)
     }
 
     fn unsubscribe(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
@@ -154,11 +156,13 @@ impl Channels {
     fn subscriptions(&self, caller: &Caller) -> Value {
         let all = self.hub.standings();
         let fastest = all.iter().map(|(_, stands)| stands.wanted.rate.hz()).reduce(f64::max);
-        // Which they are, and what scripts of others say, is nothing to other daemons.
+        // Which they are, and what scripts of others say, is nothing to other daemons; the sensor's own are nobody's to name.
         let told = |(id, stands): &(Id, Standing)| {
             let mut told = self.told(*id, stands);
-            if let (false, Value::Struct(members)) = (self.hub.is_of(*id, caller.peer), &mut told) {
+            if let (Err(_), Value::Struct(members)) = (self.hub.admit(*id, caller.peer), &mut told) {
                 members.retain(|(name, _)| !matches!(name.as_ref(), "subscription" | "script" | "cursor"));
+                let part = self.hub.part_of(*id);
+                members.extend(part.map(|part| (Name::Borrowed("owner"), Value::from(part.as_str()))));
             }
             told
         };
@@ -221,6 +225,7 @@ impl From<Error> for Fault {
             Error::Wanted(_) | Error::NoRolls => fault::INVALID_PARAMS,
             Error::Full | Error::Queues(_) => fault::BUSY,
             Error::Unknown(_) => fault::NOT_FOUND,
+            Error::Own(_) => fault::FORBIDDEN,
             Error::Random(_) => fault::SYSTEM,
         };
         Fault::new(code, error.to_string())

@@ -134,6 +134,7 @@ fn trigger((trigger, count): &(Trigger, Count)) -> Value {
         ("fired", Value::UInt(count.fired_total)),
         ("suppressed", Value::UInt(count.suppressed_total)),
         ("late", Value::UInt(count.late_total)),
+        ("refused", Value::UInt(count.refused_total)),
     ])
 }
 
@@ -180,7 +181,7 @@ async fn record(recorder: &Handle, params: &Params) -> Result<Value, Fault> {
     let order = Order { before: span("before_s")?, after: span("after_s")?, note: note.into() };
     let ready = recorder.ready_in(order.after);
     let id = recorder.order(order).await.map_err(|refusal| match refusal {
-        Refusal::Busy | Refusal::Ended => Fault::unavailable(refusal.to_string()),
+        Refusal::Busy | Refusal::Ordered | Refusal::Ended => Fault::unavailable(refusal.to_string()),
         Refusal::Disk(_) => Fault::new(rpc::fault::SYSTEM, refusal.to_string()),
     })?;
     Ok(Value::object([("id", Value::Text(id.to_string())), ("ready_in", Value::Double(ready.as_secs_f64()))]))

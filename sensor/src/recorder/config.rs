@@ -11,7 +11,7 @@ use crate::sample::schedule::Rate;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::time::Duration;
-use wire::channel::{self, Wanted, expression};
+use wire::channel::{self, Budget, Wanted, expression};
 
 /// How far the recorder reaches back unless told otherwise, in seconds.
 pub const SECONDS_DEFAULT: f64 = 60.0;
@@ -29,6 +29,9 @@ pub const SECONDS_ALLOWED: std::ops::RangeInclusive<f64> = 5.0..=600.0;
 pub const BUDGET_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 64..=1 << 20;
 /// Most triggers: each is looked at for every line.
 pub const TRIGGERS_MAX: usize = 64;
+/// CPU time that the condition of a trigger may take unless told otherwise, in milliseconds a second: a busy second of a large host
+/// is no reason to stop it.
+pub const CONDITION_CPU_MS_DEFAULT: u32 = 100;
 /// Largest compiled expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 
@@ -64,6 +67,8 @@ pub struct RawTrigger {
     pub filter: Option<String>,
     /// Looked at so often a second; 1 unless given.
     pub hz: Option<f64>,
+    /// CPU time that looking may take, in milliseconds a second.
+    pub cpu_ms: Option<u32>,
     /// Expression for the kind.
     pub kind: Option<String>,
     /// Expression for the id of the call.
@@ -202,8 +207,12 @@ fn trigger(raw: &RawTrigger, reach: Duration, mut note: impl FnMut(&str, String)
 /// What is subscribed to, where a condition is given; what belongs to events is a mistake beside it, and the other way round.
 fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Box<Wanted>> {
     let Some(text) = &raw.condition else {
-        let others =
-            [("filter", raw.filter.is_some()), ("hz", raw.hz.is_some()), ("on", raw.on == On::Condition)];
+        let others = [
+            ("filter", raw.filter.is_some()),
+            ("hz", raw.hz.is_some()),
+            ("cpu_ms", raw.cpu_ms.is_some()),
+            ("on", raw.on == On::Condition),
+        ];
         for (key, _) in others.into_iter().filter(|(_, is_given)| *is_given) {
             note(key, "it is of a condition; expected one in `condition`".to_owned());
         }
@@ -230,7 +239,9 @@ fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Bo
     let filter = filter.map_err(|error| note("filter", error.to_string())).unwrap_or_default();
     let rate = channel::Rate::try_from(raw.hz.unwrap_or(1.0)).map_err(|error| note("hz", error.to_string()));
     let rate = rate.unwrap_or_default();
-    let wanted = Wanted { filter, condition, rate, only_signals: true, ..Wanted::default() };
+    let budget = Budget { cpu_ms: raw.cpu_ms.unwrap_or(CONDITION_CPU_MS_DEFAULT), ..Budget::default() };
+    let budget = budget.checked().map_err(|error| note("cpu_ms", error.to_string())).unwrap_or_default();
+    let wanted = Wanted { filter, condition, rate, budget, only_signals: true, ..Wanted::default() };
     // Which fields there are is known to who evaluates it.
     if let Err(error) = Prepared::new(wanted.clone(), || Duration::ZERO)
         && wanted.condition.is_some()
@@ -279,6 +290,9 @@ mod tests {
         let trigger = &config.triggers[0];
         let wanted = trigger.condition.as_ref().expect("given");
         assert_eq!((trigger.on, wanted.rate.hz(), wanted.only_signals), (On::Condition, 10.0, true));
+        assert_eq!(wanted.budget.cpu_ms, CONDITION_CPU_MS_DEFAULT);
+        let config = check("[[triggers]]\nname = 'a'\ncondition = 'count > 3'\ncpu_ms = 500").expect("good");
+        assert_eq!(config.triggers[0].condition.as_ref().expect("given").budget.cpu_ms, 500);
         for (more, expected) in [
             ("condition = 'sum cpu > 3'\nkind = 'job'", "triggers.0.kind"),
             ("condition = 'sum cpu > 3'\non = 'call-end'", "triggers.0.on"),
@@ -287,6 +301,8 @@ mod tests {
             ("condition = 'count > 3'\nfilter = 'warm'\nhz = 5000", "triggers.0.filter triggers.0.hz"),
             ("filter = 'cpu > 1'\nhz = 5", "triggers.0.filter triggers.0.hz"),
             ("on = 'condition'", "triggers.0.on"),
+            ("condition = 'count > 3'\ncpu_ms = 501", "triggers.0.cpu_ms"),
+            ("cpu_ms = 100", "triggers.0.cpu_ms"),
         ] {
             let found = check(&format!("[[triggers]]\nname = 'a'\n{more}")).map(|_| ());
             assert_eq!(found, Err(expected.to_owned()), "{more}");

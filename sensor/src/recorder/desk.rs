@@ -6,7 +6,7 @@
 //! that may block.
 //! Not here: what fires (`trigger`), the ring (`ring`), the folder (`store`).
 
-use super::conditions::{Conditions, Heard};
+use super::conditions::{AFTER_STOP, Conditions, Heard};
 use super::config::Config;
 use super::parts::{put, put_events, serving_of};
 use super::ring::Kept as Held;
@@ -21,6 +21,7 @@ use crate::sample::beat::locked;
 use crate::sample::schedule::Rate;
 use crate::serving::watch;
 use compact_str::CompactString;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -33,6 +34,8 @@ use wire::time::Time;
 
 /// Windows that are open at a time: each writes the same sweeps again.
 pub const OPEN_MAX: usize = 8;
+/// Of them, those that were ordered: the other places are kept for triggers.
+pub const ORDERED_MAX: usize = OPEN_MAX / 2;
 /// Orders that wait for the desk.
 const ORDERS_MAX: usize = 16;
 /// Events read from the journal at a time.
@@ -75,8 +78,11 @@ pub struct Order {
 #[non_exhaustive]
 pub enum Refusal {
     /// Too many windows are open.
-    #[error("{OPEN_MAX} recordings are under way; order again when one is over")]
+    #[error("{OPEN_MAX} recordings are under way, and there may be no more")]
     Busy,
+    /// Too many of them were ordered.
+    #[error("{ORDERED_MAX} recordings that were ordered are under way; order again when one is over")]
+    Ordered,
     /// The folder cannot be written.
     #[error("the recording cannot be written: {0}")]
     Disk(String),
@@ -113,8 +119,26 @@ pub struct Handle {
 struct Shared {
     store: Mutex<Store>,
     triggers: Mutex<Triggers>,
+    trouble: Mutex<Trouble>,
+}
+
+/// What does not work.
+#[derive(Debug, Default)]
+struct Trouble {
     /// Why the last recording could not be written; none if it could.
-    trouble: Mutex<Option<String>>,
+    unwritten: Option<String>,
+    /// Why conditions are not looked at, by the number of the trigger.
+    stopped: BTreeMap<usize, String>,
+}
+
+impl Trouble {
+    /// In sentences, if there is some.
+    fn told(&self) -> Option<String> {
+        let unwritten = self.unwritten.iter();
+        let unwritten = unwritten.map(|error| format!("the last recording could not be written: {error}"));
+        let told: Vec<String> = unwritten.chain(self.stopped.values().cloned()).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
 }
 
 /// A window that is not over.
@@ -169,7 +193,7 @@ impl Desk {
         let mut events = self.reader.next();
         let mut cursor = *events.borrow_and_update();
         let hears = self.config.triggers.iter().any(|trigger| trigger.condition.is_none());
-        let mut conditions = Conditions::hear(&self.channels, self.config.triggers.iter());
+        let mut conditions = Conditions::hear(&self.channels, self.config.triggers.iter(), AFTER_STOP);
         let mut change = tokio::time::interval(CHANGE_EVERY);
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -219,10 +243,8 @@ impl Desk {
             let Some(Ok(page)) = page.await else { return *self.reader.next().borrow() };
             let goes_on = page.cursor > cursor;
             cursor = page.cursor;
-            for (Fired { trigger, note, at_ns, from_ns, to_ns }, cause) in page.events {
-                let cause = Cause { trigger, note, ..cause };
-                let begun = self.begin(cause, at_ns, from_ns, to_ns).await;
-                self.note(begun.map(drop).map_err(|refusal| refusal.to_string()));
+            for (fired, cause) in page.events {
+                self.record(fired, cause).await;
             }
             if !goes_on {
                 return cursor;
@@ -232,17 +254,33 @@ impl Desk {
 
     /// What was heard of a condition.
     async fn take_up(&mut self, heard: Heard) {
-        let done = match heard {
-            Heard::Stopped(why) => Err(why),
+        match heard {
             Heard::True { number, at_ns, value } => {
                 let fired = locked(&self.shared.triggers).signal(number, at_ns, value);
-                let Some(Fired { trigger, note, at_ns, from_ns, to_ns }) = fired else { return };
-                let cause = Cause { trigger, note, ..Cause::default() };
-                let begun = self.begin(cause, at_ns, from_ns, to_ns).await;
-                begun.map(drop).map_err(|refusal| refusal.to_string())
+                if let Some(fired) = fired {
+                    self.record(fired, Cause::default()).await;
+                }
             }
-        };
-        self.note(done);
+            Heard::Stopped { number, why } => {
+                let name = self.config.triggers.get(number).map_or("", |trigger| trigger.name.as_str());
+                let told = format!(
+                    "the condition of the trigger {name:?} is stopped, and looked at again after {AFTER_STOP:?}: {why}"
+                );
+                tracing::warn!("flight recorder: {told}");
+                locked(&self.shared.trouble).stopped.insert(number, told);
+            }
+            Heard::GoesOn { number } => drop(locked(&self.shared.trouble).stopped.remove(&number)),
+        }
+    }
+
+    /// Begin what a trigger wants; where that cannot be, it is counted.
+    async fn record(&mut self, fired: Fired, cause: Cause) {
+        let Fired { number, trigger, note, at_ns, from_ns, to_ns } = fired;
+        let begun = self.begin(Cause { trigger, note, ..cause }, at_ns, from_ns, to_ns).await;
+        if begun.is_err() {
+            locked(&self.shared.triggers).refuse(number, boot_ns());
+        }
+        self.note(begun.map(drop).map_err(|refusal| refusal.to_string()));
     }
 
     async fn obey(&mut self, order: Order) -> Result<CompactString, Refusal> {
@@ -260,6 +298,10 @@ impl Desk {
         from_ns: u64,
         to_ns: u64,
     ) -> Result<CompactString, Refusal> {
+        let ordered = self.open.iter().filter(|open| open.writing.header().cause.is_order()).count();
+        if cause.is_order() && ordered >= ORDERED_MAX {
+            return Err(Refusal::Ordered);
+        }
         if self.open.len() >= OPEN_MAX {
             return Err(Refusal::Busy);
         }
@@ -369,7 +411,7 @@ impl Desk {
         if let Err(error) = &done {
             tracing::warn!("flight recorder: {error}");
         }
-        *locked(&self.shared.trouble) = done.err();
+        locked(&self.shared.trouble).unwritten = done.err();
     }
 }
 
@@ -415,10 +457,10 @@ impl Handle {
         triggers.counts().map(|(trigger, count)| (trigger.clone(), count)).collect()
     }
 
-    /// Why the last recording could not be written; none if it could.
+    /// Why the last recording could not be written, and which conditions are stopped, in sentences; none if all is well.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        locked(&self.shared.trouble).clone()
+        locked(&self.shared.trouble).told()
     }
 }
 

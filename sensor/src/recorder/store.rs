@@ -1,7 +1,7 @@
 //! The folder of recordings: `ID.vpr` of those that are over, `ID.part` of those under way.
 //!
 //! Shell. Rules: a recording has its final name only when all of it is on disk; the oldest are deleted beyond the budget and
-//! the number; what a crash left half-written is completed at the next start with what can be read of it.
+//! the number, those that were ordered first while they take more than half; what a crash left half-written is completed at the next start with what can be read of it.
 //! Not here: the form of the file (`wire::recording`), when something is recorded (`desk`).
 
 use compact_str::{CompactString, format_compact};
@@ -163,22 +163,38 @@ impl Store {
     }
 
     fn retain(&mut self) {
-        loop {
-            let bytes: u64 = self.kept.values().map(|kept| kept.len_bytes).sum();
-            if bytes <= self.budget_bytes && self.kept.len() <= COUNT_MAX {
-                return;
-            }
-            // What is under way stays, and so does the last that is over.
-            let mut over = self.kept.iter().filter(|(_, kept)| kept.end.is_some()).map(|(id, _)| id.clone());
-            let (Some(oldest), Some(_)) = (over.next(), over.next()) else { return };
-            self.kept.remove(&oldest);
+        while let Some(id) = next_to_go(&self.kept, self.budget_bytes) {
+            self.kept.remove(&id);
             self.deleted_total += 1;
-            let path = self.path(&oldest, "vpr");
+            let path = self.path(&id, "vpr");
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!("cannot delete the recording {}: {error}", path.display());
             }
         }
     }
+}
+
+/// The recording that is deleted next, where there are too many or they are too large. What is under way stays, and so does the
+/// last that is over. So that orders, which anybody may give, leave what triggers kept, they go first while they have more than
+/// half.
+fn next_to_go(kept: &BTreeMap<CompactString, Kept>, budget_bytes: u64) -> Option<CompactString> {
+    let is_ordered = |kept: &Kept| kept.header.cause.is_order();
+    let bytes_of = |are_ordered: bool| -> u64 {
+        kept.values().filter(|kept| is_ordered(kept) == are_ordered).map(|kept| kept.len_bytes).sum()
+    };
+    let (ordered, others) = (bytes_of(true), bytes_of(false));
+    let ordered_count = kept.values().filter(|kept| is_ordered(kept)).count();
+    let is_too_large = ordered + others > budget_bytes;
+    let are_too_many = kept.len() > COUNT_MAX;
+    if !is_too_large && !are_too_many {
+        return None;
+    }
+    let orders_first =
+        is_too_large && ordered > budget_bytes / 2 || are_too_many && ordered_count > COUNT_MAX / 2;
+    let over = kept.iter().filter(|(_, kept)| kept.end.is_some());
+    let oldest = over.clone().next().filter(|_| over.clone().count() > 1)?;
+    let ordered = over.clone().find(|(_, kept)| orders_first && is_ordered(kept));
+    Some(ordered.unwrap_or(oldest).0.clone())
 }
 
 impl Writing {

@@ -2,7 +2,8 @@
 //!
 //! Pure: events and the time come in, windows come out. Rules: a trigger that has fired is quiet for its cool-down, so that a
 //! storm of lines makes few recordings, and those it suppressed are counted; a line that tells of a time before what the ring
-//! reaches back to (an old log that is read late) fires nothing and is counted.
+//! reaches back to (an old log that is read late) fires nothing and is counted; one that could not be recorded is counted, and its
+//! trigger soon ready again.
 //! Not here: an operator's order, and what is done in a window (`desk`), hearing conditions (`conditions`).
 
 use compact_str::{CompactString, format_compact};
@@ -12,6 +13,9 @@ use std::time::Duration;
 use wire::channel::Wanted;
 use wire::event::{Event, Kind, Value};
 use wire::time::Time;
+
+/// How long a trigger is quiet whose recording could not be begun.
+const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 /// Which events a trigger looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -121,8 +125,9 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    fn fired(&self, note: CompactString, at_ns: u64) -> Fired {
+    fn fired(&self, number: usize, note: CompactString, at_ns: u64) -> Fired {
         Fired {
+            number,
             trigger: self.name.clone(),
             note,
             at_ns,
@@ -152,6 +157,8 @@ impl Now {
 /// A window to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired {
+    /// The number of the trigger, from 0.
+    pub number: usize,
     /// By which trigger.
     pub trigger: CompactString,
     /// The event in a few words.
@@ -173,6 +180,8 @@ pub struct Count {
     pub suppressed_total: u64,
     /// Events that fitted and were of before the ring's reach.
     pub late_total: u64,
+    /// Events that fitted and of which no recording could be begun.
+    pub refused_total: u64,
 }
 
 /// All triggers of a sensor.
@@ -210,7 +219,7 @@ impl Triggers {
         let seen_ns = now.moment_ns(event.seen).min(now.boot_ns);
         let at_ns = now.moment_ns(event.content.time).min(seen_ns);
         let is_late = now.boot_ns.saturating_sub(at_ns) > nanos(self.reach);
-        for Armed { trigger, quiet_until_ns, count } in &mut self.armed {
+        for (number, Armed { trigger, quiet_until_ns, count }) in self.armed.iter_mut().enumerate() {
             if !trigger.on.fits(event.content.kind) || !trigger.pattern.fits(event) {
                 continue;
             }
@@ -221,7 +230,7 @@ impl Triggers {
             } else {
                 count.fired_total += 1;
                 *quiet_until_ns = now.boot_ns.saturating_add(nanos(trigger.cool_down));
-                first = Some(trigger.fired(told(event), at_ns));
+                first = Some(trigger.fired(number, told(event), at_ns));
             }
         }
         first
@@ -237,7 +246,15 @@ impl Triggers {
         count.fired_total += 1;
         *quiet_until_ns = at_ns.saturating_add(nanos(trigger.cool_down));
         let condition = trigger.condition.as_ref()?.condition.as_ref()?;
-        Some(trigger.fired(format_compact!("{condition}, at {value}"), at_ns))
+        Some(trigger.fired(number, format_compact!("{condition}, at {value}"), at_ns))
+    }
+
+    /// What this trigger fired could not be recorded: it counts as refused, and soon the trigger can fire again.
+    pub fn refuse(&mut self, number: usize, now_ns: u64) {
+        let Some(Armed { trigger, quiet_until_ns, count }) = self.armed.get_mut(number) else { return };
+        count.fired_total = count.fired_total.saturating_sub(1);
+        count.refused_total += 1;
+        *quiet_until_ns = now_ns.saturating_add(nanos(trigger.cool_down.min(AFTER_REFUSAL)));
     }
 
     /// Each trigger with how often it fired.
@@ -382,11 +399,24 @@ mod tests {
     }
 
     #[test]
+    fn what_could_not_be_recorded_did_not_fire_and_may_soon() {
+        let mut triggers = trigger(|_| {});
+        let event = |secs: i64| job_end("17", Outcome::Failed, secs, secs);
+        let fired = triggers.event(&event(1000), now(1000)).expect("it fits");
+        triggers.refuse(fired.number, 1000 * SECOND);
+        assert_eq!(triggers.event(&event(1000), now(1000)), None, "a storm is not tried line by line");
+        assert!(triggers.event(&event(1001), now(1001)).is_some());
+        assert_eq!(triggers.event(&event(1002), now(1002)), None, "it fired, and is quiet");
+        let (_, count) = triggers.counts().next().expect("one");
+        assert_eq!((count.fired_total, count.suppressed_total, count.refused_total), (1, 2, 1));
+    }
+
+    #[test]
     fn an_old_log_fires_nothing() {
         let mut triggers = trigger(|_| {});
         assert_eq!(triggers.event(&job_end("17", Outcome::Failed, 900, 1000), now(1000)), None);
         let (_, count) = triggers.counts().next().expect("one");
-        assert_eq!(count, Count { fired_total: 0, suppressed_total: 0, late_total: 1 });
+        assert_eq!(count, Count { late_total: 1, ..Count::default() });
         assert!(triggers.event(&job_end("17", Outcome::Failed, 940, 1000), now(1000)).is_some());
     }
 }

@@ -44,8 +44,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if suppressed > 0.0 {
         note(&format!("{suppressed} events fitted a trigger while it was quiet (cool_down_s)"));
     }
+    let refused: f64 =
+        items(&answer, "triggers").iter().filter_map(|trigger| number_of(trigger, "refused")).sum();
+    if refused > 0.0 {
+        note(&format!("{refused} times a trigger fitted and no recording could be begun"));
+    }
     if let Some(trouble) = answer.get("trouble").and_then(Value::as_str) {
-        note(&format!("the last recording could not be written: {trouble}"));
+        note(trouble);
     }
     Ok(())
 }
