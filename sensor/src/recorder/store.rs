@@ -174,9 +174,9 @@ impl Store {
     }
 }
 
-/// The recording that is deleted next, where there are too many or they are too large. What is under way stays, and so does the
-/// last that is over. So that orders, which anybody may give, leave what triggers kept, they go first while they have more than
-/// half.
+/// The recording that is deleted next, where there are too many or they are too large. What is under way stays, and one that is
+/// over. So that orders, which anybody may give, leave what triggers kept, they go first while they have more than half, the one
+/// that was just recorded too.
 fn next_to_go(kept: &BTreeMap<CompactString, Kept>, budget_bytes: u64) -> Option<CompactString> {
     let is_ordered = |kept: &Kept| kept.header.cause.is_order();
     let bytes_of = |are_ordered: bool| -> u64 {
@@ -325,4 +325,49 @@ fn name(path: &Path) -> Result<(), Error> {
 
 fn refused(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::Refused { what, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::id::SensorKey;
+    use wire::recording::Cause;
+
+    fn kept(number: u32, trigger: &str, len_bytes: u64) -> (CompactString, Kept) {
+        let header = Header {
+            id: format_compact!("{number:04}"),
+            domain: "local".try_into().expect("a name"),
+            host: "head".try_into().expect("a name"),
+            sensor: SensorKey(1),
+            cause: Cause { trigger: trigger.into(), ..Cause::default() },
+            at_ns: 0,
+            from_ns: 0,
+            to_ns: 0,
+            booted: Time::from_micros(1_790_000_000_000_000),
+            hz: 1.0,
+            source: "procfs".into(),
+        };
+        (header.id.clone(), Kept { header, end: Some(End::Whole), len_bytes })
+    }
+
+    /// After so many of a trigger come so many that were ordered, of these lengths.
+    fn check(triggers: (u32, u64), orders: (u32, u64), expected: Option<&str>) {
+        let of_triggers = (0..triggers.0).map(|number| kept(number, "failed", triggers.1));
+        let ordered = (triggers.0..triggers.0 + orders.0).map(|number| kept(number, "", orders.1));
+        let kept = of_triggers.chain(ordered).collect();
+        assert_eq!(next_to_go(&kept, 1000).as_deref(), expected, "{triggers:?} {orders:?}");
+    }
+
+    #[test]
+    fn orders_go_first_while_they_have_more_than_half_of_the_bytes_or_of_the_number() {
+        check((10, 40), (10, 60), None);
+        check((10, 40), (11, 60), Some("0010"));
+        check((10, 60), (8, 60), Some("0000"));
+        check((0, 60), (17, 60), Some("0000"));
+        check((1, 600), (1, 501), Some("0001"));
+        check((0, 0), (1, 2000), None);
+        check((400, 0), (600, 0), None);
+        check((400, 0), (601, 0), Some("0400"));
+        check((600, 0), (401, 0), Some("0000"));
+    }
 }
