@@ -1,7 +1,8 @@
 //! The folder of recordings: `ID.vpr` of those that are over, `ID.part` of those under way.
 //!
 //! Shell. Rules: a recording has its final name only when all of it is on disk; the oldest are deleted beyond the budget and
-//! the number, those that were ordered first while they take more than half; what a crash left half-written is completed at the next start with what can be read of it.
+//! the number, those that were ordered first while they take more than half; what a crash left half-written is completed at the
+//! next start with what can be read of it.
 //! Not here: the form of the file (`wire::recording`), when something is recorded (`desk`).
 
 use compact_str::{CompactString, format_compact};
