@@ -1,14 +1,15 @@
 //! The screen drawn: whether the daemons answer, the hosts, the rows, what the keys do.
 //!
 //! Pure: it draws into a frame. Rule: what is no longer so is dimmed, and above it stands since when.
-//! Not here: what is shown (`state`), colours (`theme`).
+//! Not here: what is shown (`state`), which columns there are (`columns`), colours (`theme`).
 
 use super::filter::Filter;
-use super::rows::{Order, Process};
+use super::rows::Process;
 use super::state::{Host, Link, Mode, State};
 use super::theme::Theme;
 use crate::output::figures::{bytes, share};
 use crate::output::{clean, shortened_within};
+use columns::{columns, sorted_by};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -17,10 +18,8 @@ use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, Wrap};
 use std::time::Duration;
 use wire::time::Moment;
 
-/// A screen narrower than this has the columns without which nobody can do.
-const NARROW_COLUMNS: u16 = 110;
-/// So much wider it has to be for the hosts beside all other columns.
-const HOST_COLUMNS: u16 = 20;
+mod columns;
+
 /// Most lines of what was said of an order.
 const SAID_LINES_MAX: usize = 8;
 /// So many intervals without an answer are a while too long.
@@ -30,6 +29,7 @@ const HELP: &[&str] = &[
     "c m i t     sort by CPU, memory, input and output, CPU time",
     "/           filter: words that name, command, user, number or host hold,",
     "            or an expression: cpu > 0.5 and name ~ \"^slurm\"",
+    "            (Ctrl-U clears the line)",
     "h           choose a host, or all",
     "arrows      mark a process; page up and down, home, end",
     "k K         send the marked process TERM, or KILL (it asks first)",
@@ -44,17 +44,24 @@ const HELP: &[&str] = &[
 
 /// Draw all of it.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State, theme: Theme, now: Moment) {
-    let has_filter = !state.filter.is_empty() || matches!(state.mode, Mode::Filter(_));
-    let heights = [1, 1, 1, u16::from(has_filter)].map(Constraint::Length);
-    let below = foot_height(state, frame.area().width);
+    let width = frame.area().width;
+    let (asked, mistake) = (filter_line(state, width), filter_mistake(state));
+    let asked_height = height_of(asked.as_ref().map_or(0, Line::width), width);
+    let mistake_height = height_of(mistake.as_ref().map_or(0, |text| text.chars().count()), width);
+    let heights = [1, 1, 1, asked_height, mistake_height].map(Constraint::Length);
+    let below = foot_height(state, width);
     let heights = heights.into_iter().chain([Constraint::Min(0), Constraint::Length(below)]);
     let areas = Layout::vertical(heights).split(frame.area());
-    let [title, link, hosts, filter, rows, foot] = areas[..] else { return };
+    let [title, link, hosts, filter, below_filter, rows, foot] = areas[..] else { return };
     frame.render_widget(Paragraph::new(title_line(state, theme)), title);
     frame.render_widget(Paragraph::new(link_line(state, theme, now)), link);
     frame.render_widget(Paragraph::new(host_line(state, theme, hosts.width)), hosts);
-    if has_filter {
-        frame.render_widget(Paragraph::new(filter_line(state)), filter);
+    if let Some(asked) = asked {
+        frame.render_widget(Paragraph::new(asked).wrap(Wrap { trim: false }), filter);
+    }
+    if let Some(mistake) = mistake {
+        let told = Paragraph::new(Line::styled(mistake, theme.bad()));
+        frame.render_widget(told.wrap(Wrap { trim: true }), below_filter);
     }
     state.fit(usize::from(rows.height.saturating_sub(1)));
     frame.render_widget(table(state, theme, rows.width), rows);
@@ -123,7 +130,7 @@ fn host_line(state: &State, theme: Theme, width: u16) -> Line<'static> {
     hosts.sort_by(|a, b| b.load.partial_cmp(&a.load).unwrap_or(std::cmp::Ordering::Equal));
     let (mut line, mut left) = (Vec::new(), usize::from(width));
     for (at, host) in hosts.iter().enumerate() {
-        let text = told(host);
+        let text = told_within(host, width);
         let chars = text.chars().count() + 3;
         if chars > left && at > 0 {
             let more = format!("+{}", hosts.len() - at);
@@ -139,35 +146,51 @@ fn host_line(state: &State, theme: Theme, width: u16) -> Line<'static> {
 }
 
 fn told(host: &Host) -> String {
+    told_within(host, u16::MAX)
+}
+
+/// A host in a line so wide; a figure without room is left out.
+fn told_within(host: &Host, width: u16) -> String {
     if let Some(trouble) = &host.trouble {
         return format!("{}: {}", host.place.host, one_line(trouble));
     }
     if !host.is_live {
         return format!("{} is silent", host.place.host);
     }
-    let mut text = host.place.host.clone();
-    if let Some(load) = host.load {
-        text = format!("{text} load {load:.2}");
-    }
-    if let Some(cpu) = host.cpu {
-        text = format!("{text} cpu {}", share(cpu));
-    }
-    if let (Some(used), Some(total)) = (host.memory_used, host.memory_total) {
+    let load = host.load.map(|load| format!(" load {load:.2}"));
+    let cpu = host.cpu.map(|cpu| format!(" cpu {}", share(cpu)));
+    let memory = host.memory_used.zip(host.memory_total).map(|(used, total)| {
         // A share of the whole or bytes, as the sensor tells it.
         let used = if used <= 1.0 { used * total } else { used };
-        text = format!("{text} memory {} of {}", bytes(used), bytes(total));
+        format!(" memory {} of {}", bytes(used), bytes(total))
+    });
+    let mut text = host.place.host.clone();
+    for figure in [load, cpu, memory].into_iter().flatten() {
+        if text.chars().count() + figure.chars().count() <= usize::from(width) {
+            text += &figure;
+        }
     }
     text
 }
 
-fn filter_line(state: &State) -> Line<'static> {
+/// The filter, if there is one or one is typed; with what the keys do where that has room.
+fn filter_line(state: &State, width: u16) -> Option<Line<'static>> {
+    const KEYS: &str = "   (Enter keeps it, Esc takes it back)";
     let is_typed = matches!(state.mode, Mode::Filter(_));
-    let end = match (Filter::new(&state.filter), is_typed) {
-        (Ok(_), true) => "_   (Enter keeps it, Esc takes it back)".to_owned(),
-        (Ok(_), false) => String::new(),
-        (Err(told), _) => format!("{}   ({})", if is_typed { "_" } else { "" }, clean(&told)),
-    };
-    Line::from(vec![Span::styled("filter: ", Theme::head()), format!("{}{end}", clean(&state.filter)).into()])
+    if state.filter.is_empty() && !is_typed {
+        return None;
+    }
+    let text = format!("{}{}", clean(&state.filter), if is_typed { "_" } else { "" });
+    let line = Line::from(vec![Span::styled("filter: ", Theme::head()), text.into()]);
+    let has_room = line.width() + KEYS.len() <= usize::from(width);
+    let tells_keys = is_typed && has_room && filter_mistake(state).is_none();
+    Some(if tells_keys { line + Span::from(KEYS) } else { line })
+}
+
+/// Why what stands there chooses nothing.
+fn filter_mistake(state: &State) -> Option<String> {
+    let error = Filter::new(&state.filter).err()?;
+    Some(format!("all are shown, for this is no filter yet: {}", one_line(&error)))
 }
 
 /// What was said is shown whole, if it is not too much: it may say what to do.
@@ -176,8 +199,16 @@ fn foot_height(state: &State, width: u16) -> u16 {
         Some(Ok(text) | Err(text)) => one_line(text).chars().count(),
         None => 0,
     };
+    height_of(said, width).max(1)
+}
+
+/// The lines that a text of so many characters takes.
+fn height_of(chars: usize, width: u16) -> u16 {
+    if chars <= usize::from(width) {
+        return u16::from(chars > 0);
+    }
     // Words are not divided, so that a line may hold less than it could.
-    let lines = said.div_ceil(usize::from(width.saturating_sub(10).max(1))).clamp(1, SAID_LINES_MAX);
+    let lines = chars.div_ceil(usize::from(width.saturating_sub(10).max(1))).clamp(1, SAID_LINES_MAX);
     u16::try_from(lines).unwrap_or(1)
 }
 
@@ -191,54 +222,9 @@ fn foot_line(state: &State, theme: Theme) -> Line<'static> {
     }
 }
 
-/// A column: head, width, and what stands in it.
-struct Column {
-    head: &'static str,
-    width: Constraint,
-    is_figure: bool,
-    of: fn(&Process) -> String,
-}
-
-fn columns(width: u16, has_hosts: bool) -> Vec<Column> {
-    let figure = |head, width, of| Column { head, width: Constraint::Length(width), is_figure: true, of };
-    let text = |head, width, of| Column { head, width, is_figure: false, of };
-    let is_wide = width >= NARROW_COLUMNS;
-    // A command of a letter or two says nothing: the others make room for it.
-    let is_roomy = width >= NARROW_COLUMNS + if has_hosts { HOST_COLUMNS } else { 0 };
-    let mut columns = Vec::new();
-    if has_hosts {
-        let host = |process: &Process| process.id.0.host.clone();
-        columns.push(text("HOST", Constraint::Length(if is_roomy { 18 } else { 12 }), host));
-    }
-    columns.push(figure("PID", 7, |process| process.id.1.pid.to_string()));
-    columns.push(text("USER", Constraint::Length(if is_roomy { 12 } else { 8 }), |process| {
-        process.user.clone()
-    }));
-    columns.push(text("STATE", Constraint::Length(8), |process| process.state.clone()));
-    columns.push(figure("CPU", 6, |process| process.cpu.map(share).unwrap_or_default()));
-    columns.push(figure("MEMORY", 9, |process| bytes(process.rss_bytes)));
-    columns.push(figure("IO/S", 9, |process| process.io_rate.map(bytes).unwrap_or_default()));
-    if is_wide {
-        columns.push(figure("CPU TIME", 10, |process| cpu_time(process.cpu_secs)));
-        if is_roomy {
-            columns.push(figure("THR", 4, |process| format!("{:.0}", process.threads)));
-        }
-        columns.push(text("NAME", Constraint::Length(16), |process| process.name.clone()));
-        columns.push(text("COMMAND", Constraint::Fill(1), |process| process.command.clone()));
-    } else {
-        columns.push(text("NAME", Constraint::Fill(1), |process| process.name.clone()));
-    }
-    columns
-}
-
 fn table(state: &State, theme: Theme, width: u16) -> Table<'static> {
-    let columns = columns(width, state.only.is_none() && state.round.hosts.len() > 1);
-    let sorted = match state.order {
-        Order::Cpu => "CPU",
-        Order::Memory => "MEMORY",
-        Order::Io => "IO/S",
-        Order::Time => "CPU TIME",
-    };
+    let columns = columns(width, state.only.is_none() && state.round.hosts.len() > 1, state.order);
+    let sorted = sorted_by(state.order);
     let aligned = |text: String, is_figure: bool| match is_figure {
         true => Text::from(text).right_aligned(),
         false => Text::from(text),
@@ -252,7 +238,7 @@ fn table(state: &State, theme: Theme, width: u16) -> Table<'static> {
     let rows = state.shown.iter().enumerate().skip(state.first).take(state.height).map(|(at, process)| {
         let cells = columns.iter().map(|column| {
             let style = if column.head == "NAME" { theme.name() } else { Style::new() };
-            Cell::from(aligned((column.of)(process), column.is_figure)).style(style)
+            Cell::from(aligned(column.told(process), column.is_figure)).style(style)
         });
         let style = match (Some(at) == marked, is_old) {
             (true, _) => Theme::marked(),
@@ -269,15 +255,6 @@ fn table(state: &State, theme: Theme, width: u16) -> Table<'static> {
 /// What others say, in one line and harmless.
 fn one_line(text: &str) -> String {
     clean(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
-}
-
-/// Minutes and seconds, with hours where there are some.
-fn cpu_time(secs: f64) -> String {
-    let whole = Duration::from_secs_f64(secs.max(0.0)).as_secs();
-    match whole / 3600 {
-        0 => format!("{}:{:02}", whole / 60, whole % 60),
-        hours => format!("{hours}:{:02}:{:02}", whole / 60 % 60, whole % 60),
-    }
 }
 
 fn question(process: &Process, signal: &str) -> Vec<Line<'static>> {

@@ -174,7 +174,7 @@ impl State {
     /// A key was pressed.
     pub(crate) fn handle_key(&mut self, key: KeyEvent) -> Option<Wish> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return matches!(key.code, KeyCode::Char('c')).then_some(Wish::Quit);
+            return self.key_with_control(key.code);
         }
         self.said = None;
         match self.mode.clone() {
@@ -190,6 +190,22 @@ impl State {
                 None
             }
         }
+    }
+
+    fn key_with_control(&mut self, code: KeyCode) -> Option<Wish> {
+        match (code, &self.mode) {
+            (KeyCode::Char('c'), _) => Some(Wish::Quit),
+            (KeyCode::Char('u'), Mode::Filter(_)) => self.change_filter(String::clear),
+            _ => None,
+        }
+    }
+
+    /// All processes are asked for where there is a filter.
+    fn change_filter(&mut self, change: impl FnOnce(&mut String)) -> Option<Wish> {
+        let was_filtered = self.scope().is_filtered;
+        change(&mut self.filter);
+        self.arrange();
+        (was_filtered != self.scope().is_filtered).then(|| Wish::Show(self.scope()))
     }
 
     fn key_in_rows(&mut self, code: KeyCode) -> Option<Wish> {
@@ -221,17 +237,16 @@ impl State {
     }
 
     fn key_in_filter(&mut self, code: KeyCode, before: String) -> Option<Wish> {
-        let was_filtered = self.scope().is_filtered;
-        #[expect(clippy::wildcard_enum_match_arm, reason = "other keys mean nothing while a filter is typed")]
-        match code {
-            KeyCode::Enter => self.mode = Mode::Rows,
-            KeyCode::Esc => (self.mode, self.filter) = (Mode::Rows, before),
-            KeyCode::Backspace => _ = self.filter.pop(),
-            KeyCode::Char(c) if self.filter.chars().count() < FILTER_MAX_CHARS => self.filter.push(c),
-            _ => {}
+        if matches!(code, KeyCode::Enter | KeyCode::Esc) {
+            self.mode = Mode::Rows;
         }
-        self.arrange();
-        (was_filtered != self.scope().is_filtered).then(|| Wish::Show(self.scope()))
+        #[expect(clippy::wildcard_enum_match_arm, reason = "other keys mean nothing while a filter is typed")]
+        self.change_filter(|filter| match code {
+            KeyCode::Esc => *filter = before,
+            KeyCode::Backspace => _ = filter.pop(),
+            KeyCode::Char(c) if filter.chars().count() < FILTER_MAX_CHARS => filter.push(c),
+            _ => {}
+        })
     }
 
     fn key_in_hosts(&mut self, code: KeyCode, at: usize) -> Option<Wish> {

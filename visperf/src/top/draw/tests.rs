@@ -163,15 +163,37 @@ fn a_host_in_trouble_costs_its_rows_and_says_why() {
 }
 
 #[test]
-fn a_command_is_readable_wherever_there_is_one() {
-    for (width, has_hosts) in (60..200).flat_map(|width| [(width, false), (width, true)]) {
-        let columns = columns(width, has_hosts);
-        let taken: u16 = columns
-            .iter()
-            .map(|column| if let Constraint::Length(length) = column.width { length + 1 } else { 0 })
-            .sum();
-        if columns.iter().any(|column| column.head == "COMMAND") {
-            assert!(taken + 16 <= width, "{taken} of {width}, hosts {has_hosts}");
-        }
-    }
+fn a_filter_that_is_wrong_says_so_whole_below_it() {
+    let mut state = state();
+    typed(&mut state, "/cpu > 0.5 and warmth > 3 and name ~ \"^slurm\"");
+    let found = screen(&mut state, (80, 24));
+    assert_eq!(found[3], "filter: cpu > 0.5 and warmth > 3 and name ~ \"^slurm\"_");
+    let told = found[4..].iter().take_while(|line| !line.starts_with("HOST")).cloned().collect::<Vec<_>>();
+    let told = told.join(" ");
+    assert!(
+        told.starts_with("all are shown, for this is no filter yet: expected a number of a process"),
+        "{told}"
+    );
+    let whole = Filter::new(&state.filter).expect_err("there is no warmth");
+    assert!(
+        told.split_whitespace().collect::<String>().ends_with(&whole.split_whitespace().collect::<String>()),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_narrow_screen_cuts_no_number() {
+    let mut state = state();
+    let mut large = round();
+    large.processes[0].rss_bytes = 1018.1 * f64::from(1 << 20);
+    state.handle_update(Update::Round(large), at(1));
+    let found = screen(&mut state, (80, 24));
+    assert!(found[4].contains("   90 %  1018 MiB "), "{}", found[4]);
+    let found = screen(&mut state, (40, 24));
+    let expected =
+        ["wn01 load 0.50 cpu 12 %   +1", "    PID    CPU    MEMORY NAME", "      1   90 %  1018 MiB burn1"];
+    assert_eq!(found[2..5], expected, "{found:#?}");
+    typed(&mut state, "t");
+    let found = screen(&mut state, (80, 24));
+    assert!(found[3].contains("CPU TIME") && found[4].contains(" 1:01 burn"), "{found:#?}");
 }

@@ -94,6 +94,12 @@ fn a_filter_is_typed_kept_and_taken_back() {
     typed(&mut state, "/");
     typed(&mut state, &"y".repeat(FILTER_MAX_CHARS * 2));
     assert_eq!(state.filter.chars().count(), FILTER_MAX_CHARS);
+    let clear = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
+    let wanted = Scope { only: None, order: Order::Cpu, is_filtered: false };
+    assert_eq!(state.handle_key(clear), Some(Wish::Show(wanted)));
+    assert_eq!((state.filter.as_str(), pids(&state).len()), ("", 3));
+    press(&mut state, KeyCode::Esc);
+    assert_eq!((state.handle_key(clear), state.filter.as_str()), (None, "wn01"), "it is typed no more");
 }
 
 #[test]
