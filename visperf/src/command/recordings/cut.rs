@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Write it there
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
 }
 
 /// Which part.
@@ -94,8 +97,9 @@ fn span(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If the file cannot be read, nothing lies between the bounds, or the part cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    file::refuse_existing(&args.output, args.force)?;
     let part = args.part.of(file::read(&args.file)?)?;
-    file::write(&args.output, &part)?;
+    file::write(&args.output, &part, args.force)?;
     note(&format!("{}: {}", args.output.display(), file::told(&part)));
     Ok(())
 }

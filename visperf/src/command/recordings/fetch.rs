@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// Write it there
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -38,6 +41,7 @@ pub(crate) struct Args {
 /// If no daemon is reached, it answers with a fault, or the file cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     const METHOD: &str = "sensor.recording_file";
+    file::refuse_existing(&args.output, args.force)?;
     let mut client = Client::new(&args.query.target);
     let mut whole = Vec::new();
     loop {
@@ -63,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     let recording = file::parse(&args.output, &whole)?;
-    file::write_bytes(&args.output, &whole)?;
+    file::write_bytes(&args.output, &whole, args.force)?;
     #[allow(clippy::cast_precision_loss)] // At most LEN_MAX_BYTES.
     let size = bytes(whole.len() as f64);
     note(&format!("{}: {size}, {}", args.output.display(), file::told(&recording)));

@@ -1,13 +1,19 @@
 //! Recordings as files of the user: read, written, and told in a line.
 //!
-//! Rule: a file that is damaged is read as far as it can be, and that is told; a file that is there is replaced only by a
-//! whole one.
+//! Rule: a file that is damaged is read as far as it can be, and that is told; a file that is there is replaced only where
+//! that is said, and by a whole one.
 
 use crate::exit::Failure;
-use crate::output::note;
+use crate::output::figures::count;
+use crate::output::{note, times};
+use jiff::tz::TimeZone;
 use std::io::Write;
 use std::path::Path;
 use wire::recording::{LEN_MAX_BYTES, Recording};
+
+/// Sweeps may be late: a gap is longer than so many periods, and than this.
+const GAP_PERIODS: u64 = 2;
+const GAP_LEAST_NS: u64 = 500_000_000;
 
 /// The recording in a file.
 ///
@@ -30,38 +36,99 @@ pub(super) fn read(path: &Path) -> Result<Recording, Failure> {
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Failure> {
     let read = Recording::read(bytes);
     let recording = read.map_err(|error| Failure::Refused(format!("{}: {error}", path.display())))?;
-    let damage = recording.damage;
-    if damage.blocks > 0 || damage.torn_bytes > 0 {
-        note(&format!(
-            "{}: {} damaged blocks were left out, and {} bytes at the end",
-            path.display(),
-            damage.blocks,
-            damage.torn_bytes
-        ));
+    if let Some(told) = damage(&recording, &TimeZone::system()) {
+        note(&format!("{}: {told}", path.display()));
     }
     Ok(recording)
+}
+
+/// What of it could not be read, and when samples are missing; none if all was read.
+fn damage(recording: &Recording, zone: &TimeZone) -> Option<String> {
+    let damage = recording.damage;
+    let blocks = match damage.blocks {
+        0 => None,
+        1 => Some("1 damaged block was left out".to_owned()),
+        many => Some(format!("{many} damaged blocks were left out")),
+    };
+    let torn = (damage.torn_bytes > 0)
+        .then(|| format!("the last {} are no whole block", count(damage.torn_bytes, "byte")));
+    let told: Vec<String> = blocks.into_iter().chain(torn).collect();
+    if told.is_empty() {
+        return None;
+    }
+    let shown = |moment_ns| times::shown(recording.header.time(moment_ns), zone);
+    let missing = gaps_ns(recording)
+        .into_iter()
+        .map(|(from_ns, to_ns)| format!("from {} to {}", shown(from_ns), shown(to_ns)))
+        .collect::<Vec<_>>();
+    let missing = match missing.is_empty() {
+        true => String::new(),
+        false => format!("; there are no samples {}", missing.join(", ")),
+    };
+    Some(format!("{}{missing}", told.join("; ")))
+}
+
+/// When its window has no sweeps for longer than they are apart, in nanoseconds since boot.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A period within bounds.
+fn gaps_ns(recording: &Recording) -> Vec<(u64, u64)> {
+    let header = &recording.header;
+    let period_ns = (1e9 / header.hz).clamp(1e6, 60e9) as u64;
+    let least_ns = period_ns.saturating_mul(GAP_PERIODS).max(GAP_LEAST_NS);
+    let begins = recording.segments.iter().map(|segment| segment.first_ns).chain([header.to_ns]);
+    let mut ended_ns = header.from_ns;
+    let mut gaps = Vec::new();
+    for (at, begin_ns) in begins.enumerate() {
+        if begin_ns.saturating_sub(ended_ns) > least_ns {
+            gaps.push((ended_ns, begin_ns));
+        }
+        ended_ns = recording.segments.get(at).map_or(ended_ns, |segment| segment.last_ns.max(ended_ns));
+    }
+    gaps
+}
+
+/// Refuse a file that is there, unless it is to be replaced.
+///
+/// # Errors
+/// If it is there.
+pub(super) fn refuse_existing(path: &Path, is_forced: bool) -> Result<(), Failure> {
+    match !is_forced && path.symlink_metadata().is_ok() {
+        true => Err(exists(path)),
+        false => Ok(()),
+    }
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::Failed(format!(
+        "{} exists already; name another file, or replace it with --force",
+        path.display()
+    ))
 }
 
 /// Write a recording.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub(super) fn write(path: &Path, recording: &Recording) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, recording: &Recording, is_forced: bool) -> Result<(), Failure> {
     let bytes = recording.write();
-    write_bytes(path, &bytes.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?)
+    let bytes = bytes.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    write_bytes(path, &bytes, is_forced)
 }
 
 /// Write a file, whole or not at all.
 ///
 /// # Errors
-/// If it cannot be written.
-pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+/// If it cannot be written, or is there and is not to be replaced.
+pub(super) fn write_bytes(path: &Path, bytes: &[u8], is_forced: bool) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
         file.write_all(bytes)?;
-        file.persist(path).map(drop).map_err(|error| error.error)
+        let kept = if is_forced { file.persist(path) } else { file.persist_noclobber(path) };
+        kept.map(drop).map_err(|error| error.error)
     });
-    written.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
+    written.map_err(|error| match error.kind() == std::io::ErrorKind::AlreadyExists {
+        true => exists(path),
+        false => Failure::Failed(format!("{}: {error}", path.display())),
+    })
 }
 
 /// What is in it, in a line.
@@ -76,3 +143,6 @@ pub(super) fn told(recording: &Recording) -> String {
         recording.events.len()
     )
 }
+
+#[cfg(test)]
+mod tests;

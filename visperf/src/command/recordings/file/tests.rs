@@ -1,0 +1,93 @@
+//! What is told of damage, and that no file is replaced unless that is said.
+
+use super::*;
+use clap::{Args as _, FromArgMatches as _};
+use wire::id::{DomainName, HostName, SensorKey};
+use wire::recording::segment::Segment;
+use wire::recording::{Block, Cause, Header, begin, put};
+use wire::time::Time;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Blocks of a second with two sweeps each, of a window of five seconds.
+fn blocks() -> Vec<Vec<u8>> {
+    let header = Header {
+        id: "20261121T100000Z".into(),
+        domain: DomainName::try_from("UT-ICL").expect("a name"),
+        host: HostName::try_from("wn01").expect("a name"),
+        sensor: SensorKey(7),
+        cause: Cause::default(),
+        at_ns: 3 * SECOND,
+        from_ns: 0,
+        to_ns: 5 * SECOND,
+        booted: Time::from_micros(0),
+        hz: 2.0,
+        source: "procfs".into(),
+    };
+    let mut first = Vec::new();
+    begin(header, &mut first).expect("written");
+    let seconds = (0..5).map(|second| {
+        let (mut segment, mut block) = (Segment::default(), Vec::new());
+        segment.push_sweep(second * SECOND, 1, |out| out.push(0));
+        segment.push_sweep(second * SECOND + SECOND / 2, 1, |out| out.push(0));
+        put(&Block::Segment(segment), &mut block).expect("written");
+        block
+    });
+    std::iter::once(first).chain(seconds).collect()
+}
+
+fn told_of(blocks: &[Vec<u8>]) -> Option<String> {
+    damage(&Recording::read(&blocks.concat()).expect("its header is whole"), &TimeZone::UTC)
+}
+
+#[test]
+fn damage_is_told_with_when_samples_are_missing() {
+    let whole = blocks();
+    assert_eq!(told_of(&whole), None);
+    let damaged = |at: &[usize]| {
+        let mut blocks = whole.clone();
+        for at in at {
+            *blocks[*at].last_mut().expect("no block is empty") ^= 1;
+        }
+        told_of(&blocks).expect("it is damaged")
+    };
+    let told = damaged(&[3]);
+    let expected = "1 damaged block was left out; there are no samples from 1970-01-01T00:00:01.500 to \
+                    1970-01-01T00:00:03.000";
+    assert_eq!(told, expected);
+    let told = damaged(&[1, 2, 4]);
+    assert!(told.starts_with("3 damaged blocks were left out"), "{told}");
+    assert!(
+        told.contains("samples from 1970-01-01T00:00:00.000 to 1970-01-01T00:00:02.000, from "),
+        "{told}"
+    );
+    let mut torn = whole.clone();
+    torn[5].truncate(7);
+    let told = told_of(&torn).expect("it is torn");
+    assert!(told.starts_with("the last 7 bytes are no whole block; there are no samples from "), "{told}");
+    assert!(told.ends_with("00:03.500 to 1970-01-01T00:00:05.000"), "{told}");
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_only_with_force() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (folder.path().join("slow.vpr"), folder.path().join("short.vpr"));
+    std::fs::write(&from, blocks().concat()).expect("written");
+    std::fs::write(&to, "mine").expect("written");
+    let cut = |more: &[&str]| {
+        let given = [&["cut", from.to_str().expect("text"), "-o", to.to_str().expect("text")], more].concat();
+        let command = super::super::cut::Args::augment_args(clap::Command::new("cut"));
+        let read = command.try_get_matches_from(given).expect("as the command line has it");
+        super::super::cut::run(&super::super::cut::Args::from_arg_matches(&read).expect("its arguments"))
+    };
+    let failure = cut(&[]).expect_err("it is there").message().expect("a message");
+    assert!(failure.contains("short.vpr exists already") && failure.contains("--force"), "{failure}");
+    assert!(refuse_existing(&to, true).is_ok() && refuse_existing(&to, false).is_err());
+    // It came while the recording was fetched.
+    let failure = write_bytes(&to, b"theirs", false).expect_err("it is there").message();
+    assert!(failure.is_some_and(|failure| failure.contains("exists already")));
+    assert_eq!(std::fs::read(&to).expect("read"), b"mine");
+    assert_eq!(cut(&["--force"]), Ok(()));
+    assert!(Recording::read(&std::fs::read(&to).expect("read")).is_ok());
+    assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 2, "nothing else is left");
+}
