@@ -77,6 +77,10 @@ pub(crate) enum Kind {
     Tests,
     /// A refused filter.
     Refused,
+    /// No daemon answers, for one of several.
+    Unreachable,
+    /// A daemon's fault, for one of several.
+    Fault,
 }
 
 impl Failure {
@@ -91,14 +95,28 @@ impl Failure {
         Failure::Usage(told.join("\n"))
     }
 
+    /// The same, where it has been said.
+    pub(crate) fn told(self) -> Failure {
+        Failure::Told(match self {
+            Failure::Closed => return Failure::Closed,
+            Failure::Failed(_) => Kind::Failed,
+            Failure::Usage(_) => Kind::Usage,
+            Failure::Unreachable(_) => Kind::Unreachable,
+            Failure::Fault { .. } | Failure::NotAdmitted(_) => Kind::Fault,
+            Failure::Refused(_) => Kind::Refused,
+            Failure::NoFilter(_) => Kind::NoFilter,
+            Failure::Told(kind) => kind,
+        })
+    }
+
     /// The program's exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Closed => 0,
             Failure::Failed(_) | Failure::Told(Kind::Failed) => FAILED,
             Failure::Usage(_) | Failure::Told(Kind::Usage) => USAGE,
-            Failure::Unreachable(_) => UNREACHABLE,
-            Failure::Fault { .. } | Failure::NotAdmitted(_) => FAULT,
+            Failure::Unreachable(_) | Failure::Told(Kind::Unreachable) => UNREACHABLE,
+            Failure::Fault { .. } | Failure::NotAdmitted(_) | Failure::Told(Kind::Fault) => FAULT,
             Failure::Told(Kind::Tests) => TESTS,
             Failure::Refused(_) | Failure::Told(Kind::Refused) => REFUSED,
             Failure::NoFilter(_) | Failure::Told(Kind::NoFilter) => NO_FILTER,
@@ -141,6 +159,25 @@ mod tests {
         assert_eq!(told, "error: the daemon answered: \\u{1b}]52;c;eA==\\u{7} two\nlines (fault 1)");
         let painted = Failure::Refused("\x1b[31mx\x1b[0m".to_owned());
         assert_eq!(painted.message().unwrap(), "\x1b[31mx\x1b[0m", "a report of ours keeps its colours");
+    }
+
+    #[test]
+    fn what_was_said_is_not_said_again_and_keeps_its_code() {
+        let text = || "x".to_owned();
+        let fault = Failure::Fault { code: 1, message: text() };
+        for failure in [
+            Failure::Closed,
+            Failure::Failed(text()),
+            Failure::Usage(text()),
+            Failure::Unreachable(text()),
+            fault,
+            Failure::NotAdmitted(text()),
+            Failure::Refused(text()),
+            Failure::NoFilter(text()),
+        ] {
+            let told = failure.clone().told();
+            assert_eq!((told.code(), told.message()), (failure.code(), None), "{failure:?}");
+        }
     }
 
     #[test]

@@ -68,10 +68,16 @@ impl Config {
         &self.users
     }
 
-    /// Their numbers on this host now; one that this host does not know is nobody.
+    /// Their numbers on this host now, each once; one that this host does not know is nobody.
     #[must_use]
     pub fn uids(&self) -> Vec<u32> {
-        self.users.iter().filter_map(|user| details::uid(user)).filter(|uid| *uid != 0).collect()
+        let mut uids = Vec::new();
+        for uid in self.users.iter().filter_map(|user| details::uid(user)).filter(|uid| *uid != 0) {
+            if !uids.contains(&uid) {
+                uids.push(uid);
+            }
+        }
+        uids
     }
 }
 
@@ -90,6 +96,7 @@ mod tests {
             read(&["1234567", "nobody-of-this-name"]).map(|config| config.uids()),
             Ok(vec![1_234_567])
         );
+        assert_eq!(read(&["9", "7", "09", "7"]).map(|config| config.uids()), Ok(vec![9, 7]), "each once");
         assert_eq!(read(&["7", "root"]), Err("users.1".to_owned()));
         assert_eq!(read(&["0"]), Err("users.0".to_owned()));
         assert_eq!(read(&[" "]), Err("users.0".to_owned()));

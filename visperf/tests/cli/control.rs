@@ -110,9 +110,14 @@ fn a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
     let other = (start + 1).to_string();
     let ran = sensor.run(&["kill", "localhost", &pid, "--yes", "--start-ns", &other]);
     ran.with_code(1).notes(&["another process has that number now"]);
-    sensor.run(&["kill", "localhost", "4194304", "--yes"]).with_code(1).notes(&["there is no process"]);
-    sensor.run(&["kill", "wn99", &pid, "--yes"]).with_code(4).notes(&["joined no domain"]);
+    let ran = sensor.run(&["kill", "localhost", "4194304", "--yes"]).with_code(1);
+    ran.notes(&["there is no process", "may not have been seen yet"]);
     let own = sensor.child.id().to_string();
+    let ran = sensor.run(&["kill", "localhost", "4194304", "4194303", &own, "--yes"]).with_code(1);
+    let told = |part: &str| ran.notes.matches(part).count();
+    let counts = [told("no process 4194304"), told("no process 4194303"), told("the sensor itself")];
+    assert_eq!((counts, ran.notes.lines().count()), ([1, 1, 1], 3), "{ran:#?}");
+    sensor.run(&["kill", "wn99", &pid, "--yes"]).with_code(4).notes(&["joined no domain"]);
     sensor.run(&["kill", "localhost", &own, "--yes"]).with_code(4).notes(&["the sensor itself", "-32007"]);
     assert!(sleeper.lives());
     sensor
@@ -131,8 +136,8 @@ fn a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
     });
     let results: Vec<_> =
         events.iter().map(|event| event["attributes"]["result"].as_str().unwrap_or_default()).collect();
-    assert_eq!(results, ["refused", "obeyed", "obeyed"], "{events:#?}");
-    let last = &events[2];
+    assert_eq!(results, ["refused", "refused", "obeyed", "obeyed"], "{events:#?}");
+    let last = &events[3];
     assert_eq!(last["attributes"]["order"], told["order"]);
     assert_eq!(last["source"]["filter"], "visperf-control");
     assert_eq!(last["attributes"]["process"], "sleep");

@@ -69,7 +69,13 @@ impl Giver {
         let params = self.there().with("pid", Some(pid)).with("limit", Some(1));
         let answer = ask(&mut self.client, "sensor.processes", params)?;
         let found = items(&answer, "processes").pop();
-        found.ok_or_else(|| Failure::Failed(format!("there is no process {pid} on {}", self.place())))
+        found.ok_or_else(|| {
+            Failure::Failed(format!(
+                "there is no process {pid} on {}; one that began within the last moment may not have been seen yet: \
+                 try again",
+                self.place()
+            ))
+        })
     }
 
     /// Order this; what the sensor answered.

@@ -69,7 +69,7 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
             Err(failure) if common.pids.len() == 1 => return Err(failure),
             Err(failure) => {
                 note(&failure.message().unwrap_or_default());
-                failed = failed.or(Some(failure));
+                failed = failed.or(Some(failure.told()));
             }
         }
     }
@@ -84,7 +84,7 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
             Err(failure) if common.pids.len() == 1 => return Err(failure),
             Err(failure) => {
                 note(&format!("{}: {}", process.shown, failure.message().unwrap_or_default()));
-                failed = failed.or(Some(failure));
+                failed = failed.or(Some(failure.told()));
             }
         }
         output.flush()?;
