@@ -31,9 +31,11 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The state directory.
+    /// The state directory, from the root on: others read it who are in another folder.
     pub(crate) fn state(&self) -> PathBuf {
-        self.state.clone().unwrap_or_else(state_folder::usual)
+        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
+        // Only an empty path, or no working folder, has no whole one.
+        std::path::absolute(&folder).unwrap_or(folder)
     }
 
     /// The address, if one was given.

@@ -243,10 +243,11 @@ fn a_second_start_says_who_holds_the_state_and_each_reason_once() {
     let line = first.line("XML-RPC  http://");
     let address = line.trim_start_matches("XML-RPC  http://").trim_end_matches("/RPC2");
     first.line("-- local/");
+    let own = home.path().canonicalize().unwrap().join("own").display().to_string();
     home.run(&UP).with_code(1).notes(&[
-        "the state folder own is in use by another visperf",
+        &format!("the state folder {own} is in use by another visperf"),
         &format!("process {} (", first.child.id()),
-        &format!("it answers at {address}: visperf info --state own"),
+        &format!("it answers at {address}: visperf info --state {own}"),
         "--state DIR",
     ]);
     let taken = home.run(&["directory", "--state", "other", "--listen", address]).with_code(1);
@@ -323,7 +324,7 @@ fn a_folder_that_a_daemon_of_another_kind_has_is_left_alone() {
     let told = || std::fs::read_to_string(home.path().join("own/listen")).unwrap();
     let before = told();
     let words = ["directory", "--state", "own", "--listen", "127.0.0.1:0"];
-    home.run(&words).with_code(1).notes(&["the state folder own is in use by another visperf"]);
+    home.run(&words).with_code(1).notes(&["/own is in use by another visperf"]);
     assert_eq!(told(), before);
     home.run(&["info", "--state", "own"]).ok();
     up.end();
