@@ -3,18 +3,15 @@
 //! Not here: sampling (`sensor::process`).
 
 use crate::cli::{Place, Query, chosen, user, whole};
-use crate::command::query::{self, LIMIT_MAX, Params};
+use crate::command::query::{self, LIMIT_MAX, PID_MAX, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, share, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::times::in_table;
-use crate::output::{Color, Output};
+use crate::output::{Color, Output, clean, note};
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use wire::time::Time;
-
-/// The largest number of a process that the kernel gives out (`PID_MAX_LIMIT`).
-const PID_MAX: u64 = 1 << 22;
 
 /// Print the processes of a host, those that use most first
 #[derive(Debug, clap::Args)]
@@ -70,7 +67,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let answer = query::ask(&args.query, "sensor.processes", params)?;
     query::print(&args.query, query::items(&answer, "processes"), "no process fits", table)?;
     query::note_left_out(&answer, "processes");
+    if let Some(told) = read_by(&answer).filter(|_| !args.query.json) {
+        note(&told);
+    }
     Ok(())
+}
+
+/// How they are read, and why not otherwise.
+fn read_by(answer: &Value) -> Option<String> {
+    let source = Some(text_of(answer, "source")).filter(|source| !source.is_empty())?;
+    let reasons = query::items(answer, "reasons");
+    let reasons: Vec<&str> = reasons.iter().filter_map(Value::as_str).collect();
+    let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
+    Some(clean(&format!("read by {source}{why}")).into_owned())
 }
 
 /// Print the processes of a call.
@@ -81,14 +90,47 @@ fn of_call(args: &Args, call: &str) -> Result<(), Failure> {
         args.pid.is_none_or(|pid| process["pid"].as_u64() == Some(pid))
             && args.name.as_ref().is_none_or(|name| text_of(process, "name") == name)
     };
-    let mut processes = query::items(&answer, "processes");
-    processes.retain(is_wanted);
+    let lives = query::items(&answer, "ended");
+    let processes = query::items(&answer, "processes").into_iter().filter_map(|process| {
+        let whole = with_end(&process, &lives);
+        is_wanted(&whole).then_some(if args.query.json { process } else { whole })
+    });
+    let processes = processes.collect();
     let nothing = "no process of this host serves the call, as far as the sensor may see; see --host";
     query::print(&args.query, processes, nothing, table_of_call)
 }
 
+/// A process with what is told of its end: of one that lived shortly nothing else is known.
+fn with_end(process: &Value, lives: &[Value]) -> Value {
+    let mut whole = process.clone();
+    let is_it = |life: &&Value| life["pid"] == process["pid"] && life["start"] == process["start"];
+    if let Some(life) = lives.iter().find(is_it) {
+        for (to, from) in [
+            ("name", "name"),
+            ("command", "command"),
+            ("status", "status"),
+            ("signal", "signal"),
+            ("ended", "time"),
+        ] {
+            if whole[to].is_null() && !life[from].is_null() {
+                whole[to] = life[from].clone();
+            }
+        }
+    }
+    whole
+}
+
+/// `0`, `1`, `signal 9`; empty if it is not known, or it lives.
+fn exit(process: &Value) -> String {
+    match (process["signal"].as_u64(), process["status"].as_u64()) {
+        (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(status)) => status.to_string(),
+        (None, None) => String::new(),
+    }
+}
+
 fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
-    let heads = ["PID", "KNOWN BY", "STARTED", "ENDED", "NAME", "COMMAND"];
+    let heads = ["PID", "KNOWN BY", "STARTED", "ENDED", "EXIT", "NAME", "COMMAND"];
     let mut table = Table::new(&heads).spares(&["STARTED", "COMMAND"]);
     let zone = TimeZone::system();
     for process in processes {
@@ -102,6 +144,7 @@ fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure
             Cell::whole(text_of(process, "known_by")).color(Color::Dim),
             Cell::whole(time("start", output)),
             Cell::whole(time("ended", output)),
+            Cell::whole(exit(process)),
             Cell::text(text_of(process, "name")).color(Color::Name),
             Cell::text(text_of(process, "command")),
         ]);
@@ -153,6 +196,47 @@ fn cpu_time(secs: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::kept::Kept;
+    use serde_json::json;
+
+    #[test]
+    fn of_one_that_ended_its_end_tells_name_command_and_how() {
+        let lives = [
+            json!({"pid": 7, "start": 1.25, "time": 2.5, "name": "true", "command": "/bin/true", "status": 0}),
+            json!({"pid": 8, "start": 1.5, "time": 2.5, "name": "burn", "command": "burn --hot", "signal": 9}),
+        ];
+        let processes = [
+            json!({"pid": 7, "start": 1.25, "known_by": "parent", "ended": 2.5}),
+            json!({"pid": 8, "start": 1.5, "known_by": "parent", "ended": 2.5, "name": "burned"}),
+            json!({"pid": 8, "start": 9.0, "known_by": "parent"}),
+        ];
+        let whole: Vec<Value> = processes.iter().map(|process| with_end(process, &lives)).collect();
+        let shared = Kept::default();
+        let mut output = Output::into_writer(shared.clone(), None);
+        table_of_call(&whole, &mut output).expect("printed");
+        output.flush().expect("printed");
+        let rows: Vec<Vec<String>> = shared
+            .text()
+            .lines()
+            .skip(1)
+            .map(|line| line.split_whitespace().skip(4).map(str::to_owned).collect())
+            .collect();
+        assert_eq!(rows[0], ["0", "true", "/bin/true"], "{}", shared.text());
+        assert_eq!(rows[1], ["signal", "9", "burned", "burn", "--hot"], "{}", shared.text());
+        assert_eq!(rows[2].len(), 0, "another of that number: {}", shared.text());
+    }
+
+    #[test]
+    fn how_they_are_read_is_told_with_why() {
+        let told = |answer: Value| read_by(&answer);
+        assert_eq!(
+            told(json!({"source": "bpf-changed", "reasons": []})).as_deref(),
+            Some("read by bpf-changed")
+        );
+        let answer = json!({"source": "procfs", "reasons": ["bpf: not permitted", "netlink: no"]});
+        assert_eq!(told(answer).as_deref(), Some("read by procfs: bpf: not permitted; netlink: no"));
+        assert_eq!(told(json!({})), None, "a sensor that does not tell");
+    }
 
     #[test]
     fn cpu_time_is_told_as_clocks_do() {

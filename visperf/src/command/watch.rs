@@ -1,32 +1,35 @@
 //! `visperf watch`: what flows at a host, processes, metrics, events or calls, of which only that comes which passes a filter.
 //!
 //! Rule: the subscription is ended however the command ends, as far as the daemon can be told. What was missed, on the way
-//! too, is noted. A host that cannot be asked for a while, or another daemon that represents its domain, is noted, and it goes on.
+//! too, is noted. A host that cannot be asked for a while, or another daemon that represents its domain, is noted, and it goes on;
+//! so is, once, that no sample passes.
 //! Not here: how it is printed (`printing`), what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
 
-use crate::cli::{Place, Query, chosen};
+use crate::cli::{Place, Query, chosen, whole};
 use crate::client::connection::Patience;
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::command::events::PASSING_FAULTS;
 use crate::command::interrupt::Interrupt;
-use crate::command::query::Params;
+use crate::command::query::{PID_MAX, Params, items};
 use crate::exit::Failure;
 use crate::output::figures::text_of;
 use crate::output::{clean, note};
 use printing::Printing;
 use rpc::fault::NOT_FOUND;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use wire::channel::expression;
+use wire::channel::{CPU_MAX_MS, expression};
 
 mod printing;
 
 /// How long a daemon may wait for a first entry before it answers with none.
 const WAIT_SECS: u64 = 20;
+/// The same as long as no sample has come: then it is told that none passes.
+const FIRST_WAIT_SECS: u64 = 5;
 /// Entries asked for at a time: the most a daemon gives.
 const PAGE: u64 = 1_000;
 /// Until a host that cannot be asked is asked again.
@@ -73,6 +76,10 @@ pub(crate) struct Args {
     /// Only what passes, such as 'cpu > 0.5 top 5 by rss_bytes'
     #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
     filter: String,
+    /// Milliseconds of CPU a second that the sensor may spend on it, 1 to 500
+    /// [default: 20]; what needs more is stopped
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::from(CPU_MAX_MS)))]
+    cpu_ms: Option<u64>,
     /// Signal when this becomes true and when false again, such as 'count > 100 until 90'
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     condition: Option<String>,
@@ -87,11 +94,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// Only the process of this number
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX))]
+    pid: Option<u64>,
     /// Only the process of this number and all that descend from it
-    #[arg(long, value_name = "PID")]
-    under: Option<u32>,
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX))]
+    under: Option<u64>,
     /// Only what is of this job's calls: processes that serve them, their
     /// events, themselves
     #[arg(long, value_name = "JOB")]
@@ -127,6 +134,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         wanted: wanted(args, &place)?,
         subscription: Subscription { id: Arc::default(), target: args.query.target.clone(), place },
         limit: args.samples.map_or(PAGE, |samples| samples.min(PAGE)),
+        // Of events and calls there may be none for hours.
+        first_wait_secs: matches!(args.kind.as_str(), "process" | "host").then(|| first_wait_secs(args.rate)),
         is_noted: false,
     };
     watching.subscribe()?;
@@ -162,6 +171,8 @@ struct Watching {
     wanted: Value,
     subscription: Subscription,
     limit: u64,
+    /// How long to wait before it is told that nothing passes; none where that was told, or something came.
+    first_wait_secs: Option<u64>,
     /// Whether it was told that the host cannot be asked.
     is_noted: bool,
 }
@@ -180,13 +191,20 @@ impl Watching {
 
     /// What came; none if the host cannot be asked now, or had to be subscribed to anew.
     fn take(&mut self) -> Result<Option<Value>, Failure> {
-        let params = self.subscription.params().with("wait", Some(WAIT_SECS)).with("limit", Some(self.limit));
+        let wait_secs = self.first_wait_secs.unwrap_or(WAIT_SECS);
+        let params = self.subscription.params().with("wait", Some(wait_secs)).with("limit", Some(self.limit));
         // That nothing comes is no news: nothing may pass.
         let patience = Patience { tell_after: None, ..PATIENCE };
         let taken = self.client.call("sensor.take", &params.value(), patience);
         let failure = match taken.map_err(|error| self.client.explain("sensor.take", error)) {
             Ok(answer) => {
                 self.is_noted = false;
+                if let Some(secs) = self.first_wait_secs.take()
+                    && items(&answer, "entries").is_empty()
+                    && answer.get("quarantined").is_none_or(Value::is_null)
+                {
+                    note(&format!("nothing passed for {secs} s; it is watched on, until Ctrl-C"));
+                }
                 return Ok(Some(answer));
             }
             Err(failure) => failure,
@@ -210,6 +228,12 @@ impl Watching {
         std::thread::sleep(AGAIN);
         Ok(None)
     }
+}
+
+/// Two samples long at the least.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Within the bounds of a rate: 0 to 20.
+fn first_wait_secs(rate_hz: f64) -> u64 {
+    ((2.0 / rate_hz).ceil() as u64).clamp(FIRST_WAIT_SECS, WAIT_SECS)
 }
 
 /// Whether it passes by itself.
@@ -265,6 +289,7 @@ fn wanted(args: &Args, place: &Place) -> Result<Value, Failure> {
         .with("filter", Some(args.filter.clone()))
         .with("condition", args.condition.clone())
         .with("script", script.transpose()?)
+        .with("budget", args.cpu_ms.map(|cpu_ms| json!({ "cpu_ms": cpu_ms })))
         .with("selection", is_selected.then_some(selection))
         .value())
 }
@@ -311,5 +336,6 @@ mod tests {
         assert_eq!(place("UT-ICL/wn07"), Ok(("UT-ICL".to_owned(), "wn07".to_owned())));
         assert!(place("wn07").expect_err("no domain").starts_with("expected DOMAIN/HOST"));
         assert!(place("/wn07").is_err());
+        assert_eq!([0.1, 0.3, 1.0, 1000.0].map(first_wait_secs), [20, 7, 5, 5]);
     }
 }

@@ -13,6 +13,7 @@ mod modules;
 mod page;
 mod program;
 mod queries;
+mod sampled;
 mod server;
 mod started;
 mod terminal;

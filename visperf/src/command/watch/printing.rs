@@ -12,6 +12,7 @@ use crate::output::{Color, Output, clean, note};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
+use wire::channel::CPU_MAX_MS;
 use wire::time::Time;
 
 /// Prints entries as they come.
@@ -61,9 +62,20 @@ impl Printing<'_> {
         }
         self.output.flush()?;
         match answer.get("quarantined").and_then(Value::as_str) {
-            Some(reason) => Err(Failure::Failed(format!("the sensor stopped it: {reason}"))),
+            Some(reason) => {
+                let what_to_do = what_to_do(reason);
+                Err(Failure::Failed(format!("the sensor stopped it: {reason}{what_to_do}")))
+            }
             None => Ok(self.left > 0),
         }
+    }
+}
+
+/// How a command gives it what the sensor says that it needs.
+fn what_to_do(reason: &str) -> String {
+    match reason.contains("cpu_ms") {
+        true => format!("; --cpu-ms N gives it more, at most {CPU_MAX_MS}"),
+        false => String::new(),
     }
 }
 
