@@ -104,13 +104,17 @@ impl DenySync {
     async fn exchange_all(&self, directory: PeerKey, domains: &BTreeSet<DomainName>) -> Option<Numbers> {
         let mut told = None;
         for domain in domains {
-            told = told.or(self.exchange_with(directory, domain).await?);
+            let numbers = self.exchange_with(directory, domain).await?;
+            if *domain == self.domain {
+                told = Some(numbers);
+            }
         }
         told
     }
 
-    /// The numbers of the own lists, if it is they; none at all if there was no answer.
-    async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<Option<Numbers>> {
+    /// Exchange one domain's lists, of which the own ones alone are pushed; the numbers that are held now, none if there was no
+    /// answer.
+    async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<Numbers> {
         let asked = self
             .directories
             .ask(directory, Question::DenyLists(domain.clone()), Keep::Briefly, DEADLINE)
@@ -125,19 +129,17 @@ impl DenySync {
         };
         // What is not believed is in the audit.
         let _ = self.denials.take(&self.gate, directory, &lists).await;
-        if *domain != self.domain {
-            return Some(None);
-        }
-        let (told, held) =
+        let (numbers, held) =
             self.gate.decide(|gate| (gate.denials().numbers(domain), gate.denials().of(domain)));
-        for denial in held.into_iter().filter(|denial| !lists.contains(denial)) {
+        let is_own = *domain == self.domain;
+        for denial in held.into_iter().filter(|denial| is_own && !lists.contains(denial)) {
             let question = Question::Deny(Box::new(denial));
             if let Err(error) = self.directories.ask(directory, question, Keep::Briefly, DEADLINE).await {
                 tracing::debug!(%error, "a list of denied could not be pushed");
                 return None;
             }
         }
-        Some(Some(told))
+        Some(numbers)
     }
 }
 

@@ -167,15 +167,21 @@ fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     );
 }
 
-/// The representative died before it told who belongs to the domain, and its link ended with it.
-#[test]
-fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
-    let (mut node, term) = (node(Persisted::default()), Term(0).next_for(3));
+/// Linked with the representative, 3, and with 4; told of nobody.
+fn linked_with_two(term: Term) -> Node {
+    let mut node = node(Persisted::default());
     for (number, reign) in [(3, Some(reign(term))), (4, None)] {
         node.handle_connected(key(number), standing(number, true), at(10));
         let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, reign) };
         node.handle_message(key(number), Message::Heartbeat(said), at(20));
     }
+    node
+}
+
+/// The representative died before it told who belongs to the domain, and its link ended with it.
+#[test]
+fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
+    let mut node = linked_with_two(Term(0).next_for(3));
     node.handle_disconnected(key(3), at(100));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
     node.handle_persisted(written, at(20_000));
@@ -198,12 +204,8 @@ fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
 /// Who went and was told of since is as it was told.
 #[test]
 fn who_was_met_and_is_told_of_since_is_not_met_twice() {
-    let (mut node, term) = (node(Persisted::default()), Term(0).next_for(3));
-    for (number, reign) in [(3, Some(reign(term))), (4, None)] {
-        node.handle_connected(key(number), standing(number, true), at(10));
-        let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, reign) };
-        node.handle_message(key(number), Message::Heartbeat(said), at(20));
-    }
+    let term = Term(0).next_for(3);
+    let mut node = linked_with_two(term);
     node.handle_disconnected(key(4), at(100));
     let told = |version, members| Message::Members(Members { term, since: None, version, members });
     node.handle_message(key(3), told(1, vec![(1, about(3)), (1, about(4))]), at(110));

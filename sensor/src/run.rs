@@ -260,11 +260,8 @@ impl Sensor {
     /// If two have one name, which a test rules out.
     pub fn methods(&self) -> Result<rpc::method::Registry, Error> {
         let mut registry = rpc::method::Registry::new();
-        let events = query::events::Events {
-            reader: self.tail.reader(),
-            joiner: Arc::clone(&self.joiner),
-            ending: self.ending.clone(),
-        };
+        let (reader, joiner) = (self.tail.reader(), Arc::clone(&self.joiner));
+        let events = query::events::Events::new(reader, joiner, self.ending.clone());
         let tail = Arc::clone(&self.tail);
         // Where its report was not taken, it is the whole domain.
         let is_alone = self.link.is_some();
@@ -282,7 +279,7 @@ impl Sensor {
             true => events.method_of_domain(),
             false => {
                 let (office, ending) = (self.representative.clone(), self.ending.clone());
-                query::domain_events::Events { office, ending }.method()
+                query::domain_events::Events::new(office, ending).method()
             }
         };
         let methods = [

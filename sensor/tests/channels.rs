@@ -79,6 +79,26 @@ fn filters() -> Vec<(&'static str, Vec<u32>)> {
     ]
 }
 
+/// Somebody who subscribes while a host is swept need not wait for a second sample to know what is used.
+#[tokio::test]
+async fn a_first_sample_has_what_was_used_of_late() {
+    let (hub, mut view) = (Hub::default(), View::default());
+    for number in 1..4 {
+        sweep(&mut view, number, Duration::from_secs(number));
+        view.recent.update(&view.table);
+    }
+    let mut tap = hub.tap();
+    let id = hub.subscribe(wanted(64.0, "top 2 by cpu")).unwrap();
+    sweep(&mut view, 4, Duration::from_secs(4));
+    tap.swept(&view, Duration::from_secs(4));
+    let entries = hub.take(id, 10, Duration::ZERO).await.unwrap().entries;
+    let Some(Body::Sample { records, .. }) = entries.first().map(|entry| &entry.body) else {
+        panic!("{entries:?}")
+    };
+    let told: Vec<_> = records.iter().map(|record| (record.process.key.pid, record.cpu)).collect();
+    assert_eq!(told, [(40, Some(0.4)), (39, Some(0.39))]);
+}
+
 #[tokio::test]
 async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
     const SWEEPS: u64 = 640;

@@ -294,6 +294,21 @@ mod tests {
         Entry { number, revision: 0, at_ns: (number + 1) * 1_000_000, body }
     }
 
+    /// So that who subscribes at the representative later need not wait for a second sample.
+    #[test]
+    fn what_they_used_of_late_is_known_here_too() {
+        const SECOND: u64 = 1_000_000_000;
+        let (mut remade, now) = (Remade::default(), Duration::from_secs(100));
+        for number in 0..4 {
+            let mut used = record(1, 1);
+            used.process.usage.cpu_ns = number * SECOND / 2;
+            let at_ns = (number + 1) * SECOND;
+            remade.apply(Entry { at_ns, ..entry(number, None, &[used]) }, now);
+        }
+        let View { table, recent, .. } = remade.view();
+        assert_eq!(recent.share(table, 0), Some(0.5));
+    }
+
     fn shown(remade: &Remade) -> Vec<(u32, u64)> {
         let rows = remade.view().table.rows().iter().flatten();
         let mut shown: Vec<_> = rows.map(|process| (process.key.pid, process.rss_kib)).collect();

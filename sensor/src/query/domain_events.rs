@@ -6,12 +6,14 @@
 
 use super::declared;
 use super::domain::{absent, with_unheard};
-use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, Wanted, name_calls, shown};
+use super::events::{
+    Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, READ_AT_ONCE_MAX, Wanted, name_calls, shown, unreadable,
+};
 use super::{chosen, shape};
 use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::office::Handle;
 use crate::representative::store::reader::Stored;
-use crate::segments;
+use rpc::apart::Apart;
 use rpc::fault::Fault;
 use rpc::method::Method;
 use rpc::params::Params;
@@ -23,13 +25,18 @@ use tokio_util::sync::CancellationToken;
 /// What the method reads from.
 #[derive(Clone)]
 pub struct Events {
-    /// What members reported.
-    pub office: Handle,
-    /// Fired when the sensor ends: nobody waits any longer for events.
-    pub ending: CancellationToken,
+    office: Handle,
+    ending: CancellationToken,
+    apart: Apart,
 }
 
 impl Events {
+    /// Of what members reported. Once `ending` fires nobody waits any longer for events.
+    #[must_use]
+    pub fn new(office: Handle, ending: CancellationToken) -> Events {
+        Events { office, ending, apart: Apart::new("reading the domain's events", READ_AT_ONCE_MAX) }
+    }
+
     /// `domain.events`.
     #[must_use]
     pub fn method(self) -> Method {
@@ -98,10 +105,8 @@ impl Events {
     ) -> Result<Page, Fault> {
         let chosen = self.chosen(&wanted).await?;
         let feed = feed.clone();
-        blocking(move || {
-            feed.read_some(&cursor, limit, LOOKED_AT_MAX, |stored| wanted.fits(&stored.event, &chosen))
-        })
-        .await
+        let fits = move |stored: &Stored| wanted.fits(&stored.event, &chosen);
+        self.apart.run(move || feed.read_some(&cursor, limit, LOOKED_AT_MAX, fits).map_err(unreadable)).await
     }
 
     /// The last events that fit, looked for from the newest back.
@@ -115,7 +120,8 @@ impl Events {
             let (reader, fitting) = (feed.reader().clone(), Arc::clone(&wanted));
             let looked = usize::try_from(end - begin).unwrap_or(usize::MAX);
             let fits = move |stored: &Stored| stored.at < end && fitting.fits(&stored.event, &chosen);
-            let page = blocking(move || reader.read_some(begin, usize::MAX, looked, fits)).await?;
+            let reading = move || reader.read_some(begin, usize::MAX, looked, fits).map_err(unreadable);
+            let page = self.apart.run(reading).await?;
             let last = page.events.len().saturating_sub(wanted.limit - found.len());
             for event in self.told(&page.events[last..]).await?.into_iter().rev() {
                 found.push_front(event);
@@ -148,15 +154,6 @@ impl Events {
         let wanted = Arc::clone(wanted);
         self.office.ask(move |domain, _| wanted.chosen(domain.calls())).await.map_err(absent)
     }
-}
-
-/// Read the store where that may block.
-async fn blocking<T: Send + 'static>(
-    reading: impl FnOnce() -> Result<T, segments::Error> + Send + 'static,
-) -> Result<T, Fault> {
-    let read = tokio::task::spawn_blocking(reading).await;
-    read.map_err(|_| Fault::internal("reading the domain's events failed; the daemon's log says more"))?
-        .map_err(|error| Fault::new(rpc::fault::SYSTEM, error.to_string()))
 }
 
 fn cursor_of(params: &Params, feed: &Feed) -> Result<Cursor, Fault> {

@@ -10,6 +10,7 @@ use crate::journal::reader::{Page, Reader};
 use crate::representative::cursor::Cursor;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
+use rpc::apart::Apart;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
@@ -33,13 +34,14 @@ pub(super) const LOOKED_AT_FIRST: usize = 1_024;
 /// What the methods read from.
 #[derive(Clone)]
 pub struct Events {
-    /// The journal.
-    pub reader: Reader,
-    /// The calls, for the names under which a call's events stand.
-    pub joiner: Arc<Mutex<Joiner>>,
-    /// Fired when the sensor ends: nobody waits any longer for events.
-    pub ending: CancellationToken,
+    reader: Reader,
+    joiner: Arc<Mutex<Joiner>>,
+    ending: CancellationToken,
+    apart: Apart,
 }
+
+/// Readings at a time: each is short, and one that waits for its first event is none.
+pub(super) const READ_AT_ONCE_MAX: usize = 16;
 
 /// What is asked for.
 pub(super) struct Wanted {
@@ -92,6 +94,13 @@ impl Wanted {
 }
 
 impl Events {
+    /// Of a journal; with the calls, for the names under which a call's events stand. Once `ending` fires nobody waits any longer
+    /// for events.
+    #[must_use]
+    pub fn new(reader: Reader, joiner: Arc<Mutex<Joiner>>, ending: CancellationToken) -> Events {
+        Events { reader, joiner, ending, apart: Apart::new("reading the journal", READ_AT_ONCE_MAX) }
+    }
+
     /// `sensor.events`.
     #[must_use]
     pub fn method(&self) -> Method {
@@ -197,7 +206,7 @@ impl Events {
     ) -> Result<(VecDeque<Value>, u64), Fault> {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
-        blocking(move || {
+        let reading = move || {
             let chosen = chosen_of(&wanted, &joiner);
             let mut last = VecDeque::new();
             let page = reader.read_before(begin, end, |event| {
@@ -208,19 +217,19 @@ impl Events {
                     last.push_back(shape::event(event));
                 }
                 None::<()>
-            })?;
-            Ok((last, page.missed))
-        })
-        .await
+            });
+            page.map(|page| (last, page.missed)).map_err(unreadable)
+        };
+        self.apart.run(reading).await
     }
 
     async fn read(&self, cursor: u64, limit: usize, wanted: Arc<Wanted>) -> Result<Page<Value>, Fault> {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
-        let page = blocking(move || {
+        let page = self.apart.run(move || {
             let chosen = chosen_of(&wanted, &joiner);
             let take = |event: &Event| wanted.fits(event, &chosen).then(|| shape::event(event));
-            reader.read_some(cursor, limit, LOOKED_AT_MAX, take)
+            reader.read_some(cursor, limit, LOOKED_AT_MAX, take).map_err(unreadable)
         });
         let mut page = page.await?;
         self.name_calls(&mut page.events);
@@ -291,13 +300,9 @@ fn chosen_of(wanted: &Wanted, joiner: &Mutex<Joiner>) -> Chosen {
     }
 }
 
-/// Read the journal where that may block.
-async fn blocking<T: Send + 'static>(
-    reading: impl FnOnce() -> Result<T, crate::segments::Error> + Send + 'static,
-) -> Result<T, Fault> {
-    let read = tokio::task::spawn_blocking(reading).await;
-    read.map_err(|_| Fault::internal("reading the journal failed; the daemon's log says more"))?
-        .map_err(|error| Fault::new(rpc::fault::SYSTEM, error.to_string()))
+/// What is stored cannot be read.
+pub(super) fn unreadable(error: crate::segments::Error) -> Fault {
+    Fault::new(rpc::fault::SYSTEM, error.to_string())
 }
 
 /// Whether a host acts in an event or is acted on.

@@ -5,7 +5,7 @@
 use crate::cli::{Place, Query, chosen, user, whole};
 use crate::command::query::{self, LIMIT_MAX, PID_MAX, Params};
 use crate::exit::Failure;
-use crate::output::figures::{bytes, number_of, share, text_of};
+use crate::output::figures::{bytes, clock, number_of, share, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::times::in_table;
 use crate::output::{Color, Output, clean, note};
@@ -182,14 +182,14 @@ fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
     table.print(output)
 }
 
-/// Minutes and seconds, with hours where there are some.
+/// With hundredths of a second, where there are no hours.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Seconds that a process ran are few and not negative.
 fn cpu_time(secs: f64) -> String {
     let hundredths = (secs * 100.0).round().max(0.0) as u64;
     let (whole, part) = (hundredths / 100, hundredths % 100);
-    match whole / 3600 {
-        0 => format!("{}:{:02}.{part:02}", whole / 60, whole % 60),
-        hours => format!("{hours}:{:02}:{:02}", whole / 60 % 60, whole % 60),
+    match whole < 3600 {
+        true => format!("{}.{part:02}", clock(whole)),
+        false => clock(whole),
     }
 }
 

@@ -37,6 +37,14 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
+/// `1:05`, `3:00:07`: whole seconds as minutes and seconds, with hours where there are some.
+pub(crate) fn clock(secs: u64) -> String {
+    match secs / 3600 {
+        0 => format!("{}:{:02}", secs / 60, secs % 60),
+        hours => format!("{hours}:{:02}:{:02}", secs / 60 % 60, secs % 60),
+    }
+}
+
 /// `1 line`, `2 lines`.
 pub(crate) fn count(number: u64, one: &str) -> String {
     match number {

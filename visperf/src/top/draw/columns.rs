@@ -4,7 +4,7 @@
 //! least needed first; what the rows are sorted by is left out last but the process's number, its name never.
 //! Not here: how it is drawn (`super`).
 
-use crate::output::figures::{bytes, share};
+use crate::output::figures::{bytes, clock, share};
 use crate::output::shortened_within;
 use crate::top::rows::{Order, Process};
 use ratatui::layout::Constraint;
@@ -146,13 +146,8 @@ fn whole_units(count: f64) -> String {
     }
 }
 
-/// Minutes and seconds, with hours where there are some.
 fn cpu_time(secs: f64) -> String {
-    let whole = Duration::from_secs_f64(secs.max(0.0)).as_secs();
-    match whole / 3600 {
-        0 => format!("{}:{:02}", whole / 60, whole % 60),
-        hours => format!("{hours}:{:02}:{:02}", whole / 60 % 60, whole % 60),
-    }
+    clock(Duration::from_secs_f64(secs.max(0.0)).as_secs())
 }
 
 #[cfg(test)]
