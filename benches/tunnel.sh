@@ -124,6 +124,18 @@ circuit() {
     stop "$gate"
 }
 
+# visitor SMALL LARGE: as programs ask through `visperf tunnel`, which the proxy cannot read.
+visitor() {
+    local first=${ACCOUNTS%%,*} forwarded
+    forwarded=$(free_port)
+    (umask 077 && printf '%s\n' "${first#*:}" >"$WORK/secret")
+    VISPERF_KNOWN_DOMAINS=$WORK/known run visitor "$VISPERF" tunnel --listen "127.0.0.1:$forwarded" \
+        --via "$(cat "$WORK/proxy.key")@127.0.0.1:$DOOR/d/BENCH/head" --account "${first%%:*}" --secret "$WORK/secret"
+    await 30 answers "$forwarded" || die "visperf tunnel does not answer: $(cat "$WORK/visitor.err")"
+    "$TUNNEL" http 'visperf, a visitor' "127.0.0.1:$forwarded" "$1" "$2" "$SPAN" "$HEAD" "$PROXY" "$PID" >>"$WORK/questions"
+    stop "$PID"
+}
+
 peers() { # COMMAND...: row of each other program, by this; NAME, FORWARDED and CARRIERS are set
     start_ssh "$TO" && NAME='ssh -L' "$@" && stop_all "$CARRIERS"
     if command -v stunnel4 >/dev/null; then
@@ -167,6 +179,7 @@ questions() {
     echo "answers: $(curl -sf "http://$TO$SMALL" | wc -c) bytes and $(curl -sf "http://$TO$LARGE" | wc -c) bytes"
     "$TUNNEL" http 'the sensor itself' "$TO" "$SMALL" "$LARGE" "$SPAN" "$HEAD" >"$WORK/questions"
     ACCOUNTS=$ACCOUNTS CERTIFICATE=$CERTIFICATE "$TUNNEL" http "visperf, a proxy's door" "127.0.0.1:$DOOR" "/d/BENCH/head$SMALL" "/d/BENCH/head$LARGE" "$SPAN" "$HEAD" "$PROXY" >>"$WORK/questions"
+    visitor "$SMALL" "$LARGE"
     peers questions_of_peer
     head_line 'questions to a sensor'
     show "$WORK/questions"

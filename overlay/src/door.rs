@@ -11,8 +11,10 @@ use data_encoding::HEXLOWER;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
@@ -116,13 +118,18 @@ fn roots(certificate: Option<&Path>) -> Result<RootCertStore, String> {
 /// If there is none, others may read it, or it is too long or no text; the text says what to do.
 pub fn read_secret(file: &Path) -> Result<String, String> {
     let found = safe_file::read(file).map_err(|error| error.to_string())?;
-    let bytes = found.ok_or_else(|| format!("there is no file {}", file.display()))?;
+    let bytes = found.ok_or_else(|| {
+        format!("expected a file with the secret, of mode 0600, found no file {}", file.display())
+    })?;
     if bytes.len() > SECRET_LEN_MAX_BYTES {
         let (most, len) = (SECRET_LEN_MAX_BYTES, bytes.len());
         return Err(format!("{}: expected a secret of at most {most} bytes, found {len}", file.display()));
     }
     let text = String::from_utf8(bytes).map_err(|error| format!("{} is no text: {error}", file.display()))?;
-    Ok(text.trim().to_owned())
+    match text.trim() {
+        "" => Err(format!("{}: expected a secret, found nothing in it", file.display())),
+        secret => Ok(secret.to_owned()),
+    }
 }
 
 /// A nonce of a client (RFC 7616, section 3.4, `cnonce`), new each time.
@@ -149,6 +156,8 @@ pub enum Wire {
     Plain(TcpStream),
     /// HTTP within TLS: to a proxy.
     Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
+    /// HTTP to what this very process carries on otherwise.
+    Within(UnixStream),
 }
 
 impl Wire {
@@ -163,13 +172,21 @@ impl Wire {
         Ok(Wire::Encrypted(Box::new(StreamOwned::new(session, stream))))
     }
 
-    /// The connection itself.
-    #[must_use]
-    pub fn socket(&self) -> &TcpStream {
-        match self {
+    /// How long one read and one write may take from now on.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+        let stream = match self {
             Wire::Plain(stream) => stream,
             Wire::Encrypted(stream) => &stream.sock,
-        }
+            Wire::Within(stream) => {
+                stream.set_read_timeout(time)?;
+                return stream.set_write_timeout(time);
+            }
+        };
+        stream.set_read_timeout(time)?;
+        stream.set_write_timeout(time)
     }
 }
 
@@ -178,6 +195,7 @@ impl Read for Wire {
         match self {
             Wire::Plain(stream) => stream.read(into),
             Wire::Encrypted(stream) => stream.read(into),
+            Wire::Within(stream) => stream.read(into),
         }
     }
 }
@@ -187,6 +205,7 @@ impl Write for Wire {
         match self {
             Wire::Plain(stream) => stream.write(bytes),
             Wire::Encrypted(stream) => stream.write(bytes),
+            Wire::Within(stream) => stream.write(bytes),
         }
     }
 
@@ -194,6 +213,7 @@ impl Write for Wire {
         match self {
             Wire::Plain(stream) => stream.flush(),
             Wire::Encrypted(stream) => stream.flush(),
+            Wire::Within(stream) => stream.flush(),
         }
     }
 }
@@ -257,7 +277,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("secret");
         let refused = || read_secret(&file).expect_err("refused");
-        assert!(refused().contains("there is no file"));
+        assert!(refused().contains("found no file"));
         std::fs::write(&file, "abc\n").expect("written");
         let give =
             |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("given");
@@ -267,5 +287,7 @@ mod tests {
         assert_eq!(read_secret(&file), Ok("abc".to_owned()));
         std::fs::write(&file, "a".repeat(2_000)).expect("written");
         assert!(refused().contains("at most 1024 bytes, found 2000"));
+        std::fs::write(&file, " \n").expect("written");
+        assert!(refused().contains("expected a secret, found nothing"));
     }
 }

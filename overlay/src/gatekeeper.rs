@@ -13,6 +13,7 @@ use crate::net::hello::Admission;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use wire::control::{Order, SignedOrder};
 use wire::credential::{Chain, Delegation, Denial, DenyList, ShownPass, Statement};
+use wire::entering::ShownVisa;
 use wire::id::PeerKey;
 use wire::registration::Record;
 use wire::replication::{Farewell, Leave};
@@ -22,9 +23,14 @@ use wire::replication::{Farewell, Leave};
 enum Shown {
     /// A certificate, or for a directory none.
     Chain(Option<Box<Chain>>),
-    /// Nothing: it is about to join.
+    /// Nothing: it is about to join, or to log in.
     Nothing,
+    /// A visa: it visits.
+    Visa(Box<ShownVisa>),
 }
+
+/// What a visa begins with where a chain, or none, begins with 1 or 0.
+const VISA_FIRST: u8 = 2;
 
 /// The gate of a running daemon.
 #[derive(Debug)]
@@ -51,12 +57,22 @@ impl Gatekeeper {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown::Chain(Some(Box::new(chain)));
     }
 
+    /// Show nothing from now on.
+    pub fn show_nothing(&self) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown::Nothing;
+    }
+
+    /// Show this visa from now on.
+    pub fn show_visa(&self, visa: ShownVisa) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown::Visa(Box::new(visa));
+    }
+
     /// The certificate it shows.
     #[must_use]
     pub fn chain(&self) -> Option<Chain> {
         match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
             Shown::Chain(chain) => chain.as_deref().cloned(),
-            Shown::Nothing => None,
+            Shown::Nothing | Shown::Visa(_) => None,
         }
     }
 
@@ -66,6 +82,11 @@ impl Gatekeeper {
     /// Why it may not.
     pub fn check(&self, principal: &Principal, action: Action<'_>) -> Result<(), Refused> {
         self.decide(|gate| gate.check(principal, action, clock::calendar(), clock::now()))
+    }
+
+    /// No visa of `visitor`, whom this proxy let in, counts here any more.
+    pub fn shut_out(&self, visitor: PeerKey) {
+        self.decide(|gate| gate.shut_out(visitor, clock::calendar()));
     }
 
     /// Who shows this pass to the proxy `me`.
@@ -155,21 +176,43 @@ impl Admission for Gatekeeper {
                 postcard::to_stdvec(chain).expect("a chain has no part that cannot be written")
             }
             Shown::Nothing => Vec::new(),
+            Shown::Visa(visa) => postcard::to_extend(visa, vec![VISA_FIRST])
+                .expect("a visa has no part that cannot be written"),
         }
     }
 
     fn admit(&self, peer: PeerKey, proof: &[u8]) -> Result<Arc<Principal>, String> {
-        let Ok(chain) = postcard::from_bytes::<Option<Chain>>(proof) else {
-            let refused = Refused::Unreadable;
-            self.decide(|gate| gate.refuse_hello(peer, &refused, clock::calendar(), clock::now()));
-            return Err(refused.to_string());
+        let admitted = match read(proof) {
+            None => {
+                let refused = Refused::Unreadable;
+                self.decide(|gate| gate.refuse_hello(peer, &refused, clock::calendar(), clock::now()));
+                Err(refused)
+            }
+            Some(Read::Visa(visa)) => {
+                self.decide(|gate| gate.handle_visa(peer, &visa, clock::calendar(), clock::now()))
+            }
+            Some(Read::Chain(chain)) => {
+                let chain = chain.as_deref();
+                self.decide(|gate| gate.handle_hello(peer, chain, clock::calendar(), clock::now()))
+            }
         };
-        self.decide(|gate| gate.handle_hello(peer, chain.as_ref(), clock::calendar(), clock::now()))
-            .map(Arc::new)
-            .map_err(|refused| refused.to_string())
+        admitted.map(Arc::new).map_err(|refused| refused.to_string())
     }
 
     fn review(&self, principal: &Principal) -> Result<(), String> {
         self.lock().review(principal, clock::calendar()).map_err(|refused| refused.to_string())
+    }
+}
+
+/// What somebody shows.
+enum Read {
+    Chain(Option<Box<Chain>>),
+    Visa(Box<ShownVisa>),
+}
+
+fn read(proof: &[u8]) -> Option<Read> {
+    match proof.split_first() {
+        Some((&VISA_FIRST, visa)) => postcard::from_bytes(visa).ok().map(Read::Visa),
+        _ => postcard::from_bytes(proof).ok().map(Read::Chain),
     }
 }

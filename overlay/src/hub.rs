@@ -87,6 +87,8 @@ impl Hub {
                     drop(self.peers.send(PeerEvent::Ready(principal, address)))
                 }
                 Event::Gone(peer) => drop(self.peers.send(PeerEvent::Gone(peer))),
+                // It is no visitor.
+                Event::Undialled(..) => {}
                 Event::Unwelcome { peer, reason } => {
                     drop(self.peers.send(PeerEvent::Unwelcome(peer, reason)))
                 }
@@ -106,7 +108,7 @@ impl Hub {
         let protocol = question.protocol;
         let taker = self.questions.iter().find(|(taken, _)| *taken == protocol);
         let refused = match taker {
-            None => Some((question, format!("this daemon answers no questions of {protocol}"))),
+            None => Some((question, answers_none(protocol))),
             Some((_, taker)) => match taker.try_send(question) {
                 Ok(()) => None,
                 Err(mpsc::error::TrySendError::Full(question)) => {
@@ -122,4 +124,8 @@ impl Hub {
             let _ = question.reply.send(Answer::Refused(reason));
         }
     }
+}
+/// What a daemon says to questions that it answers none of.
+pub(crate) fn answers_none(protocol: Protocol) -> String {
+    format!("this daemon answers no questions of {protocol}")
 }

@@ -26,4 +26,5 @@ pub mod net;
 pub mod registrar;
 pub mod resolve;
 pub mod simulator;
+pub mod visit;
 pub mod whole_file;

@@ -5,16 +5,18 @@
 //! field is logged.
 //! Not here: HTTP (`rpc`), the decisions (`login`, `place`, `grant`).
 
+use crate::access::{IN_WORK_FOR_DOMAIN_MAX, InWork, Seat, Visit};
 use crate::account::Accounts;
 use crate::figures::Figures;
 use crate::grant::{Chosen, Class, Grant, Rights};
+use crate::lasting::{Lasting, Pass, Shown};
 use crate::login::{self, By, Login, Offer, Verdict, Visitor};
 use crate::nonces::RANDOM_LEN_BYTES;
 use crate::place::{self, Place};
+use crate::visitors::Visitors;
 use overlay::clock;
-use rpc::entrance::{Access, Admitted, Asked, Entrance, Entry, Held, Knock, Scope, Turned};
+use rpc::entrance::{Access, Admitted, Entrance, Entry, Knock, Scope, Turned};
 use rpc::fault::{self, Fault};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,10 +26,6 @@ use wire::id::{DomainName, HostName};
 
 /// Requests in work of one account: a page of figures of a domain's hosts at once.
 pub const IN_WORK_MAX: usize = 64;
-
-/// Of these, calls for one domain, which all wait for the one daemon that represents it: a sixteenth of what this proxy may
-/// have open there (`overlay::contacts::ASKED_MAX`).
-pub const IN_WORK_FOR_DOMAIN_MAX: usize = 8;
 
 /// Knows the members of domains by the passes that they show.
 pub trait Passes: Send + Sync {
@@ -50,91 +48,15 @@ pub struct Member {
 /// The door. Cheap to share.
 pub struct Door {
     passes: Option<Arc<dyn Passes>>,
-    login: Mutex<Login>,
+    login: Arc<Mutex<Login>>,
     /// Requests in work of each account that has any.
     in_work: InWork<String>,
     /// Calls in work of each account for each domain.
     for_domain: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
+    visitors: Visitors,
     channel: Vec<u8>,
     takes_md5: bool,
-}
-
-/// How many each has in work, of those that have any.
-type InWork<K> = Arc<Mutex<BTreeMap<K, usize>>>;
-
-/// One in work, until it is dropped.
-struct Seat<K: Ord> {
-    key: K,
-    in_work: InWork<K>,
-}
-
-impl<K: Ord + Clone> Seat<K> {
-    /// One more of `key`, unless there are `most`.
-    fn take(in_work: &InWork<K>, key: K, most: usize) -> Option<Seat<K>> {
-        let mut counts = lock(in_work);
-        let count = counts.entry(key.clone()).or_insert(0);
-        if *count >= most {
-            return None;
-        }
-        *count += 1;
-        Some(Seat { key, in_work: Arc::clone(in_work) })
-    }
-}
-
-impl<K: Ord> Drop for Seat<K> {
-    fn drop(&mut self) {
-        let mut in_work = lock(&self.in_work);
-        if let Some(count) = in_work.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                in_work.remove(&self.key);
-            }
-        }
-    }
-}
-
-/// What a visitor may call.
-struct Visit {
-    visitor: Visitor,
-    for_domain: InWork<(String, DomainName)>,
-    figures: Arc<Figures>,
-}
-
-impl Visit {
-    /// A place among the calls for `domain`, if the call is for one's representative.
-    fn wait_at(&self, class: Class, domain: Option<&str>) -> Result<Held, Fault> {
-        let domain = domain.and_then(|name| DomainName::try_from(name).ok());
-        let (Some(domain), false) = (domain, matches!(class, Class::Grid | Class::Proxy)) else {
-            return Ok(Box::new(()));
-        };
-        let key = (self.visitor.name.clone(), domain);
-        match Seat::take(&self.for_domain, key, IN_WORK_FOR_DOMAIN_MAX) {
-            Some(seat) => Ok(Box::new(seat)),
-            None => {
-                self.figures.busy_total.add();
-                let message = format!(
-                    "expected at most {IN_WORK_FOR_DOMAIN_MAX} calls of one account in work for one domain, found \
-                     more; call again when one of them is answered"
-                );
-                Err(Fault::new(fault::BUSY, message))
-            }
-        }
-    }
-}
-
-impl Access for Visit {
-    fn may(&self, asked: Asked<'_>) -> Result<Held, Fault> {
-        let method = asked.method;
-        let Visitor { name, grant, rights, .. } = &self.visitor;
-        grant.check(*rights, asked).map_err(|refused| {
-            self.figures.forbidden_total.add();
-            // Counted; whoever asks without right asks often, and is not to fill a disk.
-            tracing::debug!(target: "audit", account = name, method, %refused, "refused a call");
-            Fault::new(fault::FORBIDDEN, refused.to_string())
-        })?;
-        self.wait_at(Class::of(method, asked.is_reading), asked.domain)
-    }
 }
 
 impl Door {
@@ -152,10 +74,11 @@ impl Door {
         getrandom::fill(&mut secret)?;
         Ok(Arc::new(Door {
             passes,
-            login: Mutex::new(Login::new(accounts, secret)),
+            login: Arc::new(Mutex::new(Login::new(accounts, secret))),
             in_work: Arc::default(),
             for_domain: Arc::default(),
             figures: Arc::default(),
+            visitors: Visitors::default(),
             channel,
             takes_md5,
         }))
@@ -165,6 +88,18 @@ impl Door {
     pub fn set_accounts(&self, accounts: &Accounts) {
         lock(&self.login).set_accounts(accounts);
         self.figures.reread_total.add();
+    }
+
+    pub(crate) fn login(&self) -> &Mutex<Login> {
+        &self.login
+    }
+
+    pub(crate) fn visitors(&self) -> &Visitors {
+        &self.visitors
+    }
+
+    pub(crate) fn takes_md5(&self) -> bool {
+        self.takes_md5
     }
 
     /// What it counts.
@@ -179,6 +114,7 @@ impl Door {
         let mut told = self.figures.told();
         let in_work: usize = lock(&self.in_work).values().sum();
         told.push(("in_work", in_work as u64));
+        told.push(("visitors", self.visitors_len() as u64));
         told.push(("nonces", lock(&self.login).nonces_len() as u64));
         told
     }
@@ -197,7 +133,7 @@ impl Door {
         Some(lock(&self.login).handle_knock(knock, random, clock::now()))
     }
 
-    fn admit(&self, visitor: Visitor, place: Place, info: Option<String>) -> Entry {
+    fn admit(&self, visitor: Visitor, shown: Shown, place: Place, info: Option<String>) -> Entry {
         let name = visitor.name.clone();
         let fields: Vec<_> = info.into_iter().map(|info| ("authentication-info", info)).collect();
         let Some(seat) = Seat::take(&self.in_work, name, IN_WORK_MAX) else {
@@ -210,10 +146,14 @@ impl Door {
         match visitor.by {
             By::Digest(Algorithm::Md5) => self.figures.admitted_md5_total.add(),
             By::Pass => self.figures.admitted_by_pass_total.add(),
-            By::Digest(Algorithm::Sha256) => {}
+            // These come in by `enter`.
+            By::Digest(Algorithm::Sha256) | By::Raw(_) => {}
         }
         let (for_domain, figures) = (Arc::clone(&self.for_domain), Arc::clone(&self.figures));
-        let access: Arc<dyn Access> = Arc::new(Visit { visitor, for_domain, figures });
+        let Visitor { name, grant, rights, .. } = visitor;
+        let in_work_max = IN_WORK_FOR_DOMAIN_MAX;
+        let visit = Visit { name, grant, rights, for_domain, in_work_max, figures };
+        let access: Arc<dyn Access> = Arc::new(Lasting { visit, shown, login: Arc::clone(&self.login) });
         let scope = Scope {
             domain: place.domain.map(|name| name.to_string()),
             host: place.host.map(|name| name.to_string()),
@@ -223,7 +163,7 @@ impl Door {
     }
 
     /// Somebody shows a pass.
-    fn show(&self, passes: &dyn Passes, pass: &str, source: IpAddr, place: Option<Place>) -> Entry {
+    fn show(&self, passes: &Arc<dyn Passes>, pass: &str, source: IpAddr, place: Option<Place>) -> Entry {
         let now = clock::now();
         if let Err(wait) = lock(&self.login).check_pass(source, now) {
             self.figures.held_up_total.add();
@@ -249,9 +189,10 @@ impl Door {
         let domains = Chosen::These([member.domain.clone()].into());
         let grant = Arc::new(Grant { domains, hosts: Chosen::All, classes: Class::USUAL.into() });
         let name = format!("{}/{}", member.domain, member.host);
-        let visitor = Visitor { name, grant, rights: Rights::Viewer, by: By::Pass };
+        let visitor = Visitor { name, grant, rights: Rights::Viewer, by: By::Pass, proof: None };
+        let shown = Shown::Pass(Pass::new(Arc::clone(passes), pass.trim().to_owned(), now));
         match place {
-            Some(place) => self.admit(visitor, place, None),
+            Some(place) => self.admit(visitor, shown, place, None),
             None => no_place(Vec::new()),
         }
     }
@@ -268,16 +209,16 @@ impl Entrance for Door {
         if let (Some(passes), Some(pass)) =
             (&self.passes, knock.authorization.and_then(|value| of_scheme(value, "Bearer")))
         {
-            return self.show(passes.as_ref(), pass, knock.source, place);
+            return self.show(passes, pass, knock.source, place);
         }
         let turned = |status, fields, code, message: String| {
             Entry::Turned(Turned { status, fields, fault: Fault::new(code, message) })
         };
         match self.verdict(knock, offer) {
             None => turned(503, Vec::new(), fault::SYSTEM, "the system gives no random numbers".to_owned()),
-            Some(Verdict::In(visitor, info)) => match place {
-                Some(place) => self.admit(visitor, place, Some(info)),
-                None => no_place(vec![("authentication-info", info)]),
+            Some(Verdict::In(visitor, info)) => match (place, visitor.proof.clone()) {
+                (Some(place), Some(proof)) => self.admit(visitor, Shown::Proof(proof), place, Some(info)),
+                _ => no_place(vec![("authentication-info", info)]),
             },
             Some(Verdict::Challenge(challenges, why)) => {
                 self.figures.challenged_total.add();
@@ -308,7 +249,7 @@ fn no_place(fields: Vec<(&'static str, String)>) -> Entry {
     Entry::Turned(Turned { status: 404, fields, fault: Fault::new(fault::NOT_FOUND, message) })
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind it is changed by single steps, each whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -318,16 +259,69 @@ mod tests {
     use super::*;
     use crate::account::{Account, Name, Proofs};
     use crate::grant::asked;
+    use rpc::entrance::Held;
+    use std::collections::BTreeMap;
     use tunnel::digest::client::{self, Client};
 
     fn door(takes_md5: bool) -> Arc<Door> {
+        let accounts = accounts("secret", &Class::USUAL, takes_md5);
+        Door::new(&accounts, b"door".to_vec(), takes_md5, Some(Arc::new(Word))).unwrap()
+    }
+
+    /// One account, `ana`, with this secret and these classes.
+    fn accounts(secret: &str, classes: &[Class], is_legacy: bool) -> Accounts {
         let name: Name = "ana".parse().unwrap();
         let domains = Chosen::These(["UT-ICL".try_into().unwrap()].into());
-        let grant = Grant { domains, hosts: Chosen::All, classes: Class::USUAL.into() };
-        let proofs = Proofs::of(&name, "visperf", "secret", takes_md5);
+        let grant = Grant { domains, hosts: Chosen::All, classes: classes.iter().copied().collect() };
+        let proofs = Proofs::of(&name, "visperf", secret, is_legacy);
         let mut accounts = Accounts::new("visperf").unwrap();
         accounts.add(Account { name, rights: Rights::Viewer, grant, proofs }).unwrap();
-        Door::new(&accounts, b"door".to_vec(), takes_md5, Some(Arc::new(Word))).unwrap()
+        accounts
+    }
+
+    #[test]
+    fn what_goes_on_ends_with_the_account_its_secret_or_its_grant() {
+        let check = |now: &Accounts, expected: Result<(), &str>| {
+            let door = door(false);
+            let Entry::Admitted(admitted) = enter(&door, "/d/UT-ICL/RPC2") else { panic!("not in") };
+            let access = admitted.scope.access.expect("guarded");
+            let still = || access.may_still(asked("domain.events", Some("UT-ICL"), None));
+            assert_eq!((access.who(), still()), ("ana", Ok(())));
+            door.set_accounts(now);
+            match (still(), expected) {
+                (Ok(()), Ok(())) => {}
+                (Err(fault), Err(words)) => {
+                    assert!(fault.code == fault::FORBIDDEN && fault.message.contains(words), "{fault}");
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        check(&accounts("secret", &Class::USUAL, false), Ok(()));
+        check(&Accounts::new("visperf").unwrap(), Err("gone"));
+        check(&accounts("another", &Class::USUAL, false), Err("another secret"));
+        check(&accounts("secret", &[Class::Figures], false), Err("class logs"));
+    }
+
+    /// What each subscribed to is its own inside (`sensor.take` by its number), and no longer when it may see less.
+    #[test]
+    fn each_account_is_another_one_to_those_inside_and_so_is_one_that_may_see_less() {
+        let door = door(false);
+        let ana = || {
+            let Entry::Admitted(admitted) = enter(&door, "/d/UT-ICL/wn01/RPC2") else { panic!("not in") };
+            admitted.scope.access.and_then(|access| access.account()).expect("guarded")
+        };
+        let before = ana();
+        assert_eq!(ana(), before, "of whichever request");
+        let Entry::Admitted(member) = knock(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+            panic!("not in")
+        };
+        let member = member.scope.access.and_then(|access| access.account()).expect("guarded");
+        assert_ne!(member, before);
+        door.set_accounts(&accounts("secret", &[Class::Figures], false));
+        let after = ana();
+        assert!(after != before && after != member);
+        door.set_accounts(&accounts("secret", &Class::USUAL, false));
+        assert_eq!(ana(), before);
     }
 
     /// Believes one word.

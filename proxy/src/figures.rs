@@ -28,6 +28,12 @@ pub struct Figures {
     pub admitted_md5_total: Count,
     /// Of these, by a member's pass.
     pub admitted_by_pass_total: Count,
+    /// Visitors let in over the overlay.
+    pub entered_total: Count,
+    /// Visitors that were not: a wrong secret, too many of one account.
+    pub entered_refused_total: Count,
+    /// Visitors put out since their account was changed or removed.
+    pub put_out_total: Count,
     /// Requests that were asked to prove themselves, each first one among them.
     pub challenged_total: Count,
     /// Requests held up after too many failures.
@@ -50,6 +56,9 @@ impl Figures {
             ("admitted_total", self.admitted_total.get()),
             ("admitted_md5_total", self.admitted_md5_total.get()),
             ("admitted_by_pass_total", self.admitted_by_pass_total.get()),
+            ("entered_total", self.entered_total.get()),
+            ("entered_refused_total", self.entered_refused_total.get()),
+            ("put_out_total", self.put_out_total.get()),
             ("challenged_total", self.challenged_total.get()),
             ("held_up_total", self.held_up_total.get()),
             ("unreadable_total", self.unreadable_total.get()),

@@ -35,6 +35,9 @@ const FIGURES: [&str; 10] = [
     "domain.metrics",
 ];
 
+/// What methods of class figures may be asked for by a parameter `kind`; of any other kind they are of class logs.
+const KINDS_OF_FIGURES: [&str; 2] = ["process", "host"];
+
 /// The methods of class logs. Recordings keep events beside samples; the summary names users and what they called; what a
 /// module failed of may hold what it was told.
 const LOGS: [&str; 12] = [
@@ -168,6 +171,15 @@ impl Class {
         }
     }
 
+    /// That of a call: who subscribes to events or calls reads what logs say.
+    #[must_use]
+    pub fn of_call(asked: Asked<'_>) -> Class {
+        match (Class::of(asked.method, asked.is_reading), asked.kind) {
+            (Class::Figures, Some(kind)) if !KINDS_OF_FIGURES.contains(&kind) => Class::Logs,
+            (class, _) => class,
+        }
+    }
+
     const fn needs(self) -> Rights {
         match self {
             Class::Figures | Class::Logs | Class::Grid => Rights::Viewer,
@@ -222,7 +234,7 @@ impl Grant {
     /// # Errors
     /// Why not.
     pub fn check(&self, rights: Rights, asked: Asked<'_>) -> Result<(), Refused> {
-        let class = Class::of(asked.method, asked.is_reading);
+        let class = Class::of_call(asked);
         let method = || asked.method.to_owned();
         if !self.classes.contains(&class) {
             return Err(Refused::Class { method: method(), class });
@@ -262,7 +274,7 @@ impl Grant {
 /// A call as tests ask it: only one that records is more than reading.
 #[cfg(test)]
 pub(crate) fn asked<'a>(method: &'a str, domain: Option<&'a str>, host: Option<&'a str>) -> Asked<'a> {
-    Asked { method, is_reading: !method.ends_with("record"), domain, host }
+    Asked { method, is_reading: !method.ends_with("record"), domain, host, kind: None }
 }
 
 #[cfg(test)]
@@ -346,6 +358,12 @@ mod tests {
         );
         let mut figures = grant(&[]);
         figures.classes = [Class::Figures].into();
+        for (kind, may) in
+            [("process", true), ("host", true), ("event", false), ("call", false), ("other", false)]
+        {
+            let asked = Asked { kind: Some(kind), ..asked("sensor.subscribe", Some("UT-ICL"), None) };
+            assert_eq!(figures.check(viewer, asked).is_ok(), may, "{kind}");
+        }
         let refused = Refused::Class { method: "sensor.events".into(), class: Class::Logs };
         check(&figures, Rights::Operator, asked("sensor.events", Some("UT-ICL"), None), Some(refused));
     }

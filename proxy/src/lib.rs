@@ -4,11 +4,13 @@
 //! any HTTP client ─▶ door (rpc: framing, deadlines, TLS) ─▶ login: who is it? (Digest) ─▶ place: what is it for?
 //!      ─▶ grant: may it? ─▶ the composing program: domain ─▶ directory ─▶ representative ─▶ host
 //! daemons inside, by web traffic ─▶ door ─▶ hatch ─▶ overlay
+//! visitors over the overlay ─▶ visitors: who is it? (challenge and response) ─▶ a visa, by which hosts inside let them ask
 //! ```
 //! Decisions are pure (`account`, `grant`, `nonces`, `attempts`, `login`, `place`); `door` is the shell that has a clock.
 //! Rule: whoever is not let in learns nothing: not whether an account is there, nor which domains and hosts are.
 //! Not here: HTTP itself (`rpc`), reaching a domain (`overlay` and the composing program), the hashes (`tunnel`).
 
+pub mod access;
 pub mod account;
 pub mod account_file;
 pub mod attempts;
@@ -22,4 +24,7 @@ pub mod htdigest;
 pub mod login;
 pub mod nonces;
 pub mod place;
+pub mod visitors;
 pub mod watch;
+
+mod lasting;

@@ -8,6 +8,8 @@
 //! without MD5 is never let in by MD5, and who comes by MD5 is a viewer at most.
 //! Not here: header fields (`tunnel::digest`), what who came in may do (`grant`).
 
+pub mod raw;
+
 use crate::account::{Account, Accounts, Name};
 use crate::attempts::{Attempts, Source};
 use crate::grant::{Grant, Rights};
@@ -69,6 +71,8 @@ pub struct Visitor {
     pub rights: Rights,
     /// How it proved itself.
     pub by: By,
+    /// What it proved, where that was an account.
+    pub proof: Option<Ha1>,
 }
 
 /// How somebody proved who it is.
@@ -78,6 +82,8 @@ pub enum By {
     Digest(Algorithm),
     /// By a member's pass.
     Pass,
+    /// Over the overlay, with this hash.
+    Raw(Algorithm),
 }
 
 /// What is to be done with a request.
@@ -108,13 +114,19 @@ pub struct Login {
     known: Known,
     nonces: Nonces,
     attempts: Attempts,
+    challenges: raw::Challenges,
 }
 
 impl Login {
     /// For these accounts; `secret` is drawn at each start.
     #[must_use]
     pub fn new(accounts: &Accounts, secret: [u8; 32]) -> Login {
-        Login { known: Known::new(accounts), nonces: Nonces::new(secret), attempts: Attempts::default() }
+        Login {
+            known: Known::new(accounts),
+            nonces: Nonces::new(secret),
+            attempts: Attempts::default(),
+            challenges: raw::Challenges::default(),
+        }
     }
 
     /// These are the accounts from now on. Who was let in before proves itself again with its next request.
@@ -173,7 +185,17 @@ impl Login {
         let most = if algorithm == Algorithm::Md5 { Rights::Viewer } else { Rights::Operator };
         let rights = account.rights.min(most);
         let (name, grant) = (account.name.to_string(), Arc::new(account.grant.clone()));
-        Verdict::In(Visitor { name, grant, rights, by: By::Digest(algorithm) }, info.write())
+        let proof = Some(proof.clone());
+        Verdict::In(Visitor { name, grant, rights, by: By::Digest(algorithm), proof }, info.write())
+    }
+
+    /// What the account of this name may see now; none where whoever proved this would not be let in any more, for it is gone or
+    /// has another secret.
+    #[must_use]
+    pub fn granted(&self, name: &str, proof: &Ha1) -> Option<(&Grant, Rights)> {
+        let account = self.known.by_name.get(name)?;
+        let now = account.proofs.by(proof.algorithm())?;
+        (now.secret_hex() == proof.secret_hex()).then_some((&account.grant, account.rights))
     }
 
     /// Whether somebody at `source` may show a pass now.

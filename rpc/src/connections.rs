@@ -28,10 +28,11 @@ impl Connections {
         }
     }
 
-    /// Whether one more connection from `address` may be open; it is, if so.
+    /// Whether one more connection from `address` may be open; it is, if so. On so many somebody is `following`, and those
+    /// leave the room of the others: how many they may be is said where they begin.
     #[must_use]
-    pub(crate) fn admit(&mut self, address: IpAddr) -> bool {
-        if self.open >= self.at_most {
+    pub(crate) fn admit(&mut self, address: IpAddr, following: usize) -> bool {
+        if self.open.saturating_sub(following) >= self.at_most {
             return false;
         }
         let from_here = self.by_address.entry(source(address)).or_insert(0);
@@ -68,26 +69,29 @@ mod tests {
         let limits = Limits { connections: 3, connections_per_address: 2, ..Limits::default() };
         let mut connections = Connections::new(&limits);
         let (one, two, three) = (address("10.0.0.1"), address("10.0.0.2"), address("10.0.0.3"));
-        assert!(connections.admit(one) && connections.admit(one));
-        assert!(!connections.admit(one), "its share is used up");
-        assert!(connections.admit(two));
-        assert!(!connections.admit(three), "all are used up");
+        assert!(connections.admit(one, 0) && connections.admit(one, 0));
+        assert!(!connections.admit(one, 0), "its share is used up");
+        assert!(connections.admit(two, 0));
+        assert!(!connections.admit(three, 0), "all are used up");
         connections.leave(one);
-        assert!(connections.admit(three));
+        assert!(connections.admit(three, 0));
         connections.leave(address("10.0.0.9"));
         assert_eq!(connections.open, 3);
+        let four = address("10.0.0.4");
+        assert!(!connections.admit(four, 0));
+        assert!(connections.admit(four, 1), "on one of them somebody follows");
     }
 
     #[test]
     fn an_ipv6_network_counts_as_one_address() {
         let limits = Limits { connections_per_address: 1, ..Limits::default() };
         let mut connections = Connections::new(&limits);
-        assert!(connections.admit(address("2001:db8::1")));
-        assert!(!connections.admit(address("2001:db8::2")));
-        assert!(connections.admit(address("2001:db8:0:1::2")));
-        assert!(connections.admit(address("::1")) && connections.admit(address("127.0.0.1")));
-        assert!(!connections.admit(address("::ffff:127.0.0.1")));
+        assert!(connections.admit(address("2001:db8::1"), 0));
+        assert!(!connections.admit(address("2001:db8::2"), 0));
+        assert!(connections.admit(address("2001:db8:0:1::2"), 0));
+        assert!(connections.admit(address("::1"), 0) && connections.admit(address("127.0.0.1"), 0));
+        assert!(!connections.admit(address("::ffff:127.0.0.1"), 0));
         connections.leave(address("2001:db8::3"));
-        assert!(connections.admit(address("2001:db8::2")));
+        assert!(connections.admit(address("2001:db8::2"), 0));
     }
 }

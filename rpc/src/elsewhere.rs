@@ -6,10 +6,14 @@
 //! run in a circle nor outlive its caller.
 //! Not here: finding and reaching the other daemon (the composing program, over the overlay).
 
-use crate::method::Answer;
+use crate::fault::Fault;
 use crate::params::Params;
+use crate::written::{Answered, Answering};
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 use wire::id::PeerKey;
+use wire::query::{Account, Asker, Form};
 
 /// Hops of a call that comes from a client: one to the representative, one to the host; and one before them from a daemon
 /// that knows of its domain only a member to ask.
@@ -20,6 +24,8 @@ pub const HOPS: u8 = 3;
 pub struct Caller {
     /// The daemon that handed the call on; none for a client of this one.
     pub peer: Option<PeerKey>,
+    /// For whom of several it is: one who came in by a door, here or where that daemon has one.
+    pub account: Option<Account>,
     /// How often it may still be handed on.
     pub hops_left: u8,
     /// How long the caller waits from now.
@@ -30,12 +36,35 @@ impl Caller {
     /// A client of this daemon, which waits for `time_left`.
     #[must_use]
     pub fn client(time_left: Duration) -> Caller {
-        Caller { peer: None, hops_left: HOPS, time_left }
+        Caller { peer: None, account: None, hops_left: HOPS, time_left }
     }
+
+    /// Who asks, if that is no client of this daemon.
+    #[must_use]
+    pub fn asker(&self) -> Option<Asker> {
+        self.peer.map(|peer| Asker { peer, account: self.account })
+    }
+}
+
+/// What comes of asking another daemon; `None` if the call turns out to be for this one, as happens while daemons agree
+/// on who has to answer.
+pub type Asking = Pin<Box<dyn Future<Output = Result<Option<Answered>, Fault>> + Send>>;
+
+/// As somebody gives it who never leaves the call to its asker.
+#[must_use]
+pub fn asked(answer: Answering) -> Asking {
+    Box::pin(async move { answer.await.map(Some) })
 }
 
 /// Knows which daemon has to answer.
 pub trait Elsewhere: Send + Sync {
-    /// The answer of the daemon that `params` (`domain`, `host`) name; `None` if that is this one.
-    fn ask(&self, caller: &Caller, method: &'static str, params: &Params) -> Option<Answer>;
+    /// The answer of the daemon that `params` (`domain`, `host`) name; `None` if that is this one. For a client that reads a
+    /// document in `form`, where one is named, what was written elsewhere is handed on as it is.
+    fn ask(
+        &self,
+        caller: &Caller,
+        method: &'static str,
+        params: &Params,
+        form: Option<Form>,
+    ) -> Option<Asking>;
 }

@@ -8,6 +8,7 @@
 //! name must be the same. A daemon on loopback has no entrance: whoever is on the machine may ask ([`Scope::OPEN`]).
 //! Not here: who is who (the proxy).
 
+use crate::elsewhere::Caller;
 use crate::fault::{self, Fault};
 use crate::method::{Declaration, Located};
 use crate::params::Params;
@@ -15,6 +16,8 @@ use crate::value::{Name, Value};
 use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
+use wire::query::Account;
 
 /// What is seen of a request before its body.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +69,11 @@ pub enum Entry {
 pub trait Entrance: Send + Sync {
     /// What is done with a request.
     fn knock(&self, knock: &Knock<'_>) -> Entry;
+
+    /// Whether it stands before what only this host asks, under its own names, as where there is no entrance.
+    fn is_for_this_host(&self) -> bool {
+        false
+    }
 }
 
 /// What a call holds until it is answered: dropping it makes place for another.
@@ -82,6 +90,8 @@ pub struct Asked<'a> {
     pub domain: Option<&'a str>,
     /// The host, if any.
     pub host: Option<&'a str>,
+    /// Of what kind is what it asks for, where its parameters say so (`kind`).
+    pub kind: Option<&'a str>,
 }
 
 /// Decides what somebody who came in may call.
@@ -91,6 +101,24 @@ pub trait Access: Send + Sync {
     /// # Errors
     /// Why not.
     fn may(&self, asked: Asked<'_>) -> Result<Held, Fault>;
+
+    /// Whether what was allowed, and goes on, may go on: what somebody is granted changes.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_still(&self, asked: Asked<'_>) -> Result<(), Fault> {
+        self.may(asked).map(drop)
+    }
+
+    /// Who it is to the daemons that are asked for it, so that they keep apart what belongs to each.
+    fn account(&self) -> Option<Account> {
+        None
+    }
+
+    /// Under which name it is counted what goes on at a time.
+    fn who(&self) -> &str {
+        ""
+    }
 }
 
 /// What calls of one request may reach.
@@ -107,6 +135,12 @@ pub struct Scope {
 impl Scope {
     /// Everything, as on loopback.
     pub const OPEN: &'static Scope = &Scope { domain: None, host: None, access: None };
+
+    /// Who calls, and waits for `time_left`.
+    pub(crate) fn caller(&self, time_left: Duration) -> Caller {
+        let account = self.access.as_ref().and_then(|access| access.account());
+        Caller { account, ..Caller::client(time_left) }
+    }
 
     /// Put what the path names into what a call gave.
     pub(crate) fn fill(
@@ -140,6 +174,7 @@ impl Scope {
     pub(crate) fn check(&self, declaration: &Declaration, params: &Params) -> Result<Held, Fault> {
         let Some(access) = &self.access else { return Ok(Box::new(())) };
         let (domain, host) = (params.text("domain")?, params.text("host")?);
-        access.may(Asked { method: declaration.name, is_reading: declaration.is_reading(), domain, host })
+        let (method, is_reading) = (declaration.name, declaration.is_reading());
+        access.may(Asked { method, is_reading, domain, host, kind: params.text("kind").ok().flatten() })
     }
 }

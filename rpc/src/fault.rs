@@ -70,6 +70,27 @@ pub const CODES: &[(i32, &str, u16, &str)] = &[
     (UNAVAILABLE, "unavailable", 503, "it exists, but cannot be reached now; ask again later"),
 ];
 
+/// Faults that no waiting mends: the same question is answered so again.
+const FINAL: [i32; 11] = [
+    PARSE,
+    ENCODING,
+    CHARACTER,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    INVALID_PARAMS,
+    TOO_LARGE,
+    TOO_COMPLEX,
+    FORBIDDEN_XML,
+    FORBIDDEN,
+    REFUSED,
+];
+
+/// Whether no waiting mends a fault of this code.
+#[must_use]
+pub fn is_final(code: i32) -> bool {
+    FINAL.contains(&code)
+}
+
 /// Why a call was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (fault {code})")]

@@ -6,8 +6,11 @@
 //! the requests before it; a refused body ends in an error, which `routes` answers.
 //! Not here: what is refused (`framing`), the text of the answer (`routes`).
 
+use crate::follow::bounds::{SOCKET_BYTES, SOCKET_BYTES_LARGE};
+use crate::follow::pipe::Pipe;
 use crate::framing::{Framing, Phase, Refusal};
 use crate::limits::Limits;
+use crate::socket;
 use crate::statistics::Statistics;
 use bytes::{Buf, BytesMut};
 use std::future::Future;
@@ -17,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
@@ -34,12 +38,19 @@ const LINGER_TIME: Duration = Duration::from_secs(1);
 /// Why a connection's bytes are not read on; set once, by the stream, for the answer.
 pub(crate) type RefusalCell = Arc<OnceLock<Refusal>>;
 
+/// What is below a stream, where that is known.
+pub(crate) type Below<S> = fn(&S) -> Option<&TcpStream>;
+
 pub(crate) struct GuardedStream<S> {
     stream: S,
+    below: Below<S>,
     framing: Framing,
     limits: Arc<Limits>,
     statistics: Arc<Statistics>,
     refusal: RefusalCell,
+    pipe: Arc<Pipe>,
+    /// So little was the system told to keep, for somebody follows; not at all yet where it is 0.
+    kept_bytes: usize,
     buffer: BytesMut,
     /// So many bytes at the start of the buffer may be read.
     admitted: usize,
@@ -75,17 +86,21 @@ impl Deadline {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
     pub(crate) fn new(
-        stream: S,
+        (stream, below): (S, Below<S>),
         limits: Arc<Limits>,
         statistics: Arc<Statistics>,
         refusal: RefusalCell,
+        pipe: Arc<Pipe>,
     ) -> GuardedStream<S> {
         GuardedStream {
             stream,
+            below,
             framing: Framing::new(&limits),
             limits,
             statistics,
             refusal,
+            pipe,
+            kept_bytes: 0,
             buffer: BytesMut::new(),
             admitted: 0,
             ended: false,
@@ -185,11 +200,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
             self.writing.stop();
             return count;
         }
+        self.poll_late(context).map(Err)
+    }
+
+    /// What is told of a client that takes nothing, when it had its time.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         ready!(self.writing.poll(context, (Phase::Body, 0), self.limits.write_time));
-        Poll::Ready(Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "the client took nothing of its answer in time",
-        )))
+        self.pipe.cut();
+        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of its answer in time"))
+    }
+
+    /// While somebody follows, what was written has a deadline until the system took it, and little is kept there.
+    fn poll_flush_following(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_large = self.pipe.longest_bytes() > SOCKET_BYTES;
+        let kept_bytes = if is_large { SOCKET_BYTES_LARGE } else { SOCKET_BYTES };
+        if self.kept_bytes != kept_bytes {
+            self.kept_bytes = kept_bytes;
+            if let Some(stream) = (self.below)(&self.stream) {
+                socket::narrow(stream, kept_bytes);
+            }
+        }
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() {
+            self.writing.stop();
+            self.pipe.clear();
+            return flushed;
+        }
+        self.poll_late(context).map(Err)
     }
 }
 
@@ -252,7 +289,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let this = self.get_mut();
+        if this.pipe.is_following() {
+            return this.poll_flush_following(context);
+        }
+        Pin::new(&mut this.stream).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -10,6 +10,7 @@
 //! and none of them is lost; a body has the bounds of every body.
 //! Not here: what is carried and for whom (the proxy).
 
+use crate::socket::Socket;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -91,6 +92,12 @@ impl<S: AsyncRead + Unpin> Begun<S> {
         begins.truncate(read);
         let is_it = begins == expected;
         Ok((Begun { begins, read: 0, stream }, is_it))
+    }
+}
+
+impl<S: Socket> Socket for Begun<S> {
+    fn tcp(&self) -> &TcpStream {
+        self.stream.tcp()
     }
 }
 

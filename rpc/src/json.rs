@@ -220,14 +220,15 @@ pub fn write_value(out: &mut String, value: &Value) {
     }
 }
 
-fn write_text(out: &mut String, text: &str) {
+/// Appends a text.
+pub(crate) fn write_text(out: &mut String, text: &str) {
     out.push('"');
+    let bytes = text.as_bytes();
     let mut copied = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= b' ' && byte != b'"' && byte != b'\\' {
-            continue;
-        }
+    loop {
+        let at = copied + plain_len(&bytes[copied..]);
         out.push_str(&text[copied..at]);
+        let Some(byte) = bytes.get(at) else { break };
         copied = at + 1;
         match byte {
             b'"' => out.push_str("\\\""),
@@ -238,8 +239,25 @@ fn write_text(out: &mut String, text: &str) {
             _ => _ = write!(out, "\\u{byte:04x}"),
         }
     }
-    out.push_str(&text[copied..]);
     out.push('"');
+}
+
+/// How many bytes at the beginning stand for themselves. Eight are looked at a time: texts are most of an answer.
+fn plain_len(bytes: &[u8]) -> usize {
+    let (words, _) = bytes.as_chunks::<8>();
+    let plain = words.iter().take_while(|word| is_plain(u64::from_le_bytes(**word))).count() * 8;
+    let rest = &bytes[plain..];
+    let special = rest.iter().position(|byte| *byte < b' ' || *byte == b'"' || *byte == b'\\');
+    plain + special.unwrap_or(rest.len())
+}
+
+/// Whether none of eight bytes is a control character, a quotation mark or a backslash.
+fn is_plain(word: u64) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // Of bytes less than `most` (at most 128) the high bit of at least the first is set, and none if there is no such byte.
+    let less = |word: u64, most: u8| word.wrapping_sub(EACH * u64::from(most)) & !word & (EACH << 7);
+    let equal = |byte: u8| less(word ^ (EACH * u64::from(byte)), 1);
+    less(word, b' ') | equal(b'"') | equal(b'\\') == 0
 }
 
 #[cfg(test)]
@@ -302,6 +320,19 @@ mod tests {
         assert_eq!(bad.unwrap_err().code, fault::CHARACTER);
         let deepest = format!("{{\"a\":{}{}}}", "[".repeat(31), "]".repeat(31));
         assert!(parse(&deepest).is_ok());
+    }
+
+    #[test]
+    fn what_has_a_meaning_is_escaped_wherever_it_stands() {
+        for character in ('\0'..='\u{ff}').chain(['\u{2028}', '\u{1f600}']) {
+            for at in 0..20 {
+                let text = format!("{}{character}{}", "a".repeat(at), "\u{fc}".repeat(20 - at));
+                let mut written = String::new();
+                write_text(&mut written, &text);
+                assert_eq!(serde_json::from_str::<String>(&written).unwrap(), text, "{written}");
+                assert!(written.bytes().all(|byte| byte >= b' '), "{written:?}");
+            }
+        }
     }
 
     #[test]

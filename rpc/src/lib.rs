@@ -4,6 +4,8 @@
 //! ```text
 //! socket → TLS, if any → guarded_stream (framing, deadlines) → hyper → routes (Host, Origin, entrance, body) → xmlrpc | json
 //!        → dispatch (params, deadline, panic) → handler → xml_writer | json → socket
+//!                                                      → elsewhere → a document that another daemon wrote → socket
+//!        → follow (one question of many, answer by answer) ─▶ dispatch …
 //! ```
 //! Not here: any state of any daemon; who may come in ([`entrance`] asks whoever decides that).
 
@@ -13,15 +15,18 @@ pub mod dispatch;
 pub mod elsewhere;
 pub mod entrance;
 pub mod fault;
+pub mod follow;
 pub mod hatch;
 pub mod json;
 pub mod limits;
+pub mod members;
 pub mod method;
 pub mod packed;
 pub mod params;
 pub mod server;
 pub mod statistics;
 pub mod value;
+pub mod written;
 pub mod xml_writer;
 pub mod xmlrpc;
 
@@ -33,5 +38,6 @@ mod introspection;
 mod origin;
 mod query;
 mod routes;
+mod socket;
 mod xml_scalars;
 mod xml_tokens;

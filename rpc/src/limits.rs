@@ -4,6 +4,7 @@
 //! Each limit is a named constant with its reason; [`Limits`] carries them so that tests can lower them.
 //! Not here: what happens at a limit (`framing`, `guarded_stream`, `connections`, `dispatch`).
 
+use crate::follow::bounds::Bounds;
 use std::time::Duration;
 
 /// Largest body: the largest useful request is a multicall of some hundred KiB.
@@ -38,7 +39,7 @@ pub const QUERY_PARAMETERS: usize = 64;
 pub const MULTICALL_CALLS: usize = 100;
 /// Largest answer, so that one multicall cannot take all memory.
 pub const ANSWER_BYTES: usize = 32 << 20;
-/// Most connections at a time, each some 20 KiB of buffers.
+/// Most connections at a time, each some 20 KiB of buffers; those on which somebody follows have bounds of their own.
 pub const CONNECTIONS: usize = 2_000;
 /// Most connections from one address, so that one host leaves room for others.
 pub const CONNECTIONS_PER_ADDRESS: usize = 1_200;
@@ -74,6 +75,7 @@ pub struct Limits {
     pub calls_in_work: usize,
     pub small_body_bytes: usize,
     pub large_bodies_bytes: usize,
+    pub follow: Bounds,
 }
 
 impl Default for Limits {
@@ -100,6 +102,7 @@ impl Default for Limits {
             calls_in_work: CALLS_IN_WORK,
             small_body_bytes: SMALL_BODY_BYTES,
             large_bodies_bytes: LARGE_BODIES_BYTES,
+            follow: Bounds::default(),
         }
     }
 }

@@ -6,12 +6,15 @@
 
 use crate::elsewhere::{Caller, Elsewhere};
 use crate::fault::Fault;
+use crate::follow::wanted::FOLLOW;
 use crate::introspection::Introspection;
 use crate::params::{BIG_INTEGERS, Parameter, Params, Type};
 use crate::value::Value;
+use crate::written::{Answered, Answering};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use wire::query::Form;
 
 /// Longest name of a method.
 pub const NAME_MAX_BYTES: usize = 64;
@@ -30,7 +33,9 @@ pub enum Error {
     #[error("expected a method name such as sensor.events, at most 64 bytes, outside system., found {0:?}")]
     Name(String),
     /// Two parameters have one name, or one has the name that every method has.
-    #[error("expected each parameter of {method} once, found {parameter} twice (big_integers is built in)")]
+    #[error(
+        "expected each parameter of {method} once, found {parameter} twice (big_integers and follow are built in)"
+    )]
     DuplicateParameter {
         /// The method.
         method: String,
@@ -90,11 +95,11 @@ pub struct Method {
     pub(crate) handler: Handler,
 }
 
-/// Answers calls of one method.
-type Answering = dyn Fn(&Caller, Params) -> Answer + Send + Sync;
+/// Answers calls of one method: with a document only where a form is named.
+type Handling = dyn Fn(&Caller, Params, Option<Form>) -> Answering + Send + Sync;
 
 pub(crate) enum Handler {
-    Daemon(Box<Answering>),
+    Daemon(Box<Handling>),
     Introspection(Introspection),
 }
 
@@ -119,6 +124,12 @@ impl Declaration {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Whether it has a parameter of this name.
+    #[must_use]
+    pub fn takes(&self, parameter: &str) -> bool {
+        self.parameters.iter().any(|known| known.name == parameter)
     }
 
     /// Whether it changes nothing for others by its caller's word alone, as [`crate::entrance::Access::may`] is told.
@@ -216,7 +227,21 @@ impl Declaration {
         H: Fn(&Caller, Params) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Value, Fault>> + Send + 'static,
     {
-        let boxed = move |caller: &Caller, params| Box::pin(handler(caller, params)) as Answer;
+        let boxed = move |caller: &Caller, params, _: Option<Form>| {
+            let answer = handler(caller, params);
+            Box::pin(async move { answer.await.map(Answered::Value) }) as Answering
+        };
+        Method { declaration: self, handler: Handler::Daemon(Box::new(boxed)) }
+    }
+
+    /// Likewise, where the answer may be written as a document at once: in the form that is named, if one is.
+    #[must_use]
+    pub fn handler_writing<H, F>(self, handler: H) -> Method
+    where
+        H: Fn(Params, Option<Form>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Answered, Fault>> + Send + 'static,
+    {
+        let boxed = move |_: &Caller, params, form| Box::pin(handler(params, form)) as Answering;
         Method { declaration: self, handler: Handler::Daemon(Box::new(boxed)) }
     }
 
@@ -300,7 +325,7 @@ impl Registry {
         }
         for (at, parameter) in parameters.iter().enumerate() {
             let taken = parameters[..at].iter().any(|earlier| earlier.name == parameter.name);
-            if taken || parameter.name == BIG_INTEGERS {
+            if taken || parameter.name == BIG_INTEGERS || parameter.name == FOLLOW {
                 let (method, parameter) = ((*name).to_owned(), parameter.name.to_owned());
                 return Err(Error::DuplicateParameter { method, parameter });
             }
@@ -430,7 +455,7 @@ mod tests {
 
     #[test]
     fn a_parameter_is_declared_once() {
-        for name in ["x", BIG_INTEGERS] {
+        for name in ["x", BIG_INTEGERS, FOLLOW] {
             let twice = Declaration::new("a.b", "")
                 .parameter(Parameter::new("x", Type::Text, ""))
                 .parameter(Parameter::new(name, Type::Text, ""))

@@ -8,7 +8,8 @@
 //! Not here: which methods there are (`method`).
 
 use crate::fault::Fault;
-use crate::value::{BigIntegers, Name, Value};
+use crate::value::{Name, Value};
+use wire::query::Integers;
 
 /// The parameter which every method accepts beside its own.
 pub const BIG_INTEGERS: &str = "big_integers";
@@ -182,8 +183,8 @@ impl Params {
     pub(crate) fn check(
         declared: &[Parameter],
         given: Vec<(Name, Value)>,
-    ) -> Result<(Params, BigIntegers), Fault> {
-        let mut integers = BigIntegers::default();
+    ) -> Result<(Params, Integers), Fault> {
+        let mut integers = Integers::default();
         let mut values: Vec<(Name, Value)> = Vec::with_capacity(declared.len());
         for (name, value) in given {
             if name == BIG_INTEGERS {
@@ -304,12 +305,12 @@ impl Params {
     }
 }
 
-fn big_integers(value: Value) -> Result<BigIntegers, Fault> {
+fn big_integers(value: Value) -> Result<Integers, Fault> {
     match value.as_text() {
-        Some("number") => Ok(BigIntegers::Number),
-        Some("string") => Ok(BigIntegers::Text),
-        Some("double") => Ok(BigIntegers::Double),
-        _ if value == Value::Nil => Ok(BigIntegers::Number),
+        Some("number") => Ok(Integers::Number),
+        Some("string") => Ok(Integers::Text),
+        Some("double") => Ok(Integers::Double),
+        _ if value == Value::Nil => Ok(Integers::Number),
         _ => Err(refused(BIG_INTEGERS, &Type::Choice(BIG_INTEGERS_CHOICES).describe(), &value)),
     }
 }

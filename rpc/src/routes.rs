@@ -3,7 +3,7 @@
 //! ```text
 //! POST /RPC2 (and POST /)     XML-RPC                   faults with status 200, as XML-RPC has them
 //! POST /api/v1/METHOD         JSON object or nothing    {"error": {"code", "message"}} with its status
-//! GET  /api/v1/METHOD?a=b     the reading methods
+//! GET  /api/v1/METHOD?a=b     the reading methods; with follow=SECONDS answer after answer
 //! GET  /api/v1                what can be called
 //! GET  /                      how to ask, for people
 //! GET  PATH                   a reading method under the path that another program expects
@@ -18,22 +18,27 @@ use crate::body::Bodies;
 use crate::dispatch::{Dispatcher, too_large};
 use crate::entrance::{Admitted, Entrance, Entry, Knock, Scope, Turned};
 use crate::fault::{self, Fault};
+use crate::follow::Follows;
+use crate::follow::body::Content;
+use crate::follow::pipe::Conversation;
+use crate::follow::wanted::{EVENT_STREAM, Wanted};
 use crate::framing::Refusal;
 use crate::guarded_stream::{REFUSED_TARGET, RefusalCell};
 use crate::hatch::{Asked as Carried, Hatch};
 use crate::method::Reading;
 use crate::origin::{self, Asked, Names};
-use crate::value::{JSON_INTEGERS, XML_INTEGERS};
-use crate::{introspection, json, query, xml_writer, xmlrpc};
+use crate::written::Answered;
+use crate::{introspection, json, method, query, xml_writer, xmlrpc};
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{
     ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use wire::query::Syntax;
 
 const API: &str = "/api/v1";
 const XML: HeaderValue = HeaderValue::from_static("text/xml; charset=utf-8");
@@ -41,7 +46,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<Content>;
 
 /// Everything an answer needs.
 pub(crate) struct Routes {
@@ -52,6 +57,7 @@ pub(crate) struct Routes {
     pub(crate) entrance: Option<Arc<dyn Entrance>>,
     /// What is no call is for it.
     pub(crate) hatch: Option<Arc<dyn Hatch>>,
+    pub(crate) follows: Arc<Follows>,
 }
 
 /// Whether the connection may be used again.
@@ -122,7 +128,7 @@ impl Routes {
         };
         let query = uri.query().unwrap_or_default();
         let told = hatch.ask(Carried { is_post, path: uri.path(), query, body: &held.bytes, source }).await;
-        let mut answer = Response::new(Full::from(told.body));
+        let mut answer = Response::new(Content::from(told.body));
         *answer.status_mut() = StatusCode::from_u16(told.status).unwrap_or(StatusCode::BAD_REQUEST);
         answer.headers_mut().insert(CONTENT_TYPE, BYTES);
         answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -195,9 +201,10 @@ impl Routes {
             Err(fault) => return with_close(self.xml_fault(&fault), after),
         };
         drop(held.bytes);
-        let written = match self.dispatcher.call(scope, &call.name, call.params, &XML_INTEGERS).await {
-            Ok(value) => xml_writer::write_answer(&value),
-            Err(fault) => xml_writer::write_fault(&fault),
+        let written = match self.dispatcher.call(scope, &call.name, call.params, Syntax::Xml).await {
+            Ok(Answered::Value(value)) => xml_writer::write_answer(&value).into(),
+            Ok(Answered::Written(document)) => document,
+            Err(fault) => xml_writer::write_fault(&fault).into(),
         };
         if written.len() > self.dispatcher.limits.answer_bytes {
             return self.xml_fault(&too_large(self.dispatcher.limits.answer_bytes));
@@ -216,6 +223,13 @@ impl Routes {
             return self.json_fault(&Fault::method_not_found(name));
         };
         let reading = method.declaration.reading == Reading::Only;
+        if reading && request.method() == Method::GET {
+            match Wanted::of_request(&request) {
+                Ok(None) => {}
+                Ok(Some(wanted)) => return self.follow(method, &wanted, &request, scope),
+                Err(fault) => return self.json_fault(&fault),
+            }
+        }
         let arguments = match *request.method() {
             Method::POST => match self.bodies.read(request, refusal).await {
                 Ok(held) => json::parse_params(&held.bytes, &self.dispatcher.limits),
@@ -235,15 +249,42 @@ impl Routes {
             }
         };
         let answer = match arguments {
-            Ok(arguments) => self.dispatcher.call(scope, name, arguments, &JSON_INTEGERS).await,
+            Ok(arguments) => self.dispatcher.call(scope, name, arguments, Syntax::Json).await,
             Err(fault) => return self.json_fault(&fault),
         };
-        match answer.map(|value| json::write_answer(&value)) {
+        match answer.map(Answered::into_json) {
             Ok(written) if written.len() > self.dispatcher.limits.answer_bytes => {
                 self.json_fault(&too_large(self.dispatcher.limits.answer_bytes))
             }
             Ok(written) => respond(StatusCode::OK, JSON, written),
             Err(fault) => json_fault(&fault),
+        }
+    }
+
+    /// The answers to one question, until the client has enough of it.
+    fn follow(
+        &self,
+        method: &method::Method,
+        wanted: &Wanted,
+        request: &Request<Incoming>,
+        scope: &Scope,
+    ) -> Answer {
+        let arguments =
+            query::parse_params(&wanted.query, &method.declaration.parameters, &self.dispatcher.limits);
+        let conversation = request.extensions().get::<Conversation>();
+        let conversation = conversation.ok_or_else(|| Fault::internal("expected to know who asks"));
+        let following = arguments.and_then(|arguments| {
+            let asked = (method, arguments);
+            self.follows.begin(&self.dispatcher, scope, asked, wanted.every, conversation?)
+        });
+        match following {
+            Err(fault) => self.json_fault(&fault),
+            Ok(following) => {
+                let mut answer = Response::new(Content::Following(Box::new(following)));
+                answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+                answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                with_close(answer, After::Close)
+            }
         }
     }
 
@@ -305,7 +346,7 @@ fn json_fault(fault: &Fault) -> Answer {
 /// OPTIONS is answered with what is allowed; every other method is refused with it.
 fn not_allowed(method: &Method, allowed: &'static str, expected: &str) -> Answer {
     let mut answer = if method == Method::OPTIONS {
-        let mut answer = Response::new(Full::default());
+        let mut answer = Response::new(Content::default());
         *answer.status_mut() = StatusCode::NO_CONTENT;
         answer
     } else {
@@ -320,11 +361,13 @@ fn not_allowed(method: &Method, allowed: &'static str, expected: &str) -> Answer
     answer
 }
 
-fn respond(status: StatusCode, content_type: HeaderValue, body: String) -> Answer {
-    let mut answer = Response::new(Full::from(body));
+fn respond(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Content::from(body.into()));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, content_type);
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A document may be another daemon's words: no browser looks for itself what it may be.
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     answer
 }
 

@@ -10,21 +10,27 @@ use crate::connections::Connections;
 use crate::dispatch::Dispatcher;
 use crate::entrance::Entrance;
 use crate::fault::{self, Fault};
-use crate::guarded_stream::{GuardedStream, RefusalCell};
+use crate::follow::Follows;
+use crate::follow::bounds::ENCRYPTED_BYTES;
+use crate::follow::pipe::{Conversation, Pipe};
+use crate::guarded_stream::{Below, GuardedStream, RefusalCell};
 use crate::hatch::{Begun, Hatch};
 use crate::json;
 use crate::limits::Limits;
 use crate::method::Registry;
 use crate::origin::Names;
 use crate::routes::Routes;
+use crate::socket::Socket;
 use crate::statistics::Statistics;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,13 +121,16 @@ pub async fn serve_behind(
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::Address)?;
-    let is_known_here = Listen::from(address).is_loopback() && door.entrance.is_none();
+    let is_for_here = door.entrance.as_ref().is_none_or(|entrance| entrance.is_for_this_host());
+    let is_known_here = Listen::from(address).is_loopback() && is_for_here;
     let names = if is_known_here { Names::Loopback } else { Names::Any };
     let shared = Arc::new(dispatcher.limits.clone());
     let bodies = Bodies::new(&shared);
     let drain_time = shared.drain_time;
     let Door { entrance, tls, hatch } = door;
-    let routes = Arc::new(Routes { dispatcher, bodies, names, entrance, hatch });
+    let (follows, tasks) = Follows::new(shared.follow.clone(), Arc::clone(&dispatcher.statistics));
+    let mut following = pin!(tasks.run(Arc::clone(&follows), Arc::clone(&dispatcher)));
+    let routes = Arc::new(Routes { dispatcher, bodies, names, entrance, hatch, follows });
     let mut server = Server {
         table: Connections::new(&shared),
         limits: shared,
@@ -138,6 +147,7 @@ pub async fn serve_behind(
             () = shutdown.cancelled() => break,
             Some(ended) = server.connections.join_next_with_id() => server.ended(ended.map_or_else(|error| error.id(), |(id, ())| id)),
             Some(_) = server.told_busy.join_next() => {}
+            () = following.as_mut() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => server.accepted(stream, peer),
                 Err(error) => {
@@ -148,8 +158,37 @@ pub async fn serve_behind(
         }
     }
     drop(listener);
+    server.routes.follows.end();
     server.drain(drain_time).await;
     Ok(())
+}
+
+/// Serves one connection that is there already, such as one end of a pair within this process, until it ends or `shutdown`.
+pub async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin + Send>(
+    entrance: Arc<dyn Entrance>,
+    dispatcher: Arc<Dispatcher>,
+    stream: S,
+    shutdown: CancellationToken,
+) {
+    let limits = Arc::new(dispatcher.limits.clone());
+    let bodies = Bodies::new(&limits);
+    let entrance = Some(entrance);
+    let (follows, tasks) = Follows::new(limits.follow.clone(), Arc::clone(&dispatcher.statistics));
+    let following = tasks.run(Arc::clone(&follows), Arc::clone(&dispatcher));
+    let ending = Arc::clone(&follows);
+    let ended = async {
+        shutdown.cancelled().await;
+        ending.end();
+        std::future::pending::<()>().await;
+    };
+    let routes = Arc::new(Routes { dispatcher, bodies, names: Names::Any, entrance, hatch: None, follows });
+    let source = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let serving = Serving { source, routes, limits, shutdown: shutdown.clone() };
+    tokio::select! {
+        () = serving.serve(stream, |_| None) => {}
+        () = following => {}
+        () = ended => {}
+    }
 }
 
 struct Server {
@@ -170,7 +209,7 @@ impl Server {
     }
 
     fn accepted(&mut self, stream: TcpStream, peer: SocketAddr) {
-        if !self.table.admit(peer.ip()) {
+        if !self.table.admit(peer.ip(), self.routes.follows.len()) {
             self.statistics().connections_refused_total.add(1);
             tracing::debug!(%peer, "refused a connection, there are too many");
             // By TLS it would cost a handshake to say so.
@@ -242,7 +281,10 @@ impl Serving {
         match tls {
             None => self.serve_begun(stream).await,
             Some(tls) => match self.in_time(tls.accept(stream)).await {
-                Some(Ok(stream)) => self.serve_begun(stream).await,
+                Some(Ok(mut stream)) => {
+                    stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED_BYTES));
+                    self.serve_begun(stream).await;
+                }
                 Some(Err(error)) => tracing::trace!(%error, "a connection was not encrypted"),
                 None => {}
             },
@@ -250,13 +292,14 @@ impl Serving {
     }
 
     /// The same within TLS.
-    async fn serve_begun<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
-        let Some(hatch) = self.routes.hatch.clone() else { return self.serve(stream).await };
+    async fn serve_begun<S: Socket + Send + 'static>(self, stream: S) {
+        let tcp: fn(&S) -> Option<&TcpStream> = |stream| Some(stream.tcp());
+        let Some(hatch) = self.routes.hatch.clone() else { return self.serve(stream, tcp).await };
         match self.in_time(Begun::look(stream, hatch.upgrade())).await {
             Some(Ok((stream, true))) => {
                 self.until_shutdown(hatch.take_upgrade(Box::new(stream), self.source)).await;
             }
-            Some(Ok((stream, false))) => self.serve(stream).await,
+            Some(Ok((stream, false))) => self.serve(stream, |begun| Some(begun.tcp())).await,
             Some(Err(_)) | None => {}
         }
     }
@@ -276,13 +319,17 @@ impl Serving {
         }
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S) {
+    /// A connection of which `tcp` tells what is below, where that is known.
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S, tcp: Below<S>) {
         let Serving { source, routes, limits, shutdown } = self;
         let refusal = RefusalCell::default();
         let statistics = routes.dispatcher.statistics.clone();
-        let guarded = GuardedStream::new(stream, limits.clone(), statistics, refusal.clone());
-        let service = service_fn(|request| {
+        let conversation = Conversation { source, pipe: Arc::<Pipe>::default() };
+        let pipe = Arc::clone(&conversation.pipe);
+        let guarded = GuardedStream::new((stream, tcp), limits.clone(), statistics, refusal.clone(), pipe);
+        let service = service_fn(|mut request: Request<Incoming>| {
             let (routes, refusal) = (&routes, &refusal);
+            request.extensions_mut().insert(conversation.clone());
             async move { Ok::<_, Infallible>(routes.answer(request, refusal, source).await) }
         });
         // The guarded stream keeps the deadlines; a client that closed its sending side still gets its answer.

@@ -20,6 +20,12 @@ pub struct Statistics {
     pub(crate) panics_total: Counter,
     pub(crate) received_bytes: Counter,
     pub(crate) sent_bytes: Counter,
+    pub(crate) followers: Counter,
+    pub(crate) follows_total: Counter,
+    pub(crate) follows_refused_total: Counter,
+    pub(crate) followers_cut_total: Counter,
+    pub(crate) updates_total: Counter,
+    pub(crate) updates_skipped_total: Counter,
 }
 
 /// The counters at one moment.
@@ -47,6 +53,18 @@ pub struct Snapshot {
     pub received_bytes: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
+    /// Those who follow now.
+    pub followers: u64,
+    /// Those who ever followed.
+    pub follows_total: u64,
+    /// Those who were refused, for there were as many as may be.
+    pub follows_refused_total: u64,
+    /// Those who were let go: they took nothing, were too far behind, or may no longer.
+    pub followers_cut_total: u64,
+    /// Answers and faults that were sent to those who follow.
+    pub updates_total: u64,
+    /// Those that somebody who was slow did not get.
+    pub updates_skipped_total: u64,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +101,12 @@ impl Statistics {
             panics_total: self.panics_total.get(),
             received_bytes: self.received_bytes.get(),
             sent_bytes: self.sent_bytes.get(),
+            followers: self.followers.get(),
+            follows_total: self.follows_total.get(),
+            follows_refused_total: self.follows_refused_total.get(),
+            followers_cut_total: self.followers_cut_total.get(),
+            updates_total: self.updates_total.get(),
+            updates_skipped_total: self.updates_skipped_total.get(),
         }
     }
 }
@@ -101,6 +125,12 @@ impl From<Snapshot> for Value {
             ("panics_total", snapshot.panics_total),
             ("received_bytes", snapshot.received_bytes),
             ("sent_bytes", snapshot.sent_bytes),
+            ("followers", snapshot.followers),
+            ("follows_total", snapshot.follows_total),
+            ("follows_refused_total", snapshot.follows_refused_total),
+            ("followers_cut_total", snapshot.followers_cut_total),
+            ("updates_total", snapshot.updates_total),
+            ("updates_skipped_total", snapshot.updates_skipped_total),
         ])
     }
 }

@@ -6,6 +6,7 @@
 //! Not here: what a method accepts (`params`), how a value looks on the wire (`xmlrpc`, `json`).
 
 use std::borrow::Cow;
+use wire::query::{Integers, Syntax};
 
 /// The name of a member of a structure; nearly always a literal.
 pub type Name = Cow<'static, str>;
@@ -34,23 +35,19 @@ pub enum Value {
     Struct(Vec<(Name, Value)>),
 }
 
-/// How integers are sent which a client may not be able to hold. Every method takes it as the parameter
-/// `big_integers`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BigIntegers {
-    /// `"number"`: as integers, exactly.
-    #[default]
-    Number,
-    /// `"string"`: as decimal text, exactly.
-    Text,
-    /// `"double"`: as a number with a fraction; bits beyond the 53rd are lost.
-    Double,
-}
-
 /// The whole numbers that an XML-RPC `<int>` holds.
 pub const XML_INTEGERS: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
 /// The whole numbers that JavaScript holds exactly: up to 2^53 either way.
 pub const JSON_INTEGERS: std::ops::RangeInclusive<i64> = -(1 << 53)..=1 << 53;
+
+/// The whole numbers that clients hold exactly who read this.
+#[must_use]
+pub fn held_by(syntax: Syntax) -> &'static std::ops::RangeInclusive<i64> {
+    match syntax {
+        Syntax::Json => &JSON_INTEGERS,
+        Syntax::Xml => &XML_INTEGERS,
+    }
+}
 
 impl Value {
     /// A structure of named values, in this order.
@@ -91,10 +88,11 @@ impl Value {
         if let Value::Array(values) = self { Some(values) } else { None }
     }
 
-    /// This value with every integer outside `exact` turned into what `form` says.
+    /// This value with every integer outside `exact` turned into what `form` says; every method takes that as the
+    /// parameter `big_integers`.
     #[must_use]
-    pub fn with_integers(self, form: BigIntegers, exact: &std::ops::RangeInclusive<i64>) -> Value {
-        if form == BigIntegers::Number {
+    pub fn with_integers(self, form: Integers, exact: &std::ops::RangeInclusive<i64>) -> Value {
+        if form == Integers::Number {
             return self;
         }
         match self {
@@ -103,9 +101,9 @@ impl Value {
             }
             Value::Int(number) if exact.contains(&number) => Value::Int(number),
             #[allow(clippy::cast_precision_loss)] // what "double" asks for
-            Value::Int(number) if form == BigIntegers::Double => Value::Double(number as f64),
+            Value::Int(number) if form == Integers::Double => Value::Double(number as f64),
             #[allow(clippy::cast_precision_loss)] // what "double" asks for
-            Value::UInt(number) if form == BigIntegers::Double => Value::Double(number as f64),
+            Value::UInt(number) if form == Integers::Double => Value::Double(number as f64),
             Value::Int(number) => Value::Text(number.to_string()),
             Value::UInt(number) => Value::Text(number.to_string()),
             Value::Array(values) => {
@@ -269,12 +267,12 @@ mod tests {
             let expected = Value::object([("n", Value::array([expected]))]);
             assert_eq!(nested.with_integers(form, &XML_INTEGERS), expected, "{form:?} {number}");
         };
-        check(BigIntegers::Number, 1 << 40, Value::Int(1 << 40));
-        check(BigIntegers::Text, 2_147_483_647, Value::Int(2_147_483_647));
-        check(BigIntegers::Text, 2_147_483_648, Value::from("2147483648"));
-        check(BigIntegers::Text, -2_147_483_649, Value::from("-2147483649"));
-        check(BigIntegers::Double, 1 << 40, Value::Double(1_099_511_627_776.0));
-        let top = Value::UInt(u64::MAX).with_integers(BigIntegers::Text, &JSON_INTEGERS);
+        check(Integers::Number, 1 << 40, Value::Int(1 << 40));
+        check(Integers::Text, 2_147_483_647, Value::Int(2_147_483_647));
+        check(Integers::Text, 2_147_483_648, Value::from("2147483648"));
+        check(Integers::Text, -2_147_483_649, Value::from("-2147483649"));
+        check(Integers::Double, 1 << 40, Value::Double(1_099_511_627_776.0));
+        let top = Value::UInt(u64::MAX).with_integers(Integers::Text, &JSON_INTEGERS);
         assert_eq!(top, Value::from("18446744073709551615"));
     }
 

@@ -14,13 +14,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write;
 
+/// What stands before the value of an answer to a call that succeeded.
+pub(crate) const ANSWER_BEGINS: &str =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?><methodResponse><params><param>";
+/// What stands behind it.
+pub(crate) const ANSWER_ENDS: &str = "</param></params></methodResponse>";
+
 /// The answer to a call that succeeded.
 #[must_use]
 pub fn write_answer(value: &Value) -> String {
     let mut out = String::with_capacity(256);
-    out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?><methodResponse><params><param>");
+    out.push_str(ANSWER_BEGINS);
     write_value(&mut out, value);
-    out.push_str("</param></params></methodResponse>");
+    out.push_str(ANSWER_ENDS);
     out
 }
 
@@ -62,10 +68,7 @@ pub fn write_value(out: &mut String, value: &Value) {
             out.push_str("<struct>");
             for (name, value) in members {
                 out.push_str("<member><name>");
-                if !escape(out, name) {
-                    let replaced = name.replace(|character| !is_xml_char(character), "\u{FFFD}");
-                    escape(out, &replaced);
-                }
+                write_name(out, name);
                 out.push_str("</name>");
                 write_value(out, value);
                 out.push_str("</member>");
@@ -97,7 +100,16 @@ fn tagged(out: &mut String, tag: &str, number: impl std::fmt::Display) {
     let _ = write!(out, "<{tag}>{number}</{tag}>");
 }
 
-fn write_text(out: &mut String, text: &str) {
+/// Appends the name of a member; what XML cannot hold is replaced.
+pub(crate) fn write_name(out: &mut String, name: &str) {
+    if !escape(out, name) {
+        let replaced = name.replace(|character| !is_xml_char(character), "\u{FFFD}");
+        escape(out, &replaced);
+    }
+}
+
+/// Appends a text without `<value>` around it.
+pub(crate) fn write_text(out: &mut String, text: &str) {
     let before = out.len();
     out.push_str("<string>");
     if escape(out, text) {

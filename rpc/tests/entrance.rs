@@ -9,6 +9,7 @@ use rpc::fault::{self, Fault};
 use rpc::limits::Limits;
 use served::{Answer, Served};
 use std::sync::Arc;
+use wire::query::Account;
 
 /// Lets in who says `Token good`, to what the first part of the path names.
 struct Gate;
@@ -16,13 +17,17 @@ struct Gate;
 struct OnlyReading;
 
 impl Access for OnlyReading {
-    fn may(&self, Asked { method, is_reading, domain, host }: Asked<'_>) -> Result<Held, Fault> {
+    fn may(&self, Asked { method, is_reading, domain, host, .. }: Asked<'_>) -> Result<Held, Fault> {
         let told = format!("{method} {is_reading} {domain:?} {host:?}");
         if is_reading && domain != Some("secret") {
             Ok(Box::new(()))
         } else {
             Err(Fault::new(fault::FORBIDDEN, told))
         }
+    }
+
+    fn account(&self) -> Option<Account> {
+        Some(Account([7; 16]))
     }
 }
 
@@ -97,6 +102,18 @@ fn what_the_path_names_is_what_is_called() {
     check("/api/v1/test.fail", "{}", Err(fault::FORBIDDEN));
     let listed = ask(&served, "/d/alpha/api/v1/system.listMethods", GOOD, "{}");
     assert!(listed.body.contains("test.here"), "{listed:?}");
+}
+
+#[test]
+fn a_call_is_run_for_the_account_that_came_in() {
+    let served = Served::start_behind(Arc::new(Gate), Limits::default());
+    let answer = ask(&served, "/api/v1/test.whose", GOOD, "{}");
+    assert_eq!(answer.body.trim_end(), r#"{"account":7}"#);
+    let calls = r#"{"calls":[{"methodName":"test.whose"}]}"#;
+    let answer = ask(&served, "/api/v1/system.multicall", GOOD, calls);
+    assert!(answer.body.contains(r#"{"account":7}"#), "{answer:?}");
+    let open = Served::start(Limits::default()).get("/api/v1/test.whose");
+    assert_eq!(open.body.trim_end(), r#"{"account":null}"#);
 }
 
 #[test]

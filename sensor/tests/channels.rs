@@ -149,6 +149,30 @@ async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
 }
 
 #[tokio::test]
+async fn who_takes_of_a_stopped_one_waits_until_it_goes_on() {
+    let hub = Hub::default();
+    let mut tap = hub.tap();
+    let id = hub.subscribe(scripted("loop {}")).unwrap();
+    let mut view = View::default();
+    let mut swept = |number: u64| {
+        let now = Duration::from_secs(number);
+        sweep(&mut view, number, now);
+        tap.swept(&view, now);
+    };
+    swept(1);
+    let stopped = hub.take(id, 1, Duration::ZERO).await.unwrap();
+    assert!(stopped.standing.quarantined.is_some(), "{stopped:?}");
+    // Else who asks again and again would keep both sides busy.
+    let mut taking = std::pin::pin!(hub.take(id, 1, Duration::from_secs(60)));
+    let at_once = tokio::time::timeout(Duration::ZERO, &mut taking).await;
+    assert!(at_once.is_err(), "{at_once:?}");
+    hub.alter::<Error>(id, |_| Ok(wanted(64.0, ""))).unwrap();
+    swept(2);
+    let goes_on = taking.await.unwrap();
+    assert!(matches!(goes_on.entries[0].body, Body::Sample { sweep: 2, .. }), "{goes_on:?}");
+}
+
+#[tokio::test]
 async fn rates_and_filters_altered_a_thousand_times_lose_nothing() {
     let hub = Hub::default();
     let mut tap = hub.tap();

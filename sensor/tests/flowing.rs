@@ -4,12 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::{Caller, Elsewhere};
+use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
 use rpc::fault::{self, Fault};
 use rpc::limits::Limits;
 use rpc::method::{Answer, Registry};
 use rpc::params::Params;
 use rpc::value::{Name, Value};
+use rpc::written::valued;
 use sensor::config::{Config, RawConfig};
 use sensor::query::channels::relays::{Asker, Relays};
 use sensor::query::declared;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wire::id::PeerKey;
+use wire::query::Form;
 
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,7 +51,7 @@ impl Asker for Way {
             if is_gone.load(Ordering::SeqCst) {
                 return Err(Fault::unavailable("it does not answer"));
             }
-            let caller = Caller { peer: Some(PeerKey([7; 32])), hops_left: 1, time_left: PATIENCE };
+            let caller = Caller { peer: Some(PeerKey([7; 32])), hops_left: 1, ..Caller::client(PATIENCE) };
             host.call_for(&caller, method, params).await
         })
     }
@@ -58,8 +60,8 @@ impl Asker for Way {
 struct Beyond(Relays);
 
 impl Elsewhere for Beyond {
-    fn ask(&self, caller: &Caller, method: &'static str, params: &Params) -> Option<Answer> {
-        self.0.ask(caller, "head", method, params)
+    fn ask(&self, caller: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Asking> {
+        self.0.ask(caller, "head", method, params).map(|answer| asked(valued(answer)))
     }
 }
 
@@ -154,6 +156,8 @@ impl Taker {
         ];
         let answer = ask(&self.at, "sensor.take", params).await?;
         let entries = answer.get("entries").and_then(Value::as_array).unwrap().to_vec();
+        // One that was stopped would never tell what is waited for.
+        assert!(entries.iter().all(|entry| text(entry, "what") != "quarantined"), "{entries:?}");
         if let Some(first) = entries.first() {
             assert_eq!(first.get("number"), Some(&Value::UInt(self.next)));
             self.next = whole(&answer, "next");
@@ -239,7 +243,7 @@ async fn every_event_comes_once_though_nobody_takes_meanwhile_and_what_is_wanted
     assert_eq!(jobs(&from_start.until("event", 5).await), (1..6).collect::<Vec<_>>());
     let mut small = wanted("event", 20.0, "");
     small.pop();
-    small.push(("budget", Value::object([("queue_bytes", Value::Int(16_384))])));
+    small.push(("budget", Value::object([("cpu_ms", Value::Int(500)), ("queue_bytes", Value::Int(16_384))])));
     let mut all = Taker::new(&site.host, small).await;
     let mut few = Taker::new(&site.host, selecting(wanted("event", 0.5, ""), &[("job", "77")])).await;
     // Many times more than a queue holds.
@@ -260,6 +264,32 @@ async fn every_event_comes_once_though_nobody_takes_meanwhile_and_what_is_wanted
     assert!(few.take().await.unwrap().is_empty());
     let told = ask(&site.host, "sensor.subscribe", wanted("event", 1.0, "kind = \"job-end\"")).await;
     assert!(told.unwrap_err().message.contains("expected one of job_submit"));
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_subscribes_anew_goes_on_behind_what_it_was_given() {
+    let site = Site::start();
+    site.submit(1..200);
+    let (mut cursor, mut came) = (String::new(), Vec::new());
+    // Now with entries that wait still, now with none, now with nothing taken.
+    for limit in [7, 1, 1000, 1000].into_iter().cycle() {
+        let mut wanted = wanted("event", 50.0, "job != \"50\"");
+        wanted.push(("cursor", Value::from(cursor.as_str())));
+        let id =
+            ask(&site.host, "sensor.subscribe", wanted).await.unwrap().get("subscription").unwrap().clone();
+        let params =
+            vec![("subscription", id.clone()), ("wait", Value::Double(0.5)), ("limit", Value::Int(limit))];
+        let answer = ask(&site.host, "sensor.take", params).await.unwrap();
+        came.extend(jobs(answer.get("entries").and_then(Value::as_array).unwrap()));
+        text(&answer, "cursor").clone_into(&mut cursor);
+        // What waits is given up.
+        ask(&site.host, "sensor.unsubscribe", vec![("subscription", id)]).await.unwrap();
+        if came.len() >= 198 {
+            break;
+        }
+    }
+    assert_eq!(came, (1..200).filter(|job| *job != 50).collect::<Vec<_>>());
     site.end().await;
 }
 

@@ -4,14 +4,17 @@
 
 use rpc::dispatch::Dispatcher;
 use rpc::elsewhere::Caller;
+use rpc::entrance::Scope;
 use rpc::limits::Limits;
 use rpc::value::{Name, Value};
+use rpc::written::{Answered, document};
 use sensor::config::{Config, FirstStartWord, RawConfig, RawTail};
 use sensor::run::Sensor;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::query::{Form, Integers, Syntax};
 
 const LOG: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../log-filters/logs/slurm/22.05.8-alpha/slurmctld.log");
@@ -104,8 +107,24 @@ async fn ask(
     method: &str,
     params: &[(&'static str, Value)],
 ) -> Result<Value, rpc::fault::Fault> {
-    let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
-    dispatcher.call_for(&Caller::client(Duration::from_secs(60)), method, params).await
+    let params: Vec<_> = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
+    let caller = Caller::client(Duration::from_secs(60));
+    let answer = dispatcher.call_for(&caller, method, params.clone()).await;
+    // Events are written without values before them: a client reads the same.
+    if let ("sensor.events" | "domain.events", Ok(value)) = (method, &answer) {
+        for (syntax, integers) in [(Syntax::Json, Integers::Number), (Syntax::Xml, Integers::Text)] {
+            let form = Form { syntax, integers };
+            let written = dispatcher
+                .call_within(Scope::OPEN, &caller, method, params.clone(), Some(form))
+                .await
+                .unwrap();
+            assert!(
+                written == Answered::Written(document(form, value.clone()).into()),
+                "{method} {params:?}"
+            );
+        }
+    }
+    answer
 }
 
 fn text<'a>(event: &'a Value, name: &str) -> &'a str {

@@ -4,12 +4,13 @@
 #![allow(clippy::unwrap_used)]
 
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::{Caller, Elsewhere};
+use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
 use rpc::fault::{self, Fault};
 use rpc::limits::Limits;
 use rpc::method::{Answer, Registry};
 use rpc::params::Params;
 use rpc::value::{Name, Value};
+use rpc::written::valued;
 use sensor::channel::hub::Hub;
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
@@ -23,6 +24,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::id::PeerKey;
 use wire::process::{Process, ProcessKey};
+use wire::query::Account;
+use wire::query::Form;
 
 /// The host that is subscribed to: its methods, and whether it can be reached.
 #[derive(Clone)]
@@ -49,7 +52,7 @@ impl Host {
 }
 
 fn peer() -> Caller {
-    Caller { peer: Some(PeerKey([7; 32])), hops_left: 1, time_left: Duration::from_secs(20) }
+    Caller { peer: Some(PeerKey([7; 32])), hops_left: 1, ..Caller::client(Duration::from_secs(20)) }
 }
 
 impl Asker for Host {
@@ -74,8 +77,8 @@ impl Asker for Host {
 struct Way(Relays);
 
 impl Elsewhere for Way {
-    fn ask(&self, caller: &Caller, method: &'static str, params: &Params) -> Option<Answer> {
-        self.0.ask(caller, "wn07", method, params)
+    fn ask(&self, caller: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Asking> {
+        self.0.ask(caller, "wn07", method, params).map(|answer| asked(valued(answer)))
     }
 }
 
@@ -373,17 +376,24 @@ async fn what_the_host_cannot_use_is_refused_at_once_or_told() {
 async fn nobody_has_to_do_with_the_subscriptions_of_others() {
     let story = Story::new();
     let other = Caller { peer: Some(PeerKey([8; 32])), ..peer() };
+    // Two who came in at the door of one proxy, and somebody with the account's name at another one.
+    let of_account = |number: u8| Caller { account: Some(Account([number; 16])), ..peer() };
+    let namesake = Caller { peer: other.peer, ..of_account(1) };
     for dispatcher in [&*story.host.dispatcher, &story.representative] {
-        let made = dispatcher.call_for(&peer(), "sensor.subscribe", named(wanted(1.0, ""))).await.unwrap();
-        let of = || named(vec![("subscription", id(&made))]);
-        for method in ["sensor.take", "sensor.alter", "sensor.unsubscribe"] {
-            let fault = dispatcher.call_for(&other, method, of()).await.unwrap_err();
-            assert_eq!(fault.code, fault::NOT_FOUND, "{method}: {fault}");
-            assert!(dispatcher.call_for(&peer(), method, of()).await.is_ok(), "{method} by its owner");
+        for (owner, others) in [(peer(), [other, of_account(1)]), (of_account(1), [peer(), of_account(2)])] {
+            let made = dispatcher.call_for(&owner, "sensor.subscribe", named(wanted(1.0, ""))).await.unwrap();
+            let of = || named(vec![("subscription", id(&made))]);
+            for method in ["sensor.take", "sensor.alter", "sensor.unsubscribe"] {
+                for other in others.iter().chain([&namesake]) {
+                    let fault = dispatcher.call_for(other, method, of()).await.unwrap_err();
+                    assert_eq!(fault.code, fault::NOT_FOUND, "{method}: {fault}");
+                }
+                assert!(dispatcher.call_for(&owner, method, of()).await.is_ok(), "{method} by its owner");
+            }
         }
     }
-    story.host.dispatcher.call_for(&peer(), "sensor.subscribe", named(wanted(1.0, ""))).await.unwrap();
-    for (asker, sees) in [(other, false), (peer(), true)] {
+    story.host.dispatcher.call_for(&of_account(1), "sensor.subscribe", named(wanted(1.0, ""))).await.unwrap();
+    for (asker, sees) in [(other, false), (peer(), false), (of_account(2), false), (of_account(1), true)] {
         let all = story.host.dispatcher.call_for(&asker, "sensor.subscriptions", Vec::new()).await.unwrap();
         let Value::Struct(one) = &member(&all, "subscriptions").as_array().unwrap()[0] else {
             panic!("{all:?}")

@@ -9,6 +9,8 @@
 #[cfg(feature = "clients")]
 mod curl;
 #[cfg(feature = "clients")]
+mod follow;
+#[cfg(feature = "clients")]
 mod scripts;
 #[cfg(feature = "clients")]
 mod xmlrpc_c;

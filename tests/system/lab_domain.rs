@@ -82,6 +82,25 @@ fn a_domain_follows_its_representative_through_death() {
     }
 }
 
+/// A question put to every one of these at once is answered for all of them, by another than `lost`; within this time.
+fn answered_by_the_next(daemons: &[&Daemon], lost: &str) -> Duration {
+    // The next one may have no way to itself: who follows is not known before.
+    let ask = |daemon: &Daemon| daemon.ask("domain.summary", &json!({})).unwrap();
+    let asked = Stopwatch::start();
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let asking: Vec<_> = daemons.iter().map(|daemon| scope.spawn(|| ask(daemon))).collect();
+        asking.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let by = |answer: &Answer| match answer {
+        Answer::Result(told) => told["representative"].as_str().map(str::to_owned),
+        Answer::Fault { .. } => None,
+    };
+    let is_by_another = |answer: &Answer| by(answer).is_some_and(|by| by != lost);
+    let others: Vec<&Answer> = answers.iter().filter(|answer| !is_by_another(answer)).collect();
+    assert!(others.is_empty(), "not answered by another than {lost}: {others:?}");
+    asked.elapsed()
+}
+
 /// Who asks while the representative hangs is answered by the one that follows it, without asking again.
 #[test]
 fn a_question_to_a_representative_that_hangs_is_answered_by_the_next() {
@@ -93,19 +112,29 @@ fn a_question_to_a_representative_that_hangs_is_answered_by_the_next() {
     settled(&daemons).unwrap();
     let (hung, others): (Vec<_>, Vec<_>) = daemons.iter().partition(|daemon| daemon.host().name() == current);
     hung[0].pause().unwrap();
-    // The next one may have no way to itself: who follows is not known before.
-    let ask = |daemon: &Daemon| daemon.ask("domain.summary", &json!({})).unwrap();
-    let answers: Vec<Answer> = std::thread::scope(|scope| {
-        let asking: Vec<_> = others.iter().map(|daemon| scope.spawn(|| ask(daemon))).collect();
-        asking.into_iter().map(|one| one.join().unwrap()).collect()
-    });
+    let took = answered_by_the_next(&others, &current);
+    println!("asked while {current} hangs, all are answered after {} ms", took.as_millis());
     hung[0].resume().unwrap();
-    let by = |answer: &Answer| match answer {
-        Answer::Result(told) => told["representative"].as_str().map(str::to_owned),
-        Answer::Fault { .. } => None,
-    };
-    let by: Vec<String> = answers.iter().filter_map(by).collect();
-    assert!(by.len() >= 2 && by.iter().all(|one| *one != current), "{answers:?}");
+}
+
+/// Likewise when it died, at once, while nobody else is known yet. Not of the last one, which stays alone for ten seconds before
+/// it represents anybody.
+#[test]
+fn a_question_to_a_representative_that_died_is_answered_by_the_next() {
+    let name = "lab_domain::a_question_to_a_representative_that_died_is_answered_by_the_next";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(4).unwrap();
+    let mut daemons = domain(&network);
+    settled(&daemons).unwrap();
+    while daemons.len() > 2 {
+        let (current, _) = agreed(&daemons, None).unwrap();
+        let at = daemons.iter().position(|daemon| daemon.host().name() == current).unwrap();
+        daemons.swap_remove(at).kill().unwrap();
+        for _ in 0..3 {
+            let took = answered_by_the_next(&daemons.iter().collect::<Vec<_>>(), &current);
+            println!("asked after the end of {current}, all are answered after {} ms", took.as_millis());
+        }
+    }
 }
 
 #[test]

@@ -22,6 +22,8 @@ const FORGETS_SECS: u32 = 5;
 const DEAD_MAX: Duration = Duration::from_secs(15);
 /// What a busy machine may add to it.
 const SLACK: Duration = Duration::from_secs(5);
+/// So many lines who reads on at once is never behind: what ten seconds bring.
+const BEHIND_MAX: usize = 500;
 /// Longest wait for anything else.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -36,14 +38,23 @@ fn carried() -> Duration {
 struct Reader {
     cursor: String,
     ledger: Ledger,
+    /// Why the last page was not had, if it was not.
+    refused: Option<String>,
 }
 
 impl Reader {
-    /// One page; whether there was an answer.
-    fn read(&mut self, site: &Site) -> bool {
+    /// One page, if there is an answer.
+    fn read(&mut self, site: &Site) {
         let host = site.inside.name();
         let params = json!({ "domain": "UT-ICL", "host": host, "cursor": self.cursor, "limit": 1000 });
-        let Ok(told) = site.ask("", &["call", "sensor.events", &params.to_string()]) else { return false };
+        let told = match site.ask("", &["call", "sensor.events", &params.to_string()]) {
+            Ok(told) => told,
+            Err(error) => {
+                self.refused = Some(format!("{error:#}"));
+                return;
+            }
+        };
+        self.refused = None;
         let page: Value = serde_json::from_str(&told).unwrap();
         assert_eq!(page["missed"], 0);
         self.cursor = page["cursor"].as_str().unwrap().to_owned();
@@ -51,7 +62,13 @@ impl Reader {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             self.ledger.enter(&text(&event["id"]), &text(&event["job"]));
         }
-        true
+    }
+
+    /// How the log and who reads it stand, for who looks why one of them does not go on.
+    fn stands(&self, site: &Site) -> String {
+        let of = json!({ "domain": "UT-ICL", "host": site.inside.name() }).to_string();
+        let files = site.ask("", &["call", "sensor.files", &of]);
+        format!("at {}, {:?}, files: {files:?}", self.cursor, self.ledger.verdict(self.ledger.count()))
     }
 
     fn until(&mut self, site: &Site, lines: usize, daemons: &[&Daemon]) -> Duration {
@@ -59,7 +76,11 @@ impl Reader {
         let found = watch.until(PATIENCE, "events outside", || {
             self.read(site);
             let count = self.ledger.count();
-            Ok(if count >= lines { Seen::Done(()) } else { Seen::NotYet(format!("{count} of {lines}")) })
+            Ok(if count >= lines {
+                Seen::Done(())
+            } else {
+                Seen::NotYet(format!("{count} of {lines}, {:?}", self.refused))
+            })
         });
         let told = || daemons.iter().map(|daemon| daemon.told()).collect::<Vec<_>>().join("\n---\n");
         found.unwrap_or_else(|error| panic!("{error:#}\n{}", told())).0
@@ -115,6 +136,14 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     let watch = Stopwatch::start();
     while watch.elapsed() < carried() {
         reader.read(&site);
+        assert_eq!(reader.refused, None, "after {:?}: {}", watch.elapsed(), running.proxy.told());
+        let behind = writer.written() - reader.ledger.count();
+        assert!(
+            behind < BEHIND_MAX,
+            "after {:?}: {behind} behind, {}",
+            watch.elapsed(),
+            reader.stands(&site)
+        );
     }
     assert_eq!(figure(&daemon, "disconnected_total"), ended, "{}", daemon.told());
     // The proxy's host loses its power: nothing closes its connections.
@@ -147,13 +176,10 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     assert!(verdict.is_clean(), "{verdict}");
     // The control: who does not keep the cursor sees events twice, and the account tells.
     reader.cursor = String::new();
-    assert!(
-        wait::until(PATIENCE, "one more page", || Ok(if reader.read(&site) {
-            Seen::Done(())
-        } else {
-            Seen::NotYet(String::new())
-        }))
-        .is_ok()
-    );
+    wait::until(PATIENCE, "one more page", || {
+        reader.read(&site);
+        Ok(reader.refused.clone().map_or(Seen::Done(()), Seen::NotYet))
+    })
+    .unwrap();
     assert!(!reader.ledger.verdict(written).is_clean());
 }

@@ -85,7 +85,16 @@ impl Stage {
 
     /// How often each sensor followed another representative.
     fn changes(&self) -> Vec<u64> {
-        self.sensors.iter().map(|daemon| figure(daemon, "changes_total")).collect()
+        let count = || self.sensors.iter().map(|daemon| figure(daemon, "changes_total")).collect::<Vec<_>>();
+        // A question is handed on to whoever represents the domain, also by one who has not noticed yet.
+        let look = || {
+            let counted = count();
+            wait(Duration::from_secs(1));
+            let is_steady = counted == count();
+            Ok(if is_steady { Seen::Done(counted) } else { Seen::NotYet(format!("{counted:?}")) })
+        };
+        let steady = Stopwatch::start().until(AGREED, "sensors that change no more", look);
+        steady.unwrap_or_else(|error| panic!("{error:#}")).1
     }
 }
 

@@ -27,6 +27,8 @@ mod lab_entry;
 #[cfg(feature = "matrix")]
 mod lab_everywhere;
 #[cfg(feature = "matrix")]
+mod lab_follow;
+#[cfg(feature = "matrix")]
 mod lab_forgets;
 #[cfg(feature = "matrix")]
 mod lab_grid;
@@ -36,9 +38,13 @@ mod lab_ladder;
 mod lab_logins;
 #[cfg(feature = "matrix")]
 mod lab_matrix;
+#[cfg(feature = "matrix")]
+mod lab_mistaken;
 mod lab_network;
 #[cfg(feature = "matrix")]
 mod lab_proxy;
+#[cfg(feature = "matrix")]
+mod lab_punch;
 #[cfg(feature = "matrix")]
 mod lab_reach;
 #[cfg(feature = "matrix")]
@@ -46,9 +52,15 @@ mod lab_reports;
 #[cfg(feature = "matrix")]
 mod lab_targets;
 mod lab_visitor;
+#[cfg(feature = "matrix")]
+mod lab_visits;
+#[cfg(feature = "matrix")]
+mod lab_watching;
 mod slow_filter;
 #[cfg(feature = "slurm")]
 mod slurm_job;
 mod viewer;
+#[cfg(feature = "desktop")]
+mod viewer_picture;
 #[cfg(feature = "desktop")]
 mod viewer_window;

@@ -15,13 +15,13 @@ use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
 
 /// Longest wait for a window, drawn without a graphics card on a busy machine, and for what a key does.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A key of which nothing is kept after so long was lost: changes are kept each three seconds.
 const LOST_AFTER: Duration = Duration::from_secs(10);
 
 /// A process that is gone when the story is over.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -33,10 +33,16 @@ impl Drop for Running {
 
 /// A screen, and its name.
 fn screen() -> (Running, String) {
+    screen_with(&[])
+}
+
+/// The same, with more arguments.
+pub(super) fn screen_with(more: &[&OsStr]) -> (Running, String) {
     // Without a reset: it would turn away who comes just when the only other one left.
     let arguments = ["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"];
     let mut child = program::command("Xvfb")
         .args(arguments)
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -56,7 +62,7 @@ fn replaying(display: &str, home: &Path) -> (Running, String) {
 }
 
 /// The viewer, and its window.
-fn viewer(display: &str, home: &Path, arguments: &[&str]) -> (Running, String) {
+pub(super) fn viewer(display: &str, home: &Path, arguments: &[&str]) -> (Running, String) {
     let child = program::command(program::viewer().unwrap())
         .args(arguments)
         .env("DISPLAY", display)

@@ -1,25 +1,37 @@
-//! Challenge and response on a raw stream: both ends prove that they know one secret, inside an encrypted connection.
+//! Challenge and response without HTTP: both ends prove that they know one secret, inside an encrypted connection.
 //!
 //! ```text
 //! asker  ── name, 32 random bytes ──▶ holder
-//!        ◀── 32 random bytes, tag("visperf tunnel: holder", …) ──
+//!        ◀── 32 random bytes ──
 //!        ── tag("visperf tunnel: asker", …) ──▶
+//!        ◀── tag("visperf tunnel: holder", …) ──
 //!
 //! tag = HMAC(secret, role label ‖ algorithm ‖ both random parts ‖ both names ‖ binding)
 //! ```
-//! Pure; callers pass the random parts and the binding: what only the two ends of this one encrypted connection know,
-//! the hash of a Noise handshake. Rules: every part is preceded by its length, so that no two lists of parts give one
+//! The asker proves first: a holder that did would give whoever asks something to guess the secret by.
+//!
+//! Pure; callers pass the random parts and the binding: what belongs to this one encrypted connection alone ([`binding`]).
+//! Rules: every part is preceded by its length, so that no two lists of parts give one
 //! text; the two roles have labels of their own, so that what one end said proves nothing when it is sent back to it;
 //! a tag of MD5 never stands for one of SHA-256.
 //! Not here: who has which secret, and what it gives (`proxy`).
 
 use crate::hash::{Algorithm, Tag};
-
-/// Random bytes of each end.
-pub const NONCE_LEN_BYTES: usize = 32;
+use wire::entering::NONCE_LEN_BYTES;
 
 /// Longest name, in bytes.
 pub const NAME_LEN_MAX_BYTES: usize = 128;
+
+/// What ties a proof to one encrypted connection: the keys that its two ends proved to each other in the Noise handshake.
+/// That handshake's hash (Noise, section 11.2) would do the same; libp2p does not tell it. It holds as much where the asker's
+/// key is drawn for this connection: no other connection has both keys, and whoever sits in between has keys of its own.
+#[must_use]
+pub fn binding(asker: &[u8; 32], holder: &[u8; 32]) -> [u8; 64] {
+    let mut both = [0; 64];
+    both[..32].copy_from_slice(asker);
+    both[32..].copy_from_slice(holder);
+    both
+}
 
 /// Which end proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

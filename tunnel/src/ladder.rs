@@ -32,6 +32,8 @@ pub const REMEMBERED_MAX: usize = 256;
 pub enum Rung {
     /// TCP to the other end.
     Direct,
+    /// The same where only both ends' dialling at one moment leads through what stands before them; a circuit comes before it.
+    Punched,
     /// A circuit through a proxy, with which a connection stands by another rung.
     Circuit,
     /// A WebSocket within HTTPS.
@@ -44,7 +46,8 @@ pub enum Rung {
 
 impl Rung {
     /// All of them, in the order of the ladder.
-    pub const ALL: [Rung; 5] = [Rung::Direct, Rung::Circuit, Rung::WebSocket, Rung::Connect, Rung::Polling];
+    pub const ALL: [Rung; 6] =
+        [Rung::Direct, Rung::Punched, Rung::Circuit, Rung::WebSocket, Rung::Connect, Rung::Polling];
 
     /// Those that lead to a proxy itself.
     pub const TO_PROXY: [Rung; 3] = [Rung::Direct, Rung::WebSocket, Rung::Polling];
@@ -54,6 +57,7 @@ impl Rung {
     pub const fn name(self) -> &'static str {
         match self {
             Rung::Direct => "direct",
+            Rung::Punched => "punched",
             Rung::Circuit => "circuit",
             Rung::WebSocket => "websocket",
             Rung::Connect => "connect",
@@ -64,7 +68,7 @@ impl Rung {
     /// How long it is put off where nothing is known.
     const fn usual(self) -> Duration {
         match self {
-            Rung::Direct | Rung::Circuit | Rung::Connect => Duration::ZERO,
+            Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect => Duration::ZERO,
             Rung::WebSocket => STEP,
             Rung::Polling => BEFORE_POLLING,
         }
@@ -88,7 +92,7 @@ impl Ladder {
     #[must_use]
     pub fn delay(&self, place: &str, rung: Rung, now: Moment) -> Duration {
         match self.best(place, now) {
-            None | Some(Rung::Direct | Rung::Circuit | Rung::Connect) => rung.usual(),
+            None | Some(Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect) => rung.usual(),
             Some(best) if best == rung => Duration::ZERO,
             Some(_) => rung.usual() + STEP,
         }

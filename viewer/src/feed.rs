@@ -4,9 +4,12 @@
 //! Laying out is done by who sends.
 
 use crate::flock::sweep::{HostName, Sweep};
+use crate::graphs::metric::Metric;
 use crate::grid::Grid;
 use crate::layout::{Layout, Moves, layout};
 use crate::live::served::ServedBy;
+use crate::sensors::health::Health;
+use crate::sensors::{At, Order};
 use crate::series::Series;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,6 +101,27 @@ pub enum Update {
         /// Its processes.
         by: Arc<ServedBy>,
     },
+    /// How a sensor is.
+    Sensor {
+        /// Where it was asked.
+        at: At,
+        /// What it said; why nothing, if it could not be asked.
+        health: Result<Arc<Health>, String>,
+    },
+    /// The term of who represents a domain.
+    Term {
+        /// Which domain.
+        domain: String,
+        /// The term; nothing where nobody knows.
+        term: Option<u64>,
+    },
+    /// The channel of the flock at a host.
+    Channel {
+        /// Which host.
+        host: HostName,
+        /// Its subscription; nothing where it has none any more.
+        subscription: Option<String>,
+    },
     /// What came of something that was ordered.
     Told(String),
 }
@@ -113,8 +137,8 @@ impl Update {
 /// What the window asks of the thread behind a feed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// Series of this host.
-    Watch(HostName),
+    /// Figures of hosts.
+    Figures(Figures),
     /// The grid is to be looked at now: something happened.
     Look,
     /// This domain is to be shown too.
@@ -123,6 +147,10 @@ pub enum Wish {
     Drop(String),
     /// The flock of these hosts.
     Flock(Watch),
+    /// How these sensors are.
+    Sensors(Sensors),
+    /// An order to a sensor.
+    Order(Order),
     /// A signal to a process.
     Kill(Kill),
     /// The processes that served a call.
@@ -136,6 +164,26 @@ pub struct Served {
     pub call: String,
     /// Where it ran.
     pub hosts: Vec<HostName>,
+}
+
+/// Whose figures are wanted, and which.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Of these hosts.
+    pub hosts: Vec<HostName>,
+    /// These.
+    pub metrics: Vec<Metric>,
+    /// Whether nobody looks: what is known is kept, and nothing is asked.
+    pub rests: bool,
+}
+
+/// Which sensors are asked how they are, and which domains' terms are looked up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sensors {
+    /// These.
+    pub sensors: Vec<At>,
+    /// Of these domains.
+    pub domains: Vec<String>,
 }
 
 /// Whose processes are watched, and how often they are swept.
@@ -332,7 +380,7 @@ mod tests {
             })
             .collect();
         assert_eq!((lines, woken.load(std::sync::atomic::Ordering::Relaxed)), (vec![1, 2], 2));
-        let watch = || Wish::Watch(HostName::new("demo", "wn01"));
+        let watch = || Wish::Flock(Watch { hosts: vec![HostName::new("demo", "wn01")], rate_hz: 1.0 });
         assert!(inbox.wish(watch()));
         assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Wished(watch()));
         let poker = feed.poker();

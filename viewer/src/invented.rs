@@ -164,6 +164,11 @@ fn report(numbers: &mut Numbers, host: u32) -> Report {
         cpus: Some(32.0),
         memory_bytes: Some(128e9),
         age_secs: Some(numbers.below(900) as f64 / 1_000.0),
+        lag_bytes: Some(numbers.below(40) * numbers.below(40)),
+        events_behind: Some(numbers.below(12)),
+        events_lost: Some(numbers.below(60) / 58),
+        events_refused: Some(0),
+        samples_thinned: Some(numbers.below(3)),
         health: Vec::new(),
     }
 }

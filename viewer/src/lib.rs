@@ -9,8 +9,10 @@ mod clock;
 pub mod export;
 pub mod feed;
 pub mod flock;
+pub mod graphs;
 pub mod grid;
 pub mod invented;
+pub mod invented_figures;
 pub mod invented_flock;
 pub mod layout;
 pub mod live;
@@ -19,6 +21,7 @@ pub mod picture;
 pub mod replay;
 mod run;
 pub mod scene;
+pub mod sensors;
 pub mod series;
 pub mod timeline;
 

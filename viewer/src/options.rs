@@ -2,6 +2,7 @@
 //!
 //! Rule: flags say what to look at; how it looks is chosen in the window and kept there.
 
+use crate::graphs::metric::Metric;
 use crate::live::Plan;
 use crate::live::via::{self, Proxy, Where};
 use crate::picture::headless::Size;
@@ -107,9 +108,14 @@ pub struct Options {
     /// Light on dark, whatever the desktop says
     #[arg(long)]
     pub dark: bool,
-    /// The tab in front: map, calls, graphs, flock
-    #[arg(long, value_name = "TAB", value_parser = ["map", "calls", "graphs", "flock"])]
+    /// The tab in front: map, calls, graphs (or multiples: a small graph for
+    /// each host), flock, sensors
+    #[arg(long, value_name = "TAB", value_parser = ["map", "calls", "graphs", "multiples", "flock", "sensors"])]
     pub tab: Option<String>,
+    /// What the graphs show: cpu, disk, network, memory, load, or any metric by
+    /// its name, in which * stands for any characters
+    #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
+    pub metric: Vec<Metric>,
     /// Choose this call, host, client or domain
     #[arg(long, value_name = "NAME")]
     pub select: Option<String>,
@@ -158,10 +164,16 @@ impl Options {
         Ok(plan)
     }
 
-    /// Whether the flock is in front.
+    /// Whether sensors are in front.
     #[must_use]
-    pub fn shows_flock(&self) -> bool {
-        self.tab.as_deref() == Some("flock")
+    pub fn shows_sensors(&self) -> bool {
+        self.tab.as_deref() == Some("sensors")
+    }
+
+    /// Whether graphs are in front.
+    #[must_use]
+    pub fn shows_graphs(&self) -> bool {
+        matches!(self.tab.as_deref(), Some("graphs" | "multiples"))
     }
 
     /// The size of the picture.

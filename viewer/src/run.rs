@@ -20,8 +20,8 @@ const INVENTED_CALLS_MAX: u32 = 40_000;
 /// How long a picture of a daemon's grid waits for the daemon.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// How long a picture of a daemon's flock lets processes move, and how often what came is looked at.
-const FLOCK_WAIT: Duration = Duration::from_secs(4);
-const FLOCK_LOOK: Duration = Duration::from_millis(50);
+const SEEN_FOR: Duration = Duration::from_secs(4);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Why the viewer ends before its time.
 #[derive(Debug, thiserror::Error)]
@@ -139,8 +139,8 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     app.take(now, Update::Status(status));
     app.invent_flock();
     let (now, end) = match options.what() {
-        What::Daemon(plan) if options.shows_flock() => see_flock(&mut app, &plan.map_err(Error::Usage)?)?,
-        What::Daemon(_) | What::Invented(..) | What::File(_) | What::Logs => (now, app.timeline().span().1),
+        What::Daemon(plan) => see(&mut app, options, &plan.map_err(Error::Usage)?)?,
+        What::Invented(..) | What::File(_) | What::Logs => (now, app.timeline().span().1),
     };
     app.stop_at(at.unwrap_or(end));
     set_up(&mut app, options, None)?;
@@ -158,20 +158,41 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Have the flock of a daemon's grid swept for a while; the time then, and that until which it is drawn whole.
-fn see_flock(app: &mut App, plan: &live::Plan) -> Result<(Time, Time), Error> {
+/// Have a daemon's grid tell for a while what the tab in front shows of it, where it was not asked for that yet; the time
+/// then, and that until which it is drawn whole.
+fn see(app: &mut App, options: &Options, plan: &live::Plan) -> Result<(Time, Time), Error> {
     let (feed, inbox) = feed::feed();
-    live::flock::follow(plan.address.clone(), feed)?;
-    app.feed_flock(inbox);
+    let watch: fn(&mut App) = match options.tab.as_deref() {
+        Some("flock") => {
+            live::flock::follow(plan.address.clone(), feed)?;
+            app.feed_flock(inbox);
+            App::watch_flock
+        }
+        _ if options.shows_graphs() => {
+            live::follow(plan.clone(), feed)?;
+            app.feed(inbox);
+            set_up(app, options, None)?;
+            App::watch_graphs
+        }
+        _ if options.shows_sensors() => {
+            live::follow(plan.clone(), feed)?;
+            app.feed(inbox);
+            set_up(app, options, None)?;
+            App::watch_sensors
+        }
+        _ => return Ok((clock::now(), app.timeline().span().1)),
+    };
     let begun = clock::instant();
-    while begun.elapsed() < FLOCK_WAIT {
+    while begun.elapsed() < SEEN_FOR {
         app.update(clock::now(), 0.0);
-        app.watch_flock();
-        std::thread::sleep(FLOCK_LOOK);
+        watch(app);
+        std::thread::sleep(LOOK);
     }
     let now = clock::now();
     app.update(now, 0.0);
-    Ok((now, now.minus(app.flock_delay())))
+    let is_flock = !options.shows_graphs() && !options.shows_sensors();
+    let delay = if is_flock { app.flock_delay() } else { Duration::ZERO };
+    Ok((now, now.minus(delay)))
 }
 
 fn invent(domains: u32, hosts: u32) -> crate::grid::Grid {
@@ -212,6 +233,9 @@ fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Erro
     if let Some(tab) = &options.tab {
         app.open_tab(tab);
     }
+    if !options.metric.is_empty() {
+        app.settings.graphs.set_metrics(&options.metric);
+    }
     if let Some(name) = &options.select {
         let grid = app.grid();
         let place =
@@ -228,6 +252,17 @@ fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Erro
                 )));
             }
         };
+        if options.shows_graphs()
+            && let Some(id) = selection.place(app.grid())
+        {
+            app.open_graphs(id);
+        }
+        if options.shows_sensors()
+            && let Some(id) = selection.place(app.grid())
+        {
+            app.choose_sensor_of(id);
+            return Ok(());
+        }
         app.select(Some(selection));
     }
     Ok(())

@@ -4,10 +4,15 @@
 //! so that no spike is lost at any width. Figures that are no numbers are not kept, and counted.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 use wire::time::Time;
 
 /// Samples kept of one series: an hour at one a second, or a minute at 64.
 pub const SAMPLES_MAX: usize = 4_096;
+
+/// How long a figure stands for what is, and how far samples may be apart that a line joins: the most hosts that graphs show are
+/// asked each four seconds.
+pub const FRESH: Duration = Duration::from_secs(15);
 
 /// Samples by time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,6 +61,12 @@ impl Series {
         self.samples.get(until.checked_sub(1)?).copied()
     }
 
+    /// The last one until a time, unless by then it was older than [`FRESH`].
+    #[must_use]
+    pub fn fresh(&self, time: Time) -> Option<(Time, f64)> {
+        self.at(time).filter(|(at, _)| time.since(*at) <= FRESH)
+    }
+
     /// Points for a graph from `from` to `to` in at most `columns` columns: seconds after `from`, and value.
     #[must_use]
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -66,7 +77,7 @@ impl Series {
         let mut points: Vec<[f64; 2]> = Vec::new();
         let mut column: Option<Column> = None;
         for &(time, value) in self.samples.range(begin..end) {
-            let offset = (time.micros() - from.micros()) as f64;
+            let offset = time.micros().saturating_sub(from.micros()) as f64;
             let at = (offset / width * columns.max(1) as f64).floor() as i64;
             let sample = [offset / 1e6, value];
             match &mut column {
@@ -148,6 +159,9 @@ mod tests {
         series.push(Time::from_micros(i64::MAX), f64::NAN);
         assert_eq!((series.newest().unwrap().1, series.refused()), (1.0, 1));
         assert_eq!(series.at(Time::from_micros(0)), None);
+        let (newest, _) = series.newest().unwrap();
+        assert_eq!(series.fresh(newest.plus(FRESH)), series.newest());
+        assert_eq!(series.fresh(newest.plus(FRESH + Duration::from_micros(1))), None);
         let narrow = series.reduced(Time::from_micros(0), Time::from_micros(0), 0);
         assert!(narrow.len() <= 2, "no width at all: {narrow:?}");
     }

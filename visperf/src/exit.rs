@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 /// Something failed: a file, the system, an answer that cannot be read.
 const FAILED: u8 = 1;
-/// The command line is wrong (clap uses the same), or names a filter that nobody has.
+/// The command line is wrong (clap uses the same), or names a filter that nobody has, or a secret that cannot be used.
 const USAGE: u8 = 2;
 /// No daemon answers.
 const UNREACHABLE: u8 = 3;

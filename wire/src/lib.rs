@@ -13,6 +13,7 @@ pub mod channel;
 pub mod codec;
 pub mod control;
 pub mod credential;
+pub mod entering;
 pub mod event;
 pub mod id;
 pub mod join;

@@ -1,216 +1,29 @@
-//! What somebody may do here, looked at again for every stream and call.
+//! Who is let in, and whether it may do something here, looked at again for every stream and call.
 //!
 //! Pure: callers pass the calendar's `now` and the moment `at` on a clock that never goes back.
-//! Rules: a principal is made from a checked certificate or from the configured key of a directory, by nothing
-//! else; what was admitted is looked at again with the newest denials and roots; another domain's principals
-//! may read, and nothing else.
-//!
-//! | action                        | who                                                      |
-//! | ----------------------------- | -------------------------------------------------------- |
-//! | read                          | viewer, representative, filter-admin, operator; directories where those they admit may |
-//! | publish for its own host      | publisher                                                |
-//! | represent                     | representative                                           |
-//! | state its own domain's record | representative                                           |
-//! | deploy filters                | filter-admin                                             |
-//! | control processes             | operator                                                 |
-//! | issue certificates            | the daemon to whom the root delegated it                 |
-//! | replicate records             | a directory                                              |
-//!
-//! Not here: how a chain is checked (`certificate`).
+//! Rule: what was admitted is looked at again with the newest denials and roots.
+//! Not here: how a chain is checked (`certificate`), what each role may (`principal`).
+
+pub use super::principal::{Action, Principal};
 
 use super::audit::{self, Audit, Subject, Trail, What};
-use super::certificate::{self, Opened};
+use super::certificate;
 use super::deny_list::{self, Denials, Taken};
 use super::order::Here;
 use super::record::Opener;
 use super::refused::Refused;
 use super::trust::{Standing, Trust};
 use super::verified::Verified;
+use super::visa;
 use super::{key, pass};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::control::{Order, SignedOrder};
-use wire::credential::{
-    Chain, Delegation, Denial, DenyList, Pass, Role, Roles, Serial, ShownPass, Statement,
-};
-use wire::id::{DomainName, HostName, PeerKey};
+use wire::credential::{Chain, Delegation, Denial, DenyList, Pass, Role, ShownPass, Statement};
+use wire::entering::ShownVisa;
+use wire::id::PeerKey;
 use wire::registration::Record;
 use wire::replication::{Farewell, Leave};
 use wire::time::{Moment, Time};
-
-/// Something that somebody wants to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action<'a> {
-    /// Ask or subscribe.
-    Read,
-    /// Publish samples and events of this host.
-    Publish {
-        /// Whose.
-        host: &'a HostName,
-    },
-    /// Stand for election, and lead.
-    Represent,
-    /// Deploy log filters.
-    DeployFilters,
-    /// Signal processes.
-    ControlProcesses,
-    /// Sign certificates.
-    Issue,
-    /// Exchange records as a directory.
-    Replicate,
-}
-
-impl Action<'_> {
-    /// What it is, as it follows "to".
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Action::Read => "read",
-            Action::Publish { .. } => "publish",
-            Action::Represent => "represent",
-            Action::DeployFilters => "deploy filters",
-            Action::ControlProcesses => "control processes",
-            Action::Issue => "issue certificates",
-            Action::Replicate => "replicate records",
-        }
-    }
-
-    /// Roles any one of which is enough, and their names.
-    const fn roles(self) -> (&'static [Role], &'static str) {
-        match self {
-            Action::Read => (
-                &[Role::Viewer, Role::Representative, Role::FilterAdmin, Role::Operator],
-                "viewer, representative, filter-admin or operator",
-            ),
-            Action::Publish { .. } => (&[Role::Publisher], "publisher"),
-            Action::Represent => (&[Role::Representative], "representative"),
-            Action::DeployFilters => (&[Role::FilterAdmin], "filter-admin"),
-            Action::ControlProcesses => (&[Role::Operator], "operator"),
-            Action::Issue => (&[], "the root's delegation"),
-            Action::Replicate => (&[], "the key of a configured directory"),
-        }
-    }
-
-    /// Whether every success is told in the audit, not the refusals alone.
-    const fn is_grave(self) -> bool {
-        matches!(self, Action::DeployFilters | Action::ControlProcesses | Action::Issue)
-    }
-}
-
-/// Somebody admitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Principal {
-    /// Its key.
-    pub peer: PeerKey,
-    /// What it is here.
-    pub standing: Standing,
-    /// Whether it is a configured directory, be it a member besides (one daemon may be both).
-    pub directory: bool,
-    /// Its domain; none for a directory.
-    pub domain: Option<DomainName>,
-    /// The root of its domain; none for a directory.
-    pub root: Option<PeerKey>,
-    /// Its host; none for a directory.
-    pub host: Option<HostName>,
-    /// Its roles.
-    pub roles: Roles,
-    /// The operator's wish in an election.
-    pub priority: u8,
-    /// Number of its certificate; 0 for a directory.
-    pub serial: Serial,
-    /// When its certificate was issued.
-    pub issued: Time,
-    /// Until when it and what it rests on hold.
-    pub expires: Time,
-    /// Who issued it and when the root delegated that; none if the root signed it itself.
-    pub delegated: Option<(PeerKey, Time)>,
-}
-
-impl Principal {
-    pub(super) fn of(opened: Opened, standing: Standing) -> Principal {
-        let Opened { certificate, delegation } = opened;
-        let expires =
-            delegation.as_ref().map_or(certificate.expires, |it| it.expires.min(certificate.expires));
-        Principal {
-            peer: certificate.peer,
-            standing,
-            directory: false,
-            domain: Some(certificate.domain),
-            root: Some(certificate.root),
-            host: Some(certificate.host),
-            roles: certificate.roles,
-            priority: certificate.priority,
-            serial: certificate.serial,
-            issued: certificate.issued,
-            expires,
-            delegated: delegation.map(|delegation| (delegation.issuer, delegation.issued)),
-        }
-    }
-
-    fn of_directory(peer: PeerKey, may_read: bool) -> Principal {
-        Principal {
-            peer,
-            standing: Standing::Directory,
-            directory: true,
-            domain: None,
-            root: None,
-            host: None,
-            roles: if may_read { Roles::NONE.with(Role::Viewer) } else { Roles::NONE },
-            priority: 0,
-            serial: Serial(0),
-            issued: Time::from_micros(0),
-            expires: Time::from_micros(i64::MAX),
-            delegated: None,
-        }
-    }
-
-    /// Whether it may do this, as far as its roles say.
-    ///
-    /// # Errors
-    /// Why it may not.
-    pub fn may(&self, action: Action<'_>) -> Result<(), Refused> {
-        let (roles, needed) = action.roles();
-        let missing =
-            || Refused::Role { action: action.as_str(), peer: self.peer, needed, found: self.roles };
-        let is_issuer = self.delegated.is_some_and(|(issuer, _)| issuer == self.peer);
-        if action == Action::Replicate {
-            return if self.directory { Ok(()) } else { Err(missing()) };
-        }
-        let allowed = match (action, self.standing) {
-            (action, Standing::Directory) if action != Action::Read => false,
-            (Action::Issue, Standing::Member) => is_issuer,
-            _ => roles.iter().any(|&role| self.roles.has(role)),
-        };
-        if let (Standing::Reader, Some(domain)) = (self.standing, &self.domain)
-            && action != Action::Read
-        {
-            let domain = domain.clone();
-            return Err(Refused::Foreigner { action: action.as_str(), peer: self.peer, domain });
-        }
-        if !allowed {
-            return Err(missing());
-        }
-        match (action, &self.host) {
-            (Action::Publish { host }, Some(own)) if host != own => {
-                Err(Refused::Host { found: host.clone(), own: own.clone() })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether neither it nor its issuer was denied.
-    pub(super) fn check_denials(&self, deny: &Denials) -> Result<(), Refused> {
-        let (Some(domain), Some(root)) = (&self.domain, self.root) else { return Ok(()) };
-        if let Some((issuer, delegated)) = self.delegated {
-            deny.check(domain, root, issuer, delegated)?;
-        }
-        deny.check(domain, root, self.peer, self.issued)
-    }
-
-    fn subject(&self, what: What) -> Subject<'_> {
-        let (domain, host) = (self.domain.as_ref(), self.host.as_ref());
-        Subject { peer: self.peer, domain, host, said: None, what }
-    }
-}
 
 /// Who is let in by a daemon: what it trusts, what it knows of denials, and what it tells of both.
 #[derive(Debug)]
@@ -220,13 +33,22 @@ pub struct Gate {
     directories: BTreeSet<PeerKey>,
     trail: Trail,
     verified: Verified,
+    /// Visitors whose visas hold no longer, and until when anybody could show one.
+    shut_out: BTreeMap<PeerKey, Time>,
 }
 
 impl Gate {
     /// A gate that knows these directories by their keys.
     #[must_use]
     pub fn new(trust: Trust, deny: Denials, directories: BTreeSet<PeerKey>) -> Gate {
-        Gate { trust, deny, directories, trail: Trail::default(), verified: Verified::default() }
+        Gate {
+            trust,
+            deny,
+            directories,
+            trail: Trail::default(),
+            verified: Verified::default(),
+            shut_out: BTreeMap::new(),
+        }
     }
 
     /// Who `peer` is, by the chain that it shows on a new connection; a directory needs none.
@@ -252,7 +74,7 @@ impl Gate {
             Ok(principal) => {
                 let what = match principal.standing {
                     Standing::Directory => "directory".to_owned(),
-                    Standing::Member | Standing::Reader => principal.roles.to_string(),
+                    Standing::Member | Standing::Reader | Standing::Visitor => principal.roles.to_string(),
                 };
                 self.trail.admit(principal.subject(What::Hello), what, now, at);
             }
@@ -263,6 +85,39 @@ impl Gate {
             }
         }
         known
+    }
+
+    /// Who `peer` is, by a visa that it shows on a new connection.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn handle_visa(
+        &mut self,
+        peer: PeerKey,
+        shown: &ShownVisa,
+        now: Time,
+        at: Moment,
+    ) -> Result<Principal, Refused> {
+        let opened =
+            self.check_inside(peer).and_then(|()| visa::open(shown, peer, now, &self.deny, &self.trust));
+        match &opened {
+            Ok(principal) => {
+                let what = principal.visit.as_ref().map_or_else(String::new, |visit| visit.to_string());
+                self.trail.admit(principal.subject(What::Hello), what, now, at);
+            }
+            Err(refused) => self.trail.refuse(Subject::stranger(peer), refused, now, at),
+        }
+        opened
+    }
+
+    /// No visa of `visitor` counts here from now on: this daemon is the proxy that gave them, and the account is gone.
+    pub fn shut_out(&mut self, visitor: PeerKey, now: Time) {
+        self.shut_out.retain(|_, until| *until > now);
+        self.shut_out.insert(visitor, now.plus(visa::LIFE + certificate::SKEW_MAX));
+    }
+
+    fn check_inside(&self, visitor: PeerKey) -> Result<(), Refused> {
+        if self.shut_out.contains_key(&visitor) { Err(Refused::ShutOut { visitor }) } else { Ok(()) }
     }
 
     /// Who shows this pass to the proxy `me`: the member that signed it.
@@ -307,6 +162,12 @@ impl Gate {
     /// # Errors
     /// If it expired, was denied, or its domain may no longer read.
     pub fn review(&self, principal: &Principal, now: Time) -> Result<(), Refused> {
+        if let Some(visit) = &principal.visit {
+            self.check_inside(principal.peer)?;
+            visa::check_times(&visit.visa, now)?;
+            self.review(&visit.proxy, now)?;
+            return visit.proxy.may(Action::Read);
+        }
         let (Some(domain), Some(root)) = (&principal.domain, principal.root) else {
             let peer = principal.peer;
             return if self.directories.contains(&peer) {

@@ -8,7 +8,7 @@
 //! Rule: everything is decided in pure files that take `now`; `key_file`, `domain_files` and `member_files`
 //! only keep what was decided, each file replaced whole and on disk before anything is handed out, and `issuer`
 //! answers by them.
-//! Not here: the types that travel (`wire::credential`, `wire::join`), how they travel (`net`).
+//! Not here: the types that travel (`wire::credential`, `wire::join`, `wire::entering`), how they travel (`net`).
 
 pub mod admission;
 pub mod audit;
@@ -26,6 +26,7 @@ pub mod operator;
 pub mod order;
 pub mod order_files;
 pub mod pass;
+mod principal;
 pub mod record;
 pub mod refused;
 pub mod repeats;
@@ -35,3 +36,4 @@ pub mod throttle;
 pub mod token;
 pub mod trust;
 mod verified;
+pub mod visa;

@@ -43,6 +43,12 @@ pub enum Refused {
         /// This daemon's.
         expected: u16,
     },
+    /// A visitor whose account was removed or changed since.
+    #[error("the account of the visitor {visitor} was removed or changed; log in again")]
+    ShutOut {
+        /// Who.
+        visitor: PeerKey,
+    },
     /// A pass to somebody else.
     #[error(
         "the pass is for the proxy {found}, and this one is {expected}; make one with `visperf account pass {expected}`"

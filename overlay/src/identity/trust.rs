@@ -33,6 +33,8 @@ pub enum Standing {
     Reader,
     /// A directory of this grid.
     Directory,
+    /// Nobody of any domain: somebody for whom a proxy stands, and who reads what that allows.
+    Visitor,
 }
 
 /// Which roots are believed, and for what.

@@ -16,6 +16,8 @@ use crate::clock;
 use crate::identity::admission::Principal;
 use crate::identity::audit::{Subject, Trail};
 use crate::identity::refused::Refused;
+use crate::identity::trust::Standing;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -45,7 +47,12 @@ pub(super) struct Door {
 
 impl Door {
     /// Serve one stream to its end.
-    pub(super) async fn serve(&self, peer: PeerKey, protocol: Protocol, stream: Raw) {
+    pub(super) async fn serve(
+        &self,
+        (peer, address): (PeerKey, Option<SocketAddr>),
+        protocol: Protocol,
+        stream: Raw,
+    ) {
         let Ok(seat) = self.guests.enter(peer) else {
             self.figures.streams_refused_total.add();
             // Reset: a peer that has as many streams as it may is not worth a word more.
@@ -54,7 +61,7 @@ impl Door {
         let mut stream = Stream::new(stream, seat);
         let result = match (protocol, protocol.shape()) {
             (Protocol::Hello, _) => self.hello(peer, &mut stream).await,
-            (_, Shape::Question) => self.question(peer, protocol, &mut stream).await,
+            (_, Shape::Question) => self.question((peer, address), protocol, &mut stream).await,
             (_, Shape::Lasting) => {
                 self.lasting(peer, protocol, stream).await;
                 return;
@@ -115,19 +122,22 @@ impl Door {
     }
 
     /// The peer's principal, if it may still open streams.
-    fn principal(&self, peer: PeerKey) -> Result<Arc<Principal>, String> {
+    pub(super) fn principal(&self, peer: PeerKey, protocol: Protocol) -> Result<Arc<Principal>, String> {
         let principal = self.guests.principal(peer).ok_or("show a certificate first")?;
+        if principal.standing == Standing::Visitor && !protocol.is_for_visitors() {
+            return Err(format!("a visitor asks questions, and opens no stream of {protocol}"));
+        }
         self.admission.review(&principal)?;
         Ok(principal)
     }
 
     async fn question(
         &self,
-        peer: PeerKey,
+        (peer, address): (PeerKey, Option<SocketAddr>),
         protocol: Protocol,
         stream: &mut Stream,
     ) -> Result<(), frames::Error> {
-        let principal = match self.principal(peer) {
+        let principal = match self.principal(peer, protocol) {
             Ok(principal) => Some(principal),
             Err(_) if protocol.is_open_to_strangers() => None,
             Err(reason) => {
@@ -138,7 +148,7 @@ impl Door {
         let Some(Owned(body)) = self.read(protocol, stream).await? else { return Ok(()) };
         let (reply, replied) = oneshot::channel();
         let from = tracing::Span::current();
-        let question = Event::Question(Question { peer, principal, protocol, body, reply, from });
+        let question = Event::Question(Question { peer, principal, address, protocol, body, reply, from });
         if self.events.try_send(question).is_err() {
             self.figures.questions_failed_total.add();
             let busy = "busy: too many questions wait already; ask again later".to_owned();
@@ -160,7 +170,7 @@ impl Door {
 
     async fn lasting(&self, peer: PeerKey, protocol: Protocol, mut stream: Stream) {
         let room = self.events.try_reserve();
-        let (principal, room) = match (self.principal(peer), room) {
+        let (principal, room) = match (self.principal(peer, protocol), room) {
             (Ok(principal), Ok(room)) => (principal, room),
             (refused, _) => {
                 self.figures.streams_refused_total.add();
@@ -181,10 +191,14 @@ impl Door {
         stream: &mut Stream,
     ) -> Result<Option<T>, frames::Error> {
         let mut reader = Reader::new(stream, protocol.question_len_max_bytes());
-        match tokio::time::timeout(QUESTION_TIMEOUT, reader.next()).await {
+        let read = match tokio::time::timeout(QUESTION_TIMEOUT, reader.next()).await {
             Ok(read) => read,
             Err(_) => Err(frames::Error::Broken(std::io::ErrorKind::TimedOut.into())),
+        };
+        if read.is_err() {
+            self.figures.streams_refused_total.add();
         }
+        read
     }
 }
 

@@ -134,9 +134,7 @@ impl Circuits {
 
     /// Whether the connection to `peer` carries something, so that it is not idle.
     pub(super) fn carries(&self, peer: PeerKey) -> bool {
-        self.through.values().any(|proxy| *proxy == peer)
-            || self.registered.contains_key(&peer)
-            || self.carried.contains_key(&peer)
+        self.through.values().any(|proxy| *proxy == peer) || self.serves(peer)
     }
 
     pub(super) fn handle_established(&mut self, connection: ConnectionId, point: &ConnectedPoint) {
@@ -155,6 +153,21 @@ impl Circuits {
         self.through.remove(&connection);
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         self.set_registered(peer, |standing| standing.min(left));
+    }
+
+    /// Own connections that lead through a proxy, and through which.
+    pub(super) fn through(&self) -> Vec<(ConnectionId, PeerKey)> {
+        self.through.iter().map(|(connection, proxy)| (*connection, *proxy)).collect()
+    }
+
+    /// The proxy through which an own connection leads.
+    pub(super) fn proxy(&self, connection: ConnectionId) -> Option<PeerKey> {
+        self.through.get(&connection).copied()
+    }
+
+    /// Of a proxy: whether `peer` is registered with it, or has a circuit through it.
+    pub(super) fn serves(&self, peer: PeerKey) -> bool {
+        self.registered.contains_key(&peer) || self.carried.contains_key(&peer)
     }
 
     /// How many daemons are registered with this one.
@@ -189,6 +202,9 @@ impl EventLoop {
 
     /// Ask for every registration that is wanted and does not stand.
     pub(super) fn register(&mut self, now: Moment) {
+        if self.config.is_visitor {
+            return;
+        }
         let wanted: Vec<PeerKey> = self.circuits.via.iter().map(|proxy| proxy.key).collect();
         for proxy in wanted {
             let is_asked = self.circuits.registrations.iter().any(|asked| asked.proxy == proxy);

@@ -12,11 +12,13 @@ use super::half_open::{self, HalfOpen};
 use super::handle::{Answer, Command, Handle};
 use super::hello::Admission;
 use super::protocol::Protocol;
+use super::punch::Punch;
 use super::redial::{Redial, Target};
 use super::rungs::Rungs;
 use super::silence::{PING_INTERVAL, PING_TIMEOUT, Silence};
 use super::stream::Stream;
 use super::streams::Streams;
+use super::undialled::Undialled;
 use super::way_out::{ARRIVALS_MAX, HttpProxy, WayOut, Ways};
 use super::{Error, transport};
 use crate::clock;
@@ -93,6 +95,8 @@ pub struct Config {
     pub program: String,
     /// Proxies with which a registration is kept: they are dialled, and others reach this daemon through them.
     pub via: Vec<Directory>,
+    /// Whether it visits: the proxies of `via` are dialled, and no registration is kept there.
+    pub is_visitor: bool,
     /// Whether others are reached through this daemon.
     pub is_proxy: bool,
     /// The site's own HTTP proxy, where connections out lead through one.
@@ -110,6 +114,7 @@ impl Config {
             crowded_idle: CROWDED_IDLE,
             program,
             via: Vec::new(),
+            is_visitor: false,
             is_proxy: false,
             http_proxy: None,
         }
@@ -123,6 +128,8 @@ pub struct Question {
     pub peer: PeerKey,
     /// Who that is; `None` only for a protocol open to strangers.
     pub principal: Option<Arc<Principal>>,
+    /// From where it is connected; none through a proxy.
+    pub address: Option<SocketAddr>,
     /// By which protocol.
     pub protocol: Protocol,
     /// The question.
@@ -152,6 +159,8 @@ pub enum Event {
         /// Why, in its words.
         reason: String,
     },
+    /// To a visitor: the daemon that it dialled was not reached, and why.
+    Undialled(PeerKey, Undialled),
     /// A question.
     Question(Question),
     /// A lasting stream, already welcomed.
@@ -206,6 +215,8 @@ pub struct EventLoop {
     pub(super) seeds: BTreeMap<PeerKey, Target>,
     pub(super) silence: Silence<ConnectionId>,
     pub(super) circuits: Circuits,
+    /// Direct connections beside them.
+    pub(super) punch: Punch,
     pub(super) ways: Arc<Ways>,
     /// How each connection is made.
     pub(super) rungs: Arc<Rungs>,
@@ -276,6 +287,7 @@ impl EventLoop {
         let mut event_loop = EventLoop {
             swarm,
             circuits: Circuits::new(config.via.clone()),
+            punch: Punch::default(),
             ways,
             rungs,
             config,
@@ -320,6 +332,7 @@ impl EventLoop {
                 Some((peer, change)) = self.inbox.greeted.recv() => self.handle_change(peer, &change),
                 Some((peer, greeted)) = self.inbox.welcomes.recv() => self.handle_welcome(peer, greeted),
                 Some((target, addresses)) = self.inbox.resolved.recv() => self.dial(target, &addresses),
+                Some(agreed) = self.punch.agreed.recv() => self.handle_agreed(agreed),
                 Some(_) = self.tasks.join_next() => {}
                 room = events.reserve(), if !self.untold.is_empty() => {
                     if let (Ok(room), Some(event)) = (room, self.untold.pop_front()) {
@@ -355,6 +368,7 @@ impl EventLoop {
             Command::Forget(Target::Peer(peer)) if self.circuits.is_via(peer) => {}
             Command::Forget(target) => self.redial.forget(&target),
             Command::Close(peer) => self.close(peer),
+            Command::Greet(peer) => self.greet_peer(peer),
             Command::Open(peer, protocol, opened) => match peer_id(peer) {
                 Some(id) => self.swarm.behaviour_mut().streams.open(id, protocol, opened),
                 None => drop(opened),

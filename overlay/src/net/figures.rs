@@ -43,7 +43,7 @@ figures!(
     hellos_refused_total,
     /// Hellos of ours that were refused.
     hellos_lost_total,
-    /// Streams refused: no certificate, no right, or too many.
+    /// Streams refused: no certificate, no right, too many, or what came was no question.
     streams_refused_total,
     /// Questions answered.
     questions_total,
@@ -59,8 +59,14 @@ figures!(
     circuits_total,
     /// Registrations and circuits that it refused: too many.
     circuits_refused_total,
+    /// Direct connections that were made beside a circuit, both ends dialling at one moment.
+    punched_total,
+    /// Tries of that which came to nothing; the circuit goes on.
+    punches_failed_total,
     /// Connections that are made directly (a gauge).
     by_direct,
+    /// The same, both ends dialling at one moment through what stands before them (a gauge).
+    by_punched,
     /// Through a proxy, by a circuit (a gauge).
     by_circuit,
     /// By a WebSocket (a gauge).
@@ -74,8 +80,14 @@ figures!(
 impl Figures {
     /// By which rungs connections are made now.
     pub(super) fn set_rungs(&self, rungs: &Rungs) {
-        let gauges =
-            [&self.by_direct, &self.by_circuit, &self.by_websocket, &self.by_connect, &self.by_polling];
+        let gauges = [
+            &self.by_direct,
+            &self.by_punched,
+            &self.by_circuit,
+            &self.by_websocket,
+            &self.by_connect,
+            &self.by_polling,
+        ];
         for (rung, gauge) in Rung::ALL.into_iter().zip(gauges) {
             gauge.set(rungs.count(rung));
         }

@@ -36,19 +36,26 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Reader<R> {
     stream: R,
+    /// As long as what may be read at a time: what is behind `filled` is of no meaning.
     buffer: Vec<u8>,
     /// Where the next frame begins in `buffer`.
     start: usize,
+    /// Where what was read ends.
+    filled: usize,
     max_bytes: usize,
 }
 
-/// How much is asked of the stream at a time.
+/// How much is asked of the stream at a time while nothing is known of what comes: thousands of streams wait so.
 const CHUNK_BYTES: usize = 4 << 10;
+
+/// How much is asked of it at least for the rest of a frame that is longer: a page of a thousand events in one piece; beyond,
+/// as much as has come of it, so that a peer that only announces one costs little.
+const REST_BYTES: usize = 512 << 10;
 
 impl<R: AsyncRead + Unpin> Reader<R> {
     /// Frames of at most `max_bytes` from `stream`.
     pub fn new(stream: R, max_bytes: usize) -> Reader<R> {
-        Reader { stream, buffer: Vec::new(), start: 0, max_bytes }
+        Reader { stream, buffer: Vec::new(), start: 0, filled: 0, max_bytes }
     }
 
     /// The next value; `None` where the stream ends between two frames. May be dropped while it waits:
@@ -58,7 +65,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     /// If the stream breaks or what comes is no frame of a `T`; the stream is then of no more use.
     pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
         loop {
-            let held = &self.buffer[self.start..];
+            let held = &self.buffer[self.start..self.filled];
             if let Some(len_bytes) = announced(held)
                 && len_bytes > self.max_bytes
             {
@@ -66,14 +73,13 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             }
             if let Some((value, len_bytes)) = codec::decode(held)? {
                 self.start += len_bytes;
-                if self.start == self.buffer.len() {
-                    self.buffer.clear();
-                    self.start = 0;
+                if self.start == self.filled {
+                    (self.start, self.filled) = (0, 0);
                 }
                 return Ok(Some(value));
             }
             if !self.fill().await? {
-                let is_between = self.buffer.len() == self.start;
+                let is_between = self.filled == self.start;
                 return if is_between { Ok(None) } else { Err(Error::Cut) };
             }
         }
@@ -81,11 +87,20 @@ impl<R: AsyncRead + Unpin> Reader<R> {
 
     async fn fill(&mut self) -> Result<bool, Error> {
         if self.start > 0 {
-            self.buffer.drain(..self.start);
+            self.buffer.copy_within(self.start..self.filled, 0);
+            self.filled -= self.start;
             self.start = 0;
         }
-        self.buffer.reserve(CHUNK_BYTES);
-        Ok(self.stream.read_buf(&mut self.buffer).await? > 0)
+        let frame =
+            announced(&self.buffer[..self.filled]).map_or(0, |len_bytes| HEADER_LEN_BYTES + len_bytes);
+        let rest = frame.saturating_sub(self.filled).min(self.filled.max(REST_BYTES));
+        let end = self.filled + rest.max(CHUNK_BYTES);
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        let count = self.stream.read(&mut self.buffer[self.filled..]).await?;
+        self.filled += count;
+        Ok(count > 0)
     }
 }
 
@@ -170,6 +185,17 @@ mod tests {
         let bytes = bytes.to_vec();
         tokio::spawn(async move { near.write_all(&bytes).await });
         far
+    }
+
+    #[tokio::test]
+    async fn a_long_frame_comes_in_few_pieces_and_one_that_is_only_announced_takes_little() {
+        let long = framed(&["x".repeat(1 << 20).as_str(), "behind it"]);
+        let mut reader = Reader::new(&long[..], 2 << 20);
+        assert_eq!(reader.next::<String>().await.expect("whole").map(|text| text.len()), Some(1 << 20));
+        assert_eq!(reader.next::<String>().await.expect("whole").as_deref(), Some("behind it"));
+        let mut announcing = Reader::new(&long[..HEADER_LEN_BYTES], 2 << 20);
+        assert!(matches!(announcing.next::<String>().await, Err(Error::Cut)));
+        assert!(announcing.buffer.len() <= 2 * REST_BYTES, "{}", announcing.buffer.len());
     }
 
     #[tokio::test]

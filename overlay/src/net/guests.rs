@@ -57,10 +57,15 @@ pub struct Guests(Mutex<BTreeMap<PeerKey, Guest>>);
 pub struct TooMany;
 
 impl Guests {
-    /// It showed a certificate that is good.
+    /// It is connected.
+    pub fn arrive(&self, peer: PeerKey) {
+        self.lock().entry(peer).or_default();
+    }
+
+    /// It showed a certificate that is good. Nothing of one whose connection ended meanwhile is kept.
     pub fn admit(&self, peer: PeerKey, principal: Arc<Principal>, start: u64) -> Change {
         let mut all = self.lock();
-        let guest = all.entry(peer).or_default();
+        let Some(guest) = all.get_mut(&peer) else { return Change::default() };
         guest.used = clock::now();
         let was_ready = guest.is_ready();
         let is_restarted = guest.start.is_some_and(|before| before != start);
@@ -75,7 +80,7 @@ impl Guests {
     /// It welcomed us.
     pub fn welcomed_by(&self, peer: PeerKey) -> Change {
         let mut all = self.lock();
-        let guest = all.entry(peer).or_default();
+        let Some(guest) = all.get_mut(&peer) else { return Change::default() };
         let was_ready = guest.is_ready();
         guest.has_welcomed_us = true;
         Change { is_refused: false, is_ready: !was_ready && guest.is_ready(), is_restarted: false }
@@ -90,6 +95,12 @@ impl Guests {
     #[must_use]
     pub fn principal(&self, peer: PeerKey) -> Option<Arc<Principal>> {
         self.lock().get(&peer).and_then(|guest| guest.principal.clone())
+    }
+
+    /// Whether it is connected.
+    #[must_use]
+    pub fn is_here(&self, peer: PeerKey) -> bool {
+        self.lock().contains_key(&peer)
     }
 
     /// Whether it has taken our certificate.
@@ -120,10 +131,10 @@ impl Guests {
     /// One more stream that `peer` opened, until what is returned is dropped.
     ///
     /// # Errors
-    /// If it has as many as it may.
+    /// If it has as many as it may: none, where its connection ended.
     pub fn enter(self: &Arc<Guests>, peer: PeerKey) -> Result<Seat, TooMany> {
         let mut all = self.lock();
-        let guest = all.entry(peer).or_default();
+        let guest = all.get_mut(&peer).ok_or(TooMany)?;
         let most = if guest.principal.is_some() { STREAMS_MAX } else { STRANGER_STREAMS_MAX };
         if guest.inbound >= most {
             return Err(TooMany);
@@ -136,10 +147,10 @@ impl Guests {
     /// One more stream that we opened to `peer`.
     #[must_use]
     pub fn visit(self: &Arc<Guests>, peer: PeerKey) -> Seat {
-        let mut all = self.lock();
-        let guest = all.entry(peer).or_default();
-        guest.outbound += 1;
-        guest.used = clock::now();
+        if let Some(guest) = self.lock().get_mut(&peer) {
+            guest.outbound += 1;
+            guest.used = clock::now();
+        }
         Seat { guests: Arc::clone(self), peer, side: Side::Outbound }
     }
 
@@ -181,5 +192,27 @@ impl Drop for Seat {
             *count = count.saturating_sub(1);
             guest.used = clock::now();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_of_whoever_is_gone() {
+        let (guests, peer) = (Arc::new(Guests::default()), PeerKey([1; 32]));
+        let nobody = |when: &str| assert!(guests.lock().is_empty(), "{when}");
+        assert_eq!(guests.enter(peer).err(), Some(TooMany), "a stream of a connection that ended");
+        drop(guests.visit(peer));
+        assert_eq!(guests.welcomed_by(peer), Change::default());
+        nobody("who never was here");
+        guests.arrive(peer);
+        let seats = [guests.enter(peer).ok(), Some(guests.visit(peer))];
+        assert!(guests.is_here(peer) && seats[0].is_some());
+        assert!(!guests.leave(peer), "it was never ready");
+        nobody("its streams are still held");
+        drop(seats);
+        nobody("after its last stream");
     }
 }

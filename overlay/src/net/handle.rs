@@ -31,6 +31,7 @@ pub(super) enum Command {
     Keep(Target, Vec<Address>),
     Forget(Target),
     Close(PeerKey),
+    Greet(PeerKey),
     Open(PeerKey, Protocol, Opened),
 }
 
@@ -156,6 +157,12 @@ impl Handle {
         self.guests.principal(peer)
     }
 
+    /// Whether `peer` is connected, admitted or not.
+    #[must_use]
+    pub fn is_connected(&self, peer: PeerKey) -> bool {
+        self.guests.is_here(peer)
+    }
+
     /// Everybody connected with whom both sides agreed.
     #[must_use]
     pub fn ready(&self) -> Vec<Arc<Principal>> {
@@ -181,6 +188,11 @@ impl Handle {
     /// Close every connection to `peer`.
     pub async fn close(&self, peer: PeerKey) {
         self.tell(Command::Close(peer)).await;
+    }
+
+    /// Show `peer` what this daemon shows now: it has another certificate, or another visa.
+    pub async fn greet(&self, peer: PeerKey) {
+        self.tell(Command::Greet(peer)).await;
     }
 
     /// Ask `peer` and wait for its answer, at most `deadline`.
@@ -212,9 +224,12 @@ impl Handle {
     ) -> Result<Vec<u8>, AskError> {
         let broken = |error: frames::Error| AskError::broken(peer, &error);
         let mut stream = self.raw_stream(peer, protocol).await?;
-        frames::write(&mut stream, &Borrowed(question), protocol.question_len_max_bytes())
-            .await
-            .map_err(broken)?;
+        let max_bytes = protocol.question_len_max_bytes();
+        match frames::write(&mut stream, &Borrowed(question), max_bytes).await {
+            // Whoever refuses says why and ends the stream, before all was written perhaps.
+            Ok(()) | Err(frames::Error::Broken(_)) => {}
+            Err(error) => return Err(broken(error)),
+        }
         let mut reader = frames::Reader::new(&mut stream, protocol.answer_len_max_bytes());
         match reader.next::<Answer>().await.map_err(broken)? {
             Some(Answer::Done(bytes)) => Ok(bytes),

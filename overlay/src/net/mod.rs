@@ -22,6 +22,7 @@ mod half_open;
 pub mod handle;
 pub mod hello;
 pub mod protocol;
+mod punch;
 pub mod redial;
 mod rungs;
 mod silence;
@@ -29,6 +30,7 @@ pub mod stream;
 mod streams;
 mod swarm_events;
 mod transport;
+pub mod undialled;
 pub mod way_out;
 
 /// Why the overlay could not start.

@@ -14,6 +14,8 @@ pub enum Protocol {
     Hello,
     /// A token for a certificate.
     Join,
+    /// An account's secret for a visa.
+    Enter,
     /// Membership and election.
     Control,
     /// Statements, look-ups and replication of directories.
@@ -22,6 +24,8 @@ pub enum Protocol {
     Query,
     /// A member's events and samples.
     Report,
+    /// When and where to dial each other directly (`net::punch`).
+    Punch,
 }
 
 /// How a stream is used.
@@ -35,13 +39,15 @@ pub enum Shape {
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Protocol; 6] = [
+    pub const ALL: [Protocol; 8] = [
         Protocol::Hello,
         Protocol::Join,
+        Protocol::Enter,
         Protocol::Control,
         Protocol::Directory,
         Protocol::Query,
         Protocol::Report,
+        Protocol::Punch,
     ];
 
     /// Its name on the wire; the number grows when the exchange changes.
@@ -50,10 +56,12 @@ impl Protocol {
         match self {
             Protocol::Hello => "/visperf/hello/1",
             Protocol::Join => "/visperf/join/1",
+            Protocol::Enter => "/visperf/enter/1",
             Protocol::Control => "/visperf/control/1",
             Protocol::Directory => "/visperf/directory/1",
-            Protocol::Query => "/visperf/query/1",
+            Protocol::Query => "/visperf/query/3",
             Protocol::Report => "/visperf/report/1",
+            Protocol::Punch => "/visperf/punch/1",
         }
     }
 
@@ -67,7 +75,12 @@ impl Protocol {
     #[must_use]
     pub const fn shape(self) -> Shape {
         match self {
-            Protocol::Hello | Protocol::Join | Protocol::Directory | Protocol::Query => Shape::Question,
+            Protocol::Hello
+            | Protocol::Join
+            | Protocol::Enter
+            | Protocol::Directory
+            | Protocol::Query
+            | Protocol::Punch => Shape::Question,
             Protocol::Control | Protocol::Report => Shape::Lasting,
         }
     }
@@ -75,7 +88,13 @@ impl Protocol {
     /// Whether it is spoken with a peer whose certificate has not been seen.
     #[must_use]
     pub const fn is_open_to_strangers(self) -> bool {
-        matches!(self, Protocol::Hello | Protocol::Join)
+        matches!(self, Protocol::Hello | Protocol::Join | Protocol::Enter)
+    }
+
+    /// Whether visitors speak it: they ask, and take part in nothing.
+    #[must_use]
+    pub const fn is_for_visitors(self) -> bool {
+        matches!(self, Protocol::Hello | Protocol::Enter | Protocol::Query)
     }
 
     /// Longest question, or longest frame of a lasting stream, in bytes. Strangers get what a certificate
@@ -84,6 +103,8 @@ impl Protocol {
     pub const fn question_len_max_bytes(self) -> usize {
         match self {
             Protocol::Hello | Protocol::Join => 16 << 10,
+            Protocol::Enter => 1 << 10,
+            Protocol::Punch => 128,
             Protocol::Control => wire::membership::MESSAGE_LEN_MAX_BYTES,
             Protocol::Query => 1 << 20,
             Protocol::Directory | Protocol::Report => 4 << 20,
@@ -95,7 +116,9 @@ impl Protocol {
     pub const fn answer_len_max_bytes(self) -> usize {
         match self {
             Protocol::Hello => 4 << 10,
+            Protocol::Punch => 128,
             Protocol::Join => 64 << 10,
+            Protocol::Enter => 24 << 10,
             Protocol::Control | Protocol::Report => 1 << 20,
             Protocol::Directory => 4 << 20,
             Protocol::Query => 16 << 20,

@@ -74,7 +74,7 @@ mod tests {
         rungs.handle_closed(id(2));
         rungs.handle_closed(id(2));
         assert_eq!(rungs.peer(id(2)), None);
-        assert_eq!(Rung::ALL.map(|rung| rungs.count(rung)), [1, 0, 0, 0, 1]);
+        assert_eq!(Rung::ALL.map(|rung| rungs.count(rung)), [1, 0, 0, 0, 0, 1]);
         assert_eq!(rungs.told(8), [(other, Rung::Polling)]);
         assert_eq!(rungs.told(0), []);
     }

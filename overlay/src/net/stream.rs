@@ -7,6 +7,7 @@
 use super::guests::Seat;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
@@ -22,6 +23,8 @@ pub(super) struct Raw {
     pub(super) stream: libp2p::Stream,
     /// Fires when the connection is closed.
     pub(super) over: CancellationToken,
+    /// Held for as long as the stream uses its connection.
+    pub(super) used: Arc<()>,
 }
 
 /// Bytes both ways. Dropping it resets the stream.
@@ -29,13 +32,15 @@ pub(super) struct Raw {
 pub struct Stream {
     stream: Compat<libp2p::Stream>,
     over: Pin<Box<WaitForCancellationFutureOwned>>,
+    _used: Arc<()>,
     /// Counts it to its peer for as long as it is open.
     _seat: Seat,
 }
 
 impl Stream {
-    pub(super) fn new(Raw { stream, over }: Raw, seat: Seat) -> Stream {
-        Stream { stream: stream.compat(), over: Box::pin(over.cancelled_owned()), _seat: seat }
+    pub(super) fn new(Raw { stream, over, used }: Raw, seat: Seat) -> Stream {
+        let over = Box::pin(over.cancelled_owned());
+        Stream { stream: stream.compat(), over, _used: used, _seat: seat }
     }
 }
 

@@ -8,6 +8,7 @@ use super::circuits::is_circuit;
 use super::protocol::Protocol;
 use super::stream::Raw;
 use super::way_out::all_rungs;
+use crate::clock;
 use futures::future;
 use libp2p::PeerId;
 use libp2p::core::transport::PortUse;
@@ -21,10 +22,12 @@ use libp2p::swarm::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use wire::time::Moment;
 
 /// How long the peer may take to agree on a protocol.
 const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -63,35 +66,98 @@ pub(super) struct Inbound {
     pub(super) protocol: Protocol,
     /// The stream.
     pub(super) stream: Raw,
+    /// On which connection.
+    pub(super) connection: ConnectionId,
+}
+
+/// A circuit beside a direct connection is left so long, from when both stand: streams that were begun on it are counted by then.
+const BESIDE: Duration = Duration::from_secs(5);
+
+/// A connection on which streams are opened.
+#[derive(Debug)]
+struct Way {
+    connection: ConnectionId,
+    is_circuit: bool,
+    since: Moment,
+    /// Held by its handler and by each of its streams.
+    used: Weak<()>,
 }
 
 /// The behaviour: one per swarm.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    connections: BTreeMap<PeerId, Vec<ConnectionId>>,
+    /// Of each peer, oldest first.
+    connections: BTreeMap<PeerId, Vec<Way>>,
+    /// Of connections that do not stand yet.
+    made: BTreeMap<ConnectionId, Weak<()>>,
     actions: VecDeque<ToSwarm<Inbound, Wish>>,
 }
 
 impl Streams {
-    /// Open a stream on the newest connection to `peer`; `opened` is told the result.
+    /// Open a stream on the newest direct connection to `peer`, a hello on the newest of all: whoever was started again is heard
+    /// there, and may be dead on the others. `opened` is told the result.
     pub(super) fn open(&mut self, peer: PeerId, protocol: Protocol, opened: Opened) {
-        let newest = self.connections.get(&peer).and_then(|all| all.last());
-        let Some(connection) = newest else {
+        let ways = self.ways(&peer);
+        let direct = ways.iter().rev().find(|way| !way.is_circuit && protocol != Protocol::Hello);
+        let Some(connection) = direct.or(ways.last()).map(|way| way.connection) else {
             // Who asked may have gone: then nobody misses the answer.
             let _ = opened.send(Err(OpenError::NotConnected));
             return;
         };
+        self.open_on(peer, connection, protocol, opened);
+    }
+
+    /// The same on that connection.
+    pub(super) fn open_on(
+        &mut self,
+        peer: PeerId,
+        connection: ConnectionId,
+        protocol: Protocol,
+        opened: Opened,
+    ) {
         self.actions.push_back(ToSwarm::NotifyHandler {
             peer_id: peer,
-            handler: NotifyHandler::One(*connection),
+            handler: NotifyHandler::One(connection),
             event: Wish { protocol, opened },
         });
     }
 
     /// The connections to `peer`, oldest first.
     #[must_use]
-    pub(super) fn connections(&self, peer: &PeerId) -> &[ConnectionId] {
+    pub(super) fn connections(&self, peer: &PeerId) -> Vec<ConnectionId> {
+        self.ways(peer).iter().map(|way| way.connection).collect()
+    }
+
+    /// Whether a connection to `peer` leads through no proxy.
+    #[must_use]
+    pub(super) fn has_direct(&self, peer: &PeerId) -> bool {
+        self.ways(peer).iter().any(|way| !way.is_circuit)
+    }
+
+    /// Circuits beside direct connections, on which no stream is open.
+    #[must_use]
+    pub(super) fn spare_circuits(&self, now: Moment) -> Vec<ConnectionId> {
+        let stands = |way: &&Way| now.since(way.since) >= BESIDE;
+        // One of those who hold it is the handler.
+        let is_spare = |way: &&Way| way.is_circuit && way.used.strong_count() <= 1;
+        let of_peer = |ways: &Vec<Way>| {
+            let is_direct = ways.iter().filter(stands).any(|way| !way.is_circuit);
+            let spare = ways.iter().filter(stands).filter(is_spare);
+            spare.filter(|_| is_direct).map(|way| way.connection).collect::<Vec<_>>()
+        };
+        self.connections.values().flat_map(of_peer).collect()
+    }
+
+    fn ways(&self, peer: &PeerId) -> &[Way] {
         self.connections.get(peer).map_or(&[], Vec::as_slice)
+    }
+
+    fn handler(&mut self, connection: ConnectionId) -> Handler {
+        let handler = Handler::default();
+        // Another behaviour may have refused it since: then its handler is no more.
+        self.made.retain(|_, used| used.strong_count() > 0);
+        self.made.insert(connection, Arc::downgrade(&handler.used));
+        handler
     }
 }
 
@@ -112,34 +178,39 @@ impl NetworkBehaviour for Streams {
 
     fn handle_established_inbound_connection(
         &mut self,
-        _: ConnectionId,
+        connection: ConnectionId,
         _: PeerId,
         _: &Multiaddr,
         _: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        Ok(Handler::default())
+        Ok(self.handler(connection))
     }
 
     fn handle_established_outbound_connection(
         &mut self,
-        _: ConnectionId,
+        connection: ConnectionId,
         _: PeerId,
         _: &Multiaddr,
         _: Endpoint,
         _: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        Ok(Handler::default())
+        Ok(self.handler(connection))
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the swarm tells much that does not matter here")]
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
         match event {
             FromSwarm::ConnectionEstablished(new) => {
-                self.connections.entry(new.peer_id).or_default().push(new.connection_id);
+                self.connections.entry(new.peer_id).or_default().push(Way {
+                    connection: new.connection_id,
+                    is_circuit: new.endpoint.is_relayed(),
+                    since: clock::now(),
+                    used: self.made.remove(&new.connection_id).unwrap_or_default(),
+                });
             }
             FromSwarm::ConnectionClosed(closed) => {
                 if let Some(all) = self.connections.get_mut(&closed.peer_id) {
-                    all.retain(|connection| *connection != closed.connection_id);
+                    all.retain(|way| way.connection != closed.connection_id);
                     if all.is_empty() {
                         self.connections.remove(&closed.peer_id);
                     }
@@ -152,10 +223,11 @@ impl NetworkBehaviour for Streams {
     fn on_connection_handler_event(
         &mut self,
         peer: PeerId,
-        _: ConnectionId,
+        connection: ConnectionId,
         (protocol, stream): THandlerOutEvent<Self>,
     ) {
-        self.actions.push_back(ToSwarm::GenerateEvent(Inbound { peer, protocol, stream }));
+        let inbound = Inbound { peer, protocol, stream, connection };
+        self.actions.push_back(ToSwarm::GenerateEvent(inbound));
     }
 
     fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Self::ToSwarm, THandlerInEvent<Self>>> {
@@ -170,11 +242,12 @@ pub(super) struct Handler {
     wishes: VecDeque<Wish>,
     accepted: VecDeque<(Protocol, Raw)>,
     over: CancellationToken,
+    used: Arc<()>,
 }
 
 impl Handler {
     fn raw(&self, stream: Stream) -> Raw {
-        Raw { stream, over: self.over.clone() }
+        Raw { stream, over: self.over.clone(), used: Arc::clone(&self.used) }
     }
 }
 
@@ -266,7 +339,7 @@ pub(super) struct AnyProtocol;
 
 impl UpgradeInfo for AnyProtocol {
     type Info = StreamProtocol;
-    type InfoIter = std::array::IntoIter<StreamProtocol, 6>;
+    type InfoIter = std::array::IntoIter<StreamProtocol, { Protocol::ALL.len() }>;
 
     fn protocol_info(&self) -> Self::InfoIter {
         Protocol::ALL.map(|protocol| StreamProtocol::new(protocol.name())).into_iter()

@@ -13,6 +13,7 @@ use super::hello::{Hello, VERSION, Verdict};
 use super::protocol::Protocol;
 use super::redial::Target;
 use super::stream::Stream;
+use super::undialled;
 use super::way_out;
 use crate::clock;
 use libp2p::core::ConnectedPoint;
@@ -81,13 +82,16 @@ pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
         SwarmEvent::Behaviour(BehaviourEvent::Proxy(event)) => this.handle_circuit(&event),
         SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "a listener of the overlay failed"),
         SwarmEvent::Behaviour(BehaviourEvent::Ping(event)) => this.handle_ping(&event),
+        SwarmEvent::Behaviour(BehaviourEvent::Streams(inbound)) if inbound.protocol == Protocol::Punch => {
+            this.serve_punch(inbound);
+        }
         SwarmEvent::Behaviour(BehaviourEvent::Streams(inbound)) => {
             let Some(peer) = peer_key(&inbound.peer) else { return };
-            let door = Arc::clone(&this.door);
-            let serving = async move { door.serve(peer, inbound.protocol, inbound.stream).await };
+            let (door, address) = (Arc::clone(&this.door), this.address(peer));
+            let serving = async move { door.serve((peer, address), inbound.protocol, inbound.stream).await };
             // From where it comes, in whatever the log tells of its being let in or not.
-            let from = match (inbound.protocol, this.address(peer)) {
-                (Protocol::Hello | Protocol::Join, Some(address)) => tracing::error_span!("from", %address),
+            let from = match (inbound.protocol.is_open_to_strangers(), address) {
+                (true, Some(address)) => tracing::error_span!("from", %address),
                 _ => tracing::Span::none(),
             };
             this.tasks.spawn(serving.instrument(from));
@@ -105,11 +109,12 @@ impl EventLoop {
             return;
         };
         let now = clock::now();
+        self.door.guests.arrive(peer);
         self.silence.handle_heard(connection, now);
         // A circuit's address is the proxy's, where nobody finds this peer.
         let address = socket_addr(point.get_remote_address()).filter(|_| !point.is_relayed());
         self.circuits.handle_established(connection, point);
-        let rung = self.rung(point);
+        let rung = self.handle_punched(connection, peer, point, self.rung(point));
         tracing::debug!(%peer, rung = rung.name(), "connected");
         self.rungs.handle_established(connection, peer, rung);
         self.door.figures.set_rungs(&self.rungs);
@@ -131,6 +136,14 @@ impl EventLoop {
             _ if point.is_relayed() => Rung::Circuit,
             ConnectedPoint::Dialer { address, .. } => self.ways.handle_standing(address),
             ConnectedPoint::Listener { send_back_addr, .. } => way_out::rung_of(send_back_addr),
+        }
+    }
+
+    /// Show `peer` this daemon's certificate, if it is connected.
+    pub(super) fn greet_peer(&mut self, peer: PeerKey) {
+        if let (Some(id), Some(connected)) = (peer_id(peer), self.connected.get_mut(&peer)) {
+            connected.greeted = clock::now();
+            self.greet(peer, id);
         }
     }
 
@@ -230,7 +243,7 @@ impl EventLoop {
     fn handle_restarted(&mut self, peer: PeerKey) {
         let Some(id) = peer_id(peer) else { return };
         self.untold.push_back(Event::Gone(peer));
-        let connections = self.swarm.behaviour().streams.connections(&id).to_vec();
+        let connections = self.swarm.behaviour().streams.connections(&id);
         for old in connections.iter().rev().skip(1) {
             self.swarm.close_connection(*old);
         }
@@ -245,6 +258,7 @@ impl EventLoop {
         self.door.figures.set_rungs(&self.rungs);
         let Some(peer) = peer_key(&id) else { return };
         self.circuits.handle_closed(connection, peer, left);
+        self.punch.handle_closed(connection, peer);
         self.door.figures.registered.set(self.circuits.registered_len());
         if left > 0 {
             return;
@@ -275,6 +289,10 @@ impl EventLoop {
         }
         self.door.figures.dials_failed_total.add();
         tracing::debug!(?target, %error, "a daemon cannot be reached");
+        if let (true, Target::Peer(peer), Some(why)) = (self.config.is_visitor, &target, undialled::of(error))
+        {
+            self.untold.push_back(Event::Undialled(*peer, why));
+        }
         self.redial.handle_failed(&target, clock::now());
     }
 
@@ -332,6 +350,7 @@ impl EventLoop {
         self.close_silent(now);
         self.greet_again(now);
         self.register(now);
+        self.punch(now);
         self.look_at_places();
         let mut unwanted = Vec::new();
         for (peer, connected) in &self.connected {
@@ -351,19 +370,12 @@ impl EventLoop {
     /// A hello may be lost with the connection on which it was said, while another stands.
     fn greet_again(&mut self, now: Moment) {
         let guests = &self.door.guests;
-        let unheard = |(peer, connected): &(&PeerKey, &mut Connected)| {
+        let unheard = |(peer, connected): &(&PeerKey, &Connected)| {
             now.since(connected.greeted) >= GREET_AGAIN_AFTER && !guests.has_welcomed_us(**peer)
         };
         let mut again = Vec::new();
-        for (peer, connected) in self.connected.iter_mut().filter(unheard) {
-            connected.greeted = now;
-            again.push(*peer);
-        }
-        for peer in again {
-            if let Some(id) = peer_id(peer) {
-                self.greet(peer, id);
-            }
-        }
+        again.extend(self.connected.iter().filter(unheard).map(|(peer, _)| *peer));
+        again.into_iter().for_each(|peer| self.greet_peer(peer));
     }
 
     fn is_idle(&self, peer: PeerKey) -> bool {
@@ -458,7 +470,7 @@ pub(super) fn multiaddr(address: SocketAddr) -> Multiaddr {
 }
 
 /// Only `/ip4|ip6/…/tcp/…` is spoken here.
-fn socket_addr(address: &Multiaddr) -> Option<SocketAddr> {
+pub(super) fn socket_addr(address: &Multiaddr) -> Option<SocketAddr> {
     let mut parts = address.iter();
     let host = parts.next()?;
     let ip = if let Part::Ip4(ip) = host {

@@ -201,7 +201,7 @@ pub(super) fn on_rung(at: Multiaddr, rung: Rung) -> Multiaddr {
     match rung {
         Rung::WebSocket => at.with(Part::Wss("/".into())),
         Rung::Polling => at.with(Part::Https),
-        Rung::Direct | Rung::Circuit | Rung::Connect => at,
+        Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect => at,
     }
 }
 

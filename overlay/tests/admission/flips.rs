@@ -17,7 +17,10 @@ use wire::credential::{Chain, Denial, Statement};
 use wire::replication::Farewell;
 
 /// Every bit of `value`'s encoding, flipped one at a time, is refused by `accept`; the whole is not.
-fn check_bits<T: Serialize + DeserializeOwned, V>(value: &T, accept: impl Fn(&T) -> Result<V, Refused>) {
+pub(crate) fn check_bits<T: Serialize + DeserializeOwned, V>(
+    value: &T,
+    accept: impl Fn(&T) -> Result<V, Refused>,
+) {
     let whole = postcard::to_stdvec(value).expect("encodes");
     accept(&postcard::from_bytes(&whole).expect("decodes")).expect("the whole passes");
     for bit in 0..whole.len() * 8 {

@@ -13,3 +13,4 @@ mod records;
 mod refusals;
 mod rig;
 mod seeds;
+mod visas;

@@ -27,12 +27,19 @@ pub(crate) fn key(number: u8) -> PeerKey {
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     welcome: BTreeSet<PeerKey>,
+    proof: &'static [u8],
     revoked: Arc<Mutex<BTreeSet<PeerKey>>>,
 }
 
 impl Rules {
     pub(crate) fn welcoming(numbers: &[u8]) -> Rules {
-        Rules { welcome: numbers.iter().map(|number| key(*number)).collect(), revoked: Arc::default() }
+        let welcome = numbers.iter().map(|number| key(*number)).collect();
+        Rules { welcome, proof: b"let me in", revoked: Arc::default() }
+    }
+
+    /// The same of one who shows nothing.
+    pub(crate) fn silent(self) -> Rules {
+        Rules { proof: b"", ..self }
     }
 
     pub(crate) fn revoke(&self, peer: PeerKey) {
@@ -42,7 +49,7 @@ impl Rules {
 
 impl Admission for Rules {
     fn proof(&self) -> Vec<u8> {
-        b"let me in".to_vec()
+        self.proof.to_vec()
     }
 
     fn admit(&self, peer: PeerKey, proof: &[u8]) -> Result<Arc<Principal>, String> {
@@ -87,15 +94,31 @@ impl Daemon {
         Daemon::start_with(number, Config { connections_max, crowded_idle, ..config }, rules).await
     }
 
-    async fn start_with(number: u8, config: Config, rules: Rules) -> Daemon {
+    pub(crate) async fn start_with(number: u8, config: Config, rules: Rules) -> Daemon {
+        Daemon::start_admitting(number, config, Arc::new(rules)).await
+    }
+
+    /// One that admits whom `admission` does.
+    pub(crate) async fn start_admitting(number: u8, config: Config, admission: Arc<dyn Admission>) -> Daemon {
+        let mut daemon = Daemon::open(number, config, admission);
+        let mut listening = daemon.handle.listening();
+        daemon.address = listening.wait_for(|all| !all.is_empty()).await.expect("runs")[0];
+        daemon
+    }
+
+    /// One that listens nowhere.
+    pub(crate) fn start_deaf(number: u8, rules: Rules) -> Daemon {
+        Daemon::open(number, Config::new(Vec::new()), Arc::new(rules))
+    }
+
+    fn open(number: u8, config: Config, admission: Arc<dyn Admission>) -> Daemon {
         use std::hash::{BuildHasher, Hasher};
         let start = std::hash::RandomState::new().build_hasher().finish();
         let (event_loop, handle, events) =
-            EventLoop::open(config, &Key::from_seed([number; 32]), Arc::new(rules), start).expect("listens");
+            EventLoop::open(config, &Key::from_seed([number; 32]), admission, start).expect("listens");
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(event_loop.run(shutdown.clone()));
-        let mut listening = handle.listening();
-        let address = listening.wait_for(|all| !all.is_empty()).await.expect("runs")[0];
+        let address = SocketAddr::from(([0, 0, 0, 0], 0));
         Daemon { handle, events: Some(events), shutdown, running, address }
     }
 

@@ -1,8 +1,12 @@
 //! Real swarms on loopback: greeting, questions, lasting streams, peers that come and go.
 
 mod daemons;
+#[path = "../common/papers.rs"]
+mod papers;
 mod principal;
+mod punching;
 mod stranger;
+mod visitors;
 
 use daemons::{Daemon, Rules};
 use overlay::contacts::{Contacts, Keep};
@@ -242,6 +246,27 @@ async fn a_stranger_is_closed_in_time_however_often_it_connects() {
     let daemon = Daemon::start(23, Rules::welcoming(&[])).await;
     let mut stranger = Stranger::of(daemon.address());
     assert!(stranger.is_shaken_off(DEADLINE).await, "it is there although it showed nothing");
+}
+
+#[tokio::test]
+async fn who_does_not_speak_what_is_asked_is_told_as_such() {
+    let daemon = Daemon::start(27, Rules::welcoming(&[])).await;
+    let mut stranger = Stranger::of(daemon.address());
+    let peer = stranger.key();
+    let asking = async {
+        loop {
+            match daemon.handle.ask(peer, Protocol::Join, b"may I?", DEADLINE).await {
+                // It knows of the connection a moment later.
+                Err(error) if error.reason() == "there is no connection to it" => {
+                    tokio::task::yield_now().await
+                }
+                told => return told,
+            }
+        }
+    };
+    let told = stranger.while_connected(asking).await.expect_err("it speaks nothing");
+    assert!(matches!(told, AskError::Open { .. }), "{told:?}");
+    assert_eq!(told.reason(), format!("it does not speak {}; is it of another version?", Protocol::Join));
 }
 
 #[tokio::test]

@@ -24,5 +24,6 @@ pub(crate) fn principal(peer: PeerKey) -> Principal {
         expires: Time::from_micros(i64::MAX),
         delegated: None,
         directory: false,
+        visit: None,
     }
 }

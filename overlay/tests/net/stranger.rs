@@ -11,6 +11,7 @@ use libp2p::{Multiaddr, PeerId, Swarm, Transport as _, identity, noise, tcp, yam
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
+use wire::id::PeerKey;
 
 /// See the head of this file.
 pub(crate) struct Stranger {
@@ -78,6 +79,26 @@ impl Stranger {
             while tokio::time::timeout(Duration::from_millis(500), self.step()).await.is_ok() {}
         };
         tokio::time::timeout(Duration::from_secs(60), refusing).await.expect("they are refused in time");
+    }
+
+    /// Who it is.
+    pub(crate) fn key(&self) -> PeerKey {
+        PeerKey::from_peer_id(&self.swarm.local_peer_id().to_bytes()).expect("a key of the usual kind")
+    }
+
+    /// Stay connected, and speak nothing, for as long as `asking` takes.
+    pub(crate) async fn while_connected<T>(&mut self, asking: impl Future<Output = T>) -> T {
+        self.dial();
+        while self.open.is_empty() {
+            self.step().await;
+        }
+        let mut asking = std::pin::pin!(asking);
+        loop {
+            tokio::select! {
+                () = self.step() => {}
+                told = &mut asking => return told,
+            }
+        }
     }
 
     /// Connections that stand.

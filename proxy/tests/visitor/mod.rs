@@ -79,6 +79,14 @@ impl Place {
         self.over(socket.connect(self.at).await.unwrap()).await
     }
 
+    /// The same, and the system keeps little here of what was not read yet, as asked for (socket(7), `SO_RCVBUF`).
+    pub async fn connect_narrowly(&self, from: std::net::IpAddr, keeps_bytes: u32) -> Visitor {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(keeps_bytes).unwrap();
+        socket.bind(SocketAddr::new(from, 0)).unwrap();
+        self.over(socket.connect(self.at).await.unwrap()).await
+    }
+
     async fn over(&self, stream: TcpStream) -> Visitor {
         stream.set_nodelay(true).unwrap();
         let name = self.host.rsplit_once(':').unwrap().0.to_owned();
@@ -200,6 +208,18 @@ impl Visitor {
         counted.fetch_add(count as u64, Ordering::Relaxed);
         into.extend_from_slice(&self.buffer[..count]);
         count > 0
+    }
+
+    /// What came behind the last answer, or comes now, as it is, so many bytes at most; nothing where the other end has closed.
+    /// Whoever gives up waiting for it loses none of it.
+    pub async fn some(&mut self, most: usize) -> Vec<u8> {
+        if !self.behind.is_empty() {
+            let rest = self.behind.split_off(most.min(self.behind.len()));
+            return std::mem::replace(&mut self.behind, rest);
+        }
+        let most = most.min(self.buffer.len());
+        let count = self.stream.read(&mut self.buffer[..most]).await.unwrap_or(0);
+        self.buffer[..count].to_vec()
     }
 
     /// Sends these bytes and waits for nothing.

@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::query::Account;
 
 /// A client waits no longer than this for anything; nothing in these tests needs as long.
 const CLIENT_TIME: Duration = Duration::from_secs(30);
@@ -72,7 +73,15 @@ pub fn registry() -> Registry {
     let here = here.handler_now(|params| {
         Ok(Value::object([("domain", params.value("domain").cloned().unwrap_or_default())]))
     });
-    for method in [echo, counters, fails, never, panics, here] {
+    let whose = Declaration::new("test.whose", "Says for which account").reading();
+    let whose = whose.handler_for(|caller, _| {
+        let account = caller.account.map(|Account(bytes)| bytes[0]);
+        std::future::ready(Ok(Value::object([(
+            "account",
+            account.map_or(Value::Nil, |it| Value::UInt(it.into())),
+        )])))
+    });
+    for method in [echo, counters, fails, never, panics, here, whose] {
         registry.add(method).unwrap();
     }
     registry.add_path("/given/path", "test.echo").unwrap();
@@ -81,22 +90,28 @@ pub fn registry() -> Registry {
 
 impl Served {
     pub fn start(limits: Limits) -> Served {
-        Served::start_with(server::Door::default(), limits)
+        Served::start_with(server::Door::default(), registry(), limits)
+    }
+
+    /// One of other methods, behind `door`.
+    pub fn start_of(registry: Registry, door: server::Door, limits: Limits) -> Served {
+        Served::start_with(door, registry, limits)
     }
 
     /// One that lets in whom `entrance` does.
     pub fn start_behind(entrance: Arc<dyn Entrance>, limits: Limits) -> Served {
-        Served::start_with(server::Door { entrance: Some(entrance), ..server::Door::default() }, limits)
+        let door = server::Door { entrance: Some(entrance), ..server::Door::default() };
+        Served::start_with(door, registry(), limits)
     }
 
-    fn start_with(door: server::Door, limits: Limits) -> Served {
+    fn start_with(door: server::Door, registry: Registry, limits: Limits) -> Served {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let listen: Listen = "127.0.0.1:0".parse().unwrap();
         let listener = runtime.block_on(server::bind(listen)).unwrap();
         let address = listener.local_addr().unwrap();
         let (statistics, shutdown) = (Arc::new(Statistics::default()), CancellationToken::new());
-        let dispatcher = Arc::new(Dispatcher::new(registry(), limits, statistics.clone()));
+        let dispatcher = Arc::new(Dispatcher::new(registry, limits, statistics.clone()));
         let serving = server::serve_behind(door, listener, dispatcher, shutdown.clone());
         let task = Some(runtime.spawn(serving));
         Served { address, statistics, shutdown, task, runtime }

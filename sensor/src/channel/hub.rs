@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use wire::channel::stream::Entry;
 use wire::channel::{Kind, Wanted};
-use wire::id::PeerKey;
+use wire::query::Asker;
 
 /// Most subscriptions of a sensor.
 pub const SUBSCRIPTIONS_MAX: usize = 256;
@@ -77,8 +77,8 @@ impl Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Client,
-    /// The daemon that handed it on.
-    Peer(PeerKey),
+    /// The daemon that handed it on, and for whom.
+    Peer(Asker),
     Own(Part),
 }
 
@@ -184,11 +184,12 @@ impl Hub {
         self.subscribe_for(None, wanted)
     }
 
-    /// A new subscription of another daemon, which alone may take from it then, beside clients of this one.
+    /// A new subscription of another daemon, for itself or for one account: that alone may take from it then, beside clients
+    /// of this one.
     ///
     /// # Errors
     /// Likewise.
-    pub fn subscribe_for(&self, owner: Option<PeerKey>, wanted: Wanted) -> Result<Id, Error> {
+    pub fn subscribe_for(&self, owner: Option<Asker>, wanted: Wanted) -> Result<Id, Error> {
         self.subscribe_from(owner, wanted, None)
     }
 
@@ -198,7 +199,7 @@ impl Hub {
     /// Likewise.
     pub fn subscribe_from(
         &self,
-        owner: Option<PeerKey>,
+        owner: Option<Asker>,
         wanted: Wanted,
         place: Option<u64>,
     ) -> Result<Id, Error> {
@@ -343,8 +344,8 @@ impl Hub {
     /// Whether who asks, a client or another daemon, may have to do with it.
     ///
     /// # Errors
-    /// If not, or there is none: one of another daemon's is none to who asks.
-    pub fn admit(&self, id: Id, asker: Option<PeerKey>) -> Result<(), Error> {
+    /// If not, or there is none: one of another daemon, or account, is none to who asks.
+    pub fn admit(&self, id: Id, asker: Option<Asker>) -> Result<(), Error> {
         match (locked(&self.0.slots).get(&id).map(|slot| slot.owner), asker) {
             (Some(Owner::Own(part)), None) => Err(Error::Own(part)),
             (Some(Owner::Client | Owner::Peer(_)), None) => Ok(()),
@@ -405,8 +406,8 @@ impl Hub {
         let mut slots = locked(&self.0.slots);
         let slot = found(&mut slots, id)?;
         slot.taken_at = running();
-        // One that is stopped has nothing to wait for.
-        if !slot.subscription.has_waiting() && slot.subscription.is_live() && !is_over {
+        // One that is stopped is waited for too: who asks again and again would find it so without end, and it may be altered.
+        if !slot.subscription.has_waiting() && !is_over {
             return Ok(None);
         }
         let (taken, standing) = (slot.subscription.take(limit), slot.subscription.standing());

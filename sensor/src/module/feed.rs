@@ -148,7 +148,7 @@ impl Feed {
                 let entries = answer.entries.iter().map(|entry| stream::entry(entry, self.booted));
                 self.entries.extend(entries.map(|entry| written(&entry)));
                 // What waits in it still comes first.
-                if let Some(reason) = answer.standing.quarantined.filter(|_| answer.entries.is_empty()) {
+                if let Some(reason) = answer.standing.quarantined.filter(|_| answer.standing.waiting.0 == 0) {
                     self.trouble = Some(format!("its subscription was stopped: {reason}"));
                     self.end_subscription();
                 }

@@ -15,7 +15,7 @@ use crate::channel::fields::call::Calls;
 use crate::channel::fields::event::Events;
 use crate::channel::fields::metric::Metrics;
 use crate::channel::fields::process::Processes;
-use crate::channel::hub::{Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
+use crate::channel::hub::{Answer, Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
 use crate::channel::subscription::Standing;
 use crate::representative::cursor::Cursor;
 use rpc::apart::Apart;
@@ -92,7 +92,7 @@ impl Channels {
         let uid = uid(kind, params, names).await?;
         let wanted = wanted::changed(Wanted { kind, ..Wanted::default() }, params, uid)?;
         let place = self.place(kind, params)?;
-        let id = self.hub.subscribe_from(caller.peer, wanted, place)?;
+        let id = self.hub.subscribe_from(caller.asker(), wanted, place)?;
         Ok(self.told(id, &self.hub.standing(id)?))
     }
 
@@ -128,6 +128,14 @@ impl Channels {
         told
     }
 
+    /// Where whoever was given `answer` goes on in the journal, should the subscription end. A script may hold back what it saw.
+    fn place_after(&self, answer: &Answer) -> Option<Cursor> {
+        let wanted = &answer.standing.wanted;
+        let journal = self.hub.journal().filter(|_| wanted.kind.happens() && wanted.script.is_none())?;
+        let at = stream::place_after(&answer.entries, answer.standing.waiting.0, answer.standing.place)?;
+        Some(Cursor::new(journal.key(), at))
+    }
+
     async fn alter(&self, caller: &Caller, params: &Params, names: &Apart) -> Result<Value, Fault> {
         of_peer(caller, params)?;
         let id = self.id(caller, params)?;
@@ -144,7 +152,7 @@ impl Channels {
     /// The subscription that a call names; one of another daemon's is none to who asks.
     fn id(&self, caller: &Caller, params: &Params) -> Result<Id, Fault> {
         let id = id(params)?;
-        self.hub.admit(id, caller.peer)?;
+        self.hub.admit(id, caller.asker())?;
         Ok(id)
     }
 
@@ -159,7 +167,7 @@ impl Channels {
         // Which they are, and what scripts of others say, is nothing to other daemons; the sensor's own are nobody's to name.
         let told = |(id, stands): &(Id, Standing)| {
             let mut told = self.told(*id, stands);
-            if let (Err(_), Value::Struct(members)) = (self.hub.admit(*id, caller.peer), &mut told) {
+            if let (Err(_), Value::Struct(members)) = (self.hub.admit(*id, caller.asker()), &mut told) {
                 members.retain(|(name, _)| !matches!(name.as_ref(), "subscription" | "script" | "cursor"));
                 let part = self.hub.part_of(*id);
                 members.extend(part.map(|part| (Name::Borrowed("owner"), Value::from(part.as_str()))));
@@ -179,7 +187,11 @@ impl Channels {
             () = self.ending.cancelled() => return Err(Fault::unavailable("the sensor ends; subscribe again when it is back")),
         };
         let is_packed = params.flag("packed")?.unwrap_or(false);
-        Ok(if is_packed { stream::packed(&answer, booted) } else { stream::answer(&answer, booted) })
+        Ok(if is_packed {
+            stream::packed(&answer, booted)
+        } else {
+            stream::answer(&answer, booted, self.place_after(&answer))
+        })
     }
 }
 
@@ -309,7 +321,7 @@ pub(super) fn declaration_of_take() -> Declaration {
         )
         .default(false),
     )
-    .returns("struct", "entries, next, missed, waiting, revision, condition, quarantined")
+    .returns("struct", "entries, next, missed, waiting, revision, cursor, condition, quarantined")
 }
 
 fn of_subscription() -> Parameter {

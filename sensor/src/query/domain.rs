@@ -64,16 +64,21 @@ pub(super) fn absent(absent: Absent) -> Fault {
 /// The answer, with the hosts that are away and told this representative nothing: what they told the one before may be missing.
 /// Who represents the domain no more has answered all the same.
 pub(super) async fn with_unheard(office: &Handle, answer: Value) -> Value {
-    let asked = office.ask(|domain, _| {
-        let away = domain.departed().iter().filter(|gone| gone.standing == Standing::Silent);
-        away.map(|gone| Value::Text(gone.host.to_string())).collect()
-    });
-    let unheard: Vec<Value> = asked.await.unwrap_or_default();
+    let unheard = unheard(office).await;
     let Value::Struct(mut members) = answer else { return answer };
     if !unheard.is_empty() {
-        members.push(("unheard".into(), Value::Array(unheard)));
+        members.push(("unheard".into(), Value::array(unheard)));
     }
     Value::Struct(members)
+}
+
+/// These hosts.
+pub(super) async fn unheard(office: &Handle) -> Vec<String> {
+    let asked = office.ask(|domain, _| {
+        let away = domain.departed().iter().filter(|gone| gone.standing == Standing::Silent);
+        away.map(|gone| gone.host.to_string()).collect()
+    });
+    asked.await.unwrap_or_default()
 }
 
 impl Domain {

@@ -4,23 +4,24 @@
 //! Reading the disk is done where it may block.
 //! Not here: what may be asked for ([`super::events`]).
 
+use super::chosen;
 use super::declared;
-use super::domain::{absent, with_unheard};
-use super::events::{
-    Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, READ_AT_ONCE_MAX, Wanted, name_calls, shown, unreadable,
-};
-use super::{chosen, shape};
+use super::domain::{absent, unheard};
+use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, READ_AT_ONCE_MAX, Wanted, unreadable};
+use super::found::{Found, Rest};
 use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::office::Handle;
 use crate::representative::store::reader::Stored;
+use compact_str::CompactString;
 use rpc::apart::Apart;
 use rpc::fault::Fault;
 use rpc::method::Method;
 use rpc::params::Params;
-use rpc::value::Value;
+use rpc::written::Answered;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use wire::query::Form;
 
 /// What the method reads from.
 #[derive(Clone)]
@@ -40,49 +41,52 @@ impl Events {
     /// `domain.events`.
     #[must_use]
     pub fn method(self) -> Method {
-        declared::domain_events().handler(move |params| {
+        declared::domain_events().handler_writing(move |params, form| {
             let own = self.clone();
-            async move { own.answer(&params).await }
+            async move { own.answer(&params, form).await }
         })
     }
 
-    async fn answer(&self, params: &Params) -> Result<Value, Fault> {
-        Ok(with_unheard(&self.office, self.page(params).await?).await)
+    async fn answer(&self, params: &Params, form: Option<Form>) -> Result<Answered, Fault> {
+        let (found, cursor, missed) = self.page(params, form).await?;
+        let unheard = unheard(&self.office).await;
+        Ok(found.answer(&Rest { cursor: cursor.to_string(), missed, unheard: &unheard }))
     }
 
-    async fn page(&self, params: &Params) -> Result<Value, Fault> {
+    /// What was found, where to go on, and how many events are kept no more.
+    async fn page(&self, params: &Params, form: Option<Form>) -> Result<(Found, Cursor, u64), Fault> {
         let feed = self.office.feed().await.map_err(absent)?;
         let wanted = Arc::new(self.wanted(params).await?);
         if wanted.is_last {
-            return self.last(&feed, wanted).await;
+            return self.last(&feed, wanted, form).await;
         }
         let mut cursor = cursor_of(params, &feed)?;
         let mut next = feed.reader().next();
-        let (mut events, mut missed) = (Vec::new(), 0);
+        let (mut found, mut missed) = (Found::new(form), 0);
         let deadline = tokio::time::sleep(wanted.wait);
         tokio::pin!(deadline);
         loop {
             next.mark_unchanged();
-            let left = wanted.limit - events.len();
+            let left = wanted.limit - found.len();
             let page = self.read(&feed, cursor.clone(), left, Arc::clone(&wanted)).await?;
             missed += page.missed;
             let went_on = page.cursor != cursor;
             cursor = page.cursor;
-            events.extend(self.told(&page.events).await?);
+            self.tell(&mut found, &page.events).await?;
             // A reading ends early where few of the events looked at fit: then there is more to look at.
-            if events.len() < wanted.limit && went_on && page.has_more {
+            if found.len() < wanted.limit && went_on && page.has_more {
                 continue;
             }
-            if !events.is_empty() || wanted.wait.is_zero() {
-                return Ok(shown(events, cursor, missed));
+            if found.len() > 0 || wanted.wait.is_zero() {
+                return Ok((found, cursor, missed));
             }
             tokio::select! {
-                () = self.ending.cancelled() => return Ok(shown(Vec::new(), cursor, missed)),
-                () = &mut deadline => return Ok(shown(Vec::new(), cursor, missed)),
+                () = self.ending.cancelled() => return Ok((found, cursor, missed)),
+                () = &mut deadline => return Ok((found, cursor, missed)),
                 // The next question goes to whoever represents the domain then.
-                () = self.office.closed() => return Ok(shown(Vec::new(), cursor, missed)),
+                () = self.office.closed() => return Ok((found, cursor, missed)),
                 changed = next.changed() => if changed.is_err() {
-                    return Ok(shown(Vec::new(), cursor, missed));
+                    return Ok((found, cursor, missed));
                 }
             }
         }
@@ -110,11 +114,16 @@ impl Events {
     }
 
     /// The last events that fit, looked for from the newest back.
-    async fn last(&self, feed: &Feed, wanted: Arc<Wanted>) -> Result<Value, Fault> {
+    async fn last(
+        &self,
+        feed: &Feed,
+        wanted: Arc<Wanted>,
+        form: Option<Form>,
+    ) -> Result<(Found, Cursor, u64), Fault> {
         let (cursor, newest, oldest) = (feed.end(), *feed.reader().next().borrow(), feed.reader().oldest());
-        let (mut found, mut missed) = (VecDeque::new(), 0);
+        let (mut parts, mut found, mut missed) = (VecDeque::new(), 0, 0);
         let (mut end, mut looked_at) = (newest, wanted.limit.max(LOOKED_AT_FIRST));
-        while found.len() < wanted.limit && end > oldest {
+        while found < wanted.limit && end > oldest {
             let begin = end.saturating_sub(looked_at as u64).max(oldest);
             let chosen = self.chosen(&wanted).await?;
             let (reader, fitting) = (feed.reader().clone(), Arc::clone(&wanted));
@@ -122,28 +131,37 @@ impl Events {
             let fits = move |stored: &Stored| stored.at < end && fitting.fits(&stored.event, &chosen);
             let reading = move || reader.read_some(begin, usize::MAX, looked, fits).map_err(unreadable);
             let page = self.apart.run(reading).await?;
-            let last = page.events.len().saturating_sub(wanted.limit - found.len());
-            for event in self.told(&page.events[last..]).await?.into_iter().rev() {
-                found.push_front(event);
-            }
+            let last = page.events.len().saturating_sub(wanted.limit - found);
+            let mut part = Found::new(form);
+            self.tell(&mut part, &page.events[last..]).await?;
+            found += part.len();
+            parts.push_front(part);
             missed += page.missed;
             end = begin;
             looked_at = (looked_at * 2).min(LOOKED_AT_MAX);
         }
-        Ok(shown(found.into(), cursor, missed))
+        let mut all = Found::new(form);
+        parts.into_iter().for_each(|part| all.append(part));
+        Ok((all, cursor, missed))
     }
 
-    /// Events as they are answered, each with the id that its call has now.
-    async fn told(&self, events: &[Stored]) -> Result<Vec<Value>, Fault> {
+    /// Add these events, each with the id that its call has now.
+    async fn tell(&self, found: &mut Found, events: &[Stored]) -> Result<(), Fault> {
         if events.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let mut told: Vec<Value> = events.iter().map(|stored| shape::event(&stored.event)).collect();
+        let mut calls: Vec<CompactString> = events.iter().map(|stored| stored.event.call.clone()).collect();
         let asked = self.office.ask(move |domain, _| {
-            name_calls(domain.calls(), &mut told);
-            told
+            for call in &mut calls {
+                if let Some(present) = domain.calls().present_id(call) {
+                    call.clone_from(present);
+                }
+            }
+            calls
         });
-        asked.await.map_err(absent)
+        let calls = asked.await.map_err(absent)?;
+        events.iter().zip(&calls).for_each(|(stored, call)| found.add(&stored.event, call));
+        Ok(())
     }
 
     /// Ids of the calls that are meant now.

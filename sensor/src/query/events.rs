@@ -4,8 +4,8 @@
 //! restarts, and a journal that was begun anew refuses it. The last events that fit are looked for from the newest
 //! back. Reading the disk is done where it may block.
 
-use super::declared;
-use super::{chosen, shape};
+use super::found::{Found, Rest};
+use super::{chosen, declared};
 use crate::journal::reader::{Page, Reader};
 use crate::representative::cursor::Cursor;
 use compact_str::CompactString;
@@ -14,12 +14,13 @@ use rpc::apart::Apart;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
-use rpc::value::Value;
+use rpc::written::Answered;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::event::{Content, Event, Kind};
+use wire::query::Form;
 use wire::time::Time;
 
 /// Most events of one answer: about 5 MB of XML.
@@ -115,16 +116,16 @@ impl Events {
 
     fn answering(&self, declaration: Declaration) -> Method {
         let own = self.clone();
-        declaration.handler(move |params| {
+        declaration.handler_writing(move |params, form| {
             let own = own.clone();
-            async move { own.answer(&params).await }
+            async move { own.answer(&params, form).await }
         })
     }
 
-    async fn answer(&self, params: &Params) -> Result<Value, Fault> {
+    async fn answer(&self, params: &Params, form: Option<Form>) -> Result<Answered, Fault> {
         let wanted = Arc::new(self.wanted(params)?);
         if wanted.is_last {
-            return self.last(wanted).await;
+            return self.last(wanted, form).await;
         }
         let mut next = self.reader.next();
         let mut cursor = match params.text("cursor")?.unwrap_or_default() {
@@ -132,28 +133,28 @@ impl Events {
             "end" => *next.borrow_and_update(),
             text => self.place(text)?,
         };
-        let (mut events, mut missed) = (Vec::new(), 0);
+        let (mut found, mut missed) = (Found::new(form), 0);
         let deadline = tokio::time::sleep(wanted.wait);
         tokio::pin!(deadline);
         loop {
             let newest = *next.borrow_and_update();
-            let page = self.read(cursor, wanted.limit - events.len(), Arc::clone(&wanted)).await?;
+            let page;
+            (page, found) = self.read(cursor, found, Arc::clone(&wanted)).await?;
             missed += page.missed;
             let went_on = page.cursor != cursor;
             cursor = page.cursor;
-            events.extend(page.events);
             // A reading ends early where few of the events looked at fit: then there is more to look at.
-            if events.len() < wanted.limit && went_on && cursor < newest {
+            if found.len() < wanted.limit && went_on && cursor < newest {
                 continue;
             }
-            if !events.is_empty() || wanted.wait.is_zero() {
-                return Ok(shown(events, self.cursor(cursor), missed));
+            if found.len() > 0 || wanted.wait.is_zero() {
+                return Ok(self.shown(found, cursor, missed));
             }
             tokio::select! {
-                () = self.ending.cancelled() => return Ok(shown(Vec::new(), self.cursor(cursor), missed)),
-                () = &mut deadline => return Ok(shown(Vec::new(), self.cursor(cursor), missed)),
+                () = self.ending.cancelled() => return Ok(self.shown(found, cursor, missed)),
+                () = &mut deadline => return Ok(self.shown(found, cursor, missed)),
                 changed = next.changed() => if changed.is_err() {
-                    return Ok(shown(Vec::new(), self.cursor(cursor), missed));
+                    return Ok(self.shown(found, cursor, missed));
                 }
             }
         }
@@ -179,13 +180,13 @@ impl Events {
     }
 
     /// The last events that fit, looked for from the newest back.
-    async fn last(&self, wanted: Arc<Wanted>) -> Result<Value, Fault> {
+    async fn last(&self, wanted: Arc<Wanted>, form: Option<Form>) -> Result<Answered, Fault> {
         let (newest, oldest) = (*self.reader.next().borrow(), self.reader.oldest());
         let (mut found, mut missed) = (VecDeque::new(), 0);
         let (mut end, mut looked_at) = (newest, wanted.limit.max(LOOKED_AT_FIRST));
         while found.len() < wanted.limit && end > oldest {
             let begin = end.saturating_sub(looked_at as u64).max(oldest);
-            let (part, damaged) = self.last_of(begin, end, Arc::clone(&wanted)).await?;
+            let (part, damaged) = self.last_of(begin, end, Arc::clone(&wanted), form).await?;
             for event in part.into_iter().rev().take(wanted.limit - found.len()) {
                 found.push_front(event);
             }
@@ -193,8 +194,9 @@ impl Events {
             end = begin;
             looked_at = (looked_at * 2).min(LOOKED_AT_MAX);
         }
-        self.name_calls(&mut found);
-        Ok(shown(found.into(), self.cursor(newest), missed))
+        let mut all = Found::new(form);
+        found.into_iter().for_each(|one| all.append(one));
+        Ok(self.shown(all, newest, missed))
     }
 
     /// The last of these events that fit, as many as are wanted; and how many of them cannot be read.
@@ -203,7 +205,8 @@ impl Events {
         begin: u64,
         end: u64,
         wanted: Arc<Wanted>,
-    ) -> Result<(VecDeque<Value>, u64), Fault> {
+        form: Option<Form>,
+    ) -> Result<(VecDeque<Found>, u64), Fault> {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
         let reading = move || {
@@ -214,7 +217,9 @@ impl Events {
                     if last.len() == wanted.limit {
                         last.pop_front();
                     }
-                    last.push_back(shape::event(event));
+                    let mut one = Found::new(form);
+                    add(&mut one, event, &joiner);
+                    last.push_back(one);
                 }
                 None::<()>
             });
@@ -223,21 +228,27 @@ impl Events {
         self.apart.run(reading).await
     }
 
-    async fn read(&self, cursor: u64, limit: usize, wanted: Arc<Wanted>) -> Result<Page<Value>, Fault> {
+    /// What fits from `cursor` on, up to what is wanted, behind what was found before.
+    async fn read(
+        &self,
+        cursor: u64,
+        mut found: Found,
+        wanted: Arc<Wanted>,
+    ) -> Result<(Page<()>, Found), Fault> {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
-        let page = self.apart.run(move || {
+        let reading = move || {
             let chosen = chosen_of(&wanted, &joiner);
-            let take = |event: &Event| wanted.fits(event, &chosen).then(|| shape::event(event));
-            reader.read_some(cursor, limit, LOOKED_AT_MAX, take).map_err(unreadable)
-        });
-        let mut page = page.await?;
-        self.name_calls(&mut page.events);
-        Ok(page)
+            let limit = wanted.limit - found.len();
+            let take = |event: &Event| wanted.fits(event, &chosen).then(|| add(&mut found, event, &joiner));
+            let page = reader.read_some(cursor, limit, LOOKED_AT_MAX, take).map_err(unreadable)?;
+            Ok((page, found))
+        };
+        self.apart.run(reading).await
     }
 
-    fn name_calls<'a>(&self, events: impl IntoIterator<Item = &'a mut Value>) {
-        name_calls(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), events);
+    fn shown(&self, found: Found, cursor: u64, missed: u64) -> Answered {
+        found.answer(&Rest { cursor: self.cursor(cursor).to_string(), missed, unheard: &[] })
     }
 
     fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
@@ -279,18 +290,10 @@ impl Wanted {
     }
 }
 
-/// Give each event its call by the id that the call has now: some become known by a better one.
-pub(super) fn name_calls<'a>(joiner: &Joiner, events: impl IntoIterator<Item = &'a mut Value>) {
-    for event in events {
-        let Value::Struct(members) = event else { continue };
-        let call = members.iter_mut().find(|(name, _)| name.as_ref() == "call");
-        if let Some((_, Value::Text(call))) = call
-            && let Some(present) = joiner.present_id(call)
-            && present != call
-        {
-            *call = present.to_string();
-        }
-    }
+/// One more event, whose call is told by the id that it has now: some become known by a better one.
+fn add(found: &mut Found, event: &Event, joiner: &Mutex<Joiner>) {
+    let present = joiner.lock().unwrap_or_else(PoisonError::into_inner).present_id(&event.call).cloned();
+    found.add(event, present.as_ref().unwrap_or(&event.call));
 }
 
 fn chosen_of(wanted: &Wanted, joiner: &Mutex<Joiner>) -> Chosen {
@@ -309,14 +312,6 @@ pub(super) fn unreadable(error: crate::segments::Error) -> Fault {
 fn is_party(content: &Content, host: &str) -> bool {
     let parties = content.from.split(',').chain(content.to.split(','));
     parties.map(str::trim).any(|party| super::calls::is_host(party, host))
-}
-
-pub(super) fn shown(events: Vec<Value>, cursor: impl ToString, missed: u64) -> Value {
-    Value::object([
-        ("events", Value::Array(events)),
-        ("cursor", Value::Text(cursor.to_string())),
-        ("missed", Value::UInt(missed)),
-    ])
 }
 
 pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {

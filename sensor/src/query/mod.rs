@@ -15,6 +15,7 @@ pub mod domain_events;
 pub mod domain_metrics;
 pub mod events;
 pub mod files;
+mod found;
 pub mod metrics;
 pub mod modules;
 pub mod processes;

@@ -3,6 +3,7 @@
 //! Pure. Rule: a field without a value is left out, but for those that are always there.
 
 use compact_str::CompactString;
+use rpc::members::{self, Plain};
 use rpc::value::{Name, Value};
 use wire::call::Call;
 use wire::event::{self, Event};
@@ -38,45 +39,48 @@ fn maybe_text(members: &mut Members, name: &'static str, value: &str) {
 /// An event.
 #[must_use]
 pub fn event(event: &Event) -> Value {
-    let content = &event.content;
-    let mut members: Members = vec![
-        ("id".into(), Value::Text(event.id.to_string())),
-        ("kind".into(), text(content.kind.as_str())),
-        ("time".into(), time(content.time)),
-        ("seen".into(), time(event.seen)),
-        ("call".into(), text(&event.call)),
-        ("job".into(), text(&content.job)),
-        ("user".into(), text(&content.user)),
-        ("from".into(), text(&content.from)),
-        ("to".into(), text(&content.to)),
-    ];
-    if let Some(outcome) = content.outcome {
-        members.push(("outcome".into(), text(outcome.as_str())));
-    }
-    maybe_time(&mut members, "submitted", content.submitted);
-    maybe_time(&mut members, "started", content.started);
-    maybe_time(&mut members, "ended", content.ended);
-    let attributes = content.attributes.iter().map(|(name, value)| (name.to_string(), attribute(value)));
-    members.push(("attributes".into(), Value::object(attributes)));
-    members.push((
-        "source".into(),
-        Value::object([
-            ("sensor", Value::Text(event.id.sensor.to_string())),
-            ("host", text(&event.source.host)),
-            ("file", text(&event.source.file)),
-            ("filter", text(&event.source.filter)),
-            ("offset", Value::UInt(event.id.offset)),
-        ]),
-    ));
+    let mut members = Members::new();
+    fill_event(event, &event.call, &mut members);
     Value::Struct(members)
 }
 
-fn attribute(value: &event::Value) -> Value {
-    match value {
-        event::Value::Text(plain) => text(plain),
-        event::Value::List(list) => texts(list),
-        event::Value::Bytes(bytes) => Value::Bytes(bytes.clone()),
+/// The members of an event whose call is known as `call`.
+pub fn fill_event(event: &Event, call: &str, members: &mut impl members::Members) {
+    let content = &event.content;
+    members.id("id", event.id);
+    members.text("kind", content.kind.as_str());
+    members.time("time", content.time);
+    members.time("seen", event.seen);
+    members.text("call", call);
+    members.text("job", &content.job);
+    members.text("user", &content.user);
+    members.text("from", &content.from);
+    members.text("to", &content.to);
+    if let Some(outcome) = content.outcome {
+        members.text("outcome", outcome.as_str());
     }
+    let moments = [("submitted", content.submitted), ("started", content.started), ("ended", content.ended)];
+    for (name, moment) in moments {
+        if let Some(moment) = moment {
+            members.time(name, moment);
+        }
+    }
+    members.structure("attributes", |members| {
+        for (name, value) in &content.attributes {
+            match value {
+                event::Value::Text(text) => members.plain(name, Plain::Text(text)),
+                event::Value::List(list) => members.texts(name, list.iter().map(CompactString::as_str)),
+                event::Value::Bytes(bytes) => members.plain(name, Plain::Bytes(bytes)),
+            }
+        }
+    });
+    members.structure("source", |members| {
+        members.id("sensor", event.id.sensor);
+        members.text("host", &event.source.host);
+        members.text("file", &event.source.file);
+        members.text("filter", &event.source.filter);
+        members.whole("offset", event.id.offset);
+    });
 }
 
 /// A call.

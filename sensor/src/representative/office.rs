@@ -170,7 +170,9 @@ impl Handle {
     }
 
     async fn open(&self) -> Result<Open, Absent> {
-        if *self.0.duty.borrow() == Duty::Rest {
+        // The right to serve comes a moment before the duty.
+        let has_right = self.0.lease.get().is_some_and(|holds| holds());
+        if *self.0.duty.borrow() == Duty::Rest && !has_right {
             return Err(Absent::Elsewhere);
         }
         let mut open = self.0.open.subscribe();

@@ -141,13 +141,14 @@ impl Core {
 
     /// Count a filter's work; its speed if it goes into quarantine.
     pub(super) fn meter(&mut self, filter: &CompactString, bytes: u64, work: Duration) -> Option<u64> {
-        let least = self.config.bytes_per_sec_min;
-        self.meters.entry(filter.clone()).or_default().add(bytes, work, least)
+        let (least, now) = (self.config.bytes_per_sec_min, self.clock.monotonic());
+        self.meters.entry(filter.clone()).or_default().add(bytes, work, least, now)
     }
 
     /// The speed of a filter that is in quarantine, in bytes each second.
     pub(super) fn too_slow(&self, filter: &str) -> Option<u64> {
-        self.meters.get(filter).and_then(Meter::too_slow)
+        let meter = self.meters.get(filter)?;
+        meter.too_slow(self.clock.monotonic())
     }
 
     /// When what is not durable must be: soon where somebody waits for an event and there is nothing else to do.

@@ -1,8 +1,10 @@
 //! How fast a filter is, and whether it may go on.
 //!
 //! Pure: the shell measures the time. Rule: a filter is judged by stretches of at least [`STRETCH_BYTES`]
-//! or [`STRETCH`] of work; one slower than the threshold for [`PATIENCE`] of work, stretch after stretch, is in quarantine for
-//! the rest of this run. A machine that stands still for a moment makes one stretch slow, not several.
+//! or [`STRETCH`] of work; one slower than the threshold for [`PATIENCE`] of work, stretch after stretch, is in quarantine. It is
+//! tried again after [`REST`], and after twice as long each time that it is slow again. A machine that stands still for a moment
+//! makes one stretch slow, not several; and what each reading costs however short it is, [`READING`], is not the filter's: a log
+//! that grows line by line on a busy machine would look slow by it.
 
 use std::time::Duration;
 
@@ -18,6 +20,16 @@ pub const STRETCH: Duration = Duration::from_millis(200);
 /// So much slow work without a better stretch in between is the filter's doing.
 pub const PATIENCE: Duration = Duration::from_millis(800);
 
+/// What a reading costs beside the filter at most: caches that others filled meanwhile. A filter that takes this long for each of a
+/// hundred lines a second takes a twentieth of a core, and many lines at once are read at once.
+pub const READING: Duration = Duration::from_micros(500);
+
+/// A filter in quarantine rests so long the first time.
+pub const REST: Duration = Duration::from_secs(60);
+
+/// Its rest is doubled so often at most: to an hour and some minutes, of which it then works [`PATIENCE`].
+const DOUBLINGS_MAX: u32 = 6;
+
 /// The meter of one filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
@@ -25,29 +37,47 @@ pub struct Meter {
     work: Duration,
     /// Work of slow stretches in a row.
     slow: Duration,
-    too_slow: Option<u64>,
+    quarantine: Option<Quarantine>,
+    /// How often it went into quarantine without a good stretch since.
+    times: u32,
+}
+
+/// Why a filter rests, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quarantine {
+    bytes_per_sec: u64,
+    until: Duration,
 }
 
 impl Meter {
-    /// Add a stretch of work; the filter's speed in bytes each second if it goes into quarantine by it.
-    pub fn add(&mut self, bytes: u64, work: Duration, bytes_per_sec_min: u64) -> Option<u64> {
+    /// Add the work of a reading that ended at `now`; the filter's speed in bytes each second if it goes into quarantine by it.
+    pub fn add(&mut self, bytes: u64, work: Duration, bytes_per_sec_min: u64, now: Duration) -> Option<u64> {
         self.bytes += bytes;
-        self.work += work;
-        if self.too_slow.is_some() || (self.bytes < STRETCH_BYTES && self.work < STRETCH) {
+        self.work += work.saturating_sub(READING);
+        if self.too_slow(now).is_some() || (self.bytes < STRETCH_BYTES && self.work < STRETCH) {
             return None;
         }
         let (bytes, work) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.work));
         let micros = u64::try_from(work.as_micros()).unwrap_or(u64::MAX).max(1);
         let speed = bytes.saturating_mul(1_000_000) / micros;
-        self.slow = if speed < bytes_per_sec_min { self.slow + work } else { Duration::ZERO };
-        self.too_slow = (self.slow >= PATIENCE).then_some(speed);
-        self.too_slow
+        if speed >= bytes_per_sec_min {
+            (self.slow, self.times) = (Duration::ZERO, 0);
+            return None;
+        }
+        self.slow += work;
+        if self.slow < PATIENCE {
+            return None;
+        }
+        let until = now + REST * 2_u32.pow(self.times.min(DOUBLINGS_MAX));
+        self.quarantine = Some(Quarantine { bytes_per_sec: speed, until });
+        (self.slow, self.times) = (Duration::ZERO, self.times.saturating_add(1));
+        Some(speed)
     }
 
-    /// Whether the filter is in quarantine, and the speed that brought it there, in bytes each second.
+    /// Whether the filter is in quarantine at `now`, and the speed that brought it there, in bytes each second.
     #[must_use]
-    pub fn too_slow(&self) -> Option<u64> {
-        self.too_slow
+    pub fn too_slow(&self, now: Duration) -> Option<u64> {
+        self.quarantine.filter(|quarantine| now < quarantine.until).map(|quarantine| quarantine.bytes_per_sec)
     }
 }
 
@@ -55,32 +85,60 @@ impl Meter {
 mod tests {
     use super::*;
 
+    const START: Duration = Duration::from_secs(1_000);
+
     #[test]
     fn a_slow_filter_is_found_out_after_a_stretch_and_told_once() {
         let mut meter = Meter::default();
-        assert_eq!(meter.add(100_000, PATIENCE - STRETCH, BYTES_PER_SEC_MIN), None);
-        assert_eq!(meter.add(100_000, Duration::from_millis(150), BYTES_PER_SEC_MIN), None);
-        assert_eq!(meter.add(100_000, Duration::from_millis(50), BYTES_PER_SEC_MIN), Some(1_000_000));
-        assert_eq!(meter.add(1, Duration::from_secs(1), BYTES_PER_SEC_MIN), None);
-        assert_eq!(meter.too_slow(), Some(1_000_000));
+        let mut add = |work: Duration| meter.add(100_000, work + READING, BYTES_PER_SEC_MIN, START);
+        assert_eq!(add(PATIENCE - STRETCH), None);
+        assert_eq!(add(Duration::from_millis(150)), None);
+        assert_eq!(add(Duration::from_millis(50)), Some(1_000_000));
+        assert_eq!(meter.add(1, Duration::from_secs(1), BYTES_PER_SEC_MIN, START), None);
+        assert_eq!(meter.too_slow(START), Some(1_000_000));
+    }
+
+    #[test]
+    fn it_is_tried_again_after_ever_longer_rests_until_it_is_fast() {
+        let slow = |meter: &mut Meter, now| meter.add(100_000, PATIENCE + READING, BYTES_PER_SEC_MIN, now);
+        let (mut meter, mut now) = (Meter::default(), START);
+        for rests in [1, 2, 4, 8, 16, 32, 64, 64] {
+            assert!(slow(&mut meter, now).is_some(), "after {rests}");
+            now += REST * rests;
+            assert!(meter.too_slow(now - Duration::from_micros(1)).is_some(), "{rests}");
+            assert_eq!(meter.too_slow(now), None, "{rests}");
+        }
+        assert_eq!(meter.add(STRETCH_BYTES, STRETCH / 10, BYTES_PER_SEC_MIN, now), None);
+        assert!(slow(&mut meter, now).is_some());
+        assert_eq!(meter.too_slow(now + REST), None, "what was before is forgiven");
     }
 
     #[test]
     fn a_machine_that_stands_still_for_a_moment_stops_no_filter() {
         let mut meter = Meter::default();
         for _ in 0..10 {
-            assert_eq!(meter.add(10, PATIENCE - STRETCH, BYTES_PER_SEC_MIN), None);
-            assert_eq!(meter.add(STRETCH_BYTES, STRETCH / 10, BYTES_PER_SEC_MIN), None);
+            assert_eq!(meter.add(10, PATIENCE - STRETCH, BYTES_PER_SEC_MIN, START), None);
+            assert_eq!(meter.add(STRETCH_BYTES, STRETCH / 10, BYTES_PER_SEC_MIN, START), None);
         }
-        assert_eq!(meter.too_slow(), None);
+        assert_eq!(meter.too_slow(START), None);
+    }
+
+    #[test]
+    fn a_log_that_grows_line_by_line_makes_no_filter_slow_and_hides_none_that_is() {
+        let mut meter = Meter::default();
+        for _ in 0..200_000 {
+            assert_eq!(meter.add(80, Duration::from_micros(50), BYTES_PER_SEC_MIN, START), None);
+        }
+        let found = (0..100).find_map(|_| meter.add(80, Duration::from_millis(10), BYTES_PER_SEC_MIN, START));
+        assert!(found.is_some_and(|speed| speed < 10_000), "{found:?}");
     }
 
     #[test]
     fn a_fast_filter_is_never_stopped_and_one_pause_is_forgiven_by_the_next_stretch() {
         let mut meter = Meter::default();
         for _ in 0..100 {
-            assert_eq!(meter.add(256 << 10, Duration::from_millis(2), BYTES_PER_SEC_MIN), None);
+            assert_eq!(meter.add(256 << 10, Duration::from_millis(2), BYTES_PER_SEC_MIN, START), None);
         }
-        assert_eq!(meter.too_slow(), None);
+        assert_eq!(meter.too_slow(START), None);
     }
 }

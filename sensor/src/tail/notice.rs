@@ -115,7 +115,7 @@ pub fn oversize(offset: u64, seen: Time, cut: Cut) -> Found {
     notice(offset, OVERSIZE, seen, "oversize", about)
 }
 
-/// The filter is too slow for this log, which is no longer read.
+/// The filter is too slow for this log, which is not read for a while.
 #[must_use]
 pub fn quarantine(offset: u64, seen: Time, filter: &str, bytes_per_sec: u64) -> Found {
     let about = vec![("filter", filter.into()), ("bytes_per_second", bytes_per_sec.to_compact_string())];

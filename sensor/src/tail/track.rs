@@ -127,9 +127,12 @@ impl Track {
 
     fn is_quarantined(&mut self, core: &Core) -> bool {
         let Some(filter) = &self.filter else { return false };
-        let Some(speed) = core.too_slow(filter) else { return false };
+        let Some(speed) = core.too_slow(filter) else {
+            self.stopped = None;
+            return false;
+        };
         self.stopped = Some(Standing::Trouble(format!(
-            "the filter {filter} is in quarantine: it reads {speed} bytes/s, at least {} are needed; the log is not read",
+            "the filter {filter} is in quarantine: it reads {speed} bytes/s, at least {} are needed; the log is not read, and tried again after a while",
             core.config.bytes_per_sec_min
         )));
         true

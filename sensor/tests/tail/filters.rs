@@ -4,14 +4,20 @@ use crate::rig::Rig;
 use sensor::tail::standing::Standing;
 use std::time::Duration;
 
-#[test]
-fn a_filter_that_is_too_slow_is_stopped_and_nothing_else_is() {
+/// A log whose filter went into quarantine after a thousand lines.
+fn slow() -> Rig {
     let mut rig = Rig::new("*");
     rig.work_micros_per_line = 1000;
     rig.append("log", "short\n".repeat(1000));
     rig.start();
+    rig
+}
+
+#[test]
+fn a_filter_that_is_too_slow_is_stopped_and_nothing_else_is() {
+    let mut rig = slow();
     rig.append("log", "never read\nnor told as incompl");
-    rig.pass(Duration::from_secs(60));
+    rig.pass(Duration::from_secs(30));
     assert_eq!(rig.notices("quarantine").len(), 1);
     assert!(rig.file("log").standing.told().contains("quarantine"), "{:?}", rig.file("log"));
     assert!(!rig.lines().contains(&"never read".to_owned()));
@@ -19,6 +25,18 @@ fn a_filter_that_is_too_slow_is_stopped_and_nothing_else_is() {
     rig.work_micros_per_line = 0;
     rig.start();
     assert_eq!(rig.lines().last().unwrap(), "never read", "the next run tries again, from where it stopped");
+}
+
+#[test]
+fn a_filter_that_was_too_slow_is_tried_again_and_goes_on_where_it_stopped() {
+    let mut rig = slow();
+    rig.append("log", "after the rest\n");
+    rig.pass(Duration::from_secs(30));
+    assert!(!rig.lines().contains(&"after the rest".to_owned()));
+    rig.pass(Duration::from_secs(31));
+    assert_eq!(rig.lines().last().unwrap(), "after the rest");
+    assert_eq!((rig.lines().len(), rig.notices("quarantine").len()), (1001, 1));
+    assert_eq!(rig.file("log").standing, Standing::Following);
 }
 
 #[test]

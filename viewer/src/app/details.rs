@@ -177,10 +177,15 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
         );
     }
     table(ui, colors, "place", &rows);
-    if place.part == Part::Server
-        && ui.button("Graphs").on_hover_text("Also by a double click on the host").clicked()
-    {
-        app.open_graphs(id);
+    if place.part == Part::Server {
+        ui.horizontal(|ui| {
+            if ui.button("Graphs").on_hover_text("Also by a double click on the host").clicked() {
+                app.open_graphs(id);
+            }
+            if !app.is_in_graphs(id) && ui.button("Add to the graphs").clicked() {
+                app.add_to_graphs(id);
+            }
+        });
     }
     changes(app, ui, colors, &place);
     calls_of(app, ui, colors, id);

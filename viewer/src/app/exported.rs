@@ -15,7 +15,8 @@ impl App {
     pub fn table(&self) -> Table {
         match super::tabs::front(self) {
             Tab::Flock if !self.flock().is_empty() => self.processes_table(),
-            Tab::Graphs if self.series.is_some() => self.series_table(),
+            Tab::Graphs if self.graphs.has_figures() => self.series_table(),
+            Tab::Sensors => self.sensors_table(),
             Tab::Map | Tab::Calls | Tab::Graphs | Tab::Flock => self.calls_table(),
         }
     }
@@ -146,14 +147,15 @@ impl App {
         Table { columns, rows }
     }
 
-    /// The figures of the host whose graphs are shown.
+    /// The figures of the hosts whose graphs are shown.
     fn series_table(&self) -> Table {
-        let columns = vec!["host", "series", "time", "value"];
+        let columns = vec!["domain", "host", "series", "time", "value"];
         let mut rows = Vec::new();
-        if let Some((host, series)) = &self.series {
+        for (host, series) in self.graphs.figures() {
             for (name, series) in series.iter() {
                 let row = |(time, value): (wire::time::Time, f64)| {
-                    vec![(*host.host).into(), name.as_str().into(), time.secs_f64().into(), value.into()]
+                    let (domain, host) = ((*host.domain).into(), (*host.host).into());
+                    vec![domain, host, name.as_str().into(), time.secs_f64().into(), value.into()]
                 };
                 rows.extend(series.samples().map(row));
             }

@@ -1,6 +1,6 @@
 //! What keys do.
 //!
-//! Rule: a key that a field of text takes does nothing else; every one is told in [`KEYS`], which the help shows.
+//! Rule: a key that a field of text takes does nothing else, and while a question stands there only Esc does; every one is told in [`KEYS`], which the help shows.
 
 use super::settings::Look;
 use super::{App, tabs};
@@ -19,7 +19,8 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("+  -", "enlarge, make smaller"),
     ("arrows", "move the map"),
     ("Ctrl F  /", "search"),
-    ("1  2  3  4", "map, calls, graphs, flock"),
+    ("1  2  3  4  5", "map, calls, graphs, flock, sensors"),
+    ("G", "graphs together, or small multiples"),
     ("K", "end the chosen process of the flock"),
     ("H", "hide or show the hosts"),
     ("T", "dark or light"),
@@ -36,12 +37,18 @@ pub(super) fn take(app: &mut App, ui: &Ui) {
         return;
     }
     let pressed = |key: Key| ctx.input_mut(|input| input.consume_key(Modifiers::NONE, key));
+    if app.asks_of_process() || app.asks_of_sensor() {
+        if pressed(Key::Escape) && !app.leave_question() {
+            app.leave_sensor_question();
+        }
+        return;
+    }
     time(app, &pressed);
     map(app, &pressed);
     if pressed(Key::Slash) {
         app.focus_search = true;
     }
-    for (key, tab) in [Key::Num1, Key::Num2, Key::Num3, Key::Num4].into_iter().zip(tabs::ALL) {
+    for (key, tab) in [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5].into_iter().zip(tabs::ALL) {
         if pressed(key) {
             tabs::open(app, tab);
         }
@@ -52,11 +59,15 @@ pub(super) fn take(app: &mut App, ui: &Ui) {
     if pressed(Key::T) {
         app.settings.look = if ctx.theme() == egui::Theme::Dark { Look::Light } else { Look::Dark };
     }
+    if pressed(Key::G) {
+        app.switch_graphs();
+    }
     if pressed(Key::K) {
         app.ask_to_end();
     }
-    if pressed(Key::Escape) && !app.leave_question() {
+    if pressed(Key::Escape) {
         app.clear_flock_choice();
+        app.choose_sensor(None);
         app.select(None);
     }
 }

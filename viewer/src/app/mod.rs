@@ -14,6 +14,8 @@ mod keys;
 mod map;
 mod mesh;
 mod notice;
+mod question;
+mod sensors;
 mod served;
 pub mod settings;
 mod still;
@@ -26,14 +28,15 @@ mod topbar;
 mod tree;
 pub mod window;
 
-use crate::feed::{Drawn, HostSeries, Inbox, Status, Update, Wish};
-use crate::flock::sweep::HostName;
+use crate::feed::{Drawn, Inbox, Status, Update};
+use crate::graphs::Arrangement;
 use crate::grid::Grid;
 use crate::grid::call::Call;
 use crate::grid::place::{DomainId, HostState, Part, Place, PlaceId};
 use crate::layout::{Layout, Point, layout};
 use crate::scene::filter::Filter;
 use crate::scene::{Scene, scene};
+use crate::sensors::SILENT_AFTER_SECS;
 use crate::timeline::Timeline;
 use camera::Camera;
 use flock::FlockView;
@@ -43,9 +46,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tabs::Tab;
 use wire::time::Time;
-
-/// A host that reports each second, and of which nothing came for so long, is silent, in seconds.
-const SILENT_AFTER_SECS: f64 = 3.0;
 
 /// Where what is shown comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,9 +135,9 @@ pub struct App {
     tabs: egui_tiles::Tree<Tab>,
     /// The rows of the list of hosts, and of what they are.
     rows: tree::Rows,
-    graphs_of: Option<HostName>,
-    series: Option<(HostName, Arc<HostSeries>)>,
+    graphs: graphs::GraphsView,
     flock: FlockView,
+    sensors: sensors::SensorsView,
     served: served::ServedView,
     notice: Option<(Time, String)>,
     /// What is typed into the field for one more domain.
@@ -182,9 +182,9 @@ impl App {
             closed_domains: BTreeSet::new(),
             tabs,
             rows: tree::Rows::default(),
-            graphs_of: None,
-            series: None,
+            graphs: graphs::GraphsView::default(),
             flock: FlockView::default(),
+            sensors: sensors::SensorsView::default(),
             served: served::ServedView::default(),
             notice: None,
             domain_typed: String::new(),
@@ -204,6 +204,8 @@ impl App {
         }
         self.timeline.tick(secs, now);
         self.wish_flock();
+        self.wish_figures();
+        self.wish_sensors();
         self.wish_served();
         self.scene =
             Arc::new(scene(&self.drawn.grid, self.timeline.time(), self.timeline.flight_micros(), &|call| {
@@ -222,13 +224,16 @@ impl App {
                 self.status_at = Some(at);
                 self.status = status;
             }
-            Update::Series { host, series } => self.series = Some((host, series)),
+            Update::Series { host, series } => self.graphs.take(host, series),
             Update::Sweeps(sweeps) => self.take_sweeps(at, &sweeps),
             Update::Trouble { host, trouble: Some(trouble) } => self.flock.trouble(host, trouble),
             Update::Trouble { host, trouble: None } => {
                 self.flock.troubles.remove(&host);
             }
             Update::Served { call, by } => self.take_served(&call, by),
+            Update::Sensor { at: sensor, health } => self.sensors.take(at, sensor, health),
+            Update::Term { domain, term } => self.sensors.take_term(domain, term),
+            Update::Channel { host, subscription } => self.sensors.take_channel(host, subscription),
             Update::Told(told) => self.notify(at, told),
         }
     }
@@ -314,23 +319,25 @@ impl App {
         }
     }
 
-    /// The graphs of a host, in their tab.
-    pub fn open_graphs(&mut self, id: PlaceId) {
-        let name = self.host_name(id);
-        if let Some(inbox) = &self.inbox {
-            inbox.wish(Wish::Watch(name.clone()));
-        }
-        self.graphs_of = Some(name);
-        tabs::open(self, Tab::Graphs);
-    }
-
     /// Enlarge the map around its middle.
     pub fn enlarge(&mut self, factor: f32) {
         self.camera.enlarge(factor, self.camera.view().center());
     }
 
-    /// Bring the tab of this word to the front: `map`, `calls`, `graphs`, `flock`.
+    /// Where all but sweeps comes from.
+    pub fn feed(&mut self, inbox: Inbox) {
+        self.inbox = Some(inbox);
+    }
+
+    /// Bring the tab of this word to the front: `map`, `calls`, `graphs` (`multiples`: a small graph for each host), `flock`, `sensors`.
     pub fn open_tab(&mut self, word: &str) {
+        let word = match word {
+            "multiples" => {
+                self.settings.graphs.arrangement = Arrangement::Each;
+                Tab::Graphs.word()
+            }
+            word => word,
+        };
         if let Some(tab) = tabs::ALL.into_iter().find(|tab| tab.word() == word) {
             tabs::open(self, tab);
         }

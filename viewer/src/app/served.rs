@@ -137,13 +137,13 @@ fn graph(
     let zone = app.zone.clone();
     let formatter = egui_plot::CoordinatesFormatter::new(move |point, _| {
         let at = begun.plus(std::time::Duration::from_secs_f64(point.x.clamp(0.0, 1e9)));
-        format!("{}  {}", moment(at, &zone, false), super::graphs::short(point.y))
+        format!("{}  {}", moment(at, &zone, false), crate::graphs::axis::short(point.y))
     });
     Plot::new(title)
         .height(HEIGHT)
         .show_background(false)
         .show_axes(Vec2b::new(false, true))
-        .y_axis_formatter(|mark, _| super::graphs::short(mark.value))
+        .y_axis_formatter(|mark, _| crate::graphs::axis::short(mark.value))
         .y_axis_min_width(38.0)
         .grid_color(colors.line)
         .include_x(0.0)

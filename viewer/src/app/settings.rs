@@ -33,6 +33,10 @@ pub struct Settings {
     pub moves: Moves,
     /// The tabs and how they are arranged.
     pub tabs: Option<egui_tiles::Tree<Tab>>,
+    /// What the graphs show, and how.
+    pub graphs: crate::graphs::Choice,
+    /// Sensors that are asked at their addresses.
+    pub sensors: Vec<std::net::SocketAddr>,
     /// Whether the list of hosts is hidden.
     pub hides_tree: bool,
     /// Width and height of the window, in points.

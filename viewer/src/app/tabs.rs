@@ -1,9 +1,9 @@
 //! The tabs in the middle: moved, split and stacked by hand, and kept so.
 //!
-//! Not here: what is in them (`map`, `calls`, `graphs`, `flock`).
+//! Not here: what is in them (`map`, `calls`, `graphs`, `flock`, `sensors`).
 
 use super::theme::Colors;
-use super::{App, calls, flock, graphs, map};
+use super::{App, calls, flock, graphs, map, sensors};
 use egui::{Color32, Stroke, Ui, Visuals, WidgetText};
 use egui_tiles::{Behavior, SimplificationOptions, TabState, TileId, Tiles, Tree, UiResponse};
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,12 @@ pub enum Tab {
     Graphs,
     /// The flock of processes.
     Flock,
+    /// The sensors, and how they are.
+    Sensors,
 }
 
 /// All of them, in their usual order.
-pub(super) const ALL: [Tab; 4] = [Tab::Map, Tab::Calls, Tab::Graphs, Tab::Flock];
+pub(super) const ALL: [Tab; 5] = [Tab::Map, Tab::Calls, Tab::Graphs, Tab::Flock, Tab::Sensors];
 
 impl Tab {
     /// Its name.
@@ -34,6 +36,7 @@ impl Tab {
             Tab::Calls => "Calls",
             Tab::Graphs => "Graphs",
             Tab::Flock => "Flock",
+            Tab::Sensors => "Sensors",
         }
     }
 
@@ -45,6 +48,7 @@ impl Tab {
             Tab::Calls => "calls",
             Tab::Graphs => "graphs",
             Tab::Flock => "flock",
+            Tab::Sensors => "sensors",
         }
     }
 }
@@ -99,6 +103,7 @@ impl Behavior<Tab> for Contents<'_> {
             Tab::Calls => calls::show(self.app, ui),
             Tab::Graphs => graphs::show(self.app, ui),
             Tab::Flock => flock::show(self.app, ui),
+            Tab::Sensors => sensors::show(self.app, ui),
         }
         UiResponse::None
     }

@@ -119,6 +119,18 @@ impl Colors {
         }
     }
 
+    /// The colour of what is wrong.
+    #[must_use]
+    pub fn failed(&self) -> Color32 {
+        self.failed
+    }
+
+    /// The colour of what is to be looked at.
+    #[must_use]
+    pub fn warned(&self) -> Color32 {
+        self.timeout
+    }
+
     /// The colour of a host's state.
     #[must_use]
     pub fn state(&self, state: HostState) -> Color32 {
@@ -143,7 +155,19 @@ impl Colors {
         let share = |bits: u64| f32::from(u16::try_from(bits & 0xfff).unwrap_or(0)) / 4_096.0;
         let (hue, tint) = (share(mixed >> 40) * std::f32::consts::TAU, share(mixed >> 20) - 0.5);
         let (lightness, chroma) = self.programs;
-        oklch(lightness + 0.08 * tint, chroma, hue)
+        // Hues alone are soon alike: of a dozen names two share theirs, and are told by how light and how strong it is.
+        oklch(lightness + 0.22 * tint, chroma * (0.7 + 0.4 * share(mixed)), hue)
+    }
+
+    /// Colours of which neighbours differ, by their place in a list.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn distinct(&self, at: usize) -> Color32 {
+        // The golden angle: no two of the first dozens come near each other.
+        const GOLDEN: f32 = 2.399_963;
+        let (lightness, chroma) = self.programs;
+        let tint = [0.0, 0.05, -0.06][at % 3];
+        oklch(lightness + tint, chroma, 0.6 + GOLDEN * (at % 1_024) as f32)
     }
 
     /// The colour of a load from 0 to 1.

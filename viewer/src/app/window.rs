@@ -4,6 +4,7 @@
 //! no disk (`files`). Not here: what is drawn.
 
 use super::files::{File, Files};
+use super::flock::Engine;
 use super::settings::{Look, Settings};
 use super::{App, theme};
 use crate::picture::headless::Size;
@@ -32,7 +33,7 @@ pub struct Error {
 ///
 /// # Errors
 /// If there is no desktop, or no OpenGL.
-pub fn run(app: App, file: Option<PathBuf>) -> Result<(), Error> {
+pub fn run(mut app: App, file: Option<PathBuf>) -> Result<(), Error> {
     let (width, height) = app.settings.window.unwrap_or(SIZE);
     let viewport = egui::ViewportBuilder::default()
         .with_title("visperf")
@@ -45,10 +46,12 @@ pub fn run(app: App, file: Option<PathBuf>) -> Result<(), Error> {
         let ctx = context.egui_ctx.clone();
         let waker = ctx.clone();
         app.wake_by(move || waker.request_repaint());
+        let engine = context.gl.as_deref().and_then(Engine::of);
+        app.draw_instances(engine.clone());
         let files = Files::begin(move || ctx.request_repaint())?;
         let kept = app.settings.clone();
         let last = crate::clock::instant();
-        Ok(Box::new(Window { app, files, file, kept, last, looked: last }) as Box<dyn eframe::App>)
+        Ok(Box::new(Window { app, engine, files, file, kept, last, looked: last }) as Box<dyn eframe::App>)
     };
     eframe::run_native("visperf", options, Box::new(create))
         .map_err(|error| Error { error: error.to_string() })
@@ -56,6 +59,7 @@ pub fn run(app: App, file: Option<PathBuf>) -> Result<(), Error> {
 
 struct Window {
     app: App,
+    engine: Option<Engine>,
     files: Files,
     file: Option<PathBuf>,
     /// The settings as they stand in the file, or soon will.
@@ -129,7 +133,10 @@ impl eframe::App for Window {
         self.app.ui(ui);
     }
 
-    fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+    fn on_exit(&mut self, gl: Option<&eframe::glow::Context>) {
+        if let (Some(engine), Some(gl)) = (&self.engine, gl) {
+            engine.end(gl);
+        }
         self.app.remember_tabs();
         if let Some(file) = self.file.take().filter(|_| self.app.settings != self.kept) {
             self.files.write_at_last(File::Settings(Box::new(self.app.settings.clone()), file));

@@ -58,6 +58,13 @@ pub fn groups(flock: &Flock, wanted: &Chosen, chosen: &BTreeSet<Member>, time: T
     groups
 }
 
+/// Puts those that used most CPU first, in steps of a tenth of a core, by what they used `before`; those that used as much stay as
+/// they are.
+pub fn most_used_first(groups: &mut [Group], before: &BTreeMap<NameId, f64>) {
+    let tenths = |group: &Group| (before.get(&group.name).copied().unwrap_or(0.0) * 10.0).round();
+    groups.sort_by(|one, other| tenths(other).total_cmp(&tenths(one)));
+}
+
 /// At most `most` processes of a program that fit at a time, by host and number; those that use most CPU where there are more.
 #[must_use]
 pub fn rows(flock: &Flock, wanted: &Chosen, name: NameId, time: Time, most: usize) -> Vec<Row> {

@@ -5,11 +5,15 @@
 //! however long.
 
 use super::measure::{Spot, Spots, resting_spots};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use wire::time::Time;
 
 /// Most knots of one process: a minute of ten sweeps a second, ten seconds of 64.
 pub const KNOTS_MAX: usize = 640;
+
+/// Knots looked at from where a time is expected to be.
+const STEPS_MAX: usize = 4;
 
 /// Where a process stood at a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,17 +23,19 @@ struct Knot {
 }
 
 /// The way of a process.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Way {
     knots: VecDeque<Knot>,
     ended: Option<Time>,
+    /// Where a time was found last: frames ask for one time after the other.
+    found: Cell<usize>,
 }
 
 impl Way {
     /// That of a process which was first seen at a time.
     #[must_use]
     pub fn new(time: Time, spots: Spots) -> Way {
-        Way { knots: VecDeque::from([Knot { time, spots }]), ended: None }
+        Way { knots: VecDeque::from([Knot { time, spots }]), ..Way::default() }
     }
 
     /// It stood there at a sweep; at the host's sweep before, `previous`, it still rested where it stood last. How many
@@ -89,16 +95,41 @@ impl Way {
         if self.ended.is_some_and(|ended| time >= ended) {
             return None;
         }
-        let after = match self.knots.back() {
-            // Most ask for the newest.
-            Some(last) if last.time <= time => self.knots.len(),
-            _ => self.knots.partition_point(|knot| knot.time <= time),
-        };
+        let after = self.until(time);
         let before = self.knots.get(after.checked_sub(1)?)?;
         Some(match self.knots.get(after) {
             Some(next) => between(before, next, time),
             None => before.spots,
         })
+    }
+
+    /// How many knots are not after a time. It is looked first where one was found last, then where it would be if sweeps came
+    /// evenly: to halve the way again and again is to wait for memory at each half.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn until(&self, time: Time) -> usize {
+        let near = self.near(self.found.get(), time).or_else(|| {
+            let (first, last) = (self.knots.front()?.time, self.knots.back()?.time);
+            let since_first = |at: Time| at.micros().saturating_sub(first.micros()).max(0) as f32;
+            let share = since_first(time) / since_first(last).max(1.0);
+            self.near((share * self.knots.len() as f32) as usize, time)
+        });
+        let until = near.unwrap_or_else(|| self.knots.partition_point(|knot| knot.time <= time));
+        self.found.set(until);
+        until
+    }
+
+    /// The same, if it is not far from a guess.
+    fn near(&self, guess: usize, time: Time) -> Option<usize> {
+        let is_until = |at: usize| self.knots.get(at).is_some_and(|knot| knot.time <= time);
+        let mut until = guess.min(self.knots.len());
+        for _ in 0..STEPS_MAX {
+            match (until > 0 && !is_until(until - 1), is_until(until)) {
+                (true, _) => until -= 1,
+                (false, true) => until += 1,
+                (false, false) => return Some(until),
+            }
+        }
+        None
     }
 
     fn push(&mut self, knot: Knot) {
@@ -134,6 +165,7 @@ fn between(before: &Knot, after: &Knot, time: Time) -> Spots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn at(secs: f64) -> Time {
         Time::from_secs_f64(secs)
@@ -165,6 +197,27 @@ mod tests {
         assert_eq!(way.at(at(30.0)).map(|spots| spots[0].x), Some(0.0));
         assert_eq!(way.at(at(50.0)).map(|spots| spots[0].x), Some(0.0));
         assert_eq!(way.at(at(50.5)).map(|spots| spots[0].x), Some(0.5));
+    }
+
+    proptest! {
+        #[test]
+        fn a_time_is_found_however_uneven_sweeps_are(
+            pauses in prop::collection::vec(1_i64..5_000_000, 1..60),
+            asked in 0_i64..300_000_000,
+        ) {
+            let mut way = Way::new(Time::from_micros(0), spots(0.0));
+            let (mut now, mut times) = (0, vec![0]);
+            for (pause, at) in pauses.into_iter().zip(1_i16..) {
+                let before = now;
+                now += if pause % 7 == 0 { pause } else { pause % 1_000 + 1 };
+                way.stood(Time::from_micros(now), Time::from_micros(before), spots(f32::from(at) / 64.0));
+                times.push(now);
+            }
+            for asked in times.iter().flat_map(|time| [time - 1, *time, time + 1]).chain([asked]) {
+                let until = times.iter().filter(|time| **time <= asked).count();
+                prop_assert_eq!(way.until(Time::from_micros(asked)), until, "{} in {:?}", asked, times);
+            }
+        }
     }
 
     #[test]

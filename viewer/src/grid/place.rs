@@ -101,6 +101,16 @@ pub struct Report {
     pub memory_bytes: Option<f64>,
     /// Seconds between its last word and the answer that brought this.
     pub age_secs: Option<f64>,
+    /// Bytes of logs that its sensor has not read yet.
+    pub lag_bytes: Option<u64>,
+    /// Events that it has, and its representative has not.
+    pub events_behind: Option<u64>,
+    /// Events that were deleted before they could be sent.
+    pub events_lost: Option<u64>,
+    /// Events that its representative set aside.
+    pub events_refused: Option<u64>,
+    /// Samples that it took and did not send.
+    pub samples_thinned: Option<u64>,
     /// What is wrong with it, in its sensor's words.
     pub health: Vec<String>,
 }

@@ -71,6 +71,11 @@ fn report(host: &Value) -> Report {
         cpus: figure("cpus"),
         memory_bytes: figure("memory_total"),
         age_secs: figure("age"),
+        lag_bytes: host["lag"].as_u64(),
+        events_behind: host["events_behind"].as_u64(),
+        events_lost: host["events_lost"].as_u64(),
+        events_refused: host["events_refused"].as_u64(),
+        samples_thinned: host["samples_thinned"].as_u64(),
         health: items(host, "health").filter_map(|line| line.as_str().map(str::to_owned)).take(8).collect(),
     }
 }
@@ -124,6 +129,7 @@ pub fn metrics(answer: &Value) -> Vec<Counter> {
                 .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
                 .collect()
         }),
+        grows: metric["semantics"] == "counter",
         samples: items(metric, "samples").filter_map(sample).collect(),
     };
     items(answer, "metrics").map(metric).collect()
@@ -152,13 +158,17 @@ mod tests {
     #[test]
     fn answers_become_facts() {
         let answer = json!({"domain": "demo", "hosts": [
-            {"host": "wn01", "state": "live", "role": "member", "cpu_used": 0.5, "memory_used": 1, "memory_total": 4, "age": 0.2},
+            {"host": "wn01", "state": "live", "role": "member", "cpu_used": 0.5, "memory_used": 1, "memory_total": 4, "age": 0.2,
+                "lag": 12, "events_lost": -1, "samples_thinned": 3},
             {"host": "wn02", "state": "last_seen", "health": ["disk full", 7]},
             {"state": "live"}, "nonsense",
         ]});
         let (domain, hosts, left_out) = hosts(&answer);
         assert_eq!((domain.as_str(), hosts.len(), left_out), ("demo", 2, 0));
         assert_eq!((hosts[0].report.memory_used, hosts[0].report.cpu_used), (Some(0.25), Some(0.5)));
+        let counts =
+            (hosts[0].report.lag_bytes, hosts[0].report.events_lost, hosts[0].report.samples_thinned);
+        assert_eq!(counts, (Some(12), None, Some(3)));
         assert_eq!((hosts[1].state, hosts[1].report.health.len()), (HostState::Down, 1));
         let answer = json!({"calls": [
             {"id": "slurm:1", "user": "ada", "state": "ended", "outcome": "failed", "hosts": ["wn01"], "ended": 1.5e9, "tries": 2},

@@ -6,15 +6,19 @@
 use super::answers::{self, Host};
 use super::calls::{Told, Wanted, latest};
 use super::http::{Client, Error};
-use super::rates::{self, Counter};
+use super::rates::Counter;
 use super::turn::Due;
 use super::via::Where;
 use super::{HISTORY, named};
 use crate::feed::Poker;
 use crate::flock::sweep::HostName;
+use crate::graphs::metric::Metric;
 use crate::grid::builder::{CALLS_MAX, DOMAINS_MAX};
+use crate::sensors::At;
+use crate::sensors::health::Health;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use wire::time::Time;
@@ -34,7 +38,11 @@ pub(super) enum Question {
     /// Which domains the directory knows.
     Domains,
     /// Figures of a host, from a time on.
-    Figures { host: HostName, since: Time },
+    Figures { host: HostName, metrics: Arc<[Metric]>, since: Time },
+    /// How a sensor is.
+    Sensor(At),
+    /// The term of who represents a domain.
+    Term(String),
 }
 
 /// What came of it.
@@ -42,7 +50,9 @@ pub(super) enum Question {
 pub(super) enum Answer {
     Domain { asked: Option<String>, due: Due, looked: Looked },
     Domains(Result<Vec<String>, Error>),
-    Figures { host: HostName, counters: Result<Vec<Counter>, Error> },
+    Figures { host: HostName, metrics: Arc<[Metric]>, counters: Result<Vec<Counter>, Error> },
+    Sensor { at: At, health: Result<Health, Error> },
+    Term { domain: String, term: Option<u64> },
 }
 
 /// What was learnt of a domain.
@@ -123,9 +133,22 @@ pub(super) fn ask(client: &mut Client, question: Question) -> Answer {
             Answer::Domain { asked, due, looked }
         }
         Question::Domains => Answer::Domains(domains(client)),
-        Question::Figures { host, since } => {
-            let counters = figures(client, &host, since);
-            Answer::Figures { host, counters }
+        Question::Figures { host, metrics, since } => {
+            let counters = figures(client, &host, &metrics, since);
+            Answer::Figures { host, metrics, counters }
+        }
+        Question::Sensor(at) => {
+            let health = match &at {
+                At::Host(host) => health(client, &named(host), false),
+                At::Address(address) => {
+                    health(&mut super::asking::client((*address).into()), &json!({}), true)
+                }
+            };
+            Answer::Sensor { at, health }
+        }
+        Question::Term(domain) => {
+            let answer = client.ask("directory.resolve", &json!({ "domain": domain }));
+            Answer::Term { domain, term: answer.ok().and_then(|answer| answer["term"].as_u64()) }
         }
     }
 }
@@ -191,15 +214,56 @@ fn domains(client: &mut Client) -> Result<Vec<String>, Error> {
     }
 }
 
-fn figures(client: &mut Client, host: &HostName, since: Time) -> Result<Vec<Counter>, Error> {
+fn figures(
+    client: &mut Client,
+    host: &HostName,
+    metrics: &[Metric],
+    since: Time,
+) -> Result<Vec<Counter>, Error> {
     let mut counters = Vec::new();
-    for name in rates::ASKED {
+    let names: BTreeSet<&str> = metrics.iter().flat_map(Metric::asked).collect();
+    for name in names {
         let mut params = named(host);
-        (params["name"], params["since"]) = ((*name).into(), since.secs_f64().into());
+        (params["name"], params["since"]) = (name.into(), since.secs_f64().into());
         params["history"] = true.into();
         counters.extend(answers::metrics(&client.ask("domain.metrics", &params)?));
     }
     Ok(counters)
+}
+
+/// Takes one answer of a sensor into what is known of it.
+type Take = fn(&mut Health, &Value);
+
+/// How a sensor is; one that is asked itself tells of itself as a daemon too. What it does not tell, since it is a directory or
+/// the account may not know, is left out; one that tells nothing could not be asked.
+fn health(client: &mut Client, params: &Value, is_itself: bool) -> Result<Health, Error> {
+    let mut health = Health::default();
+    let mut refused = None;
+    let mut is_told = is_itself;
+    if is_itself {
+        health.take_info(&client.ask("daemon.info", params)?);
+    }
+    let mut one = params.clone();
+    one["limit"] = 1.into();
+    let parts: [(&str, &Value, Take); 3] = [
+        ("sensor.processes", &one, Health::take_sweeps),
+        ("sensor.subscriptions", params, Health::take_channels),
+        ("sensor.modules", params, Health::take_modules),
+    ];
+    for (method, params, take) in parts {
+        match client.ask(method, params) {
+            Ok(told) => {
+                take(&mut health, &told);
+                is_told = true;
+            }
+            Err(fault @ Error::Fault { .. }) => refused = refused.or(Some(fault)),
+            Err(error) => return Err(error),
+        }
+    }
+    match refused {
+        Some(fault) if !is_told => Err(fault),
+        Some(_) | None => Ok(health),
+    }
 }
 
 /// From when on figures are asked for at first.

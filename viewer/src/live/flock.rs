@@ -7,13 +7,14 @@
 //! orders (`orders`).
 
 use super::http::Client;
-use super::orders;
 use super::served::{self, ServedBy};
 use super::subscribed::Subscribed;
 use super::via::Where;
+use super::{control, orders};
 use crate::feed::{Feed, Kill, Rested, Served, Teller, Update, Watch, Wish};
 use crate::flock::HOSTS_MAX;
 use crate::flock::sweep::HostName;
+use crate::sensors::Order;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
         let by = served::ask(client, &wanted);
         Update::Served { call: wanted.call, by: Arc::new(by) }
     };
+    let control = move |client: &mut Client, order: Order| Update::Told(control::order(client, &order));
+    let control = begin("viewer-control", address.clone(), feed.teller(), control)?;
     let kills = begin("viewer-orders", address.clone(), feed.teller(), kill)?;
     let calls = begin("viewer-served", address.clone(), feed.teller(), serve)?;
     let hear = move || {
@@ -53,6 +56,12 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
                         feed.tell(Update::Told(format!("{} ({}) {words}", kill.name, kill.pid)));
                     }
                 }
+                Rested::Wished(Wish::Order(order)) => {
+                    if control.try_send(order).is_err() {
+                        let words = "Not ordered: orders before it are not answered yet";
+                        feed.tell(Update::Told(words.to_owned()));
+                    }
+                }
                 Rested::Wished(Wish::Served(wanted)) => {
                     if let Err(TrySendError::Full(wanted) | TrySendError::Disconnected(wanted)) =
                         calls.try_send(wanted)
@@ -61,7 +70,9 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
                         feed.tell(Update::Served { call: wanted.call, by: Arc::new(by) });
                     }
                 }
-                Rested::Wished(Wish::Watch(_) | Wish::Look | Wish::Add(_) | Wish::Drop(_)) => {}
+                Rested::Wished(
+                    Wish::Figures(_) | Wish::Sensors(_) | Wish::Look | Wish::Add(_) | Wish::Drop(_),
+                ) => {}
                 Rested::Alone => return,
             }
         }

@@ -5,15 +5,15 @@
 //! waits for events (`ear`).
 
 use super::answers::Host;
-use super::asking::{Answer, Looked, Question, history};
+use super::asking::{Answer, Looked, Question};
 use super::calls::Calls;
 use super::ear::Ear;
+use super::figures::Figures;
 use super::http::Error;
-use super::rates;
+use super::sensors::Sensors;
 use super::turn::{Due, Turn};
 use super::via::Where;
-use crate::feed::{HostSeries, Status};
-use crate::flock::sweep::HostName;
+use crate::feed::{Status, Update};
 use crate::grid::Grid;
 use crate::grid::builder::{AHEAD, Builder, CALLS_MAX, DOMAINS_MAX};
 use crate::grid::refused::Reason;
@@ -45,7 +45,10 @@ pub(super) struct Known {
     all: Option<Turn>,
     /// Those that somebody let go: a directory does not bring them back.
     dropped: BTreeSet<String>,
-    watched: Option<Watched>,
+    /// The figures of hosts.
+    pub(super) figures: Figures,
+    /// The sensors of which more is asked.
+    pub(super) sensors: Sensors,
     lost: Option<Lost>,
     took: Duration,
     refused_domains: u64,
@@ -68,14 +71,6 @@ struct OfDomain {
     trouble: Option<String>,
 }
 
-/// A host whose figures are kept.
-#[derive(Debug)]
-struct Watched {
-    host: HostName,
-    series: HostSeries,
-    turn: Turn,
-}
-
 /// The daemon cannot be reached.
 #[derive(Debug)]
 struct Lost {
@@ -89,8 +84,8 @@ struct Lost {
 pub(super) struct Changed {
     /// The grid.
     pub(super) grid: bool,
-    /// The figures of this host.
-    pub(super) series: Option<(HostName, Arc<HostSeries>)>,
+    /// What else is to be told: figures of a host, how a sensor is.
+    pub(super) told: Option<Update>,
     /// What stood in the way, where one question was all there was.
     pub(super) error: Option<Error>,
 }
@@ -135,15 +130,11 @@ impl Known {
         }
     }
 
-    /// Keep the figures of this host from now on.
-    pub(super) fn watch(&mut self, host: HostName) {
-        if self.watched.as_ref().is_none_or(|watched| watched.host != host) {
-            self.watched = Some(Watched { host, series: HostSeries::new(), turn: Turn::default() });
-        }
-    }
-
     /// What is to be asked now, which is out then; nothing where nothing is due.
     pub(super) fn question(&mut self, now: Duration, at: Time) -> Option<Question> {
+        if let Some(question) = self.sensors.question_itself(now) {
+            return Some(question);
+        }
         if let Some(lost) = &self.lost
             && (now < lost.again || self.turns().any(Turn::is_out))
         {
@@ -153,15 +144,7 @@ impl Known {
             turn.ask();
             return Some(Question::Domains);
         }
-        self.of_domain(now).or_else(|| {
-            let watched = self.watched.as_mut().filter(|watched| watched.turn.due(now, false).is_some())?;
-            watched.turn.ask();
-            let newest =
-                watched.series.values().filter_map(|series| series.newest()).map(|(time, _)| time).max();
-            // One sweep before the newest, from which its rate is.
-            let since = newest.map_or_else(|| history(at), |newest| newest.minus(Duration::from_secs(5)));
-            Some(Question::Figures { host: watched.host.clone(), since })
-        })
+        self.of_domain(now).or_else(|| self.sensors.question(now)).or_else(|| self.figures.question(now, at))
     }
 
     /// The next domain that is due, each after all others.
@@ -186,19 +169,21 @@ impl Known {
 
     fn turns(&self) -> impl Iterator<Item = &Turn> {
         let domains = self.domains.iter().map(|domain| &domain.turn);
-        domains.chain(&self.all).chain(self.watched.as_ref().map(|watched| &watched.turn))
+        domains.chain(&self.all).chain(self.figures.turns()).chain(self.sensors.turns())
     }
 
     /// When something is due, if no answer comes before.
     pub(super) fn next_due(&self) -> Option<Duration> {
+        let itself = self.sensors.next_due_itself();
         if let Some(lost) = &self.lost {
-            return (!self.turns().any(Turn::is_out)).then_some(lost.again);
+            let again = (!self.turns().any(Turn::is_out)).then_some(lost.again);
+            return again.into_iter().chain(itself).min();
         }
         let is_full = self.is_full_of_trouble();
         let domains = self.domains.iter().filter(|domain| !(is_full && domain.turn.is_troubled()));
         let domains = domains.filter_map(|domain| domain.turn.next(domain.has_heard()));
-        let others = self.all.iter().chain(self.watched.as_ref().map(|watched| &watched.turn));
-        domains.chain(others.filter_map(|turn| turn.next(false))).min()
+        let others = self.all.iter().chain(self.sensors.turns()).filter_map(|turn| turn.next(false));
+        domains.chain(others).chain(self.figures.next_due()).chain(itself).min()
     }
 
     /// Take an answer that came `at`, and what it changes.
@@ -220,22 +205,19 @@ impl Known {
                 Changed { grid, error: Some(error), ..Changed::default() }
             }
             Answer::Domains(names) => self.take_domains(names, now, took),
-            Answer::Figures { host, counters } => {
-                let Some(watched) = self.watched.as_mut().filter(|watched| watched.host == host) else {
-                    return Changed::default();
-                };
-                match counters {
-                    Ok(counters) => {
-                        watched.turn.answered(Due::All, now, took);
-                        for (name, samples) in rates::points(&counters) {
-                            let series = watched.series.entry(name.to_owned()).or_default();
-                            samples.iter().for_each(|sample| series.push(sample.time, sample.value));
-                        }
-                    }
-                    // Its graphs stand still, and their age is seen.
-                    Err(_) => watched.turn.failed(now),
-                }
-                Changed { series: Some((host, Arc::new(watched.series.clone()))), ..Changed::default() }
+            Answer::Figures { host, metrics, counters } => {
+                let series = self.figures.take(&host, &metrics, counters, now, took);
+                let told = series.map(|series| Update::Series { host, series });
+                Changed { told, ..Changed::default() }
+            }
+            Answer::Sensor { at, health } => {
+                self.sensors.answered(&at, health.is_ok(), now, took);
+                let health = health.map(Arc::new).map_err(|error| error.to_string());
+                Changed { told: Some(Update::Sensor { at, health }), ..Changed::default() }
+            }
+            Answer::Term { domain, term } => {
+                self.sensors.resolved(&domain, term.is_some(), now, took);
+                Changed { told: Some(Update::Term { domain, term }), ..Changed::default() }
             }
         }
     }

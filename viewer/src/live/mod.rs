@@ -8,12 +8,15 @@
 pub mod answers;
 mod asking;
 mod calls;
+mod control;
 mod ear;
+mod figures;
 pub mod flock;
 pub mod http;
 pub mod known;
 mod orders;
 pub mod rates;
+mod sensors;
 pub mod served;
 mod subscribed;
 pub mod sweeps;
@@ -97,9 +100,7 @@ impl Following {
         while let Some((answer, took)) = self.askers.answer() {
             let changed = self.known.take(answer, now, at, took);
             self.has_news |= changed.grid;
-            if let Some((host, series)) = changed.series {
-                feed.tell(Update::Series { host, series });
-            }
+            changed.told.into_iter().for_each(|update| feed.tell(update));
             if self.status.is_none_or(|(_, was_lost)| was_lost != self.known.is_lost()) {
                 self.tell_status(feed, now);
             }
@@ -148,13 +149,16 @@ impl Following {
         let time = next.map_or(STATUS_EVERY, |next| next.saturating_sub(self.begun.elapsed()));
         match feed.rest(time) {
             Rested::Whole => {}
-            Rested::Wished(Wish::Watch(host)) => self.known.watch(host),
+            Rested::Wished(Wish::Figures(wanted)) => self.known.figures.want(wanted),
             Rested::Wished(Wish::Add(domain)) => self.known.add(&domain),
             Rested::Wished(Wish::Drop(domain)) => {
                 self.known.drop_domain(&domain);
                 self.has_news = true;
             }
-            Rested::Wished(Wish::Look | Wish::Flock(_) | Wish::Kill(_) | Wish::Served(_)) => {}
+            Rested::Wished(Wish::Sensors(wanted)) => self.known.sensors.want(wanted),
+            Rested::Wished(
+                Wish::Look | Wish::Flock(_) | Wish::Order(_) | Wish::Kill(_) | Wish::Served(_),
+            ) => {}
             Rested::Alone => return false,
         }
         true

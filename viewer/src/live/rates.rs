@@ -1,8 +1,10 @@
-//! What graphs show, from what hosts count: shares of CPU, bytes a second, load and memory.
+//! What graphs show, from what hosts count: shares of CPU, bytes a second, load, memory, and any metric by its name.
 //!
 //! Pure. Counters become rates between neighbouring sweeps; one that went back (a host that started anew) gives
 //! nothing for that sweep. Names of metrics are node_exporter's. Not here: asking for them (`live`).
 
+use crate::graphs::metric::{LINES_MAX, Metric};
+use crate::grid::text::shown;
 use std::collections::BTreeMap;
 use wire::time::Time;
 
@@ -22,67 +24,91 @@ pub struct Counter {
     pub name: String,
     /// Its labels.
     pub labels: Vec<(String, String)>,
+    /// Whether it only grows, so that its rate is what one wants to see.
+    pub grows: bool,
     /// What it was, the oldest first.
     pub samples: Vec<Sample>,
 }
 
-/// The names that a daemon is asked for.
-pub const ASKED: &[&str] = &[
-    "node_cpu_seconds_total",
-    "node_disk_read_bytes_total",
-    "node_disk_written_bytes_total",
-    "node_network_receive_bytes_total",
-    "node_network_transmit_bytes_total",
-    "node_memory_MemAvailable_bytes",
-    "node_memory_MemTotal_bytes",
-    "node_load1",
-];
-
-/// The graphs of a host, and the series in each.
-pub const GRAPHS: &[(&str, &[&str])] = &[
-    ("CPU, cores", &["user", "system", "I/O wait"]),
-    ("Disk, bytes a second", &["read", "written"]),
-    ("Network, bytes a second", &["received", "sent"]),
-    ("Memory used, bytes", &["memory"]),
-    ("Load", &["load of 1 minute"]),
-];
-
-/// Points of each series of [`GRAPHS`].
+/// Points of the lines of metrics, by the lines' names.
 #[must_use]
-pub fn points(counters: &[Counter]) -> BTreeMap<&'static str, Vec<Sample>> {
+pub fn points(metrics: &[Metric], counters: &[Counter]) -> BTreeMap<String, Vec<Sample>> {
     let mut points = BTreeMap::new();
-    let mode = |modes: &'static [&'static str]| {
-        move |counter: &Counter| {
+    for metric in metrics {
+        match metric {
+            Metric::Named(_) => named(metric, counters, &mut points),
+            Metric::Cpu | Metric::Disk | Metric::Network | Metric::Memory | Metric::Load => {
+                let lines = usual(metric, counters);
+                if let Some(whole) = metric.whole() {
+                    points.insert(whole.to_owned(), sum(&lines));
+                }
+                let named = metric.usual_lines().iter().zip(lines);
+                points.extend(named.map(|(name, samples)| ((*name).to_owned(), samples)));
+            }
+        }
+    }
+    points
+}
+
+/// Points of the lines that a metric always has, in their order.
+fn usual(metric: &Metric, counters: &[Counter]) -> Vec<Vec<Sample>> {
+    let of = |name: &'static str, has: fn(&Counter) -> bool| {
+        rate(counters, move |counter| counter.name == name && has(counter))
+    };
+    let cpu = |modes: &'static [&'static str]| {
+        rate(counters, move |counter| {
             counter.name == "node_cpu_seconds_total"
                 && counter.label("mode").is_some_and(|mode| modes.contains(&mode))
-        }
+        })
     };
-    points.insert("user", rate(counters, mode(&["user", "nice"])));
-    points.insert("system", rate(counters, mode(&["system", "irq", "softirq", "steal"])));
-    points.insert("I/O wait", rate(counters, mode(&["iowait"])));
     let whole_disk = |counter: &Counter| counter.label("device").is_none_or(|device| !is_part(device));
-    points.insert("read", rate(counters, |one| one.name == "node_disk_read_bytes_total" && whole_disk(one)));
-    points.insert(
-        "written",
-        rate(counters, |one| one.name == "node_disk_written_bytes_total" && whole_disk(one)),
-    );
     let outside = |counter: &Counter| counter.label("device") != Some("lo");
-    points.insert(
-        "received",
-        rate(counters, |one| one.name == "node_network_receive_bytes_total" && outside(one)),
-    );
-    points.insert(
-        "sent",
-        rate(counters, |one| one.name == "node_network_transmit_bytes_total" && outside(one)),
-    );
-    points.insert("load of 1 minute", gauge(counters, "node_load1"));
-    points.insert("memory", memory(counters));
-    points
+    match metric {
+        Metric::Cpu => {
+            vec![cpu(&["user", "nice"]), cpu(&["system", "irq", "softirq", "steal"]), cpu(&["iowait"])]
+        }
+        Metric::Disk => {
+            vec![
+                of("node_disk_read_bytes_total", whole_disk),
+                of("node_disk_written_bytes_total", whole_disk),
+            ]
+        }
+        Metric::Network => vec![
+            of("node_network_receive_bytes_total", outside),
+            of("node_network_transmit_bytes_total", outside),
+        ],
+        Metric::Memory => vec![memory(counters)],
+        Metric::Load => vec![gauge(counters, "node_load1")],
+        Metric::Named(_) => Vec::new(),
+    }
+}
+
+/// Each metric that the name stands for, with its labels, as a line.
+fn named(metric: &Metric, counters: &[Counter], points: &mut BTreeMap<String, Vec<Sample>>) {
+    let mut of_name: Vec<_> = counters
+        .iter()
+        .filter(|counter| metric.has(&counter.name))
+        .map(|counter| (shown(&counter.line()).text, counter))
+        .collect();
+    of_name.sort_by(|one, other| one.0.cmp(&other.0));
+    for (line, counter) in of_name.into_iter().take(LINES_MAX) {
+        let samples = match counter.grows {
+            true => rate(std::slice::from_ref(counter), |_| true),
+            false => counter.samples.clone(),
+        };
+        points.insert(line, samples);
+    }
 }
 
 impl Counter {
     fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Its name and labels in a line.
+    fn line(&self) -> String {
+        let labels = self.labels.iter().map(|(name, value)| format!(" {name}={value}"));
+        self.name.clone() + &labels.collect::<String>()
     }
 }
 
@@ -109,6 +135,15 @@ fn rate(counters: &[Counter], of: impl Fn(&Counter) -> bool) -> Vec<Sample> {
                 *sums.entry(pair[1].time).or_default() += more / secs;
             }
         }
+    }
+    sums.into_iter().map(|(time, value)| Sample { time, value }).collect()
+}
+
+/// The lines added up, sweep by sweep.
+fn sum(lines: &[Vec<Sample>]) -> Vec<Sample> {
+    let mut sums: BTreeMap<Time, f64> = BTreeMap::new();
+    for sample in lines.iter().flatten() {
+        *sums.entry(sample.time).or_default() += sample.value;
     }
     sums.into_iter().map(|(time, value)| Sample { time, value }).collect()
 }
@@ -140,6 +175,7 @@ mod tests {
         Counter {
             name: name.into(),
             labels: vec![(label.0.into(), label.1.into())],
+            grows: name.ends_with("_total"),
             samples: values.iter().map(sample).collect(),
         }
     }
@@ -159,14 +195,29 @@ mod tests {
             counter("node_memory_MemTotal_bytes", ("", ""), &[(1, 100.0)]),
             counter("node_memory_MemAvailable_bytes", ("", ""), &[(0, 60.0), (1, 40.0)]),
         ];
-        let points = points(&counters);
+        let points = points(Metric::USUAL, &counters);
         let values = |name: &str| points[name].iter().map(|sample| sample.value).collect::<Vec<_>>();
         assert_eq!(values("user"), [0.75, 0.5]);
         assert_eq!(values("read"), [100.0, 1.0], "a counter that went back gives nothing");
         assert_eq!(values("memory"), [40.0, 60.0]);
         assert!(values("sent").is_empty());
-        for (_, series) in GRAPHS {
-            assert!(series.iter().all(|name| points.contains_key(name)));
+        assert_eq!((values("CPU"), values("disk")), (values("user"), values("read")));
+        for metric in Metric::USUAL {
+            assert!(metric.usual_lines().iter().all(|name| points.contains_key(*name)));
         }
+    }
+
+    #[test]
+    fn any_metric_is_lines_by_its_labels_and_a_counter_its_rate() {
+        let mut counters: Vec<Counter> = (0..40)
+            .map(|number| counter(&format!("module.x.y{number:02}"), ("pool", "a"), &[(0, 7.0)]))
+            .collect();
+        counters.push(counter("node_forks_total", ("cpu", "0\u{202e}"), &[(0, 1.0), (2, 5.0)]));
+        let metrics = ["module.x.*", "node_forks_total"].map(|name| Metric::parse(name).unwrap());
+        let points = points(&metrics, &counters);
+        assert_eq!(points.len(), LINES_MAX + 1);
+        let values = |name: &str| points[name].iter().map(|sample| sample.value).collect::<Vec<_>>();
+        assert_eq!(values("module.x.y00 pool=a"), [7.0]);
+        assert_eq!(values("node_forks_total cpu=0\u{fffd}"), [2.0]);
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct Subscribed {
     id: Option<String>,
     stream: Stream,
     failures: u32,
+    /// The subscription that was told of last.
+    told_id: Option<String>,
     /// What was told of it last.
     trouble: Option<String>,
 }
@@ -43,7 +45,7 @@ impl Subscribed {
     /// Not subscribed to yet.
     pub(super) fn new(address: Where, host: HostName, rate_hz: f64) -> Subscribed {
         let (client, stream) = (Client::within(address, SILENCE_MAX), Stream::default());
-        Subscribed { client, host, rate_hz, id: None, stream, failures: 0, trouble: None }
+        Subscribed { client, host, rate_hz, id: None, stream, failures: 0, told_id: None, trouble: None }
     }
 
     /// Take what comes, and tell it, until the other end of `is_over` is gone.
@@ -63,6 +65,7 @@ impl Subscribed {
                     break;
                 }
             }
+            self.id_ends(&teller);
             self.end();
         };
         std::thread::Builder::new().name("viewer-herd".into()).spawn(take).map(drop)
@@ -84,11 +87,27 @@ impl Subscribed {
                 (Some(error.to_string()), pause)
             }
         };
+        self.tell_id(teller);
         if trouble != self.trouble {
             self.trouble.clone_from(&trouble);
             teller.tell(Update::Trouble { host: self.host.clone(), trouble });
         }
         pause
+    }
+
+    /// Tell of its subscription, where it is another than was told.
+    fn tell_id(&mut self, teller: &Teller) {
+        if self.told_id != self.id {
+            self.told_id.clone_from(&self.id);
+            teller.tell(Update::Channel { host: self.host.clone(), subscription: self.id.clone() });
+        }
+    }
+
+    /// Tell that there is no subscription any more.
+    fn id_ends(&mut self, teller: &Teller) {
+        if self.told_id.take().is_some() {
+            teller.tell(Update::Channel { host: self.host.clone(), subscription: None });
+        }
     }
 
     fn take(&mut self) -> Result<Taken, Error> {

@@ -90,6 +90,11 @@ impl Turn {
         self.is_out = false;
     }
 
+    /// From the next answer on, so often.
+    pub(super) fn set_every(&mut self, every: Duration) {
+        self.every = every;
+    }
+
     /// Have it asked at once.
     pub(super) fn hurry(&mut self) {
         self.due = Duration::ZERO;

@@ -153,7 +153,7 @@ mod tests {
         let (empty, secret) = (folder.path().join("empty.pem"), folder.path().join("secret"));
         std::fs::write(&empty, "").unwrap();
         let open = || Proxy::open(door("proxy.example").unwrap(), "ana", &secret, Some(&empty));
-        assert!(open().unwrap_err().contains("there is no file"));
+        assert!(open().unwrap_err().contains("found no file"));
         std::fs::write(&secret, "abc\n").unwrap();
         let give = |mode| std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(mode)).unwrap();
         give(0o644);

@@ -2,7 +2,7 @@
 //!
 //! Not here: what is asked (`json`, `xml`), trying again (the commands).
 
-use crate::client::http::{self, Response};
+use crate::client::http::{self, Begun, Lines, Response};
 use crate::output::note;
 use overlay::door::Wire;
 use std::io::{self, BufReader, Read, Write};
@@ -69,9 +69,13 @@ impl Connection {
     ) -> io::Result<Connection> {
         let stream = TcpStream::connect_timeout(&socket, CONNECT_TIME)?;
         stream.set_nodelay(true)?;
-        let stream = wire(stream).map_err(io::Error::other)?;
+        Ok(Connection::over(address, wire(stream).map_err(io::Error::other)?))
+    }
+
+    /// Over what leads to whoever the user knows as `address`.
+    pub(crate) fn over(address: &str, stream: Wire) -> Connection {
         let deadlined = Deadlined { stream, deadline: monotonic(), tell: None };
-        Ok(Connection { address: address.to_owned(), stream: BufReader::new(deadlined), reusable: true })
+        Connection { address: address.to_owned(), stream: BufReader::new(deadlined), reusable: true }
     }
 
     /// As the user knows it.
@@ -95,30 +99,64 @@ impl Connection {
         body: &[u8],
         patience: Patience,
     ) -> Result<Response, Error> {
+        let length = format!("Content-Length: {}\r\n", body.len());
+        self.send("POST", path, &[fields, &length], body, patience)?;
+        let response = http::read(&mut self.stream).map_err(of_answer)?;
+        self.reusable = response.keeps;
+        Ok(response)
+    }
+
+    /// Send a GET likewise, and take its answer or the head of one that goes on.
+    ///
+    /// # Errors
+    /// See [`Error`]; the connection is of no more use then.
+    pub(crate) fn get(&mut self, path: &str, fields: &str, patience: Patience) -> Result<Begun, Error> {
+        self.send("GET", path, &[fields], &[], patience)?;
+        let begun = http::begin(&mut self.stream).map_err(of_answer)?;
+        self.reusable = matches!(&begun, Begun::Whole(response) if response.keeps);
+        Ok(begun)
+    }
+
+    /// The next line of an answer that goes on, within `most`; none at its end.
+    ///
+    /// # Errors
+    /// See [`Error`]; the connection is of no more use then.
+    pub(crate) fn line(&mut self, lines: &mut Lines, most: Duration) -> Result<Option<String>, Error> {
+        let stream = self.stream.get_mut();
+        // What was told of waiting for the first answer is not true of those that follow.
+        (stream.deadline, stream.tell) = (monotonic() + most, None);
+        lines.next(&mut self.stream).map_err(of_answer)
+    }
+
+    fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &[&str],
+        body: &[u8],
+        patience: Patience,
+    ) -> Result<(), Error> {
         let now = monotonic();
         let stream = self.stream.get_mut();
         stream.deadline = now + patience.most;
         stream.tell = patience.tell_after.map(|after| (now + after, self.address.clone()));
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: visperf/{}\r\n{fields}\
-             Content-Length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: visperf/{}\r\n{}\r\n",
             self.address,
             env!("CARGO_PKG_VERSION"),
-            body.len()
+            fields.concat()
         );
         let mut request = head.into_bytes();
         request.extend_from_slice(body);
         self.reusable = false;
-        let sent = self.stream.get_mut().write_all(&request);
-        if let Err(error) = sent {
-            return Err(explain(error));
-        }
-        let response = http::read(&mut self.stream).map_err(|error| match error {
-            http::Error::Io(error) => explain(error),
-            other @ (http::Error::ClosedBefore | http::Error::Malformed(_)) => other.into(),
-        })?;
-        self.reusable = response.keeps;
-        Ok(response)
+        self.stream.get_mut().write_all(&request).map_err(explain)
+    }
+}
+
+fn of_answer(error: http::Error) -> Error {
+    match error {
+        http::Error::Io(error) => explain(error),
+        other @ (http::Error::ClosedBefore | http::Error::Malformed(_)) => other.into(),
     }
 }
 
@@ -126,11 +164,17 @@ fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the system has many errors; four mean something here")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the system has many errors; five mean something here")]
 fn explain(error: io::Error) -> Error {
     match error.kind() {
         _ if is_late(&error) => Error::Late,
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => http::Error::ClosedBefore.into(),
+        // The library of TLS tells where to read about it.
+        io::ErrorKind::UnexpectedEof => {
+            let plain =
+                "the connection ended in the midst of it: the other end, or something between, was shut down";
+            http::Error::Io(io::Error::new(io::ErrorKind::UnexpectedEof, plain)).into()
+        }
         _ => http::Error::Io(error).into(),
     }
 }
@@ -158,8 +202,7 @@ impl Deadlined {
                 wait = wait.min(when.saturating_duration_since(monotonic()).max(SHORTEST));
             }
             // Both: within TLS whoever writes has to read as well, first of all the handshake, and the other way round.
-            self.stream.socket().set_read_timeout(Some(wait))?;
-            self.stream.socket().set_write_timeout(Some(wait))?;
+            self.stream.set_timeout(Some(wait))?;
             // A signal that someone else answers, such as Ctrl-C or a stopped terminal, is no end.
             match act(&mut self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

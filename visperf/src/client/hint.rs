@@ -2,6 +2,7 @@
 //!
 //! Pure.
 
+use super::{Error, FORBIDDEN};
 use crate::output::figures::text_of;
 use serde_json::Value;
 
@@ -30,6 +31,18 @@ pub(super) fn of_words(message: &str) -> Option<&'static str> {
     message.starts_with(NO_DOMAIN).then_some("name one with --domain DOMAIN; `visperf domains` lists them")
 }
 
+/// The fault that a login is which the proxy refused, with these words.
+pub(super) fn refused(words: &str, is_legacy: bool) -> Error {
+    let hint = match is_legacy && words.contains("is wrong") {
+        true => {
+            "; --legacy logs in by MD5: an account that was not added with `visperf account add --legacy` is known by SHA-256 \
+             alone, so leave --legacy (VISPERF_LEGACY) out for it"
+        }
+        false => "",
+    };
+    Error::Fault { code: FORBIDDEN, message: format!("{words}{hint}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +55,14 @@ mod tests {
             of_words(&said).is_some_and(|hint| hint.contains("--domain") && hint.contains("visperf domains"))
         );
         assert_eq!(of_words("no host n1 in CERN"), None);
+    }
+
+    #[test]
+    fn who_logs_in_by_md5_in_vain_is_told_what_to_leave_out() {
+        let told = |words: &str, is_legacy| refused(words, is_legacy).to_string();
+        assert!(told("name or secret is wrong", true).contains("leave --legacy"));
+        assert!(!told("name or secret is wrong", false).contains("legacy"));
+        assert!(!told("too many failures", true).contains("leave"));
     }
 
     #[test]

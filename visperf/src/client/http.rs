@@ -44,10 +44,34 @@ pub(crate) struct Response {
 /// # Errors
 /// See [`Error`]; the connection is of no more use then.
 pub(crate) fn read(from: &mut impl BufRead) -> Result<Response, Error> {
+    match begin(from)? {
+        Begun::Whole(response) => Ok(response),
+        Begun::Events(..) => Err(Error::Malformed("answers without end, which nobody asked for".to_owned())),
+    }
+}
+
+/// An answer, or the beginning of one that goes on.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Whole(Response),
+    /// Its head, and the lines that come.
+    Events(Response, Lines),
+}
+
+/// Read one answer, or the head of one that goes on as server-sent events.
+///
+/// # Errors
+/// See [`Error`]; the connection is of no more use then.
+pub(crate) fn begin(from: &mut impl BufRead) -> Result<Begun, Error> {
     loop {
         let head = head(from)?;
         if (100..200).contains(&head.status) {
             continue;
+        }
+        if head.status == 200 && head.is_events {
+            let Head { status, chunked, challenges, info, .. } = head;
+            let response = Response { status, body: Vec::new(), keeps: false, challenges, info };
+            return Ok(Begun::Events(response, Lines { is_chunked: chunked, left: 0 }));
         }
         let (body, known_end) = match (&head.length, head.chunked) {
             _ if matches!(head.status, 204 | 304) => (Vec::new(), true),
@@ -56,11 +80,55 @@ pub(crate) fn read(from: &mut impl BufRead) -> Result<Response, Error> {
             (None, false) => (to_the_end(from)?, false),
         };
         let Head { status, closes, challenges, info, .. } = head;
-        return Ok(Response { status, body, keeps: known_end && !closes, challenges, info });
+        return Ok(Begun::Whole(Response { status, body, keeps: known_end && !closes, challenges, info }));
+    }
+}
+
+/// A body that is read line by line, as it comes.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    is_chunked: bool,
+    /// What is left of the chunk.
+    left: u64,
+}
+
+impl Lines {
+    /// The next line without its end; none where the body ends.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub(crate) fn next(&mut self, from: &mut impl BufRead) -> Result<Option<String>, Error> {
+        let mut bytes = Vec::new();
+        loop {
+            if self.is_chunked && self.left == 0 {
+                self.left = chunk_size(from)?;
+                if self.left == 0 {
+                    return Ok(None);
+                }
+            }
+            let most = if self.is_chunked { self.left } else { BODY_LEN_MAX_BYTES };
+            let most = most.min(BODY_LEN_MAX_BYTES.saturating_sub(bytes.len() as u64));
+            let read = from.by_ref().take(most).read_until(b'\n', &mut bytes)? as u64;
+            let is_whole = bytes.last() == Some(&b'\n');
+            if read == 0 && !is_whole {
+                return if self.is_chunked || !bytes.is_empty() { Err(too_large()) } else { Ok(None) };
+            }
+            if self.is_chunked {
+                self.left -= read;
+                if self.left == 0 {
+                    end_of_chunk(from)?;
+                }
+            }
+            if is_whole {
+                bytes.pop();
+                return Ok(Some(String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned()));
+            }
+        }
     }
 }
 
 struct Head {
+    is_events: bool,
     status: u16,
     length: Option<u64>,
     chunked: bool,
@@ -81,7 +149,7 @@ fn head(from: &mut impl BufRead) -> Result<Head, Error> {
         .ok_or_else(|| Error::Malformed(format!("{status_line:?}, which is not HTTP")))?;
     let closes = status_line.starts_with("HTTP/1.0");
     let (challenges, info) = (Vec::new(), None);
-    let mut head = Head { status, length: None, chunked: false, closes, challenges, info };
+    let mut head = Head { is_events: false, status, length: None, chunked: false, closes, challenges, info };
     loop {
         let line = line(from, &mut room)?;
         if line.is_empty() {
@@ -95,6 +163,7 @@ fn head(from: &mut impl BufRead) -> Result<Head, Error> {
                     value.parse().map_err(|_| Error::Malformed(format!("a Content-Length of {value:?}")))?;
                 head.length = Some(length);
             }
+            "content-type" => head.is_events = value.to_ascii_lowercase().starts_with("text/event-stream"),
             "transfer-encoding" => head.chunked = value.to_ascii_lowercase().ends_with("chunked"),
             "www-authenticate" => head.challenges.push(value.to_owned()),
             "authentication-info" => head.info = Some(value.to_owned()),
@@ -138,23 +207,37 @@ fn exactly(from: &mut impl BufRead, length: u64) -> Result<Vec<u8>, Error> {
 fn chunks(from: &mut impl BufRead) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     loop {
-        let mut room = CHUNK_LINE_LEN_MAX_BYTES;
-        let size_line = line(from, &mut room)?;
-        let digits = size_line.split(';').next().unwrap_or("").trim();
-        let size = u64::from_str_radix(digits, 16)
-            .map_err(|_| Error::Malformed(format!("a chunk of size {digits:?}")))?;
+        let size = chunk_size(from)?;
         if size.saturating_add(body.len() as u64) > BODY_LEN_MAX_BYTES {
             return Err(too_large());
         }
         if size == 0 {
-            let mut room = HEAD_LEN_MAX_BYTES;
-            while !line(from, &mut room)?.is_empty() {}
             return Ok(body);
         }
         body.extend(exactly(from, size)?);
-        if !line(from, &mut room)?.is_empty() {
-            return Err(Error::Malformed("a chunk longer than its size".to_owned()));
-        }
+        end_of_chunk(from)?;
+    }
+}
+
+/// The size of the next chunk; after the last, which has none, what stands behind it is read too.
+fn chunk_size(from: &mut impl BufRead) -> Result<u64, Error> {
+    let mut room = CHUNK_LINE_LEN_MAX_BYTES;
+    let size_line = line(from, &mut room)?;
+    let digits = size_line.split(';').next().unwrap_or("").trim();
+    let size = u64::from_str_radix(digits, 16)
+        .map_err(|_| Error::Malformed(format!("a chunk of size {digits:?}")))?;
+    if size == 0 {
+        let mut room = HEAD_LEN_MAX_BYTES;
+        while !line(from, &mut room)?.is_empty() {}
+    }
+    Ok(size)
+}
+
+fn end_of_chunk(from: &mut impl BufRead) -> Result<(), Error> {
+    let mut room = CHUNK_LINE_LEN_MAX_BYTES;
+    match line(from, &mut room)?.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Malformed("a chunk longer than its size".to_owned())),
     }
 }
 
@@ -193,6 +276,21 @@ mod tests {
         check("HTTP/1.1 200 OK\r\n\r\nto the end", Some((200, "to the end", false)));
         check("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", Some((200, "x", false)));
         check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n", Some((204, "", true)));
+    }
+
+    #[test]
+    fn lines_come_as_they_are_sent_however_they_are_cut() {
+        let check = |head: &str, body: &str, expected: &[&str]| {
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{head}\r\n{body}");
+            let mut from = io::BufReader::with_capacity(3, answer.as_bytes());
+            let Ok(Begun::Events(_, mut lines)) = begin(&mut from) else { panic!("{answer:?}") };
+            let found: Vec<_> = std::iter::from_fn(|| lines.next(&mut from).ok()?).collect();
+            assert_eq!(found, expected, "{body:?}");
+        };
+        let chunked = "Transfer-Encoding: chunked\r\n";
+        check(chunked, "4\r\na\n\nb\r\n3\r\nc\nd\r\n1\r\n\n\r\n0\r\n\r\n", &["a", "", "bc", "d"]);
+        check("", "data: x\r\n\r\n:\n", &["data: x", "", ":"]);
+        check(chunked, "2\r\na\n\r\nzz\r\n", &["a"]);
     }
 
     #[test]

@@ -5,11 +5,16 @@
 //! it was idle is made anew, once, without being told.
 
 pub(crate) mod connection;
+pub(crate) mod course;
+pub(crate) mod follow;
 mod hint;
 pub(crate) use hint::NO_DOMAIN;
 mod http;
+mod inside;
+mod known_domains;
 pub(crate) mod target;
-mod via;
+pub(crate) mod via;
+mod way;
 pub(crate) mod xml;
 
 use crate::exit::Failure;
@@ -41,6 +46,9 @@ pub(crate) enum Error {
     /// No daemon answers; the text tells what was tried and what to do.
     #[error("{0}")]
     Unreachable(String),
+    /// What was typed, or a file that it names, cannot be used.
+    #[error("{0}")]
+    Mistake(String),
     /// The connection broke, or the deadline passed, before the answer was there.
     #[error("the daemon at {address} did not answer: {what}")]
     Lost {
@@ -71,6 +79,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match error {
             Error::Unreachable(text) => Failure::Unreachable(text),
+            Error::Mistake(text) => Failure::Usage(text),
             Error::Lost { .. } => Failure::Unreachable(error.to_string()),
             Error::Fault { code, message } => match hint::of_words(&message) {
                 Some(hint) => Failure::Fault { code, message: format!("{message}; {hint}") },
@@ -112,6 +121,11 @@ impl Client {
     pub(crate) fn call(&mut self, method: &str, params: &Value, patience: Patience) -> Result<Value, Error> {
         let path = format!("/api/v1/{method}");
         let answer = self.post(&path, "application/json", params.to_string().as_bytes(), patience)?;
+        self.read(&answer)
+    }
+
+    /// The result that `answer` tells.
+    fn read(&self, answer: &Answer) -> Result<Value, Error> {
         let unexpected = |found: String| Error::Answer { address: self.address(), found };
         let value: Value = serde_json::from_slice(&answer.body)
             .map_err(|error| unexpected(format!("HTTP status {} and no JSON ({error})", answer.status)))?;
@@ -139,20 +153,20 @@ impl Client {
         body: &[u8],
         patience: Patience,
     ) -> Result<Answer, Error> {
-        if self.target.via.address().is_none() {
+        if !self.target.via.logs_in() {
             let Response { status, body, .. } = self.send(path, content_type, body, patience)?;
             return Ok(Answer { status, body });
         }
         let path = &format!("{}{path}", self.target.via.prefix());
-        let forbidden =
-            |error: digest::client::Error| Error::Fault { code: FORBIDDEN, message: error.to_string() };
+        let is_legacy = self.target.via.is_legacy();
+        let forbidden = |error: digest::client::Error| hint::refused(&error.to_string(), is_legacy);
         for sent in 0..SENT_MAX {
             // Whoever is not known yet is turned away before the body.
             let body = if self.login.is_none() { &[] } else { body };
             let response = self.send(path, content_type, body, patience)?;
             match &mut self.login {
                 None => {
-                    let login = self.target.via.login().map_err(Error::Unreachable)?;
+                    let login = self.target.via.login().map_err(Error::Mistake)?;
                     let login =
                         login.ok_or_else(|| Error::Unreachable("a proxy asks for an account".to_owned()))?;
                     let mut login = digest::client::Client::new(login);

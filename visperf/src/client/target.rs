@@ -7,8 +7,9 @@ use crate::client::via::Via;
 use crate::serve::grid::LISTEN_DEFAULT;
 use crate::state_folder;
 use crate::wrong_word;
-use overlay::door::Wire;
+use overlay::door::{Tls, Wire};
 use rpc::config::PORT_DEFAULT as PORT;
+use std::ffi::OsStr;
 use std::net::ToSocketAddrs as _;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,7 @@ impl Target {
 
     /// The domain that the path at a proxy names.
     pub(crate) fn door_domain(&self) -> Option<&str> {
-        self.via.prefix().strip_prefix("/d/")?.split('/').next()
+        self.via.domain()
     }
 
     /// The address that is tried first.
@@ -61,10 +62,29 @@ impl Target {
     /// # Errors
     /// If none does; the text tells each and what to do.
     pub(crate) fn connect(&self) -> Result<Connection, Error> {
+        self.check()?;
+        if self.via.is_inside() {
+            let address = self.first_choice();
+            return match self.via.connect_inside() {
+                Ok(wire) => Ok(Connection::over(&address, wire)),
+                Err(Error::Unreachable(why)) => {
+                    Err(Error::Unreachable(format!("no way through the proxy at {address}: {why}")))
+                }
+                Err(error) => Err(error),
+            };
+        }
+        let tls = self.via.tls().map_err(Error::Mistake)?;
+        if let Some(address) = self.via.address() {
+            return open(&address, tls.as_ref()).map_err(|error| {
+                Error::Unreachable(format!(
+                    "no proxy answers at {address}: {error}; is `visperf proxy` running there, and is that the port of its door?"
+                ))
+            });
+        }
         let mut tried = Vec::new();
         for choice in self.choices() {
             let Choice { address, reason } = &choice;
-            match open(address, &self.via) {
+            match open(address, None) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => tried.push(format!("\n  {address} ({reason}): {error}")),
             }
@@ -86,6 +106,27 @@ impl Target {
             "no daemon could be reached; tried:{}\nstart one with: visperf up    (or name one with --connect HOST:PORT)",
             tried.concat()
         )))
+    }
+
+    /// Whoever names a daemon and a proxy means one of them; where a variable names the daemon, the proxy is meant.
+    fn check(&self) -> Result<(), Error> {
+        if !self.via.is_some() {
+            return Ok(());
+        }
+        let is_typed =
+            |name: &str, value: Option<&OsStr>| value.is_some() && std::env::var_os(name).as_deref() != value;
+        for (option, variable, value) in [
+            ("--connect", "VISPERF_CONNECT", self.connect.as_deref().map(OsStr::new)),
+            ("--state", "VISPERF_STATE", self.state.as_deref().map(Path::as_os_str)),
+        ] {
+            if is_typed(variable, value) {
+                return Err(Error::Mistake(format!(
+                    "expected --via or {option}, found both: --via asks a proxy, {option} names a daemon to ask directly; \
+                     leave one out"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn choices(&self) -> Vec<Choice> {
@@ -110,11 +151,11 @@ impl Target {
     }
 }
 
-fn open(address: &str, via: &Via) -> Result<Connection, String> {
+fn open(address: &str, tls: Option<&Tls>) -> Result<Connection, String> {
     let sockets: Vec<_> = address.to_socket_addrs().map_err(|error| error.to_string())?.collect();
     let mut last = "the name has no address".to_owned();
     for socket in sockets {
-        let wire = |stream| Wire::over(stream, via.tls()?.as_ref()).map_err(|error| error.to_string());
+        let wire = |stream| Wire::over(stream, tls).map_err(|error| error.to_string());
         match Connection::open(address, socket, wire) {
             Ok(connection) => return Ok(connection),
             Err(error) => last = error.to_string(),
@@ -163,6 +204,32 @@ mod tests {
         for wrong in ["", "a:b", "a:0", "a:70000", ":80", "a b:80", "https://x:1", "grid\r\nX: y"] {
             check(wrong, None);
         }
+    }
+
+    #[test]
+    fn a_daemon_beside_a_proxy_is_a_mistake() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            target: Target,
+        }
+        let typed = |words: &[&str]| {
+            let login = ["x", "--via", "127.0.0.1:1/d/A", "--account", "a", "--secret", "/nowhere"];
+            let line = <Line as clap::Parser>::parse_from(login.iter().chain(words));
+            line.target.check().map_err(|error| error.to_string())
+        };
+        assert_eq!(typed(&[]), Ok(()));
+        for option in ["--connect", "--state"] {
+            let told = typed(&[option, "127.0.0.9:1"]).unwrap_err();
+            assert!(told.contains(&format!("expected --via or {option}, found both")), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_door_that_is_shut_is_told_as_such() {
+        let target = Target { via: Via::of_door("http://127.0.0.1:1/d/A"), ..Target::default() };
+        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        assert!(text.contains("no proxy answers at 127.0.0.1:1") && !text.contains("visperf up"), "{text}");
     }
 
     #[test]

@@ -1,19 +1,38 @@
-//! Asking through a proxy: the options that name its door, the account there, and the certificate by which it is known.
+//! Asking through a proxy: the options that name it, the account there, and by what it and the domain are known.
 //!
-//! Rule: MD5 is never answered.
-//! Not here: what a door is, and what is spoken there (`overlay::door`), HTTP (`http`), the connection (`connection`), what
-//! Digest says (`tunnel::digest`).
+//! ```text
+//! --via HOST:PORT/d/DOMAIN        its door: HTTP within TLS; the proxy reads what it hands on
+//! --via KEY@HOST:PORT/d/DOMAIN    the overlay: it hands on what it cannot read
+//! ```
+//! Rule: MD5 is answered where `--legacy` says so, and nowhere else.
+//! Not here: what a door is, and what is spoken there (`overlay::door`), the way inside (`inside`), HTTP (`http`), the connection
+//! (`connection`), what Digest says (`tunnel::digest`).
 
-use overlay::door::{self, Door, Tls};
+use super::Error;
+use super::inside::{Behind, Inside};
+use super::known_domains;
+use crate::output::note;
+use overlay::door::{self, Door, Tls, Wire};
+use overlay::net::way_out::HttpProxy;
+use overlay::visit::Errand;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use tunnel::digest::client::Login;
+use wire::address::Address;
+use wire::id::PeerKey;
+use wire::join::Directory;
 
 /// The options that lead through a proxy.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Via {
-    /// Ask through a proxy: HOST:PORT of its door, /d/DOMAIN or /d/DOMAIN/HOST behind it (docs/firewalls.md)
+    /// Ask through a proxy: HOST:PORT of its door, /d/DOMAIN or /d/DOMAIN/HOST behind it
     #[arg(long, value_name = "PROXY", env = "VISPERF_VIA", value_parser = parse, requires = "account")]
-    via: Option<Door>,
+    #[arg(
+        long_help = "Ask through a proxy: HOST:PORT of its door, /d/DOMAIN or /d/DOMAIN/HOST behind it\n\nWith its key \
+        before that, KEY@HOST:PORT/d/DOMAIN, everything is encrypted from here to the domain, and whatever gets out is \
+        used: TCP, a WebSocket, plain requests (docs/firewalls.md)"
+    )]
+    via: Option<Place>,
     /// The account at the proxy
     #[arg(long, value_name = "NAME", env = "VISPERF_ACCOUNT", requires = "secret")]
     account: Option<String>,
@@ -23,17 +42,84 @@ pub(crate) struct Via {
     /// The proxy's certificate, unless an authority stands for it that the system trusts
     #[arg(long, value_name = "FILE", env = "VISPERF_CERTIFICATE")]
     certificate: Option<PathBuf>,
+    /// The account is one for MD5 (visperf account add --legacy)
+    #[arg(long, env = "VISPERF_LEGACY", requires = "via")]
+    legacy: bool,
+    /// The root key of the domain, instead of the one that was seen first
+    #[arg(long, value_name = "KEY", env = "VISPERF_ROOT", requires = "via")]
+    root: Option<PeerKey>,
+    /// The site's own HTTP proxy, HOST:PORT, where only that leads out (for KEY@HOST:PORT)
+    #[arg(long, value_name = "ADDR", env = "VISPERF_HTTP_PROXY", requires = "via")]
+    http_proxy: Option<Address>,
+    /// The file with NAME:SECRET for that HTTP proxy, if it asks for a login
+    #[arg(long, value_name = "FILE", env = "VISPERF_HTTP_PROXY_LOGIN", requires = "http_proxy")]
+    http_proxy_login: Option<PathBuf>,
+    /// The way inside, once somebody went there.
+    #[arg(skip)]
+    inside: Arc<OnceLock<Inside>>,
+}
+
+/// Where a proxy is asked.
+#[derive(Debug, Clone)]
+enum Place {
+    /// At its door.
+    Door(Door),
+    /// Over the overlay.
+    Overlay { proxy: Directory, behind: Behind },
 }
 
 impl Via {
+    /// By this door, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_door(text: &str) -> Via {
+        Via { via: parse(text).ok(), ..Via::default() }
+    }
+
     /// `HOST:PORT` of the proxy, if one is to be asked.
     pub(crate) fn address(&self) -> Option<String> {
-        self.via.as_ref().map(Door::to_string)
+        self.via.as_ref().map(|place| match place {
+            Place::Door(door) => door.to_string(),
+            Place::Overlay { proxy, .. } => {
+                proxy.addresses.first().map(Address::to_string).unwrap_or_default()
+            }
+        })
     }
 
     /// What every path there begins with.
     pub(crate) fn prefix(&self) -> &str {
-        self.via.as_ref().map_or("", |door| &door.behind)
+        match &self.via {
+            Some(Place::Door(door)) => &door.behind,
+            Some(Place::Overlay { .. }) | None => "",
+        }
+    }
+
+    /// The domain that is asked, where one was named.
+    pub(crate) fn domain(&self) -> Option<&str> {
+        match &self.via {
+            Some(Place::Door(door)) => door.behind.strip_prefix("/d/")?.split('/').next(),
+            Some(Place::Overlay { behind, .. }) => Some(behind.domain.as_str()),
+            None => None,
+        }
+    }
+
+    /// Whether each request logs in.
+    pub(crate) fn logs_in(&self) -> bool {
+        matches!(self.via, Some(Place::Door(_)))
+    }
+
+    /// Whether a proxy is asked.
+    pub(crate) fn is_some(&self) -> bool {
+        self.via.is_some()
+    }
+
+    /// Whether the account is one for MD5.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.legacy
+    }
+
+    /// Whether the overlay is the way.
+    pub(crate) fn is_inside(&self) -> bool {
+        matches!(self.via, Some(Place::Overlay { .. }))
     }
 
     /// Who logs in there.
@@ -44,8 +130,8 @@ impl Via {
         let (Some(_), Some(name), Some(file)) = (&self.via, &self.account, &self.secret) else {
             return Ok(None);
         };
-        let secret = door::read_secret(file)?;
-        Ok(Some(Login { name: name.clone(), secret, allows_md5: false }))
+        let secret = door::read_secret(file).map_err(|error| format!("--secret: {error}"))?;
+        Ok(Some(Login { name: name.clone(), secret, allows_md5: self.legacy }))
     }
 
     /// By what it is known; none where nothing is encrypted.
@@ -53,18 +139,108 @@ impl Via {
     /// # Errors
     /// If there is nothing by which to know it, or its name cannot be one.
     pub(crate) fn tls(&self) -> Result<Option<Tls>, String> {
-        self.via.as_ref().map_or(Ok(None), |door| door.tls(self.certificate.as_deref()))
+        match &self.via {
+            Some(Place::Door(door)) => door.tls(self.certificate.as_deref()),
+            Some(Place::Overlay { .. }) | None => Ok(None),
+        }
+    }
+
+    /// A connection over the overlay, on the way that stands or a new one.
+    ///
+    /// # Errors
+    /// Why there is no way.
+    pub(crate) fn connect_inside(&self) -> Result<Wire, Error> {
+        self.inside()?.connect().map_err(|error| Error::Unreachable(error.to_string()))
+    }
+
+    /// The way inside; the first who wants it opens it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn inside(&self) -> Result<&Inside, Error> {
+        if let Some(inside) = self.inside.get() {
+            return Ok(inside);
+        }
+        let login = self.login().map_err(Error::Mistake)?;
+        let (Some(Place::Overlay { proxy, behind }), Some(login)) = (&self.via, login) else {
+            let message = "expected --via KEY@HOST:PORT/d/DOMAIN, found another proxy or none".to_owned();
+            return Err(Error::Unreachable(message));
+        };
+        let known = known_domains::File::usual();
+        let root = match self.root {
+            Some(root) => Some(root),
+            None => known
+                .as_ref()
+                .map_or(Ok(None), |file| file.root_of(&behind.domain))
+                .map_err(Error::Mistake)?,
+        };
+        let errand = Errand {
+            proxy: proxy.clone(),
+            login,
+            domain: behind.domain.clone(),
+            root,
+            http_proxy: self.http_proxy().map_err(Error::Mistake)?,
+        };
+        let inside = Inside::open(errand, behind.clone())?;
+        if let (Some(found), Some(file)) = (inside.root(), &known)
+            && file.root_of(&behind.domain) != Ok(Some(found))
+        {
+            match file.remember(&behind.domain, found) {
+                Ok(()) => note(&format!(
+                    "the domain {} is known by its root {found} from now on ({}); its operator can tell whether that \
+                     is right",
+                    behind.domain,
+                    file.path().display()
+                )),
+                Err(error) => note(&format!("the root of {} is not remembered: {error}", behind.domain)),
+            }
+        }
+        Ok(self.inside.get_or_init(|| inside))
+    }
+
+    fn http_proxy(&self) -> Result<Option<HttpProxy>, String> {
+        let Some(at) = &self.http_proxy else { return Ok(None) };
+        let login = match &self.http_proxy_login {
+            None => None,
+            Some(file) => {
+                let text = door::read_secret(file)?;
+                let expected = || format!("{}: expected NAME:SECRET, found no colon", file.display());
+                let (name, secret) = text.split_once(':').ok_or_else(expected)?;
+                Some(Login { name: name.to_owned(), secret: secret.to_owned(), allows_md5: true })
+            }
+        };
+        Ok(Some(HttpProxy { at: at.clone(), login }))
     }
 }
 
-/// A door, with a domain behind it and perhaps a host.
-fn parse(text: &str) -> Result<Door, String> {
+/// A door, with a domain behind it and perhaps a host; or a proxy's key before it.
+fn parse(text: &str) -> Result<Place, String> {
+    match text.split_once('@') {
+        Some((key, rest)) => of_overlay(key, rest),
+        None => of_door(text).map(Place::Door),
+    }
+}
+
+fn of_door(text: &str) -> Result<Door, String> {
     Door::parse(text, |behind| {
         match behind.is_empty() || proxy::place::of(behind).is_some_and(|place| place.domain.is_some()) {
             true => Ok(()),
             false => Err(format!("expected /d/DOMAIN or /d/DOMAIN/HOST behind the proxy, found {behind:?}")),
         }
     })
+}
+
+fn of_overlay(key: &str, rest: &str) -> Result<Place, String> {
+    let key: PeerKey = key.parse().map_err(|_| {
+        format!("expected KEY@HOST:PORT/d/DOMAIN, the key as the proxy prints it, found {key:?} as the key")
+    })?;
+    let door = of_door(rest)?;
+    let place = proxy::place::of(&door.behind).and_then(|place| Some((place.domain?, place.host)));
+    let (domain, host) = place
+        .ok_or_else(|| format!("expected the domain behind the proxy, {key}@{door}/d/DOMAIN, found none"))?;
+    let at = Address::try_from(door.to_string().as_str()).map_err(|error| error.to_string())?;
+    let proxy = Directory { key, addresses: vec![at] };
+    Ok(Place::Overlay { proxy, behind: Behind { domain, host } })
 }
 
 #[cfg(test)]
@@ -75,10 +251,10 @@ mod tests {
     #[test]
     fn a_domain_and_perhaps_a_host_stand_behind_a_door() {
         assert_eq!(
-            parse("p.example:99/d/UT-ICL/wn01/").map(|door| door.behind),
+            of_door("p.example:99/d/UT-ICL/wn01/").map(|door| door.behind),
             Ok("/d/UT-ICL/wn01".to_owned())
         );
-        assert_eq!(parse("proxy.example").map(|door| door.behind), Ok(String::new()));
+        assert_eq!(of_door("proxy.example").map(|door| door.behind), Ok(String::new()));
         for wrong in ["p.example:99/RPC2", "p.example:99/d/a b"] {
             let said = parse(wrong).unwrap_err();
             assert!(said.contains("/d/DOMAIN or /d/DOMAIN/HOST"), "{wrong}: {said}");
@@ -111,5 +287,30 @@ mod tests {
         give(0o600);
         let login = via.login().unwrap().unwrap();
         assert_eq!((login.secret.as_str(), login.allows_md5), ("abc", false));
+    }
+
+    #[test]
+    fn with_a_key_it_is_the_overlay_and_a_domain_is_needed() {
+        const KEY: &str = "12D3KooWH3uVF6wv47WnArKHk5p6cvgCJEb74UTmxztmQDc298L3";
+        let check = |text: &str, expected: Option<(&str, &str, Option<&str>)>| {
+            let found = match parse(text) {
+                Ok(Place::Overlay { proxy, behind }) => {
+                    assert_eq!(proxy.key.to_string(), KEY);
+                    Some((proxy.addresses[0].to_string(), behind))
+                }
+                Ok(Place::Door(_)) | Err(_) => None,
+            };
+            let found = found.as_ref().map(|(at, behind)| {
+                (at.as_str(), behind.domain.as_str(), behind.host.as_ref().map(|host| host.as_str()))
+            });
+            assert_eq!(found, expected, "{text}");
+        };
+        check(&format!("{KEY}@p.example:443/d/UT-ICL"), Some(("p.example:443", "UT-ICL", None)));
+        check(&format!("{KEY}@p.example/d/UT-ICL/wn01"), Some(("p.example:7321", "UT-ICL", Some("wn01"))));
+        check(&format!("{KEY}@[2001:db8::1]:99/d/A"), Some(("[2001:db8::1]:99", "A", None)));
+        check(&format!("{KEY}@p.example:443"), None);
+        check("12D3@p.example:443/d/A", None);
+        let said = parse(&format!("{KEY}@p.example:443")).unwrap_err();
+        assert!(said.contains("p.example:443/d/DOMAIN"), "{said}");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Rule: the answer is printed as JSON whatever the method, but that a text alone is printed as it is. Not here: the transport (`client::xml`).
 
+use super::call_follow;
 use crate::client::target::Target;
 use crate::client::{Client, xml};
 use crate::exit::Failure;
@@ -17,7 +18,8 @@ use serde_json::{Map, Value};
   visperf call daemon.info
   visperf call sensor.events limit=5 'kind=[\"job_start\",\"job_end\"]'
   visperf call sensor.events '{\"limit\": 5, \"since\": 1795178489.5}'
-  visperf call --compact directory.domains")]
+  visperf call --compact directory.domains
+  visperf call domain.hosts --follow=5 --compact")]
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
@@ -33,6 +35,9 @@ pub(crate) struct Args {
     /// Print the answer on one line
     #[arg(long, visible_alias = "json")]
     compact: bool,
+    /// Go on with the answers as they change, one each SECONDS (0.1 to 60, 1 unless given), until Ctrl-C
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
+    follow: Option<String>,
 }
 
 /// Call the method.
@@ -44,11 +49,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Failure::Usage(format!("{wrong}{}", parameters_hint(&args.method, &args.arguments)))
     })?;
     let mut client = Client::new(&args.target);
+    if let Some(every) = &args.follow {
+        return call_follow::run(&mut client, (&args.method, argument.as_ref()), every, args.compact);
+    }
     let answer = xml::call(&mut client, &args.method, argument.as_ref())
         .map_err(|error| client.explain(&args.method, error))?;
-    let mut output = Output::stdout();
-    match &answer {
-        _ if args.compact => output.json(&answer)?,
+    print(&mut Output::stdout(), &answer, args.compact)
+}
+
+/// One answer.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn print(output: &mut Output, answer: &Value, is_compact: bool) -> Result<(), Failure> {
+    match answer {
+        _ if is_compact => output.json(answer)?,
         // A text is easier to read as it is, line by line.
         Value::String(text) => text.lines().try_for_each(|line| output.line(&clean(line)))?,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {

@@ -4,6 +4,7 @@
 
 mod account;
 mod call;
+mod call_follow;
 mod calls;
 mod completions;
 mod config;
@@ -34,6 +35,7 @@ mod status;
 mod summary;
 mod token;
 mod top;
+mod tunnel;
 mod up;
 mod watch;
 
@@ -47,6 +49,7 @@ pub(crate) enum Command {
     Sensor(sensor::Args),
     Directory(directory::Args),
     Proxy(proxy::Args),
+    Tunnel(tunnel::Args),
     Account(account::Args),
     Domain(domain::Args),
     Token(token::Args),
@@ -86,6 +89,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Sensor(args) => sensor::run(&args),
         Command::Directory(args) => directory::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Tunnel(args) => tunnel::run(&args),
         Command::Account(args) => account::run(&args),
         Command::Domain(args) => domain::run(&args),
         Command::Token(args) => token::run(&args),

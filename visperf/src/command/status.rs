@@ -24,6 +24,13 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.query.target.via.is_inside() {
+        return Err(Failure::Usage(
+            "--via: expected a daemon or a proxy's door to tell of itself, found KEY@HOST:PORT, by which the domain alone is \
+             told of; `visperf summary` and `visperf hosts` tell of that"
+                .to_owned(),
+        ));
+    }
     let answer = query::ask(&args.query, "daemon.info", Params::default())?;
     let mut output = args.query.width.output();
     if args.query.json {

@@ -3,6 +3,7 @@
 //! Not here: the screen (`crate::top`).
 
 use crate::cli::{Width, chosen, whole, words};
+use crate::client::course::{Course, course, first_line};
 use crate::client::target::Target;
 use crate::exit::Failure;
 use crate::output::figures::{bytes, share};
@@ -103,21 +104,30 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
             std::thread::sleep(Duration::from_secs(args.interval));
         }
         let mut raw = Vec::new();
-        let mut round = asker.round(scope, args.json.then_some(&mut raw))?;
+        let mut round = match asker.round(scope, args.json.then_some(&mut raw)) {
+            Err(error) if number > 0 && course(&error, true) != Course::End => {
+                note(&format!("{}; waiting until it answers (Ctrl-C ends)", first_line(&error)));
+                raw.clear();
+                asker.round_at_last(scope, args.json.then_some(&mut raw))?
+            }
+            round => round?,
+        };
         totals.rate(&mut round.processes, clock::now().0);
         let mut shown: Vec<Process> = round.processes.into_iter().filter(|one| filter.passes(one)).collect();
         rows::sort(&mut shown, scope.order);
         shown.truncate(most);
         let wanted = |host: &&Host| scope.only.as_ref().is_none_or(|only| host.place == *only);
         let hosts: Vec<&Host> = round.hosts.iter().filter(wanted).collect();
-        if let (Some(Place { domain, host }), true) = (&scope.only, hosts.is_empty()) {
+        if let (Some(Place { domain, host }), true) = (&scope.only, hosts.is_empty() && number == 0) {
             return Err(Failure::Failed(format!(
                 "no host {host} in {domain}; visperf hosts lists those that are"
             )));
         }
         round.notes.iter().for_each(|told| note(told));
-        if let Some(silence) = silence(&hosts, round.answered) {
-            return Err(Failure::Unreachable(silence));
+        match silence(&hosts, round.answered) {
+            Some(silence) if number == 0 => return Err(Failure::Unreachable(silence)),
+            // It is told of each of them below.
+            Some(_) | None => {}
         }
         for host in &hosts {
             tell_trouble(host);

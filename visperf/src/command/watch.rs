@@ -1,41 +1,29 @@
 //! `visperf watch`: what flows at a host, processes, metrics, events or calls, of which only that comes which passes a filter.
 //!
-//! Rule: the subscription is ended however the command ends, as far as the daemon can be told. What was missed, on the way
-//! too, is noted. A host that cannot be asked for a while, or another daemon that represents its domain, is noted, and it goes on;
-//! so is, once, that no sample passes.
-//! Not here: how it is printed (`printing`), what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
+//! Rule: the subscription is ended however the command ends, as far as the daemon can be told. It goes on when another daemon
+//! answers, or none for a while. That no sample passes is noted, once.
+//! Not here: keeping it up (`kept`), how it is printed (`printing`), what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
 
 use crate::cli::{Place, Query, chosen, whole};
-use crate::client::connection::Patience;
-use crate::client::target::Target;
-use crate::client::{Client, PATIENCE};
-use crate::command::events::PASSING_FAULTS;
 use crate::command::interrupt::Interrupt;
-use crate::command::query::{PID_MAX, Params, items};
+use crate::command::query::{PID_MAX, Params};
 use crate::exit::Failure;
-use crate::output::figures::text_of;
-use crate::output::{clean, note};
+use crate::output::clean;
+use kept::{Kept, WAIT_SECS, Wish};
 use printing::Printing;
-use rpc::fault::NOT_FOUND;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use wire::channel::{CPU_MAX_MS, expression};
 
+mod kept;
 mod printing;
 
-/// How long a daemon may wait for a first entry before it answers with none.
-const WAIT_SECS: u64 = 20;
 /// The same as long as no sample has come: then it is told that none passes.
 const FIRST_WAIT_SECS: u64 = 5;
 /// Entries asked for at a time: the most a daemon gives.
 const PAGE: u64 = 1_000;
-/// Until a host that cannot be asked is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
-/// How long a daemon may take to end a subscription, when the command ends.
-const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
 
 /// Print what flows at a host as it comes, until Ctrl-C: processes, metrics, events or calls
 ///
@@ -129,18 +117,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some((domain, host)) => Place { domain: Some(domain.clone()), host: Some(host.clone()) },
         None => args.place.clone(),
     };
-    let mut watching = Watching {
-        client: Client::new(&args.query.target),
+    let mut watching = Kept::subscribe(Wish {
+        target: args.query.target.clone(),
         wanted: wanted(args, &place)?,
-        subscription: Subscription { id: Arc::default(), target: args.query.target.clone(), place },
+        place,
+        happens: matches!(args.kind.as_str(), "event" | "call"),
         limit: args.samples.map_or(PAGE, |samples| samples.min(PAGE)),
         // Of events and calls there may be none for hours.
         first_wait_secs: matches!(args.kind.as_str(), "process" | "host").then(|| first_wait_secs(args.rate)),
-        is_noted: false,
-    };
-    watching.subscribe()?;
-    let (at_the_end, is_ending) = (watching.subscription.clone(), Arc::new(AtomicBool::new(false)));
-    let ending = Arc::clone(&is_ending);
+    })?;
+    let (subscription, is_ending) = (watching.subscription(), Arc::new(AtomicBool::new(false)));
+    let (at_the_end, ending) = (subscription.clone(), Arc::clone(&is_ending));
     let _interrupt = Interrupt::catch(move || {
         ending.store(true, Ordering::SeqCst);
         at_the_end.end();
@@ -161,108 +148,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Err(failure) => break Err(failure),
         }
     };
-    watching.subscription.end();
+    subscription.end();
     watched
-}
-
-/// A subscription that is kept up.
-struct Watching {
-    client: Client,
-    wanted: Value,
-    subscription: Subscription,
-    limit: u64,
-    /// How long to wait before it is told that nothing passes; none where that was told, or something came.
-    first_wait_secs: Option<u64>,
-    /// Whether it was told that the host cannot be asked.
-    is_noted: bool,
-}
-
-impl Watching {
-    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
-        self.client.call(method, params, PATIENCE).map_err(|error| self.client.explain(method, error))
-    }
-
-    fn subscribe(&mut self) -> Result<(), Failure> {
-        let wanted = self.wanted.clone();
-        let made = self.ask("sensor.subscribe", &wanted)?;
-        text_of(&made, "subscription").clone_into(&mut self.subscription.locked());
-        Ok(())
-    }
-
-    /// What came; none if the host cannot be asked now, or had to be subscribed to anew.
-    fn take(&mut self) -> Result<Option<Value>, Failure> {
-        let wait_secs = self.first_wait_secs.unwrap_or(WAIT_SECS);
-        let params = self.subscription.params().with("wait", Some(wait_secs)).with("limit", Some(self.limit));
-        // That nothing comes is no news: nothing may pass.
-        let patience = Patience { tell_after: None, ..PATIENCE };
-        let taken = self.client.call("sensor.take", &params.value(), patience);
-        let failure = match taken.map_err(|error| self.client.explain("sensor.take", error)) {
-            Ok(answer) => {
-                self.is_noted = false;
-                if let Some(secs) = self.first_wait_secs.take()
-                    && items(&answer, "entries").is_empty()
-                    && answer.get("quarantined").is_none_or(Value::is_null)
-                {
-                    note(&format!("nothing passed for {secs} s; it is watched on, until Ctrl-C"));
-                }
-                return Ok(Some(answer));
-            }
-            Err(failure) => failure,
-        };
-        let Failure::Fault { code, message } = &failure else { return Err(failure) };
-        if self.subscription.place.host.is_none() {
-            return Err(failure);
-        }
-        if *code == i64::from(NOT_FOUND) {
-            match self.subscribe() {
-                Ok(()) => note(&format!("{message}: subscribed anew")),
-                // The one that represents the domain now may not be connected to the host yet.
-                Err(failure) if passes(&failure) => {}
-                Err(failure) => return Err(failure),
-            }
-        } else if !passes(&failure) {
-            return Err(failure);
-        } else if !std::mem::replace(&mut self.is_noted, true) {
-            note(&format!("{message}; it is asked again and again"));
-        }
-        std::thread::sleep(AGAIN);
-        Ok(None)
-    }
 }
 
 /// Two samples long at the least.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Within the bounds of a rate: 0 to 20.
 fn first_wait_secs(rate_hz: f64) -> u64 {
     ((2.0 / rate_hz).ceil() as u64).clamp(FIRST_WAIT_SECS, WAIT_SECS)
-}
-
-/// Whether it passes by itself.
-fn passes(failure: &Failure) -> bool {
-    matches!(failure, Failure::Fault { code, .. } if PASSING_FAULTS.contains(code))
-}
-
-/// A subscription that is to be ended.
-#[derive(Clone)]
-struct Subscription {
-    id: Arc<Mutex<String>>,
-    target: Target,
-    place: Place,
-}
-
-impl Subscription {
-    fn locked(&self) -> MutexGuard<'_, String> {
-        self.id.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// It, where it is.
-    fn params(&self) -> Params {
-        Params::default().at(&self.place).with("subscription", Some(self.locked().clone()))
-    }
-
-    /// One that cannot be ended now ends by itself when nobody takes.
-    fn end(&self) {
-        let _ended = Client::new(&self.target).call("sensor.unsubscribe", &self.params().value(), ENDING);
-    }
 }
 
 fn wanted(args: &Args, place: &Place) -> Result<Value, Failure> {

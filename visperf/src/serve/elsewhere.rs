@@ -9,30 +9,28 @@
 //! and what was tried.
 //! Not here: serving what others hand on (`queries`), finding other domains (`others`).
 
+use super::accounts;
 use super::others::Others;
 use super::welcome::Welcome;
 use crate::client::NO_DOMAIN;
-use overlay::clock;
+use bytes::Bytes;
 use overlay::domain::{DomainHandle, View};
 use overlay::identity::admission::Principal;
 use overlay::net::handle::{AskError, Handle};
 use overlay::net::protocol::Protocol;
-use rpc::elsewhere::{Caller, Elsewhere};
+use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
 use rpc::fault::{self, Fault};
 use rpc::method::Answer as Pending;
 use rpc::packed;
 use rpc::params::Params;
 use rpc::value::{Name, Value};
+use rpc::written::{Answered, valued};
 use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 use wire::credential::Role;
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::query::{Answer, Question};
-
-/// What a representative is, as a hop.
-const REPRESENTATIVE: &str = "representative";
+use wire::query::{Answer, Form, Question};
 
 /// What is kept of the deadline at each hop, so that a fault arrives before its asker gives up.
 const HOP_MARGIN: Duration = Duration::from_millis(200);
@@ -90,6 +88,8 @@ impl fmt::Display for Hop {
 enum Way {
     /// To this daemon, which is connected.
     Hop(Hop),
+    /// To whoever represents the own domain.
+    Representative,
     /// To another domain's representative.
     Domain(DomainName),
     /// To this host of the own domain, as one of several who may want the same of it.
@@ -100,6 +100,7 @@ impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Way::Hop(hop) => hop.fmt(f),
+            Way::Representative => f.write_str("the representative of this domain"),
             Way::Domain(domain) => write!(f, "the representative of {domain}"),
             Way::Relay(host) => host.fmt(f),
         }
@@ -107,14 +108,24 @@ impl fmt::Display for Way {
 }
 
 impl Elsewhere for Router {
-    fn ask(&self, caller: &Caller, method: &'static str, params: &Params) -> Option<Pending> {
+    fn ask(
+        &self,
+        caller: &Caller,
+        method: &'static str,
+        params: &Params,
+        form: Option<Form>,
+    ) -> Option<Asking> {
         let way = match self.way(caller, method, params) {
             Ok(None) => return None,
             Ok(Some(way)) => way,
             Err(fault) => return Some(Box::pin(std::future::ready(Err(fault)))),
         };
         if let Way::Relay(host) = &way {
-            return self.relays.as_ref()?.ask(caller, host.as_str(), method, params);
+            return self
+                .relays
+                .as_ref()?
+                .ask(caller, host.as_str(), method, params)
+                .map(|answer| asked(valued(answer)));
         }
         let Some(hops_left) = caller.hops_left.checked_sub(1) else {
             let fault = unavailable(format!(
@@ -125,23 +136,20 @@ impl Elsewhere for Router {
         };
         let time_left = caller.time_left.saturating_sub(HOP_MARGIN);
         let question = question(method, params.values().to_vec(), time_left, hops_left);
+        let question = Question { form, account: accounts::handed_on(caller), ..question };
         match way {
             Way::Hop(hop) => {
                 let net = self.net.clone();
-                // Only what is read may be asked twice.
-                let is_moving = hop.part == REPRESENTATIVE && method.starts_with("domain.");
-                let own = self.own.clone().filter(|_| is_moving);
-                Some(Box::pin(async move {
-                    match own {
-                        Some(own) => own.ask_representative(&net, hop, question, time_left).await,
-                        None => ask_hop(&net, &hop, &question, time_left).await,
-                    }
-                }))
+                Some(Box::pin(async move { ask_hop(&net, &hop, &question, time_left).await.map(Some) }))
+            }
+            Way::Representative => {
+                let (net, own) = (self.net.clone(), self.own.clone()?);
+                Some(Box::pin(async move { own.ask_representative(&net, question, time_left).await }))
             }
             Way::Relay(_) => None,
             Way::Domain(domain) => {
                 let others = self.others.clone();
-                Some(Box::pin(async move { others.ask(&domain, question, time_left).await }))
+                Some(Box::pin(async move { others.ask_for(&domain, question, time_left).await.map(Some) }))
             }
         }
     }
@@ -179,25 +187,22 @@ impl Own {
         let of_host = |host: &str| {
             HostName::try_from(host).map_err(|error| Fault::invalid_params(format!("host: {error}")))
         };
-        let hop = match params.text("host")? {
+        Ok(match params.text("host")? {
             // All of them go the same way, so that who subscribed is known where it takes.
             Some(host) if relays::METHODS.contains(&method) && of_host(host)? != self.host => {
-                if self.members.may_serve() {
-                    let host = of_host(host)?;
-                    if method == relays::METHODS[0] {
-                        self.to_host(net, &view, host.clone())?;
-                    }
-                    return Ok(Some(Way::Relay(host)));
+                if !self.members.may_serve() {
+                    return Ok(Some(Way::Representative));
                 }
-                Some(self.to_representative(net, &view)?)
+                let host = of_host(host)?;
+                if method == relays::METHODS[0] {
+                    self.to_host(net, &view, host.clone())?;
+                }
+                Some(Way::Relay(host))
             }
             Some(host) if method.starts_with("sensor.") => self.to_host(net, &view, of_host(host)?)?,
-            _ if method.starts_with("domain.") && !self.members.may_serve() => {
-                Some(self.to_representative(net, &view)?)
-            }
+            _ if method.starts_with("domain.") && !self.members.may_serve() => Some(Way::Representative),
             _ => None,
-        };
-        Ok(hop.map(Way::Hop))
+        })
     }
 
     /// The way of a daemon that has no part in its domain.
@@ -248,7 +253,7 @@ impl Own {
     }
 
     /// None if it is this one.
-    fn to_host(&self, net: &Handle, view: &View, host: HostName) -> Result<Option<Hop>, Fault> {
+    fn to_host(&self, net: &Handle, view: &View, host: HostName) -> Result<Option<Way>, Fault> {
         if host == self.host {
             return Ok(None);
         }
@@ -259,7 +264,8 @@ impl Own {
             && net.is_ready(seen.member.key)
         {
             let domain = Some(self.domain.clone());
-            return Ok(Some(Hop { peer: seen.member.key, host: Some(host), part: "member", domain }));
+            let hop = Hop { peer: seen.member.key, host: Some(host), part: "member", domain };
+            return Ok(Some(Way::Hop(hop)));
         }
         if self.members.may_serve() {
             let domain = Some(self.domain.clone());
@@ -267,7 +273,7 @@ impl Own {
             if known.is_none()
                 && let Some(peer) = self.connected(net, &host)
             {
-                return Ok(Some(Hop { peer, host: Some(host), part: "member", domain }));
+                return Ok(Some(Way::Hop(Hop { peer, host: Some(host), part: "member", domain })));
             }
             return Err(match known {
                 Some(seen) => unavailable(format!(
@@ -282,55 +288,7 @@ impl Own {
                 )),
             });
         }
-        self.to_representative(net, view).map(Some)
-    }
-
-    fn to_representative(&self, net: &Handle, view: &View) -> Result<Hop, Fault> {
-        let own = net.me();
-        let representative = view.state.representative.filter(|peer| *peer != own);
-        let peer = representative.ok_or_else(|| {
-            let Own { domain, welcome, .. } = self;
-            match welcome.health().as_slice() {
-                [] => unavailable(format!("{domain} has no representative now; ask again in some seconds")),
-                reasons => unavailable(format!(
-                    "{domain} has no representative that this daemon reaches now; {}; if it was put out, it soon \
-                     represents a domain of one here",
-                    reasons.join("; ")
-                )),
-            }
-        })?;
-        let told = view.members.iter().find(|seen| seen.member.key == peer);
-        let ready = || net.ready().into_iter().find(|one| one.peer == peer).and_then(|one| one.host.clone());
-        let host = told.map(|seen| seen.member.host.clone()).or_else(ready);
-        Ok(Hop { peer, host, part: REPRESENTATIVE, domain: Some(self.domain.clone()) })
-    }
-
-    /// The representative's answer; where another one follows it meanwhile, as it hangs, that one's.
-    async fn ask_representative(
-        &self,
-        net: &Handle,
-        hop: Hop,
-        mut question: Question,
-        time_left: Duration,
-    ) -> Result<Value, Fault> {
-        let began = clock::now();
-        let mut view = self.members.view();
-        let other = |view: &Arc<View>| {
-            view.state.representative.is_some_and(|representative| representative != hop.peer)
-        };
-        tokio::select! {
-            answer = ask_hop(net, &hop, &question, time_left) => return answer,
-            Ok(_) = view.wait_for(other) => {}
-        }
-        let now = view.borrow().clone();
-        if now.state.representative == Some(net.me()) {
-            return Err(unavailable(format!(
-                "{hop} did not answer, and this daemon represents the domain by now; ask again"
-            )));
-        }
-        let left = time_left.saturating_sub(clock::now().since(began));
-        question.time_left_ms = millis(left);
-        ask_hop(net, &self.to_representative(net, &now)?, &question, left).await
+        Ok(Some(Way::Representative))
     }
 }
 
@@ -349,11 +307,11 @@ impl relays::Asker for Members {
         let (net, host) = (self.net.clone(), host.to_owned());
         Box::pin(async move {
             // Once another daemon represents the domain, subscriptions are its.
-            let hop = to_host?.filter(|hop| hop.part == "member");
-            let hop = hop.ok_or_else(|| {
-                unavailable(format!("{host} is asked by another representative now; subscribe again"))
-            })?;
-            ask_hop(&net, &hop, &question(method, params, time, 0), time).await
+            let Some(Way::Hop(hop)) = to_host? else {
+                let asked = format!("{host} is asked by another representative now; subscribe again");
+                return Err(unavailable(asked));
+            };
+            ask_hop(&net, &hop, &question(method, params, time, 0), time).await?.value()
         })
     }
 }
@@ -365,7 +323,7 @@ pub(crate) struct Alone {
 }
 
 impl Elsewhere for Alone {
-    fn ask(&self, _: &Caller, method: &'static str, params: &Params) -> Option<Pending> {
+    fn ask(&self, _: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Asking> {
         let other = |name: &'static str, own: &str| {
             params.text(name).ok().flatten().filter(|named| *named != own).map(str::to_owned)
         };
@@ -383,7 +341,7 @@ impl Elsewhere for Alone {
     }
 }
 
-/// A call as it is handed on.
+/// A call as it is handed on, for this daemon to read the answer.
 pub(crate) fn question(
     method: &'static str,
     params: Vec<(Name, Value)>,
@@ -392,7 +350,15 @@ pub(crate) fn question(
 ) -> Question {
     let mut packed_params = Vec::new();
     packed::write(&Value::Struct(params), &mut packed_params);
-    Question { method: method.into(), params: packed_params, time_left_ms: millis(time_left), hops_left }
+    let time_left_ms = millis(time_left);
+    Question {
+        method: method.into(),
+        params: packed_params,
+        time_left_ms,
+        hops_left,
+        form: None,
+        account: None,
+    }
 }
 
 /// Its bytes.
@@ -400,15 +366,29 @@ pub(crate) fn bytes_of(question: &Question) -> Vec<u8> {
     postcard::to_stdvec(question).expect("a question has no part that cannot be written")
 }
 
-async fn ask_hop(net: &Handle, hop: &Hop, question: &Question, time_left: Duration) -> Result<Value, Fault> {
+pub(super) async fn ask_hop(
+    net: &Handle,
+    hop: &Hop,
+    question: &Question,
+    time_left: Duration,
+) -> Result<Answered, Fault> {
     let bytes = bytes_of(question);
-    answer(hop, net.ask(hop.peer, Protocol::Query, &bytes, time_left).await)
+    answer_for(hop, question.form, net.ask(hop.peer, Protocol::Query, &bytes, time_left).await)
 }
 
-/// What came of asking `hop`.
+/// What came of asking `hop` for a value.
 pub(crate) fn answer(hop: &Hop, answered: Result<Vec<u8>, AskError>) -> Result<Value, Fault> {
+    answer_for(hop, None, answered)?.value()
+}
+
+/// What came of asking `hop` for a document in `form`, if one is named.
+pub(crate) fn answer_for(
+    hop: &Hop,
+    form: Option<Form>,
+    answered: Result<Vec<u8>, AskError>,
+) -> Result<Answered, Fault> {
     match answered {
-        Ok(bytes) => read(hop, &bytes),
+        Ok(bytes) => read_for(hop, form, bytes.into()),
         Err(AskError::TimedOut { after, .. }) => {
             let millis = after.as_millis();
             Err(Fault::new(fault::TIMEOUT, format!("{hop} did not answer within {millis} ms")))
@@ -417,14 +397,21 @@ pub(crate) fn answer(hop: &Hop, answered: Result<Vec<u8>, AskError>) -> Result<V
     }
 }
 
-/// The answer that `hop` gave.
+/// The value that `hop` gave.
 pub(crate) fn read(hop: &Hop, bytes: &[u8]) -> Result<Value, Fault> {
+    read_for(hop, None, Bytes::copy_from_slice(bytes))?.value()
+}
+
+/// The answer that `hop` gave: a document only where one was asked for, else a value, of which one can still be written.
+fn read_for(hop: &Hop, form: Option<Form>, bytes: Bytes) -> Result<Answered, Fault> {
     let unreadable = |error: &dyn fmt::Display| {
         unavailable(format!("the answer of {hop} cannot be read: {error}; is it of another version?"))
     };
-    match postcard::from_bytes(bytes).map_err(|error| unreadable(&error))? {
-        Answer::Done(packed) => packed::read(&packed).map_err(|error| unreadable(&error)),
-        Answer::Fault { code, message } => Err(Fault::new(code, message)),
+    match postcard::from_bytes(&bytes).map_err(|error| unreadable(&error))? {
+        Answer::Done(packed) => packed::read(packed).map(Answered::Value).map_err(|error| unreadable(&error)),
+        Answer::Written(document) if form.is_some() => Ok(Answered::Written(bytes.slice_ref(document))),
+        Answer::Written(_) => Err(unreadable(&"a document came where a value was asked for")),
+        Answer::Fault { code, message } => Err(Fault::new(code, message.to_owned())),
     }
 }
 

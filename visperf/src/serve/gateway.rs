@@ -5,6 +5,7 @@
 //! Not here: who comes in and what they may call (`proxy`), reaching a domain (`others`).
 
 use super::elsewhere::Router;
+use super::entering::Entering;
 use super::lookups::Lookups;
 use super::others::{Lookup, Others};
 use super::overlay::{Overlay, Part};
@@ -25,6 +26,7 @@ use overlay::joining::renewal::{Pace, Renewal};
 use overlay::net::carried::tunnels::Tunnels;
 use overlay::net::event_loop::CONNECTIONS_MAX;
 use overlay::net::handle::Handle;
+use overlay::net::protocol::Protocol;
 use overlay::resolve::asker::{Asker, Asking};
 use proxy::account::{Accounts, REALM_DEFAULT};
 use proxy::account_file;
@@ -35,6 +37,7 @@ use proxy::hatch::Inlet;
 use proxy::watch::Watch;
 use rpc::dispatch::Dispatcher;
 use rpc::fault::Fault;
+use rpc::follow::bounds::Bounds;
 use rpc::limits::Limits;
 use rpc::method::Registry;
 use std::net::SocketAddr;
@@ -50,11 +53,17 @@ use wire::join::Directory;
 /// How often the connections to the directories are asked to be held; sooner than they would be given up.
 const HOLD_INTERVAL: Duration = Duration::from_secs(20);
 
-/// Most connections at the door: each some 20 KiB, and as many descriptors as a process usually may have in all.
+/// Most connections at the door on which nobody follows: each some 20 KiB, and less than half of the descriptors of a process.
 const CONNECTIONS_AT_DOOR: usize = 8_000;
 
-/// Most of them from one address: many users sit behind one.
+/// Most connections from one address, those of followers among them: many users sit behind one.
 const CONNECTIONS_OF_ADDRESS: usize = 2_000;
+
+/// Most followers beside those connections: with them a process has 19,000, where systems give it 20,000 descriptors.
+const FOLLOWERS: usize = 11_000;
+
+/// Different questions that are followed: as many as calls in work, for each may be in work at once.
+const QUESTIONS: usize = CALLS_IN_WORK;
 
 /// Largest answer handed out, so that all that are in work fit into memory.
 const ANSWER_BYTES: usize = 16 << 20;
@@ -69,6 +78,12 @@ pub(crate) fn limits() -> Limits {
         connections_per_address: CONNECTIONS_OF_ADDRESS,
         answer_bytes: ANSWER_BYTES,
         calls_in_work: CALLS_IN_WORK,
+        follow: Bounds {
+            followers: FOLLOWERS,
+            followers_of_source: CONNECTIONS_OF_ADDRESS,
+            questions: QUESTIONS,
+            ..Bounds::default()
+        },
         ..Limits::default()
     }
 }
@@ -223,7 +238,15 @@ impl Gateway {
 
     /// Let visitors in until `shutdown`.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
-        let Gateway { overlay, others, asking, directories, denying, renewal, .. } = self;
+        let Gateway { mut overlay, others, asking, directories, denying, renewal, .. } = self;
+        let logins = overlay.hub.questions(Protocol::Enter);
+        let entering = Entering {
+            door: Arc::clone(&self.door),
+            others: others.clone(),
+            key: overlay.key.clone(),
+            gate: Arc::clone(&overlay.gate),
+            net: self.net,
+        };
         let (listener, watch) = (self.listener, self.watch);
         let door = rpc::server::Door {
             entrance: Some(self.door),
@@ -232,6 +255,7 @@ impl Gateway {
         };
         overlay.spawn(tasks, shutdown.clone());
         tasks.spawn("look-up", asking.run(shutdown.clone()));
+        tasks.spawn_sure("visitors", entering.run(logins, shutdown.clone()));
         tasks.spawn_sure("denials", denying.run(shutdown.clone()));
         tasks.spawn_sure("renewal", renewal.run(shutdown.clone()));
         tasks.spawn_sure("accounts", watch.run(shutdown.clone()));

@@ -93,5 +93,11 @@ fn queries(http: &Statistics) -> Value {
         ("faults_total", counts.faults_total),
         ("received_bytes", counts.received_bytes),
         ("sent_bytes", counts.sent_bytes),
+        ("followers", counts.followers),
+        ("follows_total", counts.follows_total),
+        ("follows_refused_total", counts.follows_refused_total),
+        ("followers_cut_total", counts.followers_cut_total),
+        ("updates_total", counts.updates_total),
+        ("updates_skipped_total", counts.updates_skipped_total),
     ])
 }

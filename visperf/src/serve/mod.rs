@@ -3,10 +3,13 @@
 //! Wiring only: what they do is in their crates. Every daemon started here answers `daemon.info`, writes
 //! the address it answers on to `STATE/listen`, and drains at the first signal.
 
+mod accounts;
 pub(crate) mod between;
 pub(crate) mod control;
 pub(crate) mod discovered;
 pub(crate) mod elsewhere;
+mod entering;
+mod following;
 pub(crate) mod gateway;
 pub(crate) mod grid;
 pub(crate) mod info;

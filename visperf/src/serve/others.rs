@@ -15,6 +15,7 @@ use overlay::resolve::Outcome;
 use overlay::resolve::asker::Asker;
 use rpc::fault::Fault;
 use rpc::value::Value;
+use rpc::written::Answered;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::id::DomainName;
@@ -76,13 +77,23 @@ impl Place {
 }
 
 impl Others {
-    /// The answer of `domain`'s representative to `question`, within `time_left`.
+    /// The value that `domain`'s representative answers to `question`, within `time_left`.
     pub(crate) async fn ask(
+        &self,
+        domain: &DomainName,
+        question: Question,
+        time_left: Duration,
+    ) -> Result<Value, Fault> {
+        self.ask_for(domain, question, time_left).await?.value()
+    }
+
+    /// The same in the form that the question names.
+    pub(crate) async fn ask_for(
         &self,
         domain: &DomainName,
         mut question: Question,
         time_left: Duration,
-    ) -> Result<Value, Fault> {
+    ) -> Result<Answered, Fault> {
         let started = clock::now();
         let left = || time_left.saturating_sub(clock::now().since(started));
         let mut place = self.find(domain, left().min(LOOK_UP_MAX), Known::Lately).await?;
@@ -108,10 +119,15 @@ impl Others {
                     place = self.find(domain, left().min(LOOK_UP_MAX), Known::OfNoUse).await?;
                 }
                 Err(None) => return Err(unreached(&hop, &place, None)),
-                Err(Some(error)) => return elsewhere::answer(&hop, Err(error)),
-                Ok(bytes) => return elsewhere::answer(&hop, Ok(bytes)),
+                Err(Some(error)) => return elsewhere::answer_for(&hop, question.form, Err(error)),
+                Ok(bytes) => return elsewhere::answer_for(&hop, question.form, Ok(bytes)),
             }
         }
+    }
+
+    /// Where `domain`'s representative is.
+    pub(crate) async fn reach_of(&self, domain: &DomainName, time: Duration) -> Result<Reach, Fault> {
+        Ok(self.find(domain, time, Known::Lately).await?.reach)
     }
 
     async fn find(&self, domain: &DomainName, time: Duration, known: Known) -> Result<Place, Fault> {
@@ -237,6 +253,29 @@ mod tests {
         assert!(told(&[]).ends_with("see `visperf domains` for those that are"), "{}", told(&[]));
         let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
         assert!(told(&many).ends_with("h, i, j and more; ask directory.domains for all"), "{}", told(&many));
+    }
+
+    #[test]
+    fn a_document_is_taken_where_one_is_asked_for_and_what_is_no_answer_is_a_fault() {
+        use wire::query::{Answer, Form, Integers, Syntax};
+        let hop = Hop { peer: PeerKey([1; 32]), host: None, part: "representative", domain: None };
+        let form = Some(Form { syntax: Syntax::Json, integers: Integers::Number });
+        let bytes = |answer: &Answer<'_>| postcard::to_stdvec(answer).unwrap();
+        let answered = |form, bytes: &[u8]| elsewhere::answer_for(&hop, form, Ok(bytes.to_vec()));
+        let written = bytes(&Answer::Written(b"{"));
+        assert_eq!(answered(form, &written), Ok(Answered::Written("{".into())), "nobody looks at it");
+        let packed = bytes(&Answer::Done(&[0]));
+        for form in [form, None] {
+            assert_eq!(answered(form, &packed), Ok(Answered::Value(Value::Nil)));
+            for garbage in [&b""[..], &[9, 9], &written[..written.len() - 1], &bytes(&Answer::Done(&[99]))] {
+                let fault = answered(form, garbage).unwrap_err();
+                assert_eq!(fault.code, rpc::fault::UNAVAILABLE, "{garbage:?}: {fault}");
+            }
+            let refused = Answer::Fault { code: rpc::fault::NOT_FOUND, message: "no such host" };
+            assert_eq!(answered(form, &bytes(&refused)), Err(Fault::not_found("no such host")));
+        }
+        let fault = answered(None, &written).unwrap_err();
+        assert!(fault.message.contains("a document came where a value was asked for"), "{fault}");
     }
 
     #[test]

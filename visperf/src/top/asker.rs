@@ -7,6 +7,7 @@
 use super::rows::{Id, Place, Process};
 use super::state::{Host, Round, Scope, Update};
 use crate::client::connection::Patience;
+use crate::client::course::{Course, course};
 use crate::client::target::Target;
 use crate::client::{Client, Error};
 use crate::command::control::giver::Giver;
@@ -24,6 +25,8 @@ use wire::control::{Act, Signal};
 const PATIENCE: Patience = Patience { most: Duration::from_secs(10), tell_after: None };
 /// How long the daemon that is asked may take to show that it is not itself who does not answer.
 const ALIVE: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
+/// Until somebody who did not answer is asked for a round again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How long a round may take before those hosts are left out that were not asked yet.
 const ROUND: Duration = Duration::from_secs(30);
 /// Most hosts asked in a round: of more, those that work most.
@@ -66,8 +69,9 @@ impl Asker {
     /// # Errors
     /// If no daemon tells.
     pub(crate) fn place(&mut self, host: &str) -> Result<Place, Failure> {
-        let domain = match self.domains.first() {
-            Some(domain) => domain.clone(),
+        let named = self.domains.first().map(String::as_str).or(self.target.door_domain());
+        let domain = match named {
+            Some(domain) => domain.to_owned(),
             None => {
                 let info = self.client.call("daemon.info", &Params::default().value(), PATIENCE)?;
                 text_of(&info, "domain").to_owned()
@@ -137,6 +141,27 @@ impl Asker {
         }
         round.processes = processes;
         Ok(round)
+    }
+
+    /// A round as soon as somebody answers again.
+    ///
+    /// # Errors
+    /// If no waiting mends it.
+    pub(crate) fn round_at_last(
+        &mut self,
+        scope: &Scope,
+        mut kept: Option<&mut Vec<(Place, Value)>>,
+    ) -> Result<Round, Error> {
+        loop {
+            std::thread::sleep(AGAIN);
+            if let Some(kept) = &mut kept {
+                kept.clear();
+            }
+            match self.round(scope, kept.as_deref_mut()) {
+                Err(error) if course(&error, true) != Course::End => {}
+                round => return round,
+            }
+        }
     }
 
     /// Whether the daemon that is asked answers, whatever it says: some tell of themselves not to everybody.

@@ -95,7 +95,7 @@ impl Way {
                 let down = Asker::new(self.connect().await?, &self.place).await?;
                 Ok((Path::Polling(Box::new([up, down])), opened))
             }
-            Rung::Direct | Rung::Circuit | Rung::Connect | Rung::WebSocket => {
+            Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect | Rung::WebSocket => {
                 let (socket, opened) = web_socket::dial(self.connect().await?, &self.place, opening).await?;
                 Ok((Path::WebSocket(Box::new(socket)), opened))
             }

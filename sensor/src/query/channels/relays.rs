@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use wire::channel::filter::Filter;
 use wire::channel::{Kind, Wanted};
-use wire::id::PeerKey;
+use wire::query;
 use wire::time::Time;
 
 /// The calls about subscriptions: the first makes one, the others name it.
@@ -72,8 +72,8 @@ struct Inner {
 #[derive(Clone)]
 struct Consumer {
     stream: Arc<Stream>,
-    /// The daemon that handed it on; none where a client of this one asked.
-    owner: Option<PeerKey>,
+    /// The daemon that handed it on, and for whom; none where a client of this one asked.
+    owner: Option<query::Asker>,
     /// What it wants, as it said it.
     filter: Filter,
     queue_bytes: u64,
@@ -150,9 +150,9 @@ impl Relays {
         inner.make_sure_of_room(None, &wanted)?;
         let stream = self.stream(&mut inner, (host, kind), selection, of_source.to_string())?;
         // Under the lock: a stream whose last consumer goes meanwhile would end with this one in it.
-        let id = stream.hub.subscribe_for(caller.peer, Wanted { filter: rest, ..wanted.clone() })?;
+        let id = stream.hub.subscribe_for(caller.asker(), Wanted { filter: rest, ..wanted.clone() })?;
         let queue_bytes = wanted.budget.queue_bytes.into();
-        let consumer = Consumer { stream, owner: caller.peer, filter: wanted.filter, queue_bytes };
+        let consumer = Consumer { stream, owner: caller.asker(), filter: wanted.filter, queue_bytes };
         inner.consumers.insert(id, consumer.clone());
         drop(inner);
         consumer.stream.altered.notify_one();
@@ -245,7 +245,7 @@ impl Relays {
             let state = locked(&stream.state);
             return match &state.failing {
                 Some(fault) if answer.entries.is_empty() => Err(fault.clone()),
-                _ => Ok(stream::answer(&answer, state.booted.unwrap_or_default())),
+                _ => Ok(stream::answer(&answer, state.booted.unwrap_or_default(), None)),
             };
         }
     }
@@ -263,10 +263,10 @@ impl Relays {
 }
 
 impl Inner {
-    /// The consumer of this number, if it is of who asks: one of another daemon's is none.
+    /// The consumer of this number, if it is of who asks: one of another daemon, or account, is none.
     fn of(&self, id: Id, caller: &Caller) -> Result<Consumer, Error> {
         let found = self.consumers.get(&id);
-        let found = found.filter(|consumer| caller.peer.is_none() || consumer.owner == caller.peer);
+        let found = found.filter(|consumer| caller.peer.is_none() || consumer.owner == caller.asker());
         found.cloned().ok_or_else(|| Error::Unknown(id.to_string()))
     }
 

@@ -5,14 +5,34 @@
 use super::processes::{self, Picked};
 use super::shape;
 use crate::channel::hub::Answer;
+use crate::representative::cursor::Cursor;
 use compact_str::CompactString;
 use rpc::value::{Name, Value};
 use std::time::Duration;
 use wire::channel::stream::{Body, Entry, Reading, Record};
 use wire::time::Time;
 
-/// The answer of `sensor.take`.
-pub(super) fn answer(answer: &Answer, booted: Time) -> Value {
+/// The number in the journal of the first event that was not handed out, or that may have been handed out in part, where `waiting`
+/// are left of all before `looked_at`; none where the entries do not tell.
+pub(super) fn place_after(entries: &[Entry], waiting: usize, looked_at: u64) -> Option<u64> {
+    if waiting == 0 {
+        return Some(looked_at);
+    }
+    entries.iter().rev().find_map(|entry| match &entry.body {
+        Body::Event(event) => Some(event.number + 1),
+        // Of one event there may be two, of which the second waits.
+        Body::Call(call) => Some(call.number),
+        Body::Sample { .. }
+        | Body::Readings { .. }
+        | Body::Figures(_)
+        | Body::Signal { .. }
+        | Body::Missed(_)
+        | Body::Quarantined(_) => None,
+    })
+}
+
+/// The answer of `sensor.take`; `place` is where to go on in the journal, where that is known.
+pub(super) fn answer(answer: &Answer, booted: Time, place: Option<Cursor>) -> Value {
     let missed = |entry: &Entry| if let Body::Missed(count) = entry.body { count } else { 0 };
     let next = answer.entries.last().map_or(answer.standing.next, |last| last.number + missed(last).max(1));
     let mut members: Vec<(Name, Value)> = vec![
@@ -22,6 +42,7 @@ pub(super) fn answer(answer: &Answer, booted: Time) -> Value {
         ("waiting".into(), Value::UInt(answer.standing.waiting.0 as u64)),
         ("revision".into(), Value::UInt(answer.standing.revision)),
     ];
+    members.extend(place.map(|place| ("cursor".into(), Value::Text(place.to_string()))));
     members.extend(answer.standing.is_true.map(|is_true| ("condition".into(), Value::Bool(is_true))));
     let reason = answer.standing.quarantined.clone();
     members.extend(reason.map(|reason| ("quarantined".into(), Value::Text(reason))));

@@ -1,9 +1,10 @@
 //! The chart: marks on their axes with their trails, what is under the pointer, the lasso.
 //!
-//! Rule: one mesh for all marks, filled anew each frame. Not here: where marks are (`crate::flock`), their shapes
-//! (`glyphs`).
+//! Rule: all marks are drawn at once, made anew each frame. Not here: where marks are (`crate::flock`), their shapes
+//! (`glyphs`), what draws them (`pen`).
 
 use super::glyphs::Glyphs;
+use super::pen::Pen;
 use crate::app::App;
 use crate::app::mesh::Ink;
 use crate::app::text::{elided, percent, span};
@@ -13,8 +14,7 @@ use crate::flock::lasso::Lasso;
 use crate::flock::measure::{Measure, Spot, Spots, scaled, share};
 use crate::flock::spread::{BAND, spread};
 use egui::{
-    Align2, Color32, Mesh, PointerButton, Pos2, Rect, Response, RichText, Sense, Shape, Stroke, Ui, pos2,
-    vec2,
+    Align2, Color32, PointerButton, Pos2, Rect, Response, RichText, Sense, Shape, Stroke, Ui, pos2, vec2,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -162,10 +162,7 @@ fn marks(
     let view = &app.flock;
     let palette = palette(app, colors);
     let on: Vec<Measure> = Measure::ALL.into_iter().filter(|measure| view.chosen.has(*measure)).collect();
-    let mut mesh = Mesh::with_texture(glyphs.id());
-    let corners = view.flock.processes() * on.len();
-    mesh.vertices.reserve(corners * 4);
-    mesh.indices.reserve(corners * 6);
+    let mut pen = Pen::new(view.engine.as_ref(), glyphs, view.flock.processes() * on.len());
     let mut nearest: Option<(f32, Member, Measure)> = None;
     let mut raised: Vec<(Pos2, Measure, Color32)> = Vec::new();
     view.flock.each(time, |member, track, spots| {
@@ -189,7 +186,7 @@ fn marks(
             } else {
                 // What rests is fainter than what works.
                 let color = if spot.x <= 0.0 { color.gamma_multiply(0.45) } else { color };
-                glyphs.mark(&mut mesh, measure, at, 1.0, color);
+                pen.mark(measure, at, 1.0, color);
             }
             if let Some(pointer) = pointer {
                 let distance = at.distance(pointer);
@@ -200,10 +197,10 @@ fn marks(
         }
     });
     for (at, measure, color) in raised {
-        glyphs.mark(&mut mesh, measure, at, 1.55, colors.text);
-        glyphs.mark(&mut mesh, measure, at, 1.2, color);
+        pen.mark(measure, at, 1.55, colors.text);
+        pen.mark(measure, at, 1.2, color);
     }
-    ui.painter().add(Shape::mesh(mesh));
+    pen.draw(ui.painter(), ui.clip_rect());
     nearest.map(|(_, member, measure)| (member, measure))
 }
 
@@ -222,18 +219,17 @@ fn trails(app: &App, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
         let has_moved = |measure: Measure| has_moved(&then, now, measure);
         let moved =
             Measure::ALL.into_iter().filter(|measure| view.chosen.has(*measure) && has_moved(*measure));
+        if !view.chosen.fits(&view.flock, track.name, track.pid, view.flock.host_of(member)) {
+            return;
+        }
+        let color = palette.get(track.name.0 as usize).copied().unwrap_or(colors.weak);
+        let mut way: Option<Vec<Spots>> = None;
         for measure in moved {
-            if !view.chosen.fits(&view.flock, track.name, track.pid, view.flock.host_of(member)) {
-                return;
-            }
             drawn += 1;
-            let color = palette.get(track.name.0 as usize).copied().unwrap_or(colors.weak);
-            let points: Vec<Pos2> = (0..=TRAIL_POINTS)
-                .filter_map(|point| {
-                    let spots = track.way.at(begin.plus(TRAIL * point / TRAIL_POINTS))?;
-                    Some(axes.on_screen(spread(member, measure, spots[measure.at()])))
-                })
-                .collect();
+            let point = |point: u32| track.way.at(begin.plus(TRAIL * point / TRAIL_POINTS));
+            let way = way.get_or_insert_with(|| (0..=TRAIL_POINTS).filter_map(point).collect());
+            let on_screen = |spots: &Spots| axes.on_screen(spread(member, measure, spots[measure.at()]));
+            let points: Vec<Pos2> = way.iter().map(on_screen).collect();
             trail(&mut ink, &points, color);
         }
     });

@@ -5,13 +5,11 @@
 
 use crate::app::text::span;
 use crate::app::theme::{self, Colors};
-use crate::app::{App, Source};
+use crate::app::{App, Source, question};
 use crate::feed::{Kill, Wish};
 use crate::flock::Member;
-use crate::scene::Tone;
-use egui::{Button, Id, Key, Modal, Modifiers, RichText, Ui};
+use egui::{RichText, Ui};
 use wire::control::Signal;
-use wire::event::Outcome;
 
 /// A process that is asked about.
 #[derive(Clone)]
@@ -44,6 +42,11 @@ impl App {
     pub(in crate::app) fn clear_flock_choice(&mut self) {
         self.flock.selected.clear();
         self.flock.groups = None;
+    }
+
+    /// Whether a process is asked about.
+    pub(in crate::app) fn asks_of_process(&self) -> bool {
+        self.flock.asked.is_some()
     }
 
     /// Leave the process that is asked about, if one is; whether it was so.
@@ -85,46 +88,22 @@ pub(super) fn ask(app: &mut App, member: Member) {
 /// Draw the question, where there is one.
 pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
     let Some(asked) = app.flock.asked.clone() else { return };
-    let mut answer = None;
-    let modal = Modal::new(Id::new("end a process")).show(ui.ctx(), |ui| {
-        ui.set_width(380.0);
+    let draw = |ui: &mut Ui| {
         ui.label(RichText::new("End this process?").strong().size(15.0));
         ui.add_space(4.0);
         ui.label(&asked.shown);
-        ui.label(
-            RichText::new("An operator's order is signed and written down.")
-                .size(theme::SMALL)
-                .color(colors.weak),
-        );
-        ui.add_space(8.0);
-        ui.horizontal(|ui| {
-            let failed = colors.tone(Tone::Over(Outcome::Failed));
-            if ui.button("Ask it to end").on_hover_text("TERM (Return)").clicked() {
-                answer = Some(Some(Signal::Term));
-            }
-            if ui
-                .add(Button::new(RichText::new("Kill it").color(failed)))
-                .on_hover_text("KILL: it is not asked")
-                .clicked()
-            {
-                answer = Some(Some(Signal::Kill));
-            }
-            if ui.button("Leave it").on_hover_text("Esc").clicked() {
-                answer = Some(None);
-            }
-        });
-        ui.input_mut(|input| {
-            if input.consume_key(Modifiers::NONE, Key::Enter) {
-                answer = Some(Some(Signal::Term));
-            }
-        });
-    });
-    if modal.should_close() {
-        answer = answer.or(Some(None));
-    }
-    let Some(answer) = answer else { return };
+        let words = RichText::new("An operator's order is signed and written down.");
+        ui.label(words.size(theme::SMALL).color(colors.weak));
+    };
+    let choices = [
+        (RichText::new("Ask it to end"), "TERM (Return)"),
+        (RichText::new("Kill it").color(colors.failed()), "KILL: it is not asked"),
+        (RichText::new("Leave it"), "Esc"),
+    ];
+    let Some(answer) = question::ask(ui.ctx(), "end a process", draw, &choices) else { return };
+    let signal = [Some(Signal::Term), Some(Signal::Kill), None][answer.min(2)];
     app.flock.asked = None;
-    if let (Some(signal), Some(inbox)) = (answer, &app.flock.inbox) {
+    if let (Some(signal), Some(inbox)) = (signal, &app.flock.inbox) {
         let kill = Kill { signal, ..asked.kill };
         let words = match inbox.wish(Wish::Kill(kill)) {
             true => "Ordered …",

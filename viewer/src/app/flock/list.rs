@@ -1,13 +1,13 @@
 //! The programs of the flock in a list; each opens to its processes.
 //!
 //! Rule: only the rows that are seen are drawn; what is listed is of the time that the chart shows, to a quarter of a
-//! second, so that rows can be read.
+//! second, and its order to two seconds, so that rows can be read.
 
-use super::kill;
+use super::{FlockView, kill};
 use crate::app::App;
 use crate::app::text::{count, elided, percent};
 use crate::app::theme::{self, Colors, ROW_HEIGHT};
-use crate::flock::groups::{Group, Row, groups, rows};
+use crate::flock::groups::{Group, Row, groups, most_used_first, rows};
 use crate::flock::measure::share;
 use egui::{Button, Frame, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
 use std::collections::BTreeSet;
@@ -15,6 +15,8 @@ use wire::time::Time;
 
 /// How long the list stands still, in microseconds.
 const STANDS_MICROS: i64 = 250_000;
+/// How long its order does, in microseconds.
+const ORDER_STANDS_MICROS: i64 = 2_000_000;
 /// Processes listed of one program.
 const ROWS_MAX: usize = 500;
 
@@ -63,8 +65,15 @@ fn head(app: &mut App, ui: &mut Ui, colors: Colors, lines: &[Line]) {
         ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
         if chosen == 0 {
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                ui.add_space(6.0);
-                ui.label(RichText::new("cores").size(theme::SMALL).color(colors.weak));
+                let (word, hint) = match app.flock.by_name {
+                    false => ("cores ⏷", "Those that use most are first; click: by name"),
+                    true => ("by name ⏷", "By name; click: those that use most first"),
+                };
+                let text = RichText::new(word).size(theme::SMALL).color(colors.weak);
+                if ui.add(Button::new(text).frame(false)).on_hover_text(hint).clicked() {
+                    app.flock.by_name = !app.flock.by_name;
+                    app.flock.groups = None;
+                }
             });
         } else {
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
@@ -87,7 +96,10 @@ fn lines(app: &mut App, time: Time) -> Vec<Line> {
     let view = &mut app.flock;
     let known = view.groups.take().filter(|(known, _)| *known == key).map(|(_, groups)| groups);
     // What is there now may not have been there at the begin of the moment.
-    let found = known.unwrap_or_else(|| groups(&view.flock, &view.chosen, &view.selected, time));
+    let found = match known {
+        Some(known) => known,
+        None => listed(view, time),
+    };
     let has_choice = !view.selected.is_empty();
     let mut lines = Vec::new();
     for group in found.iter().filter(|group| !has_choice || group.chosen > 0) {
@@ -101,6 +113,23 @@ fn lines(app: &mut App, time: Time) -> Vec<Line> {
     }
     view.groups = Some((key, found));
     lines
+}
+
+/// The programs, in their order.
+fn listed(view: &mut FlockView, time: Time) -> Vec<Group> {
+    let mut found = groups(&view.flock, &view.chosen, &view.selected, time);
+    if view.by_name {
+        return found;
+    }
+    let since = Time::from_micros(time.micros().div_euclid(ORDER_STANDS_MICROS) * ORDER_STANDS_MICROS);
+    let known = view.ranks.take().filter(|(known, _)| *known == since);
+    let (_, ranks) = known.unwrap_or_else(|| {
+        let then = groups(&view.flock, &view.chosen, &view.selected, since);
+        (since, then.into_iter().map(|group| (group.name, group.cores)).collect())
+    });
+    most_used_first(&mut found, &ranks);
+    view.ranks = Some((since, ranks));
+    found
 }
 
 fn row(ui: &mut Ui, colors: Colors, is_lit: bool) -> (Rect, egui::Response) {

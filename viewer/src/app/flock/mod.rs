@@ -6,8 +6,12 @@
 mod chart;
 mod glyphs;
 mod head;
+mod instances;
 mod kill;
 mod list;
+mod pen;
+
+pub(super) use instances::Engine;
 
 use super::theme::Colors;
 use super::{App, Source};
@@ -58,14 +62,22 @@ pub(super) struct FlockView {
     wished: Watch,
     /// What the last wish was made from.
     wished_by: Option<WishedBy>,
-    seen: Option<Time>,
+    pub(super) seen: Option<Time>,
+    /// When its channels were last looked at in the tab of sensors, which keeps them.
+    kept: Option<Time>,
     pub(super) troubles: BTreeMap<HostName, String>,
     hovered: Option<Member>,
     hides_trails: bool,
     asked: Option<kill::Asked>,
     glyphs: Option<glyphs::Glyphs>,
+    /// Where there is a graphics card that can draw instances.
+    engine: Option<Engine>,
     /// The programs of a moment, which the list shows until the next.
     groups: Option<((Time, usize), Vec<Group>)>,
+    /// They are listed by their names, not by what they use.
+    by_name: bool,
+    /// What they used at the begin of the span for which their order stands.
+    ranks: Option<(Time, BTreeMap<NameId, f64>)>,
 }
 
 impl Default for FlockView {
@@ -82,12 +94,16 @@ impl Default for FlockView {
             wished: Watch::default(),
             wished_by: None,
             seen: None,
+            kept: None,
             troubles: BTreeMap::new(),
             hovered: None,
             hides_trails: false,
             asked: None,
             glyphs: None,
+            engine: None,
             groups: None,
+            by_name: false,
+            ranks: None,
         }
     }
 }
@@ -107,12 +123,16 @@ impl FlockView {
             wished: self.wished.clone(),
             wished_by: self.wished_by.clone(),
             seen: self.seen,
+            kept: self.kept,
             troubles: self.troubles.clone(),
             hovered: self.hovered,
             hides_trails: self.hides_trails,
             asked: self.asked.clone(),
             glyphs: None,
+            engine: None,
             groups: None,
+            by_name: self.by_name,
+            ranks: None,
         }
     }
 
@@ -149,12 +169,22 @@ impl App {
     /// Look for other processes.
     pub(super) fn search_flock(&mut self, text: &str) {
         self.flock.chosen.search(text);
-        self.flock.groups = None;
+        (self.flock.groups, self.flock.ranks) = (None, None);
     }
 
     /// Whether marks have trails.
     pub fn show_trails(&mut self, shows: bool) {
         self.flock.hides_trails = !shows;
+    }
+
+    /// Have marks drawn as instances, by a graphics card that can.
+    pub(super) fn draw_instances(&mut self, engine: Option<Engine>) {
+        self.flock.engine = engine;
+    }
+
+    /// Make marks ready as instances, whoever draws them.
+    pub fn make_instances(&mut self) {
+        self.flock.engine = Some(Engine::new());
     }
 
     /// Where sweeps come from.
@@ -200,12 +230,23 @@ impl App {
 
     /// Whether the flock is drawn, and moves.
     pub(super) fn is_flock_seen(&self) -> bool {
-        self.flock.seen.is_some_and(|seen| self.now.since(seen).as_secs_f64() < UNSEEN_AFTER_SECS)
+        self.is_recent(self.flock.seen)
+    }
+
+    fn is_recent(&self, moment: Option<Time>) -> bool {
+        moment.is_some_and(|moment| self.now.since(moment).as_secs_f64() < UNSEEN_AFTER_SECS)
+    }
+
+    /// Whoever looks at the flock's channels in the tab of sensors keeps them, if they are there.
+    pub(super) fn keep_flock_for_its_channels(&mut self) {
+        if !self.flock.wished.hosts.is_empty() {
+            self.flock.kept = Some(self.now);
+        }
     }
 
     /// Say which hosts are to be swept, where that may have changed.
     pub(super) fn wish_flock(&mut self) {
-        let is_seen = self.is_flock_seen();
+        let is_seen = self.is_flock_seen() || self.is_recent(self.flock.kept);
         let view = &self.flock;
         let by = (self.grid_at, is_seen.then_some(view.rate_hz.to_bits()), view.by_hand.clone());
         if self.flock.wished_by.as_ref() == Some(&by) {
@@ -247,7 +288,7 @@ impl App {
     }
 
     /// All hosts, by their names in questions.
-    fn servers(&self) -> impl Iterator<Item = (PlaceId, HostName)> {
+    pub(super) fn servers(&self) -> impl Iterator<Item = (PlaceId, HostName)> {
         let grid = &self.drawn.grid;
         let servers = (0..).map(PlaceId).zip(&grid.places).filter(|(_, place)| place.part == Part::Server);
         servers.map(|(id, _)| (id, self.host_name(id)))

@@ -247,14 +247,7 @@ fn tiles(app: &App, painter: &Painter, colors: Colors, scene: &Scene, id: Domain
     let pixel = 1.0 / painter.pixels_per_point();
     let whole = |points: f32| (points / pixel).floor() * pixel;
     let area = Rect::from_min_max(pos2(whole(area.left()), whole(area.top())), area.max);
-    let mut size = (area.width() * area.height() / domain.servers as f32).sqrt().clamp(TILE_MIN, TILE_MAX);
-    // Whole rows and columns of this size may not hold them all.
-    while size > TILE_MIN
-        && (area.width() / size).floor() * (area.height() / size).floor() < domain.servers as f32
-    {
-        size -= pixel;
-    }
-    let size = whole(size).max(2.0 * pixel);
+    let size = tile_size(area.size(), domain.servers as f32, pixel);
     let columns = ((area.width() / size) as u32).max(1);
     let mut ink = Ink::new(area, painter.pixels_per_point());
     let servers = domain.ids().filter(|&id| app.drawn.grid.place(id).part == Part::Server);
@@ -274,4 +267,15 @@ fn tiles(app: &App, painter: &Painter, colors: Colors, scene: &Scene, id: Domain
         ink.square(Rect::from_min_size(at, egui::Vec2::splat(size - pixel)), color);
     }
     painter.add(ink.shape());
+}
+
+/// How large tiles are of which so many find room: whole pixels, and as many as can be.
+pub(super) fn tile_size(room: egui::Vec2, number: f32, pixel: f32) -> f32 {
+    let holds = |size: f32| (room.x / size).floor() * (room.y / size).floor();
+    let largest = (room.x * room.y / number).sqrt().clamp(TILE_MIN, TILE_MAX);
+    let mut size = (largest / pixel).floor() * pixel;
+    while size > TILE_MIN && holds(size) < number {
+        size -= pixel;
+    }
+    size.max(2.0 * pixel)
 }

@@ -71,3 +71,19 @@ fn a_drag_of_what_is_there_no_more_moves_nothing() {
     window.frames(&mut app, 2);
     assert_eq!(app.settings.moves, moves);
 }
+
+#[test]
+fn tiles_are_as_large_as_their_room_lets_them_be_and_none_is_left_out() {
+    for (room, number, pixel) in [
+        ((214.0, 45.0), 500.0, 1.0),
+        ((214.0, 45.0), 500.0, 0.5),
+        ((300.0, 70.0), 37.0, 1.0),
+        ((90.0, 31.0), 400.0, 0.5),
+    ] {
+        let room = egui::vec2(room.0, room.1);
+        let size = super::labels::tile_size(room, number, pixel);
+        let holds = |size: f32| (room.x / size).floor() * (room.y / size).floor() >= number;
+        assert!(holds(size), "{number} of {size} in {room}");
+        assert!(!holds(size + pixel) || size + pixel > 9.0, "{number} could be larger than {size} in {room}");
+    }
+}

@@ -20,7 +20,9 @@ fn host(name: &str) -> Host {
 fn asked(known: &mut Known, now: Duration) -> Vec<(Option<String>, Due, Wanted)> {
     let ask = |question| match question {
         Question::Domain { asked, due, calls } => (asked, due, calls),
-        Question::Domains | Question::Figures { .. } => panic!("no domain is asked: {question:?}"),
+        Question::Domains | Question::Figures { .. } | Question::Sensor(_) | Question::Term(_) => {
+            panic!("no domain is asked: {question:?}")
+        }
     };
     std::iter::from_fn(|| known.question(now, invented::latest())).map(ask).collect()
 }
@@ -171,4 +173,24 @@ fn a_directory_is_asked_each_minute_and_what_was_let_go_stays_away() {
     assert_eq!(names(&mut known, 60 * SEC), ["c"], "b's answer is waited for");
     known.add("a");
     assert_eq!(names(&mut known, 60 * SEC), ["a"]);
+}
+
+#[test]
+fn a_sensor_at_its_address_is_asked_while_the_daemon_is_lost() {
+    let mut known = known(&["a"]);
+    let at = crate::sensors::At::Address(std::net::SocketAddr::from(([127, 0, 0, 1], 7327)));
+    let wanted = crate::feed::Sensors { sensors: vec![at.clone()], domains: vec!["a".into()] };
+    known.sensors.want(wanted);
+    let asked = |known: &mut Known, now: Duration| {
+        std::iter::from_fn(|| known.question(now, invented::latest())).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&mut known, SEC).len(), 3, "it, the domain and its term");
+    known.sensors.answered(&at, true, SEC, Duration::ZERO);
+    known.sensors.resolved("a", false, SEC, Duration::ZERO);
+    fail(&mut known, "a", Error::Answer { address: address(), found: "a teapot".into() }, SEC);
+    assert!(known.is_lost());
+    assert_eq!(known.next_due(), Some(SEC + PAUSE_MIN));
+    known.sensors.answered(&at, true, SEC, Duration::ZERO);
+    let again = asked(&mut known, 2 * SEC);
+    assert!(again.contains(&Question::Sensor(at)), "{again:?}");
 }

@@ -7,7 +7,8 @@ mod interrupt;
 
 use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::connection::Patience;
-use crate::client::{Client, Error, PATIENCE};
+use crate::client::course::{Course, course, first_line};
+use crate::client::{Client, PATIENCE};
 use crate::command::query::{Params, items, note_unheard};
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
@@ -36,8 +37,6 @@ const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
 const AGAIN_FIRST: Duration = Duration::from_millis(250);
 const AGAIN_MOST: Duration = Duration::from_secs(5);
-/// Faults that pass by themselves: timeout, busy, unavailable (`docs/query-interface.md`).
-pub(crate) const PASSING_FAULTS: [i64; 3] = [-32004, -32005, -32011];
 
 /// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
 ///
@@ -219,13 +218,8 @@ impl Reading<'_> {
                 }
                 Err(error) => error,
             };
-            let passes = match &error {
-                Error::Fault { code, .. } => PASSING_FAULTS.contains(code),
-                // Nobody answered yet: there may be none at this address.
-                Error::Unreachable(_) => told || reached_before,
-                Error::Lost { .. } => true,
-                Error::Answer { .. } => false,
-            };
+            // Nobody answered yet: there may be none at this address.
+            let passes = course(&error, told || reached_before) != Course::End;
             if !self.args.follow || !passes {
                 return Err(self.client.explain(method, error));
             }
@@ -277,8 +271,4 @@ impl Reading<'_> {
         drop(printing);
         Ok(printed)
     }
-}
-
-fn first_line(error: &Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().trim_end_matches("; tried:").to_owned()
 }

@@ -1,6 +1,6 @@
 //! Entries of a subscription as they are printed: a line each, or JSON.
 //!
-//! Rule: what was lost on the way is noted. Not here: the subscription (`watch`).
+//! Rule: one that the sensor stopped ends it. Not here: the subscription (`kept`).
 
 use super::Args;
 use crate::command::query::items;
@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
 use crate::output::figures::{bytes, number, number_of, share, text_of};
 use crate::output::times::in_table;
-use crate::output::{Color, Output, clean, note};
+use crate::output::{Color, Output, clean};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -22,8 +22,6 @@ pub(super) struct Printing<'a> {
     zone: TimeZone,
     events: EventLines,
     left: u64,
-    /// The number of the first entry of the next answer.
-    next: u64,
 }
 
 impl Printing<'_> {
@@ -32,18 +30,12 @@ impl Printing<'_> {
         let left = args.samples.unwrap_or(u64::MAX);
         let (output, zone) = (args.query.width.output(), TimeZone::system());
         let events = EventLines::new(zone.clone(), &output);
-        Printing { args, output, zone, events, left, next: 0 }
+        Printing { args, output, zone, events, left }
     }
 
     /// Print what was taken; whether there is more to come.
     pub(super) fn print(&mut self, answer: &Value) -> Result<bool, Failure> {
         let entries = items(answer, "entries");
-        if let Some(first) = entries.first().and_then(|first| first["number"].as_u64())
-            && first > self.next
-        {
-            note(&format!("{} lost on the way", entries_told(first - self.next)));
-        }
-        self.next = answer["next"].as_u64().unwrap_or(self.next);
         for entry in &entries {
             if self.left == 0 {
                 break;
@@ -96,9 +88,10 @@ fn line(entry: &Value, zone: &TimeZone, output: &Output) -> String {
                 _ => painted(Color::Good, format!("the condition is false{value}")),
             }
         }
-        "missed" => {
-            painted(Color::Bad, format!("{} missed", entries_told(entry["count"].as_u64().unwrap_or(0))))
-        }
+        "missed" => painted(
+            Color::Bad,
+            format!("{} missed", super::kept::entries_told(entry["count"].as_u64().unwrap_or(0))),
+        ),
         _ => painted(Color::Bad, clean(text_of(entry, "reason")).into_owned()),
     };
     line
@@ -168,10 +161,6 @@ fn call(call: &Value, output: &Output) -> String {
         told += part;
     }
     told
-}
-
-fn entries_told(count: u64) -> String {
-    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use egui::Key;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 use viewer::app::settings::Settings;
-use viewer::app::{App, Source, theme};
+use viewer::app::{App, Source};
 use viewer::feed::{Status, Update};
 use viewer::grid::Grid;
 use viewer::invented;
@@ -18,16 +18,7 @@ fn app(source: Source, grid: Grid) -> App {
 }
 
 fn window(app: App) -> Harness<'static, App> {
-    let mut harness = Harness::builder().with_size(egui::vec2(1280.0, 800.0)).build_ui_state(
-        |ui, app: &mut App| {
-            app.update(invented::latest(), 0.0);
-            app.ui(ui);
-        },
-        app,
-    );
-    theme::set_up(&harness.ctx);
-    harness.run_steps(3);
-    harness
+    crate::window(app, invented::latest())
 }
 
 fn two_hosts() -> Grid {

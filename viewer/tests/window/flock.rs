@@ -5,7 +5,7 @@ use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 use std::time::Duration;
 use viewer::app::settings::Settings;
-use viewer::app::{App, Source, theme};
+use viewer::app::{App, Source};
 use viewer::feed::{Feed, Kill, Rested, Update, Wish, feed};
 use viewer::flock::measure::Usage;
 use viewer::flock::sweep::{HostName, Reported, Sweep};
@@ -38,21 +38,13 @@ fn window() -> (Harness<'static, App>, Feed) {
     builder.host(domain, "wn02", HostState::Down, report());
     app.take(now(), Update::grid(builder.build()));
     app.open_tab("flock");
-    let mut harness = Harness::builder().with_size(egui::vec2(1280.0, 800.0)).build_ui_state(
-        |ui, app: &mut App| {
-            app.update(now(), 0.0);
-            app.ui(ui);
-        },
-        app,
-    );
-    theme::set_up(&harness.ctx);
-    harness.run_steps(3);
+    let mut harness = crate::window(app, now());
     for (ago_ms, used) in [(900, 1.0), (600, 1.6), (0, 2.2)] {
         let sweep = Sweep {
             host: HostName::new("demo", "wn01"),
             time: now().minus(Duration::from_millis(ago_ms)),
             is_whole: true,
-            processes: vec![reported(7, "burn", used), reported(8, "rest", 0.0)],
+            processes: vec![reported(7, "burn", used), reported(8, "rest", 0.0), reported(9, "aside", 0.0)],
             gone: Vec::new(),
             left_out: 0,
         };
@@ -82,6 +74,22 @@ fn live_hosts_are_swept_as_soon_as_the_flock_is_seen_and_their_programs_listed()
     window.state_mut().search("program:rest");
     window.run_steps(3);
     assert!(window.query_by_label("burn").is_none(), "what does not fit is not listed");
+}
+
+#[test]
+fn programs_that_use_most_are_listed_first_and_by_name_at_a_click() {
+    let (mut window, _feed) = window();
+    let order = |window: &Harness<'_, App>| {
+        let mut rows = ["aside", "burn", "rest"].map(|name| (window.get_by_label(name).rect().top(), name));
+        rows.sort_by(|one, other| one.0.total_cmp(&other.0));
+        rows.map(|(_, name)| name)
+    };
+    window.state_mut().stop_at(now());
+    window.run_steps(2);
+    assert_eq!(order(&window), ["burn", "aside", "rest"]);
+    window.get_by_label("cores ⏷").click();
+    window.run_steps(3);
+    assert_eq!(order(&window), ["aside", "burn", "rest"]);
 }
 
 #[test]

@@ -1,0 +1,310 @@
+//! Direct connections through translators and firewalls (hole punching): two daemons between whom a circuit stands dial each other
+//! at one moment, each from the port at which it listens, so that what stands before each takes the other's packets for answers.
+//!
+//! ```text
+//! circuit stands, both welcomed ─▶ exchange over it (`exchange`) ─▶ both dial ─ stands ─▶ new streams go directly;
+//!          ▲                                                            │                the circuit ends when nothing uses it
+//!          └──────── three times in five minutes, then ever less ───────┴─ fails (`tries`): the circuit goes on; counted
+//! ```
+//! Rules: only those who have welcomed each other have each other dialled, at an address for which the proxy vouches, no
+//! further inside than the proxy itself (`realm`); of two the one with the lesser key begins, and takes the listener's part of
+//! the connection. It dials once more after [`PLAIN_AFTER`], as whoever dials: then it is enough if the other can be dialled. A daemon that listens nowhere, or
+//! whose site has a proxy of its own for what goes out, takes no part.
+//! Not here: which connection a stream is opened on (`streams`), whether the daemon is reachable without (dialling shows it).
+
+mod exchange;
+mod realm;
+mod seen;
+mod tries;
+
+use super::event_loop::{EventLoop, peer_id, peer_key};
+use super::protocol::Protocol;
+use super::stream::Stream;
+use super::streams::{Inbound, OpenError, Opened};
+use super::swarm_events::{multiaddr, socket_addr};
+use crate::clock;
+use exchange::Error;
+use libp2p::core::ConnectedPoint;
+use libp2p::swarm::ConnectionId;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use seen::Seen;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tries::{EXCHANGE_MAX, Part, Tries, UNDER_WAY_MAX};
+use tunnel::ladder::Rung;
+use wire::id::PeerKey;
+use wire::time::Moment;
+
+/// Retransmitted once, the packets of both should have met by then.
+const PLAIN_AFTER: Duration = Duration::from_secs(3);
+
+/// As whom a peer is dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dial {
+    /// From the port that is listened at, while the peer does the same.
+    Together(Part),
+    /// From any port, as if nothing were between.
+    Plain,
+}
+
+/// How an exchange ended.
+#[derive(Debug)]
+pub(super) struct Agreed {
+    peer: PeerKey,
+    proxy: PeerKey,
+    dial: Dial,
+    /// Where the peer is dialled now.
+    at: Result<Vec<SocketAddr>, Error>,
+}
+
+/// What of it the event loop keeps.
+#[derive(Debug)]
+pub(super) struct Punch {
+    tries: Tries,
+    /// Of a proxy.
+    seen: Arc<Seen>,
+    agree: mpsc::Sender<Agreed>,
+    pub(super) agreed: mpsc::Receiver<Agreed>,
+}
+
+impl Default for Punch {
+    fn default() -> Punch {
+        let (agree, agreed) = mpsc::channel(UNDER_WAY_MAX);
+        Punch { tries: Tries::default(), seen: Arc::default(), agree, agreed }
+    }
+}
+
+impl Punch {
+    pub(super) fn handle_closed(&self, connection: ConnectionId, peer: PeerKey) {
+        self.seen.handle_closed(connection, peer);
+    }
+}
+
+/// A stream that is being opened.
+struct Opening {
+    opened: oneshot::Receiver<Result<super::stream::Raw, OpenError>>,
+    seat: super::guests::Seat,
+}
+
+impl Opening {
+    async fn stream(self) -> Result<Stream, Error> {
+        let raw = self.opened.await.map_err(|_| Error::Ended)??;
+        Ok(Stream::new(raw, self.seat))
+    }
+}
+
+impl EventLoop {
+    /// Try for direct connections with those at the other ends of circuits, and give up circuits that nothing needs.
+    pub(super) fn punch(&mut self, now: Moment) {
+        for _ in 0..self.punch.tries.take_failed(now) {
+            self.door.figures.punches_failed_total.add();
+        }
+        for (connection, proxy) in self.circuits.through() {
+            self.begin_punch(connection, proxy, now);
+        }
+        for connection in self.swarm.behaviour().streams.spare_circuits(now) {
+            self.swarm.close_connection(connection);
+        }
+    }
+
+    fn begin_punch(&mut self, connection: ConnectionId, proxy: PeerKey, now: Moment) {
+        let Some(peer) = self.rungs.peer(connection) else { return };
+        let is_first = peer_key(self.swarm.local_peer_id()).is_some_and(|me| me < peer);
+        let is_welcome = self.welcomes_punch(peer) && self.door.guests.is_ready(proxy);
+        let is_direct = peer_id(peer).is_none_or(|id| self.swarm.behaviour().streams.has_direct(&id));
+        if !is_first || is_direct || !is_welcome {
+            return;
+        }
+        let Some(port) = self.begin_try(peer, proxy, Part::Begins, now) else { return };
+        let with = self.open_punch(peer, Some(connection));
+        let asked = self.open_punch(proxy, None);
+        self.agree(peer, proxy, Part::Begins, async move {
+            let (mut with, mut asked) = (with.stream().await?, asked.stream().await?);
+            let (at, wait) = exchange::begin(peer, &mut with, &mut asked, port).await?;
+            tokio::time::sleep(wait).await;
+            Ok(at)
+        });
+    }
+
+    /// Whether `peer` and this daemon have welcomed each other, and it takes part in more than asking.
+    fn welcomes_punch(&self, peer: PeerKey) -> bool {
+        self.door.guests.is_ready(peer) && self.door.principal(peer, Protocol::Punch).is_ok()
+    }
+
+    /// A peer opened a stream for this: at the other end of a circuit, or of a proxy's own connection.
+    pub(super) fn serve_punch(&mut self, inbound: Inbound) {
+        let Some(peer) = peer_key(&inbound.peer) else { return };
+        let seat = self.door.guests.enter(peer);
+        let (true, Ok(seat)) = (self.welcomes_punch(peer), seat) else {
+            self.door.figures.streams_refused_total.add();
+            return;
+        };
+        let mut with = Stream::new(inbound.stream, seat);
+        if let Some(proxy) = self.circuits.proxy(inbound.connection) {
+            self.answer_punch(peer, proxy, with);
+        } else if self.config.is_proxy && self.circuits.serves(peer) {
+            let seen = Arc::clone(&self.punch.seen);
+            self.tasks.spawn(async move {
+                let attesting = exchange::attest(peer, &mut with, &seen);
+                if let Ok(Err(error)) = tokio::time::timeout(EXCHANGE_MAX, attesting).await {
+                    tracing::debug!(%peer, %error, "a stream failed");
+                }
+            });
+        } else {
+            self.door.figures.streams_refused_total.add();
+        }
+    }
+
+    fn answer_punch(&mut self, peer: PeerKey, proxy: PeerKey, mut with: Stream) {
+        let Some(port) = self.begin_try(peer, proxy, Part::Answers, clock::now()) else { return };
+        let asked = self.open_punch(proxy, None);
+        self.agree(peer, proxy, Part::Answers, async move {
+            let mut asked = asked.stream().await?;
+            exchange::answer(peer, &mut with, &mut asked, port).await
+        });
+    }
+
+    /// The own port, if a try may begin.
+    fn begin_try(&mut self, peer: PeerKey, proxy: PeerKey, part: Part, now: Moment) -> Option<u16> {
+        let port = self.port_towards(proxy)?;
+        self.punch.tries.begin(peer, part, now).then_some(port)
+    }
+
+    /// The port from which this daemon dials what `proxy` sees.
+    fn port_towards(&self, proxy: PeerKey) -> Option<u16> {
+        if self.config.http_proxy.is_some() {
+            return None;
+        }
+        let proxy = self.connected.get(&proxy)?.address?.ip();
+        let kind = |ip: std::net::IpAddr| (ip.is_ipv4(), ip.is_loopback());
+        self.listening.borrow().iter().find(|at| kind(at.ip()) == kind(proxy)).map(SocketAddr::port)
+    }
+
+    /// A stream for this to `peer`, on that connection or whichever is best.
+    fn open_punch(&mut self, peer: PeerKey, on: Option<ConnectionId>) -> Opening {
+        let (opened, opening): (Opened, _) = oneshot::channel();
+        let streams = &mut self.swarm.behaviour_mut().streams;
+        match (peer_id(peer), on) {
+            (Some(id), Some(connection)) => streams.open_on(id, connection, Protocol::Punch, opened),
+            (Some(id), None) => streams.open(id, Protocol::Punch, opened),
+            (None, _) => drop(opened),
+        }
+        Opening { opened: opening, seat: self.door.guests.visit(peer) }
+    }
+
+    fn agree(
+        &mut self,
+        peer: PeerKey,
+        proxy: PeerKey,
+        part: Part,
+        exchange: impl Future<Output = Result<Vec<SocketAddr>, Error>> + Send + 'static,
+    ) {
+        let agree = self.punch.agree.clone();
+        self.tasks.spawn(async move {
+            let at = tokio::time::timeout(EXCHANGE_MAX, exchange).await.unwrap_or(Err(Error::Slow));
+            let again = at.as_ref().ok().filter(|_| part == Part::Begins).cloned();
+            // The event loop reads until it ends.
+            let _ = agree.send(Agreed { peer, proxy, dial: Dial::Together(part), at }).await;
+            if let Some(at) = again {
+                tokio::time::sleep(PLAIN_AFTER).await;
+                let _ = agree.send(Agreed { peer, proxy, dial: Dial::Plain, at: Ok(at) }).await;
+            }
+        });
+    }
+
+    pub(super) fn handle_agreed(&mut self, agreed: Agreed) {
+        let (peer, now) = (agreed.peer, clock::now());
+        if let Err(reason) = self.dial_agreed(agreed, now) {
+            tracing::debug!(%peer, reason, "no direct connection beside a circuit");
+            self.punch.tries.handle_failed(peer, now);
+        }
+    }
+
+    fn dial_agreed(&mut self, agreed: Agreed, now: Moment) -> Result<(), String> {
+        let Agreed { peer, proxy, dial, at } = agreed;
+        let at = at.map_err(|error| error.to_string())?;
+        let id = peer_id(peer).ok_or("its key is none")?;
+        if self.swarm.behaviour().streams.has_direct(&id) {
+            return Ok(());
+        }
+        let proxy = self.connected.get(&proxy).and_then(|proxy| proxy.address).ok_or("its proxy is gone")?;
+        if !at.iter().all(|at| realm::may_dial(*at, proxy.ip())) {
+            return Err(format!("{at:?} is further inside than the proxy"));
+        }
+        if let Dial::Together(part) = dial
+            && !self.punch.tries.handle_agreed(peer, part, now)
+        {
+            return Err("it was not agreed in time".to_owned());
+        }
+        let at = at.into_iter().map(multiaddr).collect();
+        let options = DialOpts::peer_id(id).condition(PeerCondition::Always).addresses(at);
+        let options = match dial {
+            // Both dial, so one has to take the other's part in the handshake.
+            Dial::Together(Part::Begins) => options.override_role().build(),
+            Dial::Together(Part::Answers) => options.build(),
+            Dial::Plain => options.allocate_new_port().build(),
+        };
+        self.swarm.dial(options).map_err(|error| error.to_string())
+    }
+
+    /// A connection with `peer` stands by `rung`; by which it is counted.
+    pub(super) fn handle_punched(
+        &mut self,
+        connection: ConnectionId,
+        peer: PeerKey,
+        point: &ConnectedPoint,
+        rung: Rung,
+    ) -> Rung {
+        if rung != Rung::Direct {
+            return rung;
+        }
+        if let ConnectedPoint::Listener { send_back_addr, .. } = point
+            && self.config.is_proxy
+            && let Some(from) = socket_addr(send_back_addr)
+        {
+            self.punch.seen.handle_established(connection, peer, from);
+        }
+        if !self.punch.tries.handle_stands(peer) {
+            return rung;
+        }
+        self.door.figures.punched_total.add();
+        Rung::Punched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gatekeeper::Gatekeeper;
+    use crate::identity::admission::Gate;
+    use crate::identity::deny_list::Denials;
+    use crate::identity::key::Key;
+    use crate::identity::trust::Trust;
+    use crate::net::event_loop::{Config, Connected};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[tokio::test]
+    async fn who_was_agreed_with_is_dialled_no_further_inside_than_the_proxy() {
+        let [me, peer, proxy] = [1, 2, 3].map(|number| Key::from_seed([number; 32]));
+        let gate = Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), BTreeSet::new());
+        let gate = Arc::new(Gatekeeper::new(gate, None));
+        let (mut event_loop, _handle, _events) =
+            EventLoop::open(Config::new(Vec::new()), &me, gate, 1).expect("opens");
+        let (peer, proxy) = (peer.peer(), proxy.peer());
+        let now = clock::now();
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let address = Some(at("198.51.100.1:7318"));
+        event_loop.connected.insert(proxy, Connected { since: now, greeted: now, address, place: None });
+        let mut dial = |at: &[SocketAddr]| {
+            event_loop.dial_agreed(Agreed { peer, proxy, dial: Dial::Plain, at: Ok(at.to_vec()) }, now)
+        };
+        let there = at("203.0.113.7:7318");
+        assert_eq!(dial(&[there]), Ok(()));
+        for inside in ["10.0.0.5:22", "127.0.0.1:22", "203.0.113.7:0"] {
+            let refused = dial(&[there, at(inside)]);
+            assert!(refused.is_err_and(|why| why.contains("further inside than the proxy")), "{inside}");
+        }
+    }
+}

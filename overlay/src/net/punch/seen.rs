@@ -1,0 +1,67 @@
+//! From where daemons came in at this proxy by plain TCP: what a translator between made of their addresses.
+//!
+//! Rules: as many entries as such connections stand; the lock is held for one look or change. Who comes in by what HTTPS carries,
+//! or by a circuit, is not in here: plain TCP does not lead to it.
+//! Not here: who may ask (`mod`).
+
+use libp2p::swarm::ConnectionId;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wire::id::PeerKey;
+
+/// Of every daemon, oldest connection first.
+#[derive(Debug, Default)]
+pub(super) struct Seen(Mutex<BTreeMap<PeerKey, BTreeMap<ConnectionId, SocketAddr>>>);
+
+impl Seen {
+    pub(super) fn handle_established(&self, connection: ConnectionId, peer: PeerKey, from: SocketAddr) {
+        self.lock().entry(peer).or_default().insert(connection, from);
+    }
+
+    pub(super) fn handle_closed(&self, connection: ConnectionId, peer: PeerKey) {
+        let mut all = self.lock();
+        let Some(of_peer) = all.get_mut(&peer) else { return };
+        of_peer.remove(&connection);
+        if of_peer.is_empty() {
+            all.remove(&peer);
+        }
+    }
+
+    /// From where `peer` came in last.
+    pub(super) fn at(&self, peer: PeerKey) -> Option<SocketAddr> {
+        self.lock().get(&peer)?.last_key_value().map(|(_, from)| *from)
+    }
+
+    /// Whether a connection of `peer` comes from `ip`.
+    pub(super) fn is_from(&self, peer: PeerKey, ip: IpAddr) -> bool {
+        self.lock().get(&peer).is_some_and(|of_peer| of_peer.values().any(|from| from.ip() == ip))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, BTreeMap<ConnectionId, SocketAddr>>> {
+        // Each change above is whole before anything could panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_somebody_came_in_is_known_for_as_long_as_the_connection_stands() {
+        let (seen, peer, id) = (Seen::default(), PeerKey([1; 32]), ConnectionId::new_unchecked);
+        let [one, other]: [SocketAddr; 2] =
+            ["203.0.113.1:7318", "203.0.113.2:9"].map(|at| at.parse().expect("an address"));
+        assert_eq!((seen.at(peer), seen.is_from(peer, one.ip())), (None, false));
+        seen.handle_established(id(1), peer, one);
+        seen.handle_established(id(2), peer, other);
+        assert_eq!(seen.at(peer), Some(other));
+        assert!(seen.is_from(peer, one.ip()) && seen.is_from(peer, other.ip()));
+        assert!(!seen.is_from(PeerKey([2; 32]), one.ip()), "another one");
+        seen.handle_closed(id(2), peer);
+        assert_eq!((seen.at(peer), seen.is_from(peer, other.ip())), (Some(one), false));
+        seen.handle_closed(id(1), peer);
+        assert!(seen.lock().is_empty());
+    }
+}

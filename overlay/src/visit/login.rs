@@ -1,0 +1,66 @@
+//! The visitor's side of a login at a proxy: two questions, and whether the answers are the proxy's.
+//!
+//! Rule: the secret itself is never sent; the tag binds it to the keys of this very connection, and a proxy that does not
+//! prove in return that it knows the secret is not believed.
+//! Not here: the proxy's side (`proxy::login::raw`), the tags (`tunnel::challenge`).
+
+use super::{Errand, Error, LOGIN_TIMEOUT};
+use crate::hub;
+use crate::net::handle::{AskError, Handle};
+use crate::net::protocol::Protocol;
+use tunnel::challenge::{Exchange, Role, binding};
+use tunnel::digest::Ha1;
+use tunnel::hash::Algorithm;
+use wire::entering::{Hash, Inside, NONCE_LEN_BYTES, Question, Reply};
+
+/// Log in at the proxy, which is connected.
+pub(super) async fn log_in(net: &Handle, errand: &Errand) -> Result<Inside, Error> {
+    let Errand { proxy, login, domain, .. } = errand;
+    let (algorithm, hash) = match login.allows_md5 {
+        false => (Algorithm::Sha256, Hash::Sha256),
+        true => (Algorithm::Md5, Hash::Md5),
+    };
+    let mut mine = [0; NONCE_LEN_BYTES];
+    getrandom::fill(&mut mine).map_err(|error| Error::Net(error.to_string()))?;
+    let begin = Question::Begin { account: login.name.clone(), hash, nonce: mine };
+    let (realm, theirs) = match ask(net, errand, &begin).await? {
+        Reply::Challenge { realm, nonce } => (realm, nonce),
+        Reply::Refused(reason) => return Err(Error::Refused(reason)),
+        Reply::In(_) => return Err(Error::Unreadable),
+    };
+    let secret = Ha1::of(algorithm, &login.name, &realm, &login.secret);
+    let key = secret.secret_hex().as_bytes();
+    let exchange = Exchange {
+        algorithm,
+        asker: &login.name,
+        holder: &realm,
+        asker_nonce: &mine,
+        holder_nonce: &theirs,
+        binding: &binding(&net.me().0, &proxy.key.0),
+    };
+    let proof = exchange.prove(key, Role::Asker).map_err(|error| Error::Refused(error.to_string()))?;
+    let prove = Question::Prove { proof: proof.bytes().to_vec(), domain: domain.clone() };
+    match ask(net, errand, &prove).await? {
+        Reply::In(inside) => {
+            exchange.check(key, Role::Holder, &inside.proof).map_err(|_| Error::Unproved)?;
+            Ok(*inside)
+        }
+        Reply::Refused(reason) => Err(Error::Refused(reason)),
+        Reply::Challenge { .. } => Err(Error::Unreadable),
+    }
+}
+
+async fn ask(net: &Handle, errand: &Errand, question: &Question) -> Result<Reply, Error> {
+    let body = postcard::to_stdvec(question).expect("plain data is encoded");
+    let answered = net.ask(errand.proxy.key, Protocol::Enter, &body, LOGIN_TIMEOUT).await;
+    let answer = answered.map_err(|error| match error {
+        AskError::Refused { reason, .. } if reason == hub::answers_none(Protocol::Enter) => {
+            Error::NoProxy { at: errand.at() }
+        }
+        AskError::Refused { reason, .. } => Error::Refused(reason),
+        AskError::Open { .. } | AskError::TimedOut { .. } | AskError::Broken { .. } | AskError::Stopping => {
+            Error::Unreached { at: errand.at(), waited: LOGIN_TIMEOUT }
+        }
+    })?;
+    postcard::from_bytes(&answer).map_err(|_| Error::Unreadable)
+}

@@ -1,0 +1,465 @@
+//! Asking a domain from outside with an account at a proxy, over connections that nobody in between can read.
+//!
+//! ```text
+//! visitor ══ Noise (directly, WebSocket, polling, CONNECT) ══▶ proxy: log in, be given a visa and a place
+//!    └═══════ Noise from end to end, as bytes through the proxy ═══════▶ representative: shown the visa, asked
+//! ```
+//! Rules: the proxy is known by the key that was typed, the representative by the domain's root: one that was named, or what
+//! the proxy says, which the caller is told; whoever else answers is refused. What the proxy sees is the login and how
+//! many bytes go through. While a visit lasts the visa is renewed, and a new representative is found, by itself.
+//! Not here: what is asked (the callers), who may (`crate::identity::visa`, the daemons), files.
+
+mod doorway;
+mod login;
+
+use crate::clock;
+use crate::gatekeeper::Gatekeeper;
+use crate::identity::admission::Gate;
+use crate::identity::deny_list::Denials;
+use crate::identity::key::Key;
+use crate::identity::trust::Trust;
+use crate::identity::visa::LIFE;
+use crate::net;
+use crate::net::event_loop::{Config, Event, EventLoop};
+use crate::net::handle::{AskError, Handle};
+use crate::net::protocol::Protocol;
+use crate::net::redial::Target;
+use crate::net::undialled::Undialled;
+use crate::net::way_out::HttpProxy;
+use doorway::Doorway;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tunnel::digest::client::Login;
+use wire::address::Address;
+use wire::entering::Place;
+use wire::id::{DomainName, PeerKey};
+use wire::join::Directory;
+use wire::time::Moment;
+
+/// How long the proxy may take to answer a login.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause before the domain is looked for again: an election is over by then.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Time between two looks at how things are.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Where it is asked, as whom, and whom it believes.
+#[derive(Clone, Debug)]
+pub struct Errand {
+    /// The proxy: its key, and where it is dialled.
+    pub proxy: Directory,
+    /// The account and its secret.
+    pub login: Login,
+    /// Which domain.
+    pub domain: DomainName,
+    /// Its root, where that is known: no other is believed.
+    pub root: Option<PeerKey>,
+    /// The site's own HTTP proxy, where connections out lead through one.
+    pub http_proxy: Option<HttpProxy>,
+}
+
+impl Errand {
+    /// Where the proxy is, for words.
+    #[must_use]
+    pub fn at(&self) -> String {
+        self.proxy.addresses.iter().map(Address::as_str).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Why nothing can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The overlay could not start.
+    #[error("{0}")]
+    Net(String),
+    /// Nobody answers where the proxy should be.
+    #[error(
+        "no proxy of that key was reached at {at} within {} s, by whatever way; is a proxy running there, and is its key \
+         as it printed it?",
+        waited.as_secs()
+    )]
+    Unreached {
+        /// Where.
+        at: String,
+        /// How long it was tried.
+        waited: Duration,
+    },
+    /// Another daemon is there.
+    #[error(
+        "expected the proxy of key {expected} at {at}, found a daemon of key {found}; `visperf key` on the proxy's host tells \
+         its key, as the proxy does at its start: if that is the one that was found, name it in --via"
+    )]
+    Other {
+        /// Where.
+        at: String,
+        /// The key that is there.
+        found: PeerKey,
+        /// The key that was named.
+        expected: PeerKey,
+    },
+    /// Nobody listens there.
+    #[error(
+        "expected a proxy at {at}, found nobody who listens there (the connection was refused); is `visperf proxy` \
+         running on that host, and is this the port of its door or of its overlay?"
+    )]
+    Closed {
+        /// Where.
+        at: String,
+    },
+    /// The name stands for no host.
+    #[error("expected a proxy at {at}, found no address of that name; is it written as it should be?")]
+    Nowhere {
+        /// Where.
+        at: String,
+    },
+    /// It is a daemon of another kind.
+    #[error(
+        "the daemon at {at} has that key, and is no proxy: nobody logs in there; --via names a proxy, as that prints \
+         itself at its start"
+    )]
+    NoProxy {
+        /// Where.
+        at: String,
+    },
+    /// It says no.
+    #[error("the proxy refused: {0}")]
+    Refused(String),
+    /// It does not know the secret.
+    #[error("the proxy did not prove that it knows the account; it may be another than it says")]
+    Unproved,
+    /// What it says cannot be read.
+    #[error("what the proxy says is not understood; is it of another version?")]
+    Unreadable,
+    /// It knows no way to the domain.
+    #[error("{0}")]
+    NoPlace(String),
+    /// Another root than was expected.
+    #[error(
+        "expected the domain {domain} of root {expected}, found one of root {found}: somebody else has taken its name, or the \
+         domain was made anew; if its operator says that this is right, name it once with --root {found}"
+    )]
+    Root {
+        /// Which domain.
+        domain: DomainName,
+        /// What the proxy says.
+        found: PeerKey,
+        /// What was known.
+        expected: PeerKey,
+    },
+    /// The representative.
+    #[error("the representative of {domain} was not reached through the proxy within {} s{why}", waited.as_secs())]
+    Away {
+        /// Of which domain.
+        domain: DomainName,
+        /// How long it was tried.
+        waited: Duration,
+        /// What is known of that.
+        why: String,
+    },
+}
+
+/// Why a visit that stood does not now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standstill {
+    /// In words.
+    pub why: String,
+    /// Whether it will not again by itself.
+    pub is_final: bool,
+}
+
+/// How far a visit has come.
+#[derive(Clone, Debug)]
+enum Stage {
+    /// Not yet, or not any more, and why.
+    Outside(Error),
+    /// There.
+    Inside(Place),
+}
+
+/// A visit. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Visit {
+    net: Handle,
+    domain: DomainName,
+    stage: watch::Receiver<Stage>,
+    doorway: Arc<Doorway>,
+    _tasks: JoinSet<()>,
+}
+
+impl Visit {
+    /// Connect, log in, and reach the domain's representative, within `deadline`. Call it within a runtime.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn open(errand: Errand, deadline: Duration) -> Result<Visit, Error> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| Error::Net(error.to_string()))?;
+        let key = Key::from_seed(seed);
+        let start = u64::try_from(clock::now().0.as_nanos()).unwrap_or(u64::MAX);
+        // No domain is believed before its root is known.
+        let trust = Trust::of_directory(BTreeMap::new());
+        let gate = Gate::new(trust, Denials::default(), BTreeSet::from([errand.proxy.key]));
+        let doorway = Arc::new(Doorway::new(Gatekeeper::joining(gate), errand.proxy.key));
+        let config = Config {
+            via: vec![errand.proxy.clone()],
+            is_visitor: true,
+            http_proxy: errand.http_proxy.clone(),
+            ..Config::new(Vec::new())
+        };
+        let opened = EventLoop::open(config, &key, doorway.clone(), start);
+        let (event_loop, net, events) = opened.map_err(|error: net::Error| Error::Net(error.to_string()))?;
+        let unreached = Error::Unreached { at: errand.at(), waited: deadline };
+        let (stages, stage) = watch::channel(Stage::Outside(unreached));
+        let domain = errand.domain.clone();
+        let visitor = Visitor { net: net.clone(), doorway: doorway.clone(), errand, stages, logged_in: None };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(event_loop.run(CancellationToken::new()));
+        tasks.spawn(hear(events, visitor.errand.proxy.key, doorway.clone()));
+        tasks.spawn(visitor.run());
+        let visit = Visit { net, domain, stage, doorway, _tasks: tasks };
+        visit.reach(deadline, Error::is_hopeless).await?;
+        Ok(visit)
+    }
+
+    /// The root of the domain, as it is believed.
+    #[must_use]
+    pub fn root(&self) -> Option<PeerKey> {
+        self.doorway.root()
+    }
+
+    /// Whether the representative can be asked now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn stands(&self) -> Result<(), Standstill> {
+        match &*self.stage.borrow() {
+            Stage::Inside(place) if self.net.is_ready(place.representative) => Ok(()),
+            Stage::Inside(_) => Err(Standstill {
+                why: format!("the representative of {} is not reached", self.domain),
+                is_final: false,
+            }),
+            Stage::Outside(error) => Err(Standstill { why: error.to_string(), is_final: error.is_final() }),
+        }
+    }
+
+    /// The answer of the domain's representative to the question that `question` makes for the time that is left. It is asked
+    /// again of the next one where a representative is gone, so it must only read.
+    ///
+    /// # Errors
+    /// If none answers within `deadline`.
+    pub async fn ask(
+        &self,
+        question: impl Fn(Duration) -> Vec<u8>,
+        deadline: Duration,
+    ) -> Result<(PeerKey, Result<Vec<u8>, AskError>), Error> {
+        let began = clock::now();
+        let left = || deadline.saturating_sub(clock::now().since(began));
+        loop {
+            let peer = self.reach(left(), Error::is_final).await?;
+            let answered = self.net.ask(peer, Protocol::Query, &question(left()), left()).await;
+            let is_gone = matches!(answered, Err(AskError::Open { .. } | AskError::Broken { .. }));
+            if !is_gone || left() < AGAIN_AFTER {
+                return Ok((peer, answered));
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+    }
+
+    /// Wait until the representative can be asked.
+    async fn reach(&self, deadline: Duration, gives_up: fn(&Error) -> bool) -> Result<PeerKey, Error> {
+        let mut stage = self.stage.clone();
+        let reached = async {
+            loop {
+                let known = stage.borrow_and_update().clone();
+                match known {
+                    Stage::Inside(place) if self.net.is_ready(place.representative) => {
+                        return Ok(place.representative);
+                    }
+                    Stage::Outside(error) if gives_up(&error) => return Err(error),
+                    Stage::Inside(_) | Stage::Outside(_) => {}
+                }
+                // An error says that the visit has ended; the deadline comes then.
+                let _ = tokio::time::timeout(LOOK_INTERVAL, stage.changed()).await;
+            }
+        };
+        match tokio::time::timeout(deadline, reached).await {
+            Ok(reached) => reached,
+            Err(_) => Err(self.why(deadline)),
+        }
+    }
+
+    fn why(&self, waited: Duration) -> Error {
+        match self.stage.borrow().clone() {
+            Stage::Outside(Error::Unreached { at, .. }) => Error::Unreached { at, waited },
+            Stage::Outside(error) => error,
+            Stage::Inside(_) => {
+                let why = match self.doorway.refusal() {
+                    Some(reason) => format!(": it refused: {reason}"),
+                    None => {
+                        "; it has to hold a registration with that proxy (`visperf sensor --via`)".to_owned()
+                    }
+                };
+                Error::Away { domain: self.domain.clone(), waited, why }
+            }
+        }
+    }
+}
+
+impl Error {
+    /// Whether whoever comes for the first time need not wait: what is not there now is not about to be.
+    fn is_hopeless(&self) -> bool {
+        match self {
+            Error::Other { .. } | Error::Closed { .. } | Error::Nowhere { .. } | Error::NoPlace(_) => true,
+            Error::Net(_) | Error::Unreached { .. } | Error::Away { .. } => false,
+            Error::NoProxy { .. }
+            | Error::Refused(_)
+            | Error::Unproved
+            | Error::Unreadable
+            | Error::Root { .. } => self.is_final(),
+        }
+    }
+
+    /// Whether it is of no use to try again.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Error::NoProxy { .. }
+            | Error::Refused(_)
+            | Error::Unproved
+            | Error::Unreadable
+            | Error::Root { .. } => true,
+            // Whoever is there now may be another again, and who is not there may come.
+            Error::Other { .. } | Error::Closed { .. } | Error::Nowhere { .. } => false,
+            Error::Net(_) | Error::Unreached { .. } | Error::NoPlace(_) | Error::Away { .. } => false,
+        }
+    }
+}
+
+/// Notes who does not let this visitor in. Whoever lost its proxy logs in again there, and shows no visa before.
+async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, doorway: Arc<Doorway>) {
+    while let Some(event) = events.recv().await {
+        match event {
+            Event::Unwelcome { reason, .. } => doorway.note_refusal(reason),
+            Event::Gone(peer) if peer == proxy => doorway.gate().show_nothing(),
+            Event::Undialled(peer, why) if peer == proxy => doorway.note_undialled(why),
+            // Nobody asks a visitor anything.
+            Event::Ready { .. }
+            | Event::Gone(_)
+            | Event::Undialled(..)
+            | Event::Question(_)
+            | Event::Stream { .. } => {}
+        }
+    }
+}
+
+/// What keeps a visit going.
+struct Visitor {
+    net: Handle,
+    doorway: Arc<Doorway>,
+    errand: Errand,
+    stages: watch::Sender<Stage>,
+    logged_in: Option<Moment>,
+}
+
+impl Visitor {
+    async fn run(mut self) {
+        loop {
+            match self.enter().await {
+                Ok(place) => {
+                    self.stages.send_replace(Stage::Inside(place.clone()));
+                    self.stay(&place).await;
+                }
+                Err(error) if error.is_final() => {
+                    self.stages.send_replace(Stage::Outside(error));
+                    return;
+                }
+                Err(error) => {
+                    // Whoever is reached without the proxy is asked meanwhile.
+                    let is_reached = match &*self.stages.borrow() {
+                        Stage::Inside(place) => self.net.is_ready(place.representative),
+                        Stage::Outside(_) => false,
+                    };
+                    if !is_reached {
+                        self.stages.send_replace(Stage::Outside(error));
+                    }
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    /// Until there is a reason to log in again: half of the visa is over, or the representative or the proxy is gone.
+    async fn stay(&self, place: &Place) {
+        let mut was_ready = clock::now();
+        loop {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            let now = clock::now();
+            if self.net.is_ready(place.representative) {
+                was_ready = now;
+            }
+            let is_over = self.logged_in.is_none_or(|at| now.since(at) >= LIFE / 2);
+            let is_gone = now.since(was_ready) >= AGAIN_AFTER * 2;
+            if is_over || is_gone || !self.net.is_ready(self.errand.proxy.key) {
+                return;
+            }
+        }
+    }
+
+    /// Log in at the proxy, show the visa there and to the representative, and dial that.
+    async fn enter(&mut self) -> Result<Place, Error> {
+        self.meet().await?;
+        let proxy = self.errand.proxy.key;
+        let inside = login::log_in(&self.net, &self.errand).await?;
+        self.logged_in = Some(clock::now());
+        self.doorway.gate().show_visa(inside.visa);
+        self.net.greet(proxy).await;
+        let place = inside.place.map_err(Error::NoPlace)?;
+        if let Some(expected) = self.errand.root.or(self.doorway.root()).filter(|root| *root != place.root) {
+            return Err(Error::Root { domain: self.errand.domain.clone(), found: place.root, expected });
+        }
+        if let Some(former) = self.doorway.expect(&self.errand.domain, place.root, place.representative) {
+            self.net.forget(Target::Peer(former)).await;
+        }
+        let through = self.errand.proxy.addresses.iter().filter_map(|at| at.through(proxy).ok());
+        let direct = place.addresses.iter().filter(|at| at.via().is_none()).cloned();
+        // The proxy has to know the visa before it opens a circuit that lasts.
+        let welcomed = async {
+            while !self.net.is_ready(proxy) {
+                tokio::time::sleep(LOOK_INTERVAL).await;
+            }
+        };
+        if tokio::time::timeout(LOGIN_TIMEOUT, welcomed).await.is_err() {
+            let reason = self.doorway.refusal().unwrap_or_else(|| "it did not take the visa".to_owned());
+            return Err(Error::Refused(reason));
+        }
+        if self.net.is_ready(place.representative) {
+            self.net.greet(place.representative).await;
+        } else {
+            self.net.keep(Target::Peer(place.representative), direct.chain(through).collect()).await;
+        }
+        Ok(place)
+    }
+
+    /// Wait until the proxy is connected.
+    async fn meet(&self) -> Result<(), Error> {
+        let (mut met, mut undialled) = (self.doorway.met(), self.doorway.undialled());
+        let at = self.errand.at();
+        tokio::select! {
+            biased;
+            Ok(_) = met.wait_for(|met| *met) => Ok(()),
+            Ok(why) = undialled.wait_for(Option::is_some) => Err(match *why {
+                Some(Undialled::Other(found)) => Error::Other { at, found, expected: self.errand.proxy.key },
+                Some(Undialled::Nowhere) => Error::Nowhere { at },
+                Some(Undialled::Closed) | None => Error::Closed { at },
+            }),
+            () = tokio::time::sleep(LOGIN_TIMEOUT) => Err(Error::Unreached { at, waited: LOGIN_TIMEOUT }),
+        }
+    }
+}

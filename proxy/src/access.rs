@@ -1,0 +1,164 @@
+//! What somebody with an account may call: by HTTP at the door, or as a visitor at a host inside.
+//!
+//! Rules: what is not granted is refused, for every call; each account has so many calls for one domain in work and no more, so
+//! that one script leaves room for others.
+//! Not here: who it is (`login`), what is granted (`grant`).
+
+use crate::door::lock;
+use crate::figures::Figures;
+use crate::grant::{Class, Grant, Rights};
+use rpc::entrance::{Access, Asked, Held};
+use rpc::fault::{self, Fault};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tunnel::hash::Algorithm;
+use wire::id::DomainName;
+use wire::query::Account;
+
+/// Calls in work of one account for one domain, which all wait for the one daemon that represents it: a sixteenth of what a
+/// proxy may have open there (`overlay::contacts::ASKED_MAX`).
+pub const IN_WORK_FOR_DOMAIN_MAX: usize = 8;
+
+/// Calls in work of the visitors of one account, who come over connections of their own: a sixteenth of what a daemon answers
+/// others at a time.
+pub const IN_WORK_OF_VISITORS_MAX: usize = 32;
+
+/// How many each has in work, of those that have any.
+pub type InWork<K> = Arc<Mutex<BTreeMap<K, usize>>>;
+
+/// One in work, until it is dropped.
+pub(crate) struct Seat<K: Ord> {
+    key: K,
+    in_work: InWork<K>,
+}
+
+impl<K: Ord + Clone> Seat<K> {
+    /// One more of `key`, unless there are `most`.
+    pub(crate) fn take(in_work: &InWork<K>, key: K, most: usize) -> Option<Seat<K>> {
+        let mut counts = lock(in_work);
+        let count = counts.entry(key.clone()).or_insert(0);
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Seat { key, in_work: Arc::clone(in_work) })
+    }
+}
+
+impl<K: Ord> Drop for Seat<K> {
+    fn drop(&mut self) {
+        let mut in_work = lock(&self.in_work);
+        if let Some(count) = in_work.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                in_work.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// What a visitor may call.
+pub struct Visit {
+    /// The account, and where that is kept if not here.
+    pub name: String,
+    /// What it was granted.
+    pub grant: Arc<Grant>,
+    /// What it may be trusted with.
+    pub rights: Rights,
+    /// Calls in work of each account for each domain.
+    pub for_domain: InWork<(String, DomainName)>,
+    /// Of these at most so many at a time.
+    pub in_work_max: usize,
+    /// Where it is counted.
+    pub figures: Arc<Figures>,
+}
+
+impl Visit {
+    /// A place among the calls for `domain`, if the call is for one's representative.
+    fn wait_at(&self, class: Class, domain: Option<&str>) -> Result<Held, Fault> {
+        let domain = domain.and_then(|name| DomainName::try_from(name).ok());
+        let (Some(domain), false) = (domain, matches!(class, Class::Grid | Class::Proxy)) else {
+            return Ok(Box::new(()));
+        };
+        let key = (self.name.clone(), domain);
+        match Seat::take(&self.for_domain, key, self.in_work_max) {
+            Some(seat) => Ok(Box::new(seat)),
+            None => {
+                self.figures.busy_total.add();
+                let message = format!(
+                    "expected at most {} calls of one account in work for one domain, found more; call again when \
+                     one of them is answered",
+                    self.in_work_max
+                );
+                Err(Fault::new(fault::BUSY, message))
+            }
+        }
+    }
+}
+
+/// Somebody who is told by `what`, among those of whom `of` tells, as it is said to the daemons that are asked.
+#[must_use]
+pub fn account(of: &[u8], what: &[u8]) -> Account {
+    let tag = Algorithm::Sha256.tag(of, &[what]);
+    let mut short = [0; 16];
+    short.copy_from_slice(&tag.bytes()[..16]);
+    Account(short)
+}
+
+impl Access for Visit {
+    fn may(&self, asked: Asked<'_>) -> Result<Held, Fault> {
+        let method = asked.method;
+        let Visit { name, grant, rights, .. } = self;
+        grant.check(*rights, asked).map_err(|refused| {
+            self.figures.forbidden_total.add();
+            // Counted; whoever asks without right asks often, and is not to fill a disk.
+            tracing::debug!(target: "audit", account = name, method, %refused, "refused a call");
+            Fault::new(fault::FORBIDDEN, refused.to_string())
+        })?;
+        self.wait_at(Class::of_call(asked), asked.domain)
+    }
+
+    /// Who may see less than before is another one: what it subscribed to then is not its own any more.
+    fn account(&self) -> Option<Account> {
+        let Grant { domains, hosts, classes } = &*self.grant;
+        let classes: Vec<&str> = classes.iter().map(|class| class.word()).collect();
+        let (domains, hosts) = (domains.to_string(), hosts.to_string());
+        // No part holds a line end.
+        let told = [&self.name, self.rights.word(), &domains, &hosts, &classes.join(",")].join("\n");
+        Some(account(b"account", told.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::Chosen;
+
+    #[test]
+    fn an_account_is_told_by_its_name_and_all_that_it_may() {
+        let visit = |name: &str, rights, hosts: &[&str], classes: &[Class]| {
+            let hosts = hosts.iter().map(|host| (*host).try_into().unwrap()).collect();
+            let grant = Grant {
+                domains: Chosen::All,
+                hosts: Chosen::These(hosts),
+                classes: classes.iter().copied().collect(),
+            };
+            let (for_domain, figures) = (InWork::default(), Arc::default());
+            let name = name.to_owned();
+            let visit = Visit { name, grant: Arc::new(grant), rights, for_domain, in_work_max: 1, figures };
+            visit.account().expect("one")
+        };
+        let both = [Class::Figures, Class::Logs];
+        let told = [
+            visit("ana", Rights::Viewer, &["wn01"], &both),
+            visit("bob", Rights::Viewer, &["wn01"], &both),
+            visit("ana", Rights::Operator, &["wn01"], &both),
+            visit("ana", Rights::Viewer, &["wn02"], &both),
+            visit("ana", Rights::Viewer, &["wn01"], &both[..1]),
+        ];
+        for (nth, one) in told.iter().enumerate() {
+            assert!(!told[nth + 1..].contains(one), "{nth}: {told:?}");
+        }
+        assert_eq!(visit("ana", Rights::Viewer, &["wn01"], &both), told[0]);
+    }
+}

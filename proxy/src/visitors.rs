@@ -1,0 +1,292 @@
+//! Visitors that came in over the overlay: their logins, how many each account has, and who has to go.
+//!
+//! Rules: the lock is held for one step, never across an await; an account has so many visitors and no more; whoever's
+//! account is removed or changed is put out within a second.
+//! Not here: whether a login proves anything (`login::raw`), connections and visas (the daemon).
+
+use crate::door::{Door, lock};
+use crate::grant::{Chosen, Class, Grant, Rights};
+use crate::login::raw::{Ends, Entered, Refused};
+use overlay::clock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::Duration;
+use tunnel::hash::Algorithm;
+use wire::entering::{Hash, NONCE_LEN_BYTES, Reply, Visa};
+use wire::id::PeerKey;
+use wire::time::Time;
+
+/// Most visitors of one account at a time: a group's screens and scripts.
+pub const OF_ACCOUNT_MAX: usize = 64;
+
+/// Most of all accounts: half of the connections that a daemon may have.
+pub const IN_ALL_MAX: usize = 512;
+
+/// Those that are inside, by their keys.
+#[derive(Debug, Default)]
+pub struct Visitors(Mutex<BTreeMap<PeerKey, Entered>>);
+
+/// Why somebody does not come in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The login.
+    #[error(transparent)]
+    Login(#[from] Refused),
+    /// The account has as many as it may.
+    #[error("expected at most {OF_ACCOUNT_MAX} visitors of one account at a time, found more")]
+    Full,
+    /// The proxy has.
+    #[error("busy: this proxy has {IN_ALL_MAX} visitors, the most that it may; try again later")]
+    Crowded,
+    /// MD5 is not taken here.
+    #[error("this proxy takes no MD5; its operator allows it with `md5 = true`")]
+    NoMd5,
+    /// The system gives no random numbers.
+    #[error("the proxy has no random numbers now; try again")]
+    NoDice,
+}
+
+impl Door {
+    /// `visitor` says which account it is of; what it is challenged with.
+    ///
+    /// # Errors
+    /// If it is not even challenged.
+    pub fn begin(
+        &self,
+        visitor: PeerKey,
+        account: &str,
+        hash: Hash,
+        nonce: [u8; NONCE_LEN_BYTES],
+    ) -> Result<Reply, Error> {
+        let algorithm = match hash {
+            Hash::Sha256 => Algorithm::Sha256,
+            Hash::Md5 if self.takes_md5() => Algorithm::Md5,
+            Hash::Md5 => return Err(Error::NoMd5),
+        };
+        let mut random = [0; NONCE_LEN_BYTES];
+        getrandom::fill(&mut random).map_err(|_| Error::NoDice)?;
+        let mut login = lock(self.login());
+        let realm = login.handle_begin(visitor, (account, algorithm), (nonce, random), clock::now())?;
+        Ok(Reply::Challenge { realm: realm.to_owned(), nonce: random })
+    }
+
+    /// It proves it: it is inside from then on, until [`Door::forget`] finds it gone.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn prove(&self, ends: Ends, proof: &[u8]) -> Result<Entered, Error> {
+        let entered = self.prove_and_count(ends, proof);
+        match &entered {
+            Ok(_) => self.figures().entered_total.add(),
+            Err(Error::Login(Refused::Wait(_))) => self.figures().held_up_total.add(),
+            Err(_) => self.figures().entered_refused_total.add(),
+        }
+        entered
+    }
+
+    fn prove_and_count(&self, ends: Ends, proof: &[u8]) -> Result<Entered, Error> {
+        let entered = lock(self.login()).handle_proof(ends, proof, clock::now())?;
+        let mut inside = lock(&self.visitors().0);
+        let others = || inside.iter().filter(|(visitor, _)| **visitor != ends.visitor);
+        if others().filter(|(_, one)| one.visitor.name == entered.visitor.name).count() >= OF_ACCOUNT_MAX {
+            return Err(Error::Full);
+        }
+        if others().count() >= IN_ALL_MAX {
+            return Err(Error::Crowded);
+        }
+        inside.insert(ends.visitor, entered.clone());
+        Ok(entered)
+    }
+
+    /// Whether a visitor is inside.
+    #[must_use]
+    pub fn is_inside(&self, visitor: PeerKey) -> bool {
+        lock(&self.visitors().0).contains_key(&visitor)
+    }
+
+    /// Only those that are connected are inside; the others, with the names of their accounts.
+    pub fn forget(&self, is_connected: impl Fn(PeerKey) -> bool) -> Vec<(PeerKey, String)> {
+        let mut inside = lock(&self.visitors().0);
+        let gone: Vec<_> = inside.iter().filter(|(visitor, _)| !is_connected(**visitor)).collect();
+        let gone: Vec<_> =
+            gone.into_iter().map(|(visitor, one)| (*visitor, one.visitor.name.clone())).collect();
+        inside.retain(|visitor, _| is_connected(*visitor));
+        gone
+    }
+
+    /// Those whose account was removed or changed: they are inside no longer.
+    #[must_use]
+    pub fn put_out(&self) -> Vec<PeerKey> {
+        let login = lock(self.login());
+        let mut inside = lock(&self.visitors().0);
+        let gone: Vec<PeerKey> =
+            inside.iter().filter(|(_, one)| !login.stands(one)).map(|(visitor, _)| *visitor).collect();
+        for visitor in &gone {
+            inside.remove(visitor);
+            self.figures().put_out_total.add();
+        }
+        gone
+    }
+
+    /// How many are inside.
+    #[must_use]
+    pub fn visitors_len(&self) -> usize {
+        lock(&self.visitors().0).len()
+    }
+}
+
+/// What the account of somebody who came in allows, as the visa says it, from `now` on.
+#[must_use]
+pub fn visa(entered: &Entered, visitor: PeerKey, now: Time, life: Duration) -> Visa {
+    let Grant { domains, hosts, classes } = &*entered.visitor.grant;
+    Visa {
+        visitor,
+        account: entered.visitor.name.clone(),
+        domains: listed(domains),
+        hosts: listed(hosts),
+        classes: classes.iter().map(|class| class.word().to_owned()).collect(),
+        is_operator: entered.visitor.rights == Rights::Operator,
+        issued: now,
+        expires: now.plus(life),
+    }
+}
+
+/// The same as a grant. A class that this program does not know gives nothing.
+#[must_use]
+pub fn granted(visa: &Visa) -> (Grant, Rights) {
+    let known = |word: &String| Class::ALL.into_iter().find(|class| class.word() == word);
+    let grant = Grant {
+        domains: chosen(visa.domains.as_ref()),
+        hosts: chosen(visa.hosts.as_ref()),
+        classes: visa.classes.iter().filter_map(known).collect(),
+    };
+    (grant, if visa.is_operator { Rights::Operator } else { Rights::Viewer })
+}
+
+fn listed<T: Clone>(chosen: &Chosen<T>) -> Option<Vec<T>> {
+    match chosen {
+        Chosen::All => None,
+        Chosen::These(names) => Some(names.iter().cloned().collect()),
+    }
+}
+
+fn chosen<T: Clone + Ord>(listed: Option<&Vec<T>>) -> Chosen<T> {
+    match listed {
+        None => Chosen::All,
+        Some(names) => Chosen::These(names.iter().cloned().collect::<BTreeSet<T>>()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{Account, Accounts, Name, Proofs};
+    use crate::login::{By, Visitor};
+    use std::sync::Arc;
+    use tunnel::challenge::{Exchange, Role, binding};
+    use tunnel::digest::Ha1;
+
+    const PROXY: PeerKey = PeerKey([200; 32]);
+
+    fn accounts(names: &[&str]) -> Accounts {
+        let mut accounts = Accounts::new("visperf").unwrap();
+        for name in names {
+            let name: Name = name.parse().unwrap();
+            let grant = Grant { domains: Chosen::All, hosts: Chosen::All, classes: Class::USUAL.into() };
+            let proofs = Proofs::of(&name, "visperf", "secret", true);
+            accounts.add(Account { name, rights: Rights::Viewer, grant, proofs }).unwrap();
+        }
+        accounts
+    }
+
+    fn door(takes_md5: bool) -> Arc<Door> {
+        Door::new(&accounts(&["ana", "bob"]), Vec::new(), takes_md5, None).unwrap()
+    }
+
+    fn enter(door: &Door, number: u16, name: &str, hash: Hash) -> Result<Entered, Error> {
+        let mut key = [1; 32];
+        key[..2].copy_from_slice(&number.to_be_bytes());
+        let visitor = PeerKey(key);
+        let asker = [7; 32];
+        let Reply::Challenge { realm, nonce } = door.begin(visitor, name, hash, asker)? else {
+            panic!("no challenge")
+        };
+        let algorithm = if hash == Hash::Md5 { Algorithm::Md5 } else { Algorithm::Sha256 };
+        let secret = Ha1::of(algorithm, name, &realm, "secret");
+        let exchange = Exchange {
+            algorithm,
+            asker: name,
+            holder: &realm,
+            asker_nonce: &asker,
+            holder_nonce: &nonce,
+            binding: &binding(&visitor.0, &PROXY.0),
+        };
+        let proof = exchange.prove(secret.secret_hex().as_bytes(), Role::Asker).unwrap();
+        door.prove(Ends { visitor, proxy: PROXY, source: [10, 0, 0, 1].into() }, proof.bytes())
+    }
+
+    #[test]
+    fn an_account_has_so_many_visitors_and_each_that_leaves_makes_place() {
+        let door = door(false);
+        for number in 0..OF_ACCOUNT_MAX as u16 {
+            assert!(enter(&door, number, "ana", Hash::Sha256).is_ok(), "{number}");
+        }
+        assert!(enter(&door, 0, "ana", Hash::Sha256).is_ok(), "who is inside logs in again");
+        assert_eq!(enter(&door, 999, "ana", Hash::Sha256).err(), Some(Error::Full));
+        assert!(enter(&door, 999, "bob", Hash::Sha256).is_ok(), "others have places of their own");
+        let mut key = [1; 32];
+        key[..2].copy_from_slice(&3_u16.to_be_bytes());
+        let gone = door.forget(|visitor| visitor == PeerKey(key));
+        assert_eq!(gone.len(), OF_ACCOUNT_MAX, "all of ana but one, and bob");
+        assert_eq!(gone.iter().filter(|(_, account)| account == "bob").count(), 1);
+        assert!(door.is_inside(PeerKey(key)) && !door.is_inside(gone[0].0));
+        assert_eq!(door.visitors_len(), 1, "one is connected");
+        assert!(enter(&door, 998, "ana", Hash::Sha256).is_ok());
+    }
+
+    #[test]
+    fn whoever_s_account_is_removed_is_put_out_once() {
+        let door = door(false);
+        enter(&door, 1, "ana", Hash::Sha256).unwrap();
+        enter(&door, 2, "bob", Hash::Sha256).unwrap();
+        assert_eq!(door.put_out(), []);
+        door.set_accounts(&accounts(&["bob"]));
+        assert_eq!(door.put_out().len(), 1);
+        assert_eq!((door.put_out().len(), door.visitors_len()), (0, 1));
+    }
+
+    #[test]
+    fn md5_is_taken_where_the_proxy_takes_it() {
+        assert_eq!(enter(&door(false), 1, "ana", Hash::Md5).err(), Some(Error::NoMd5));
+        assert!(enter(&door(true), 1, "ana", Hash::Md5).is_ok());
+    }
+
+    #[test]
+    fn a_visa_grants_what_the_account_does() {
+        let all = |classes: &[Class]| Grant {
+            domains: Chosen::All,
+            hosts: Chosen::All,
+            classes: classes.iter().copied().collect(),
+        };
+        let some = Grant {
+            domains: Chosen::These(["UT-ICL".try_into().unwrap()].into()),
+            hosts: Chosen::These(["wn01".try_into().unwrap(), "wn02".try_into().unwrap()].into()),
+            classes: [Class::Figures].into(),
+        };
+        for (grant, rights) in
+            [(all(&Class::ALL), Rights::Operator), (all(&[]), Rights::Viewer), (some, Rights::Viewer)]
+        {
+            let by = By::Raw(Algorithm::Sha256);
+            let visitor =
+                Visitor { name: "ana".to_owned(), grant: Arc::new(grant.clone()), rights, by, proof: None };
+            let secret = Ha1::of(Algorithm::Sha256, "ana", "visperf", "secret");
+            let tag = Algorithm::Sha256.tag(b"", &[]);
+            let visa =
+                visa(&Entered { visitor, secret, tag }, PROXY, Time::default(), Duration::from_secs(1));
+            assert_eq!(granted(&visa), (grant, rights));
+            let unknown = Visa { classes: vec!["everything".to_owned()], ..visa };
+            assert!(granted(&unknown).0.classes.is_empty());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The body of an answer: whole, or event by event as long as somebody follows.
+//!
+//! Not here: which event is next (`table`), whether the client takes it (`pipe`).
+
+use super::Follows;
+use super::event::{self, Event};
+use super::pipe::Pipe;
+use super::table::{Next, Place};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// What a request is answered with.
+pub(crate) enum Content {
+    Whole(Full<Bytes>),
+    Following(Box<Following>),
+}
+
+impl Default for Content {
+    fn default() -> Content {
+        Content::Whole(Full::default())
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Content {
+    fn from(whole: T) -> Content {
+        Content::Whole(Full::new(whole.into()))
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Gone;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Gone>>> {
+        match self.get_mut() {
+            Content::Whole(body) => Pin::new(body)
+                .poll_frame(context)
+                .map(|next| next.map(|it| it.map_err(|never| match never {}))),
+            Content::Following(following) => {
+                following.poll_next(context).map(|next| next.map(|it| it.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Content::Whole(body) => body.is_end_stream(),
+            Content::Following(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Content::Whole(body) => body.size_hint(),
+            Content::Following(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// It was let go while it had something in hand: the connection ends at once, with what is left of that.
+#[derive(Debug, thiserror::Error)]
+#[error("whoever followed was let go")]
+pub(crate) struct Gone;
+
+/// Somebody's following, until it is dropped.
+pub(crate) struct Following {
+    follows: Arc<Follows>,
+    place: Place,
+    pipe: Arc<Pipe>,
+    /// What goes before anything else.
+    first: Option<Bytes>,
+    /// What the client has not taken whole yet: while it is here it counts as held.
+    in_hand: Option<Arc<Event>>,
+    is_over: bool,
+}
+
+impl Following {
+    pub(crate) fn new(follows: Arc<Follows>, place: Place, pipe: Arc<Pipe>) -> Following {
+        pipe.begin();
+        let first = Some(event::retry(place.follower));
+        Following { follows, place, pipe, first, in_hand: None, is_over: false }
+    }
+
+    fn poll_next(&mut self, context: &Context<'_>) -> Poll<Option<Result<Bytes, Gone>>> {
+        if let Some(bytes) = self.first.take() {
+            self.pipe.fill(bytes.len());
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let is_clear = self.pipe.is_clear();
+        if is_clear {
+            self.in_hand = None;
+        }
+        let bytes = match self.follows.next(self.place, is_clear, context.waker()) {
+            Next::Nothing => return Poll::Pending,
+            Next::Comment => event::COMMENT,
+            Next::Event(event, skipped) => {
+                let (own, shared) = event.bytes(skipped);
+                self.in_hand = Some(event);
+                match own {
+                    None => shared,
+                    Some(own) => {
+                        self.first = Some(shared);
+                        own
+                    }
+                }
+            }
+            Next::End(last) => {
+                self.is_over = true;
+                match last {
+                    Some(_) if !is_clear => return Poll::Ready(Some(Err(Gone))),
+                    Some(last) => last,
+                    None => return Poll::Ready(None),
+                }
+            }
+        };
+        self.pipe.fill(bytes.len());
+        Poll::Ready(Some(Ok(bytes)))
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.follows.leave(self.place, self.pipe.is_cut());
+    }
+}

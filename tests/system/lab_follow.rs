@@ -1,0 +1,173 @@
+//! Viewers that follow at a proxy's door: one question inside for all, an account that is removed, a representative that dies.
+//!
+//! Rules: the real programs, on hosts of their own; who follows never comes in anew. Figures are printed.
+//! Not here: who is slow (the tests of `rpc`), ten thousand of them (`benches/viewers.sh`).
+
+use super::lab_door::visitor::Place;
+use super::lab_door::{Site, at, tell};
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+use system_tests::lab::domains::{agreed, visperf};
+use system_tests::lab::{self, Host, Stopwatch};
+
+const HOSTS: &str = "/d/UT-ICL/api/v1/domain.hosts";
+const EVERY: &str = "?follow=0.5";
+/// Longest wait for anything that is to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What comes to one who follows.
+#[derive(Debug)]
+enum Told {
+    Answer(u64, Value),
+    Fault(Value),
+    End,
+}
+
+/// Follows at the door until the end, and tells what comes.
+async fn watch(place: &Place, (name, secret): (&str, &str), told: SyncSender<Told>) {
+    let mut visitor = place.connect().await.with_account(name, secret);
+    let begun = visitor.get(&format!("{HOSTS}{EVERY}")).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    assert_eq!(begun.fields("content-type"), ["text/event-stream"]);
+    let mut text = String::new();
+    loop {
+        let some = visitor.some(1 << 16).await;
+        text.push_str(&String::from_utf8(some.clone()).unwrap());
+        while let Some(end) = text.find("\n\n") {
+            let block: String = text.drain(..end + 2).collect();
+            let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+            let Some(data) = field("data: ") else { continue };
+            let mut data: Value = serde_json::from_str(data).unwrap();
+            let one = match data.get("answer") {
+                None => Told::Fault(data["error"].take()),
+                Some(_) => Told::Answer(field("id: ").unwrap().parse().unwrap(), data["answer"].take()),
+            };
+            // The story may have seen enough.
+            if told.send(one).is_err() {
+                return;
+            }
+        }
+        if some.is_empty() {
+            let _ = told.send(Told::End);
+            return;
+        }
+    }
+}
+
+struct Follower(Receiver<Told>);
+
+impl Follower {
+    fn next(&self) -> Told {
+        match self.0.recv_timeout(PATIENCE) {
+            Ok(told) => told,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing came for a minute"),
+            Err(RecvTimeoutError::Disconnected) => panic!("whoever followed is gone"),
+        }
+    }
+
+    /// The next answer, and the faults before it.
+    fn answer(&self) -> (u64, Value, usize) {
+        let mut faults = 0;
+        loop {
+            match self.next() {
+                Told::Answer(number, answer) => return (number, answer, faults),
+                Told::Fault(_) => faults += 1,
+                Told::End => panic!("it ended"),
+            }
+        }
+    }
+}
+
+/// The account of whoever follows is removed: it is told so and cut off.
+fn is_cut_with_its_account(site: &Site, follower: &Follower) {
+    let own = site.proxy.host.folder().join("proxy").display().to_string();
+    visperf(&site.proxy.host, &["account", "remove", "bob", "--state", &own]).unwrap();
+    let removed = Stopwatch::start();
+    let mut last_words = json!(null);
+    loop {
+        match follower.next() {
+            Told::Answer(..) => {}
+            Told::Fault(fault) => last_words = fault,
+            Told::End => break,
+        }
+    }
+    assert_eq!(last_words["code"], -32006, "{last_words}");
+    tell(&format!(
+        "who followed is cut off {} ms after its account was removed",
+        removed.elapsed().as_millis()
+    ));
+    assert_eq!(site.figure("queries", "followers"), 1);
+}
+
+/// The representative dies: the same stream goes on with another's answers.
+fn goes_on_with_another(site: &mut Site, representative: &str, follower: &Follower) {
+    let which = site.sensors.iter().position(|daemon| daemon.host().name() == representative).unwrap();
+    while follower.0.try_recv().is_ok() {}
+    site.sensors.remove(which).kill().unwrap();
+    let killed = Stopwatch::start();
+    let is_dead = |answer: &Value| {
+        let row = answer["hosts"].as_array()?.iter().find(|row| row["host"] == representative)?;
+        Some(row["state"] != "live")
+    };
+    let mut faults = 0;
+    loop {
+        let (_, answer, more) = follower.answer();
+        faults += more;
+        if is_dead(&answer).unwrap_or(false) {
+            break;
+        }
+        assert!(killed.elapsed() < PATIENCE, "{answer}");
+    }
+    let took = killed.elapsed().as_millis();
+    tell(&format!(
+        "a new representative's answers come after {took} ms and {faults} faults, on the same connection"
+    ));
+}
+
+#[test]
+fn who_follows_outlives_a_representative_and_not_its_account() {
+    let name = "lab_follow::who_follows_outlives_a_representative_and_not_its_account";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(5).unwrap();
+    let secrets = Mutex::new(Vec::new());
+    let mut site = Site::start(&network, |proxy| {
+        let one = |name| proxy.account(name, &["--domain", "UT-ICL"]).unwrap();
+        secrets.lock().unwrap().extend([one("ana"), one("bob")]);
+    });
+    let secrets = secrets.into_inner().unwrap();
+    let (ana, bob) = (("ana", secrets[0].as_str()), ("bob", secrets[1].as_str()));
+    site.until_answered(ana, HOSTS);
+    let (representative, _) = agreed(&site.sensors, None).unwrap();
+    let (place, viewer) = (site.place(), site.viewer.clone());
+    std::thread::scope(|scope| {
+        let follow = |login| {
+            let (told, came) = sync_channel(1_000);
+            let (place, viewer): (&Place, &Host) = (&place, &viewer);
+            scope.spawn(move || at(viewer, watch(place, login, told)));
+            Follower(came)
+        };
+        let (of_ana, of_bob) = (follow(ana), follow(bob));
+        let calls = |site: &Site| site.figure("queries", "calls_total");
+        of_ana.answer();
+        of_bob.answer();
+        let before = calls(&site);
+        let (first, ..) = of_ana.answer();
+        for _ in 0..5 {
+            of_ana.answer();
+            of_bob.answer();
+        }
+        let (last, answer, _) = of_ana.answer();
+        assert!(answer["hosts"].as_array().is_some_and(|hosts| hosts.len() == 2), "{answer}");
+        // Beside what is followed the two looks at the figures are calls.
+        let asked = calls(&site) - before;
+        assert!(asked <= last - first + 4, "{asked} calls for {} answers to two", last - first);
+        assert_eq!(site.figure("queries", "followers"), 2);
+
+        is_cut_with_its_account(&site, &of_bob);
+        goes_on_with_another(&mut site, &representative, &of_ana);
+        drop(of_ana);
+    });
+    assert_eq!(site.figure("queries", "follows_total"), 2, "nobody came in anew");
+}

@@ -1,0 +1,93 @@
+//! What stands on a screen is what a picture shows: marks of the flock drawn by a graphics card (Mesa's, in software), and the
+//! same marks drawn without one.
+//!
+//! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and asks for the feature `desktop`.
+
+use super::viewer_window::{PATIENCE, screen_with, viewer};
+use std::ffi::OsStr;
+use std::path::Path;
+use system_tests::program;
+use system_tests::wait::{self, Seen};
+
+/// A moment of the invented hour, in seconds since 1970.
+const AT: &str = "1774701100";
+/// Channels that differ by more than this are seen to differ.
+const SEEN: u8 = 64;
+/// So much of what is seen may differ: borders of marks, which are rounded by two different ways.
+const DIFFERS_MAX: f64 = 0.002;
+
+/// Rows of three bytes for each pixel.
+#[derive(PartialEq)]
+struct Pixels {
+    width: usize,
+    bytes: Vec<u8>,
+}
+
+impl Pixels {
+    /// The share of pixels that are seen to differ; all of them where there are not as many.
+    #[allow(clippy::cast_precision_loss)]
+    fn differs(&self, other: &Pixels) -> f64 {
+        if (self.width, self.bytes.len()) != (other.width, other.bytes.len()) {
+            return 1.0;
+        }
+        let pairs = self.bytes.chunks_exact(3).zip(other.bytes.chunks_exact(3));
+        let is_other = |(one, two): &(&[u8], &[u8])| one.iter().zip(*two).any(|(a, b)| a.abs_diff(*b) > SEEN);
+        pairs.filter(is_other).count() as f64 / (self.bytes.len() / 3) as f64
+    }
+
+    /// Pixels that have much of a colour.
+    fn colored(&self) -> usize {
+        let spread = |pixel: &[u8]| pixel.iter().max().unwrap() - pixel.iter().min().unwrap();
+        self.bytes.chunks_exact(3).filter(|pixel| spread(pixel) > SEEN).count()
+    }
+}
+
+fn picture(file: &Path) -> Pixels {
+    let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(file).unwrap()));
+    let mut reader = decoder.read_info().unwrap();
+    let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+    let frame = reader.next_frame(&mut bytes).unwrap();
+    let channels = frame.color_type.samples();
+    let bytes = bytes.chunks_exact(channels).flat_map(|pixel| &pixel[..3]).copied().collect();
+    Pixels { width: frame.width as usize, bytes }
+}
+
+/// What the screen shows, as Xvfb keeps it (an XWD file: X11's XWDFile.h).
+fn screen_of(folder: &Path) -> Pixels {
+    let file = std::fs::read(folder.join("Xvfb_screen0")).unwrap();
+    let word = |at: usize| u32::from_be_bytes(file[at * 4..at * 4 + 4].try_into().unwrap()) as usize;
+    let (head, width, height, row, colors) = (word(0), word(4), word(5), word(12), word(19));
+    // Blue, green, red and one that is free; the colours of its palette, twelve bytes each, are before.
+    let rows = file[head + colors * 12..].chunks_exact(row).take(height);
+    let bytes = rows
+        .flat_map(|row| row[..width * 4].chunks_exact(4))
+        .flat_map(|pixel| [pixel[2], pixel[1], pixel[0]])
+        .collect();
+    Pixels { width, bytes }
+}
+
+#[test]
+fn a_graphics_card_draws_the_marks_of_the_flock_as_pictures_have_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flock.png");
+    let arguments = ["--invent", "1x12", "--tab", "flock", "--dark", "--at", AT];
+    let drawn = program::command(program::viewer().unwrap())
+        .args(arguments)
+        .args(["--size".as_ref(), "1280x800".as_ref(), "--screenshot".as_ref(), file.as_os_str()])
+        .output()
+        .unwrap();
+    assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+    let wanted = picture(&file);
+    assert!(wanted.colored() > 10_000, "there are marks: {}", wanted.colored());
+    let into: [&OsStr; 2] = ["-fbdir".as_ref(), folder.path().as_os_str()];
+    let (_screen, display) = screen_with(&into);
+    let (_viewer, _) = viewer(&display, folder.path(), &arguments);
+    wait::until(PATIENCE, "the same on the screen", || {
+        let differs = screen_of(folder.path()).differs(&wanted);
+        Ok(match differs <= DIFFERS_MAX {
+            true => Seen::Done(()),
+            false => Seen::NotYet(format!("{:.2} % differ", differs * 100.0)),
+        })
+    })
+    .unwrap();
+}

@@ -1,0 +1,150 @@
+//! Small multiples: one plot for each host and metric, in a grid that fills the tab, over one axis of time at the bottom.
+//!
+//! Rule: only those that are seen are drawn. Not here: how large they are (`crate::graphs::cells`), one plot (`plot`).
+
+use super::plot::{self, AXIS, Line, Plot};
+use super::together::of_host;
+use super::{color_of, failed, marks};
+use crate::app::text::elided;
+use crate::app::theme::{self, Colors};
+use crate::app::{App, Selection};
+use crate::flock::sweep::HostName;
+use crate::graphs::metric::Metric;
+use crate::graphs::{Scale, axis, cells};
+use egui::{Color32, Rect, ScrollArea, Sense, Stroke, StrokeKind, Ui, UiBuilder, pos2, vec2};
+use wire::time::Time;
+
+/// Height of the name over a plot, in points.
+const TITLE: f32 = 17.0;
+/// Room for the bar by which one scrolls.
+const BAR: f32 = 12.0;
+
+/// What all have in common.
+struct Common {
+    range: (Time, Time),
+    metrics: Vec<Metric>,
+    hosts: Vec<HostName>,
+    /// How high each metric's plots reach, where it is shared.
+    reaches: Vec<Option<(f64, f64)>>,
+    /// The calls that ended badly in the range.
+    failed: Vec<usize>,
+    width: f32,
+    colors: Colors,
+}
+
+/// Draw them.
+pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
+    let rect = ui.available_rect_before_wrap();
+    let (metrics, hosts) = (app.settings.graphs.metrics(), app.graphs.hosts.clone());
+    // The metrics of one host stand side by side, where there are others to compare them with.
+    let group = if hosts.len() > 1 { metrics.len() } else { 1 };
+    let room = vec2(rect.width() - BAR, (rect.height() - AXIS).max(1.0));
+    let cells = cells::Cells::fit(hosts.len() * metrics.len(), group, room.x, room.y);
+    let range = app.settings.graphs.span.range(app.timeline.time());
+    let failed = failed(app, range);
+    let mut common =
+        Common { range, metrics, hosts, reaches: Vec::new(), failed, width: cells.width, colors };
+    common.reaches = (0..common.metrics.len()).map(|at| common.shared_reach(app, at)).collect();
+    let above = Rect::from_min_max(rect.min, pos2(rect.right(), rect.bottom() - AXIS));
+    ui.scope_builder(UiBuilder::new().max_rect(above).id_salt("cells"), |ui| {
+        ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, seen| {
+            ui.set_min_size(vec2(room.x, cells.whole_height()));
+            let origin = ui.min_rect().min;
+            for at in cells.seen(seen.top(), seen.bottom()) {
+                let area = cells.area(at);
+                let cell = Rect::from_min_max(pos2(area.min.x, area.min.y), pos2(area.max.x, area.max.y));
+                one(app, ui, &common, at, cell.translate(origin.to_vec2()));
+            }
+        });
+    });
+    for column in 0..cells.columns {
+        let area = cells.area(column);
+        let left = rect.left() + area.min.x;
+        let below = Rect::from_min_max(pos2(left, above.bottom()), pos2(left + area.width(), rect.bottom()));
+        plot::moments(ui, below, range, &app.zone, colors);
+    }
+}
+
+impl Common {
+    fn shared_reach(&self, app: &App, at: usize) -> Option<(f64, f64)> {
+        let metric = &self.metrics[at];
+        let is_shared = app.settings.graphs.scale == Scale::Shared;
+        let lines = || self.hosts.iter().flat_map(|host| self.lines(app, metric, host));
+        let figures = lines().flat_map(|line| line.figures().collect::<Vec<_>>());
+        is_shared.then(|| axis::reach(figures, metric.reaches_at_least()))
+    }
+
+    fn lines(&self, app: &App, metric: &Metric, host: &HostName) -> Vec<Line> {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let columns = self.width.max(1.0) as usize;
+        let known = app.graphs.of(host).map(|series| metric.lines(series)).unwrap_or_default();
+        let line = |(number, (name, series)): (usize, (&str, &crate::series::Series))| Line {
+            name: name.to_owned(),
+            points: series.reduced(self.range.0, self.range.1, columns),
+            color: color_of(metric, number, self.colors),
+            width: 1.2,
+        };
+        known.into_iter().enumerate().map(line).collect()
+    }
+}
+
+fn one(app: &mut App, ui: &Ui, common: &Common, at: usize, cell: Rect) {
+    let (colors, range) = (common.colors, common.range);
+    let number = at % common.metrics.len();
+    let (metric, host) = (&common.metrics[number], &common.hosts[at / common.metrics.len()]);
+    let rect = Rect::from_min_max(pos2(cell.left(), cell.top() + TITLE), cell.max);
+    let lines = common.lines(app, metric, host);
+    let own = || axis::reach(lines.iter().flat_map(Line::figures), metric.reaches_at_least());
+    let reach = common.reaches[number].unwrap_or_else(own);
+    let cursor = app.graphs.cursor;
+    let marks = marks(app, &common.failed, std::slice::from_ref(host), colors);
+    Plot { range, reach, lines: &lines, marks: &marks, cursor }.paint(ui, rect, colors);
+    title(app, ui, common, (metric, host), cell);
+    let id = ui.id().with(("cell", metric, host));
+    let (response, is_hovered) =
+        plot::interact(ui, rect, id, &mut app.settings.graphs.span, &mut app.graphs, range);
+    let name = format!("graph of {}", app.graphs.name_of(host));
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, name.as_str()));
+    if is_hovered.is_some() {
+        let inside = plot::plot_rect(rect);
+        ui.painter().rect_stroke(inside, 2.0, Stroke::new(1.0, colors.line), StrokeKind::Inside);
+        if let Some(cursor) = cursor {
+            plot::readout(ui, rect, &of_host(app, metric, host, cursor, colors), colors);
+        }
+    }
+    if response.clicked() {
+        let place = app.servers().find(|(_, name)| name == host).map(|(id, _)| id);
+        if let Some(id) = place {
+            app.select(Some(Selection::of_place(&app.drawn.grid, id)));
+        }
+    }
+}
+
+/// The host's name over its plot, with its figure at the cursor, or the newest.
+fn title(app: &App, ui: &Ui, common: &Common, (metric, host): (&Metric, &HostName), cell: Rect) {
+    let colors = common.colors;
+    let (left, middle) = (cell.left() + plot::GUTTER, cell.top() + TITLE / 2.0);
+    let mut end = cell.right();
+    let when = app.graphs.cursor.unwrap_or(common.range.1);
+    let lines = app.graphs.of(host).map(|series| metric.lines_together(series)).unwrap_or_default();
+    let figures = lines.iter().filter_map(|(_, series)| series.fresh(when)).map(|(_, figure)| figure);
+    if let Some(figure) = figures.reduce(f64::max) {
+        let galley = ui.painter().layout_no_wrap(axis::short(figure), theme::figures(), colors.text);
+        end -= galley.size().x;
+        ui.painter().galley(pos2(end, middle - galley.size().y / 2.0), galley, colors.text);
+    }
+    let name = match &common.metrics[..] {
+        [_] => app.graphs.name_of(host),
+        _ => format!("{}  {}", app.graphs.name_of(host), metric.short_title()),
+    };
+    let is_there = !lines.is_empty();
+    let color: Color32 = if is_there { colors.text } else { colors.weak };
+    let galley = elided(ui.painter(), &name, theme::small(), color, end - left - 8.0);
+    let is_cut = galley.elided;
+    ui.painter().galley(pos2(left, middle - galley.size().y / 2.0), galley, color);
+    let over = Rect::from_min_max(pos2(left, cell.top()), pos2(end, cell.top() + TITLE));
+    let response = ui.interact(over, ui.id().with(("title", metric, host)), Sense::hover());
+    if is_cut {
+        response.on_hover_text(name);
+    }
+}

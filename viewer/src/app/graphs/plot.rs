@@ -1,0 +1,237 @@
+//! One plot: lines over time, with round figures at the left, and what is done to all plots by one of them: moved by a
+//! drag, widened by a pinch or the wheel with Ctrl, put back by a double click.
+//!
+//! Rule: nothing is painted outside of the rectangle that is given. Not here: where it stands (`together`, `cells`).
+
+use super::GraphsView;
+use crate::app::text::moment;
+use crate::app::theme::{self, Colors};
+use crate::graphs::axis;
+use crate::graphs::span::Span;
+use crate::series::FRESH;
+use egui::epaint::TextShape;
+use egui::text::{LayoutJob, TextFormat};
+use egui::{Align2, Color32, Id, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
+use jiff::tz::TimeZone;
+use wire::time::Time;
+
+/// Room for figures left of a plot, in points.
+pub(super) const GUTTER: f32 = 44.0;
+/// Room for moments below it.
+pub(super) const AXIS: f32 = 18.0;
+/// Between two figures, and between two moments, at least.
+const FIGURES_APART: f32 = 26.0;
+/// Most figures at one plot.
+const FIGURES_MAX: usize = 6;
+const MOMENTS_APART: f32 = 96.0;
+/// The same in small plots.
+const MOMENTS_APART_SMALL: f32 = 52.0;
+/// Narrower plots are small.
+const SMALL_BELOW: f32 = 320.0;
+
+/// A line.
+pub(super) struct Line {
+    pub(super) name: String,
+    /// Seconds after the begin, and figures.
+    pub(super) points: Vec<[f64; 2]>,
+    pub(super) color: Color32,
+    pub(super) width: f32,
+}
+
+/// What is drawn.
+pub(super) struct Plot<'a> {
+    /// From when to when.
+    pub(super) range: (Time, Time),
+    /// From which figure to which.
+    pub(super) reach: (f64, f64),
+    pub(super) lines: &'a [Line],
+    pub(super) marks: &'a [(Time, Color32)],
+    pub(super) cursor: Option<Time>,
+}
+
+impl Line {
+    /// The figures that are seen: not that before the begin, from which the line comes.
+    pub(super) fn figures(&self) -> impl Iterator<Item = f64> {
+        self.points.iter().filter(|point| point[0] >= 0.0).map(|point| point[1])
+    }
+
+    /// Its parts within which no two samples are farther apart than so many seconds: what lies between was not measured.
+    fn pieces(&self, farthest: f64) -> impl Iterator<Item = &[[f64; 2]]> {
+        self.points.chunk_by(move |one, next| next[0] - one[0] <= farthest)
+    }
+}
+
+impl Plot<'_> {
+    /// How far samples are apart at most that a line joins, in seconds: of what shares a column two are left.
+    fn farthest(&self, inside: Rect) -> f64 {
+        let column = self.range.1.since(self.range.0).as_secs_f64() / f64::from(inside.width().max(1.0));
+        FRESH.as_secs_f64().max(3.0 * column)
+    }
+
+    /// Draw it into the rectangle, figures at its left.
+    pub(super) fn paint(&self, ui: &Ui, rect: Rect, colors: Colors) {
+        let inside = plot_rect(rect);
+        let painter = ui.painter();
+        painter.rect_filled(inside, 2.0, colors.card);
+        self.figures(ui, inside, colors);
+        let within = painter.with_clip_rect(inside.intersect(painter.clip_rect()));
+        for at in axis::moments(self.range.0, self.range.1, moments_of(inside)) {
+            within.vline(self.x(inside, at), inside.y_range(), faint(colors));
+        }
+        for (at, color) in self.marks {
+            within.vline(self.x(inside, *at), inside.y_range(), Stroke::new(1.0, *color));
+        }
+        for line in self.lines {
+            for piece in line.pieces(self.farthest(inside)) {
+                let points: Vec<Pos2> = piece.iter().map(|point| self.pos(inside, *point)).collect();
+                match points[..] {
+                    [only] => within.circle_filled(only, 1.6, line.color),
+                    _ => within.add(Shape::line(points, Stroke::new(line.width, line.color))),
+                };
+            }
+        }
+        if let Some(at) = self.cursor.filter(|at| *at >= self.range.0 && *at <= self.range.1) {
+            within.vline(self.x(inside, at), inside.y_range(), Stroke::new(1.0, colors.weak));
+        }
+    }
+
+    fn figures(&self, ui: &Ui, inside: Rect, colors: Colors) {
+        let (low, high) = self.reach;
+        for figure in axis::round(low, high, count(inside.height() / FIGURES_APART).min(FIGURES_MAX)) {
+            let y = self.y(inside, figure);
+            ui.painter().hline(inside.x_range(), y, faint(colors));
+            let text = axis::short(figure);
+            let half = theme::SMALL / 2.0;
+            let at = pos2(inside.left() - 6.0, y.clamp(inside.top() + half, inside.bottom() - half));
+            ui.painter().text(at, Align2::RIGHT_CENTER, text, theme::small(), colors.weak);
+        }
+    }
+
+    fn x(&self, inside: Rect, at: Time) -> f32 {
+        self.x_after(inside, at.since(self.range.0).as_secs_f64())
+    }
+
+    #[allow(clippy::cast_possible_truncation)]
+    fn x_after(&self, inside: Rect, secs: f64) -> f32 {
+        let width = self.range.1.since(self.range.0).as_secs_f64().max(1e-6);
+        inside.left() + (secs / width) as f32 * inside.width()
+    }
+
+    #[allow(clippy::cast_possible_truncation)]
+    fn y(&self, inside: Rect, figure: f64) -> f32 {
+        let (low, high) = self.reach;
+        inside.bottom() - ((figure - low) / (high - low).max(1e-12)) as f32 * inside.height()
+    }
+
+    fn pos(&self, inside: Rect, [secs, figure]: [f64; 2]) -> Pos2 {
+        pos2(self.x_after(inside, secs), self.y(inside, figure))
+    }
+}
+
+/// Of the rectangle of a plot that in which lines are.
+pub(super) fn plot_rect(rect: Rect) -> Rect {
+    Rect::from_min_max(pos2(rect.left() + GUTTER, rect.top()), rect.max)
+}
+
+/// Moments below the plots that stand over this rectangle.
+pub(super) fn moments(ui: &Ui, rect: Rect, (from, to): (Time, Time), zone: &TimeZone, colors: Colors) {
+    let inside = plot_rect(rect);
+    let width = to.since(from).as_secs_f64().max(1e-6);
+    for at in axis::moments(from, to, moments_of(inside)) {
+        #[allow(clippy::cast_possible_truncation)]
+        let x = inside.left() + (at.since(from).as_secs_f64() / width) as f32 * inside.width();
+        let galley = ui.painter().layout_no_wrap(moment(at, zone, false), theme::small(), colors.weak);
+        let half = galley.size().x / 2.0;
+        let left = x.clamp(inside.left() + half, (inside.right() - half).max(inside.left() + half)) - half;
+        ui.painter().galley(pos2(left, rect.top() + 3.0), galley, colors.weak);
+    }
+}
+
+/// What a person does with a plot is done to all; where the pointer is, if it is in this one.
+pub(super) fn interact(
+    ui: &Ui,
+    rect: Rect,
+    id: Id,
+    span: &mut Span,
+    view: &mut GraphsView,
+    range: (Time, Time),
+) -> (Response, Option<Pos2>) {
+    let inside = plot_rect(rect);
+    let response = ui.interact(inside, id, Sense::click_and_drag());
+    if response.dragged() {
+        span.pan(f64::from(response.drag_delta().x / inside.width().max(1.0)));
+    }
+    if response.double_clicked() {
+        *span = Span::default();
+    }
+    let at = response.hover_pos();
+    if let Some(at) = at {
+        let share = f64::from((at.x - inside.left()) / inside.width().max(1.0));
+        let factor = f64::from(ui.input(egui::InputState::zoom_delta));
+        if (factor - 1.0).abs() > 1e-6 {
+            span.zoom(factor, share);
+        }
+        view.cursor_next = Some(range.0.plus(range.1.since(range.0).mul_f64(share.clamp(0.0, 1.0))));
+    }
+    (response, at)
+}
+
+/// Words at the upper right of a plot, each in a colour, with the ground behind them.
+pub(super) fn readout(ui: &Ui, rect: Rect, words: &[(String, Color32)], colors: Colors) {
+    let inside = plot_rect(rect);
+    let mut job = LayoutJob::default();
+    for (number, (word, color)) in words.iter().enumerate() {
+        let before = if number == 0 { 0.0 } else { 10.0 };
+        job.append(word, before, TextFormat::simple(theme::small(), *color));
+    }
+    job.wrap.max_width = (inside.width() - 16.0).max(1.0);
+    job.wrap.max_rows = 2;
+    job.halign = egui::Align::LEFT;
+    let galley = ui.painter().layout_job(job);
+    let at = inside.right_top() + vec2(-8.0 - galley.size().x, 5.0);
+    let behind = Rect::from_min_size(at, galley.size()).expand2(vec2(5.0, 2.0));
+    let painter = ui.painter().with_clip_rect(inside.intersect(ui.clip_rect()));
+    painter.rect_filled(behind, 3.0, colors.panel.gamma_multiply(0.9));
+    painter.add(TextShape::new(at, galley, colors.text));
+}
+
+/// The line that is next to a point, where one is near.
+pub(super) fn nearest<'a>(plot: &'a Plot<'_>, rect: Rect, at: Pos2) -> Option<&'a Line> {
+    const NEAR: f32 = 28.0;
+    let inside = plot_rect(rect);
+    let distance = |line: &&Line| {
+        let points = line.points.iter().map(|point| plot.pos(inside, *point));
+        // How far beside counts more than how far above: who points at a moment means it.
+        points.map(|point| ((point - at) * Vec2::new(1.5, 1.0)).length()).fold(f32::MAX, f32::min)
+    };
+    let lines = plot.lines.iter().map(|line| (distance(&line), line));
+    let near = lines.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    (near.0 < NEAR).then_some(near.1)
+}
+
+fn moments_of(inside: Rect) -> usize {
+    let apart = if inside.width() < SMALL_BELOW { MOMENTS_APART_SMALL } else { MOMENTS_APART };
+    count(inside.width() / apart)
+}
+
+fn faint(colors: Colors) -> Stroke {
+    Stroke::new(1.0, colors.line.gamma_multiply(0.7))
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn count(number: f32) -> usize {
+    (number as usize).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_broken_where_nothing_was_measured() {
+        let points = [0.0, 1.0, 2.0, 40.0, 41.0].map(|secs| [secs, 0.5]).to_vec();
+        let line = Line { name: String::new(), points, color: Color32::BLACK, width: 1.0 };
+        let lens = |farthest: f64| line.pieces(farthest).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!((lens(15.0), lens(38.0)), (vec![3, 2], vec![5]));
+    }
+}

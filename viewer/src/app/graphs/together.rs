@@ -1,0 +1,147 @@
+//! One plot for each metric, with all hosts in it, one below the other.
+//!
+//! Rule: of one host its parts are drawn (user, system), of several the whole of each in a colour of its own. Not here: one
+//! plot (`plot`).
+
+use super::plot::{self, AXIS, Line, Plot};
+use super::{color_of, failed, marks};
+use crate::app::App;
+use crate::app::text::{elided, moment};
+use crate::app::theme::{self, Colors};
+use crate::flock::sweep::HostName;
+use crate::graphs::axis;
+use crate::graphs::metric::Metric;
+use egui::{Color32, Rect, ScrollArea, Sense, Ui, pos2, vec2};
+use wire::time::Time;
+
+/// Height of a plot where there is no room for all, in points.
+const HEIGHT_MIN: f32 = 72.0;
+/// Height of what stands over a plot.
+const TITLE: f32 = 18.0;
+
+/// Draw them.
+pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
+    let range = app.settings.graphs.span.range(app.timeline.time());
+    let metrics = app.settings.graphs.metrics();
+    let hosts = app.graphs.hosts.clone();
+    let marks = marks(app, &failed(app, range), &hosts, colors);
+    #[allow(clippy::cast_precision_loss)]
+    let share =
+        ui.available_height() / metrics.len().max(1) as f32 - TITLE - AXIS - ui.spacing().item_spacing.y;
+    let height = share.max(HEIGHT_MIN);
+    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        for metric in &metrics {
+            let size = vec2(ui.available_width(), TITLE + height + AXIS);
+            let (whole, _) = ui.allocate_exact_size(size, Sense::hover());
+            if ui.is_rect_visible(whole) {
+                one(app, ui, colors, (metric, &hosts), whole, range, &marks);
+            }
+        }
+    });
+}
+
+fn one(
+    app: &mut App,
+    ui: &Ui,
+    colors: Colors,
+    (metric, hosts): (&Metric, &[HostName]),
+    whole: Rect,
+    range: (Time, Time),
+    marks: &[(Time, Color32)],
+) {
+    let top = whole.top() + TITLE;
+    let rect = Rect::from_min_max(pos2(whole.left(), top), pos2(whole.right(), whole.bottom() - AXIS));
+    let title = elided(ui.painter(), metric.title(), theme::small(), colors.weak, whole.width());
+    ui.painter().galley(whole.min + vec2(0.0, 1.0), title, colors.weak);
+    let lines = lines(app, metric, hosts, range, rect.width(), colors);
+    let figures = lines.iter().flat_map(Line::figures);
+    let reach = axis::reach(figures, metric.reaches_at_least());
+    let cursor = app.graphs.cursor;
+    let plot = Plot { range, reach, lines: &lines, marks, cursor };
+    plot.paint(ui, rect, colors);
+    let below = Rect::from_min_max(rect.left_bottom(), whole.right_bottom());
+    plot::moments(ui, below, range, &app.zone, colors);
+    let id = ui.id().with(("together", metric));
+    let (_, at) = plot::interact(ui, rect, id, &mut app.settings.graphs.span, &mut app.graphs, range);
+    let Some(cursor) = cursor else { return };
+    let words = match (hosts, at) {
+        ([only], _) => of_host(app, metric, only, cursor, colors),
+        (_, Some(at)) => {
+            let Some(line) = plot::nearest(&plot, rect, at) else { return };
+            let words = (format!("{}  {}", moment(cursor, &app.zone, false), line.name), line.color);
+            app.graphs.pointed_next = hosts.iter().find(|host| of_line(app, host, &line.name)).cloned();
+            let figures =
+                app.graphs.pointed_next.as_ref().map(|host| of_host(app, metric, host, cursor, colors));
+            std::iter::once(words).chain(figures.unwrap_or_default().into_iter().skip(1)).collect()
+        }
+        _ => return,
+    };
+    plot::readout(ui, rect, &words, colors);
+}
+
+fn of_line(app: &App, host: &HostName, line: &str) -> bool {
+    line.strip_prefix(&*app.graphs.name_of(host))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with("  "))
+}
+
+/// The figures of a host at a moment, in the colours of its lines.
+pub(super) fn of_host(
+    app: &App,
+    metric: &Metric,
+    host: &HostName,
+    at: Time,
+    colors: Colors,
+) -> Vec<(String, Color32)> {
+    let mut words = vec![(moment(at, &app.zone, false), colors.weak)];
+    let lines = app.graphs.of(host).map(|series| metric.lines(series)).unwrap_or_default();
+    for (number, (name, series)) in lines.into_iter().enumerate() {
+        if let Some((_, figure)) = series.fresh(at) {
+            words.push((format!("{name} {}", axis::short(figure)), color_of(metric, number, colors)));
+        }
+    }
+    words
+}
+
+/// The lines of a metric: of one host its parts, of several the whole of each.
+fn lines(
+    app: &App,
+    metric: &Metric,
+    hosts: &[HostName],
+    range: (Time, Time),
+    width: f32,
+    colors: Colors,
+) -> Vec<Line> {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let columns = width.max(1.0) as usize;
+    let mut lines = Vec::new();
+    for host in hosts {
+        let Some(series) = app.graphs.of(host) else { continue };
+        let (known, is_alone) = match hosts {
+            [_] => (metric.lines(series), true),
+            _ => (metric.lines_together(series), false),
+        };
+        let is_one = known.len() == 1;
+        for (number, (name, series)) in known.into_iter().enumerate() {
+            let color = match is_alone {
+                true => color_of(metric, number, colors),
+                false => host_color(app, host, colors),
+            };
+            let name = match (is_alone, is_one) {
+                (true, _) => name.to_owned(),
+                (false, true) => app.graphs.name_of(host),
+                (false, false) => format!("{}  {name}", app.graphs.name_of(host)),
+            };
+            let is_pointed = app.graphs.pointed.as_ref() == Some(host);
+            let points = series.reduced(range.0, range.1, columns);
+            lines.push(Line { name, points, color, width: if is_pointed { 2.4 } else { 1.4 } });
+        }
+    }
+    lines
+}
+
+/// The colour of a host among others; fainter where another is pointed at.
+pub(super) fn host_color(app: &App, host: &HostName, colors: Colors) -> Color32 {
+    let color = colors.distinct(app.graphs.hosts.iter().position(|known| known == host).unwrap_or(0));
+    let is_other = app.graphs.pointed.as_ref().is_some_and(|pointed| pointed != host);
+    if is_other { color.gamma_multiply(0.3) } else { color }
+}

@@ -1,0 +1,245 @@
+//! A metric as it is graphed: the usual ones of a host, made of several of its counters, and any other by its name.
+//!
+//! Pure. Names are those of `sensor.metrics`. Not here: how counters become figures (`live::rates`).
+
+use crate::feed::HostSeries;
+use crate::series::Series;
+
+/// Longest name of a metric that is typed.
+const NAME_LEN_MAX: usize = 128;
+/// Lines of one metric of one host that are drawn; a name can stand for any number.
+pub const LINES_MAX: usize = 12;
+
+/// A line: its name, and its figures.
+pub type Line<'a> = (&'a str, &'a Series);
+
+/// A metric.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// Cores that are used, by what for.
+    Cpu,
+    /// Bytes a second, read and written.
+    Disk,
+    /// Bytes a second, received and sent.
+    Network,
+    /// Bytes that are used.
+    Memory,
+    /// The load of one minute.
+    Load,
+    /// Any other by its name, in which `*` stands for any characters: each with its labels is a line, a counter as its rate.
+    Named(String),
+}
+
+impl Metric {
+    /// Those of every host, in the order in which they stand.
+    pub const USUAL: &[Metric] = &[Metric::Cpu, Metric::Disk, Metric::Network, Metric::Memory, Metric::Load];
+
+    /// By its word, or the name of any metric.
+    ///
+    /// # Errors
+    /// If no metric can be called so; the text says what was expected.
+    pub fn parse(text: &str) -> Result<Metric, String> {
+        if let Some(usual) = Metric::USUAL.iter().find(|usual| usual.word() == text) {
+            return Ok(usual.clone());
+        }
+        let is_of_name = |char: char| char.is_ascii_alphanumeric() || "_.:*-".contains(char);
+        match !text.is_empty() && text.len() <= NAME_LEN_MAX && text.chars().all(is_of_name) {
+            true => Ok(Metric::Named(text.to_owned())),
+            false => Err(format!(
+                "expected a metric such as node_load5 or module.gpu.*, of at most {NAME_LEN_MAX} letters, digits, \
+                 _ . : - and *, found {text:?}"
+            )),
+        }
+    }
+
+    /// Its word, by which it is kept.
+    #[must_use]
+    pub fn word(&self) -> &str {
+        match self {
+            Metric::Cpu => "cpu",
+            Metric::Disk => "disk",
+            Metric::Network => "network",
+            Metric::Memory => "memory",
+            Metric::Load => "load",
+            Metric::Named(name) => name,
+        }
+    }
+
+    /// What stands over its plot, with the unit where it is known.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        match self {
+            Metric::Cpu => "CPU, cores",
+            Metric::Disk => "Disk, bytes a second",
+            Metric::Network => "Network, bytes a second",
+            Metric::Memory => "Memory used, bytes",
+            Metric::Load => "Load",
+            Metric::Named(name) => name,
+        }
+    }
+
+    /// The same without the unit.
+    #[must_use]
+    pub fn short_title(&self) -> &str {
+        self.title().split(',').next().unwrap_or_default()
+    }
+
+    /// The names that a daemon is asked for.
+    #[must_use]
+    pub fn asked(&self) -> Vec<&str> {
+        match self {
+            Metric::Cpu => vec!["node_cpu_seconds_total"],
+            Metric::Disk => vec!["node_disk_read_bytes_total", "node_disk_written_bytes_total"],
+            Metric::Network => vec!["node_network_receive_bytes_total", "node_network_transmit_bytes_total"],
+            Metric::Memory => vec!["node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"],
+            Metric::Load => vec!["node_load1"],
+            Metric::Named(name) => vec![name],
+        }
+    }
+
+    /// The names of its lines, where they are known beforehand.
+    #[must_use]
+    pub fn usual_lines(&self) -> &'static [&'static str] {
+        match self {
+            Metric::Cpu => &["user", "system", "I/O wait"],
+            Metric::Disk => &["read", "written"],
+            Metric::Network => &["received", "sent"],
+            Metric::Memory => &["memory"],
+            Metric::Load => &["load of 1 minute"],
+            Metric::Named(_) => &[],
+        }
+    }
+
+    /// The line that is the sum of the others, or the only one; none where it is not known what its lines are.
+    #[must_use]
+    pub fn whole(&self) -> Option<&'static str> {
+        match self {
+            Metric::Cpu => Some("CPU"),
+            Metric::Disk => Some("disk"),
+            Metric::Network => Some("network"),
+            Metric::Memory => Some("memory"),
+            Metric::Load => Some("load of 1 minute"),
+            Metric::Named(_) => None,
+        }
+    }
+
+    /// Its lines among the series of a host, in their order; those that have no figure are none.
+    #[must_use]
+    pub fn lines<'a>(&self, series: &'a HostSeries) -> Vec<Line<'a>> {
+        let usual = self.usual_lines();
+        if !usual.is_empty() {
+            let known = usual.iter().filter_map(|name| series.get_key_value(*name));
+            return known.filter_map(line).collect();
+        }
+        series.iter().filter(|(name, _)| self.has(name)).filter_map(line).take(LINES_MAX).collect()
+    }
+
+    /// What stands for all its lines: the whole where there is one, else each of them.
+    #[must_use]
+    pub fn lines_together<'a>(&self, series: &'a HostSeries) -> Vec<Line<'a>> {
+        match self.whole() {
+            Some(whole) => series.get_key_value(whole).and_then(line).into_iter().collect(),
+            None => self.lines(series),
+        }
+    }
+
+    /// Whether a line is one of its own.
+    #[must_use]
+    pub fn has(&self, line: &str) -> bool {
+        match self {
+            Metric::Named(name) => line.split(' ').next().is_some_and(|first| fits(name, first)),
+            Metric::Cpu | Metric::Disk | Metric::Network | Metric::Memory | Metric::Load => {
+                self.usual_lines().contains(&line) || self.whole() == Some(line)
+            }
+        }
+    }
+
+    /// What a plot reaches at least: who does nothing is not drawn as if it did much.
+    #[must_use]
+    pub fn reaches_at_least(&self) -> f64 {
+        match self {
+            Metric::Cpu | Metric::Load => 1.0,
+            Metric::Disk | Metric::Network | Metric::Memory => 1_000.0,
+            Metric::Named(_) => 0.0,
+        }
+    }
+}
+
+fn line<'a>((name, series): (&'a String, &'a Series)) -> Option<Line<'a>> {
+    series.newest().map(|_| (name.as_str(), series))
+}
+
+/// Whether a name fits a pattern in which `*` stands for any characters.
+#[must_use]
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(before) = last.replace(part) {
+            let Some(at) = rest.find(before) else { return false };
+            rest = &rest[at + before.len()..];
+        }
+    }
+    match last {
+        Some(end) => rest.ends_with(end),
+        None => rest.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::time::Time;
+
+    #[test]
+    fn patterns_fit_as_daemons_take_them() {
+        let check = |pattern: &str, name: &str, expected: bool| {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        };
+        check("node_load1", "node_load1", true);
+        check("node_load1", "node_load15", false);
+        check("node_*_bytes", "node_memory_MemFree_bytes", true);
+        check("node_*_bytes", "node_bytes", false);
+        check("*a*b", "xaxbxb", true);
+        check("*a*b", "xbxa", false);
+        check("*", "", true);
+        check("a*a", "a", false);
+    }
+
+    #[test]
+    fn names_are_taken_and_what_is_none_refused() {
+        for metric in Metric::USUAL {
+            assert_eq!(Metric::parse(metric.word()).as_ref(), Ok(metric));
+        }
+        assert_eq!(Metric::parse("module.gpu.*"), Ok(Metric::Named("module.gpu.*".into())));
+        for wrong in ["", "a b", "a\n", "é", &"n".repeat(129)] {
+            assert!(Metric::parse(wrong).unwrap_err().contains("expected a metric"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lines_are_a_metrics_own_in_their_order_and_bounded() {
+        let mut host = HostSeries::new();
+        let mut add = |name: &str| {
+            let mut series = Series::default();
+            series.push(Time::from_micros(1), 1.0);
+            host.insert(name.to_owned(), series);
+        };
+        let names = ["system", "user", "CPU", "read", "node_load5", "node_filesystem_free_bytes device=a"];
+        names.into_iter().for_each(&mut add);
+        (0..40).for_each(|number| add(&format!("module.x.y n={number}")));
+        host.insert("written".into(), Series::default());
+        let names = |metric: &str| -> Vec<&str> {
+            Metric::parse(metric).unwrap().lines(&host).into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names("cpu"), ["user", "system"]);
+        assert_eq!(names("disk"), ["read"], "what has no figure is no line");
+        assert_eq!(names("node_*"), ["node_filesystem_free_bytes device=a", "node_load5"]);
+        assert_eq!(names("module.*").len(), LINES_MAX);
+        let together = |metric: &Metric| metric.lines_together(&host).len();
+        assert_eq!((together(&Metric::Cpu), together(&Metric::Load)), (1, 0));
+        assert_eq!(Metric::Cpu.lines_together(&host)[0].0, "CPU");
+    }
+}

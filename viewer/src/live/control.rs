@@ -1,0 +1,130 @@
+//! Orders to sensors, given: channels altered and ended, collectors started and stopped.
+//!
+//! Rule: each is sent once, and what came of it is told; the key that shows whose order it is goes to nobody but the daemon
+//! of this machine in whose folder it lies. Not here: asking the person (`app::sensors`), signals to processes (`orders`).
+
+use super::answers;
+use super::http::{Client, Error};
+use super::via::Where;
+use crate::sensors::{At, Order};
+use serde_json::{Value, json};
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Length of a key; a file with more is none.
+const KEY_LEN_MAX_BYTES: u64 = 256;
+
+/// Give it; what to tell of it.
+pub(super) fn order(client: &mut Client, order: &Order) -> String {
+    match order {
+        Order::Alter { of, rate_hz, filter } => alter(client, of, *rate_hz, filter),
+        Order::End { at, subscription } => {
+            match at_sensor(client, at, "sensor.unsubscribe", json!({ "subscription": subscription })) {
+                Ok(_) => "The channel is ended".to_owned(),
+                Err(error) => format!("The channel is not ended: {}", words(&error)),
+            }
+        }
+        Order::Module { at, name, starts } => {
+            let (act, done) = if *starts { ("start", "started") } else { ("stop", "stopped") };
+            match module(*at, name, act) {
+                Ok(()) => format!("{name} is {done}"),
+                Err(why) => format!("{name} is not {done}: {why}"),
+            }
+        }
+    }
+}
+
+fn alter(client: &mut Client, of: &[(At, String)], rate_hz: f64, filter: &str) -> String {
+    let mut refused: Vec<String> = Vec::new();
+    for (at, subscription) in of {
+        let params = json!({ "subscription": subscription, "rate": rate_hz, "filter": filter });
+        if let Err(error) = at_sensor(client, at, "sensor.alter", params) {
+            refused.push(words(&error));
+        }
+    }
+    let altered = of.len() - refused.len();
+    let channels = if altered == 1 { "channel" } else { "channels" };
+    match refused.first() {
+        None => format!("{altered} {channels} altered"),
+        Some(why) => format!("{altered} {channels} altered, {} not: {why}", refused.len()),
+    }
+}
+
+fn at_sensor(client: &mut Client, at: &At, method: &str, params: Value) -> Result<Value, Error> {
+    match at {
+        At::Host(host) => client.order(method, &super::at(host, params)),
+        At::Address(address) => Client::new(Where::Here(*address)).order(method, &params),
+    }
+}
+
+fn module(address: SocketAddr, name: &str, act: &str) -> Result<(), String> {
+    let mut client = Client::new(Where::Here(address));
+    let info = client.ask("daemon.info", &json!({})).map_err(|error| words(&error))?;
+    let mut params = json!({ "name": name, "act": act });
+    if let Some(key) = key(address, &info) {
+        params["key"] = key.into();
+    }
+    client.order("sensor.change_module", &params).map(drop).map_err(|error| words(&error))
+}
+
+/// The key in the daemon's folder, where the folder says that its daemon listens there: whoever answers may name any.
+fn key(address: SocketAddr, info: &Value) -> Option<String> {
+    let folder = PathBuf::from(answers::text(info, "state_directory"));
+    if !folder.is_absolute() {
+        return None;
+    }
+    let listens = begin_of(&folder.join("listen"))?;
+    let told: SocketAddr = listens.lines().map(str::trim).find(|line| !line.is_empty())?.parse().ok()?;
+    // On another address of this machine somebody else may listen at the same port.
+    let is_it = told.port() == address.port() && (told.ip() == address.ip() || told.ip().is_unspecified());
+    if !is_it {
+        return None;
+    }
+    let said = begin_of(&folder.join("sensor/modules.key"))?;
+    let key = said.trim_end();
+    let is_key = !key.is_empty()
+        && key.len() as u64 <= KEY_LEN_MAX_BYTES
+        && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_key.then(|| key.to_owned())
+}
+
+/// What stands in a file, which may be any: no more than is longer than a key.
+fn begin_of(path: &Path) -> Option<String> {
+    let mut said = String::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(KEY_LEN_MAX_BYTES + 1).read_to_string(&mut said).ok()?;
+    Some(said)
+}
+
+/// Why it was refused; where nobody answered, that it is not known what came of it.
+fn words(error: &Error) -> String {
+    match error {
+        Error::Fault { message, .. } => message.clone(),
+        Error::Unreachable { .. } => error.to_string(),
+        Error::Silent { .. } | Error::Answer { .. } => format!("{error}; whether it was obeyed is not known"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_read_of_the_daemon_in_whose_folder_it_lies_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sensor")).unwrap();
+        std::fs::write(folder.path().join("listen"), "127.0.0.1:7417\n").unwrap();
+        std::fs::write(folder.path().join("sensor/modules.key"), "00ffab\n").unwrap();
+        let info = json!({ "state_directory": folder.path().display().to_string() });
+        let of = |port: u16| key(SocketAddr::from(([127, 0, 0, 1], port)), &info);
+        assert_eq!((of(7417).as_deref(), of(7418)), (Some("00ffab"), None));
+        assert_eq!(
+            key(SocketAddr::from(([127, 0, 0, 1], 7417)), &json!({ "state_directory": "/nowhere" })),
+            None
+        );
+        assert_eq!(key(SocketAddr::from(([127, 0, 0, 2], 7417)), &info), None, "somebody else's");
+        std::fs::write(folder.path().join("sensor/modules.key"), "not a key").unwrap();
+        assert_eq!(of(7417), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! Which sensors are asked next how they are, and which domain's term is looked up.
+//!
+//! Pure: times are given. Rule: a sensor that is asked at its address is asked each second, so that it is seen within three
+//! when it falls silent; of the others their domain tells, and more is asked each five. Not here: asking (`asking`), what
+//! answers mean (`crate::sensors`).
+
+use super::asking::Question;
+use super::turn::{Due, EVERY, Turn};
+use crate::feed;
+use crate::sensors::{ADDRESSES_MAX, At, HOSTS_MAX};
+use std::time::Duration;
+
+/// How often sensors are asked of which their domain tells, and terms looked up.
+const SELDOM: Duration = Duration::from_secs(5);
+/// Domains whose terms are looked up.
+const DOMAINS_MAX: usize = 64;
+
+/// Who is asked.
+#[derive(Debug, Default)]
+pub(super) struct Sensors {
+    sensors: Vec<(At, Turn)>,
+    domains: Vec<(String, Turn)>,
+}
+
+impl Sensors {
+    /// These are wanted from now on, and no others.
+    pub(super) fn want(&mut self, wanted: feed::Sensors) {
+        self.sensors.retain(|(at, _)| wanted.sensors.contains(at));
+        self.domains.retain(|(domain, _)| wanted.domains.contains(domain));
+        for at in wanted.sensors.into_iter().take(ADDRESSES_MAX + 1 + HOSTS_MAX) {
+            if !self.sensors.iter().any(|(known, _)| *known == at) {
+                let every = if is_itself(&at) { EVERY } else { SELDOM };
+                self.sensors.push((at, Turn::every(every)));
+            }
+        }
+        for domain in wanted.domains.into_iter().take(DOMAINS_MAX) {
+            if !self.domains.iter().any(|(known, _)| *known == domain) {
+                self.domains.push((domain, Turn::every(SELDOM)));
+            }
+        }
+    }
+
+    /// The sensor that is to be asked at its address now, which is out then: whether or not the daemon is lost.
+    pub(super) fn question_itself(&mut self, now: Duration) -> Option<Question> {
+        let mut sensors = self.sensors.iter_mut().filter(|(at, _)| is_itself(at));
+        let (at, turn) = sensors.find(|(_, turn)| turn.due(now, false).is_some())?;
+        turn.ask();
+        Some(Question::Sensor(at.clone()))
+    }
+
+    /// What the daemon is to be asked now, which is out then.
+    pub(super) fn question(&mut self, now: Duration) -> Option<Question> {
+        let mut sensors = self.sensors.iter_mut().filter(|(at, _)| !is_itself(at));
+        if let Some((at, turn)) = sensors.find(|(_, turn)| turn.due(now, false).is_some()) {
+            turn.ask();
+            return Some(Question::Sensor(at.clone()));
+        }
+        let (domain, turn) = self.domains.iter_mut().find(|(_, turn)| turn.due(now, false).is_some())?;
+        turn.ask();
+        Some(Question::Term(domain.clone()))
+    }
+
+    /// All turns of questions to the daemon.
+    pub(super) fn turns(&self) -> impl Iterator<Item = &Turn> {
+        let sensors = self.sensors.iter().filter(|(at, _)| !is_itself(at)).map(|(_, turn)| turn);
+        sensors.chain(self.domains.iter().map(|(_, turn)| turn))
+    }
+
+    /// When a sensor is due at its address, if no answer comes before.
+    pub(super) fn next_due_itself(&self) -> Option<Duration> {
+        let sensors = self.sensors.iter().filter(|(at, _)| is_itself(at));
+        sensors.filter_map(|(_, turn)| turn.next(false)).min()
+    }
+
+    /// A sensor answered, or did not.
+    pub(super) fn answered(&mut self, at: &At, is_well: bool, now: Duration, took: Duration) {
+        let turn = self.sensors.iter_mut().find(|(known, _)| known == at);
+        turn.into_iter().for_each(|(_, turn)| settle(turn, is_well, now, took));
+    }
+
+    /// A term was looked up, or not.
+    pub(super) fn resolved(&mut self, domain: &str, is_well: bool, now: Duration, took: Duration) {
+        let turn = self.domains.iter_mut().find(|(known, _)| known == domain);
+        turn.into_iter().for_each(|(_, turn)| settle(turn, is_well, now, took));
+    }
+}
+
+fn is_itself(at: &At) -> bool {
+    matches!(at, At::Address(_))
+}
+
+fn settle(turn: &mut Turn, is_well: bool, now: Duration, took: Duration) {
+    match is_well {
+        true => turn.answered(Due::All, now, took),
+        false => turn.failed(now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flock::sweep::HostName;
+    use std::net::SocketAddr;
+
+    const SEC: Duration = Duration::from_secs(1);
+
+    fn asked(sensors: &mut Sensors, now: Duration) -> Vec<Question> {
+        std::iter::from_fn(|| sensors.question_itself(now).or_else(|| sensors.question(now))).collect()
+    }
+
+    #[test]
+    fn a_sensor_at_its_address_is_asked_each_second_and_others_each_five() {
+        let address = At::Address(SocketAddr::from(([127, 0, 0, 1], 7327)));
+        let host = At::Host(HostName::new("demo", "wn01"));
+        let mut sensors = Sensors::default();
+        let wanted =
+            feed::Sensors { sensors: vec![address.clone(), host.clone()], domains: vec!["demo".into()] };
+        sensors.want(wanted.clone());
+        assert_eq!(asked(&mut sensors, SEC).len(), 3);
+        assert!(asked(&mut sensors, 9 * SEC).is_empty(), "nobody is asked twice at a time");
+        sensors.answered(&address, true, SEC, Duration::ZERO);
+        sensors.answered(&host, true, SEC, Duration::ZERO);
+        sensors.resolved("demo", true, SEC, Duration::ZERO);
+        assert_eq!(asked(&mut sensors, 2 * SEC), [Question::Sensor(address.clone())]);
+        sensors.answered(&address, false, 2 * SEC, Duration::ZERO);
+        assert!(asked(&mut sensors, 3 * SEC).is_empty(), "later each time");
+        let later = asked(&mut sensors, 6 * SEC);
+        assert_eq!(later, [Question::Sensor(address), Question::Sensor(host), Question::Term("demo".into())]);
+        sensors.want(feed::Sensors::default());
+        assert!(asked(&mut sensors, 60 * SEC).is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! Orders to a real sensor, given as the window gives them: what came of them is told, and the sensor says the same.
+//!
+//! Needs the `visperf` program, which is built where it is missing.
+
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+use system_tests::grid::Daemon;
+use system_tests::query;
+use system_tests::wait::{self, Seen};
+use viewer::feed::{self, Inbox, Sensors, Update, Wish};
+use viewer::live::{self, Plan};
+use viewer::sensors::health::Health;
+use viewer::sensors::{At, Order};
+
+/// Longest wait for an answer on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A collector that counts one thing.
+const COLLECTOR: &str = r#"#!/bin/sh
+while read -r line; do
+    case "$line" in
+        *hello*) echo '{"protocol": 1, "name": "one", "kind": "collector", "rate": 1}' ;;
+        *) echo '{"figures": [{"name": "one", "value": 1}]}' ;;
+    esac
+done
+"#;
+
+/// A sensor that runs the collector.
+fn sensor(folder: &Path) -> (Daemon, SocketAddr) {
+    let (program, modules) = (folder.join("collector"), folder.join("modules"));
+    std::fs::write(&program, COLLECTOR).expect("the collector is written");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it can be run");
+    std::fs::create_dir(&modules).expect("there is room");
+    std::fs::write(modules.join("one.toml"), format!("run = [{program:?}]\n")).expect("it is named");
+    let config = folder.join("visperf.toml");
+    std::fs::write(&config, format!("[sensor.modules]\nfolder = {modules:?}\n")).expect("it is configured");
+    let arguments: [&OsStr; 3] = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
+    Daemon::start(&folder.join("state"), &arguments).expect("a sensor answers")
+}
+
+/// The first of what comes that is what is waited for.
+fn told<T>(inbox: &Inbox, what: &str, is_it: impl Fn(Update) -> Option<T>) -> T {
+    wait::until(PATIENCE, what, || {
+        let found = inbox.take().filter_map(|(_, update)| is_it(update)).next();
+        Ok(found.map_or_else(|| Seen::NotYet("it has not come".to_owned()), Seen::Done))
+    })
+    .expect("it comes")
+}
+
+/// What came of an order.
+fn ordered(inbox: &Inbox, order: Order) -> String {
+    assert!(inbox.wish(Wish::Order(order)));
+    told(inbox, "what came of an order", |update| {
+        let Update::Told(words) = update else { return None };
+        Some(words)
+    })
+}
+
+fn health(update: Update) -> Option<Result<Health, String>> {
+    let Update::Sensor { health, .. } = update else { return None };
+    Some(health.map(|health| (*health).clone()))
+}
+
+fn asked(address: SocketAddr, method: &str) -> Value {
+    query::result(address, method, &json!({})).expect("the sensor answers")
+}
+
+#[test]
+fn channels_are_altered_and_collectors_stopped_at_a_real_sensor() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let (daemon, address) = sensor(folder.path());
+    let ((feed, inbox), (orders_feed, orders)) = (feed::feed(), feed::feed());
+    let plan = Plan { address: address.into(), domains: Vec::new(), is_directory: false };
+    live::follow(plan, feed).expect("a thread begins");
+    live::flock::follow(address.into(), orders_feed).expect("a thread begins");
+    let at = At::Address(address);
+    assert!(inbox.wish(Wish::Sensors(Sensors { sensors: vec![at.clone()], domains: Vec::new() })));
+    let known = told(&inbox, "a sensor whose collector runs", |update| {
+        health(update)?.ok().filter(|health| health.modules.iter().any(|module| module.state == "running"))
+    });
+    assert_eq!((known.modules[0].name.as_str(), known.modules[0].rate_hz), ("one", Some(1.0)));
+    assert!(known.slipped.is_some() && !known.source.is_empty() && known.lag_bytes == Some(0));
+
+    let made = query::result(address, "sensor.subscribe", &json!({ "kind": "process" })).expect("it is made");
+    let subscription = made["subscription"].as_str().expect("it has a number").to_owned();
+    let alter = |filter: &str| {
+        let of = vec![(at.clone(), subscription.clone())];
+        Order::Alter { of, rate_hz: 2.5, filter: filter.to_owned() }
+    };
+    assert_eq!(ordered(&orders, alter("cpu > 0.5")), "1 channel altered");
+    let channel = asked(address, "sensor.subscriptions")["subscriptions"][0].clone();
+    assert_eq!((&channel["rate"], &channel["filter"]), (&json!(2.5), &json!("cpu > 0.5")));
+    let refused = ordered(&orders, alter("cpu >"));
+    assert!(refused.starts_with("0 channels altered, 1 not: "), "{refused}");
+    let end = Order::End { at, subscription };
+    assert_eq!(ordered(&orders, end), "The channel is ended");
+    assert_eq!(asked(address, "sensor.subscriptions")["subscriptions"], json!([]));
+
+    let module = |starts| Order::Module { at: address, name: "one".into(), starts };
+    assert_eq!(ordered(&orders, module(false)), "one is stopped");
+    assert_eq!(asked(address, "sensor.modules")["modules"][0]["state"], "stopped");
+    assert_eq!(ordered(&orders, module(true)), "one is started");
+    let none = Order::Module { at: address, name: "two".into(), starts: true };
+    assert!(ordered(&orders, none).starts_with("two is not started: "));
+
+    daemon.kill().expect("it ends");
+    let trouble = told(&inbox, "a sensor that is gone", |update| health(update)?.err());
+    assert!(trouble.contains("no daemon answers"), "{trouble}");
+}

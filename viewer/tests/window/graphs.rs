@@ -1,0 +1,124 @@
+//! The tab of graphs, worked as a person works it: together, small multiples, and what is done to one done to all.
+
+use egui::{Key, Rect};
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable as _;
+use viewer::app::settings::Settings;
+use viewer::app::{App, Source};
+use viewer::feed::{Figures, Update, Wish};
+use viewer::graphs::Arrangement;
+use viewer::{feed, invented};
+
+const NOW_SECS: f64 = 2_400.0;
+
+fn app(settings: Settings, hosts: u32) -> App {
+    let now = invented::time_f(NOW_SECS);
+    let mut app = App::new(Source::Invented, None, settings, jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::grid(invented::grid(1, hosts, 40, 3)));
+    app.stop_at(now);
+    app
+}
+
+/// Where the small plots are.
+fn plots(window: &Harness<'_, App>) -> Vec<Rect> {
+    window.query_all_by_label_contains("graph of ").map(|node| node.rect()).collect()
+}
+
+#[test]
+fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
+    let mut made = app(Settings::default(), 12);
+    made.open_tab("graphs");
+    made.settings.graphs.set_metrics(&[viewer::graphs::metric::Metric::Cpu]);
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    assert!(plots(&window).is_empty(), "together at first");
+    window.get_by_label("Small multiples").click();
+    window.run_steps(3);
+    let rects = plots(&window);
+    assert!(rects.len() >= 10, "one for each host: {}", rects.len());
+    for (at, rect) in rects.iter().enumerate() {
+        assert!(rect.left() > 218.0 && rect.right() <= 1280.0 && rect.bottom() <= 720.0, "{rect:?}");
+        assert!(rects.iter().skip(at + 1).all(|other| !rect.intersects(*other)), "{rect:?}");
+    }
+    let kept = serde_json::to_string(&window.state().settings).expect("settings can be written");
+    let settings: Settings = serde_json::from_str(&kept).expect("and read");
+    let mut again = app(settings, 12);
+    again.open_tab("graphs");
+    let mut window = crate::window(again, invented::time_f(NOW_SECS));
+    assert_eq!(plots(&window).len(), rects.len());
+    window.key_press(Key::G);
+    window.run_steps(3);
+    assert!(plots(&window).is_empty());
+    assert_eq!(window.state().settings.graphs.arrangement, Arrangement::Together);
+}
+
+#[test]
+fn what_is_done_to_one_plot_is_done_to_all() {
+    let mut made = app(Settings::default(), 6);
+    made.open_tab("multiples");
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    let from = plots(&window)[0].center();
+    window.drag_at(from);
+    window.run_steps(2);
+    window.hover_at(from + egui::vec2(60.0, 0.0));
+    window.run_steps(2);
+    window.drop_at(from + egui::vec2(60.0, 0.0));
+    window.run_steps(2);
+    let back = window.state().settings.graphs.span.back_secs();
+    assert!(back > 10.0, "the past is seen: {back}");
+    window.get_by_label_contains("back by").click();
+    window.run_steps(2);
+    assert!(window.state().settings.graphs.span.back_secs() == 0.0);
+    window.hover_at(from);
+    window.run_steps(2);
+    window.event(egui::Event::Zoom(2.0));
+    window.run_steps(2);
+    let secs = window.state().settings.graphs.span.secs();
+    assert!((secs - 150.0).abs() < 1.0, "{secs}");
+}
+
+#[test]
+fn only_while_graphs_are_seen_figures_are_asked_for() {
+    let (source, inbox) = feed::feed();
+    let now = invented::time_f(NOW_SECS);
+    let address = Source::Daemon("127.0.0.1:7317".into());
+    let mut app = App::new(address, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::grid(invented::grid(1, 80, 0, 3)));
+    app.update(now, 0.0);
+    let wished = || match source.rest(std::time::Duration::ZERO) {
+        feed::Rested::Wished(Wish::Figures(figures)) => Some(figures),
+        feed::Rested::Wished(_) | feed::Rested::Whole | feed::Rested::Alone => None,
+    };
+    assert_eq!(wished(), None);
+    app.watch_graphs();
+    let Some(Figures { hosts, metrics, rests: false }) = wished() else { panic!("figures are wished") };
+    assert_eq!((hosts.len(), metrics.len()), (16, 5));
+    app.update(invented::time_f(NOW_SECS + 2.0), 0.0);
+    assert_eq!(wished(), None);
+    app.update(invented::time_f(NOW_SECS + 4.0), 0.0);
+    assert!(wished().is_some_and(|figures| figures.rests && figures.hosts == hosts));
+}
+
+#[test]
+fn sixty_four_small_plots_are_drawn_and_how_long_a_frame_takes_is_told() {
+    let mut made = app(Settings::default(), 64);
+    let hosts: Vec<_> = (1..=64)
+        .map(|number| viewer::flock::sweep::HostName::new("UT-ICL", &format!("wn{number:03}")))
+        .collect();
+    made.show_graphs_of(Some(&hosts));
+    made.settings.graphs.set_metrics(&[viewer::graphs::metric::Metric::Cpu]);
+    made.open_tab("multiples");
+    let mut window = crate::window_of(egui::vec2(3840.0, 2160.0), made, invented::time_f(NOW_SECS));
+    assert_eq!(plots(&window).len(), 64);
+    let watch = system_tests::lab::Stopwatch::start();
+    window.run_steps(20);
+    eprintln!("64 small plots: {:?} a frame", watch.elapsed() / 20);
+}
+
+#[test]
+fn who_chooses_no_host_sees_none() {
+    let mut made = app(Settings::default(), 3);
+    made.open_tab("graphs");
+    made.show_graphs_of(Some(&[]));
+    let window = crate::window(made, invented::time_f(NOW_SECS));
+    assert!(window.query_by_label("No host is chosen.").is_some());
+}

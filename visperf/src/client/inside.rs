@@ -1,0 +1,254 @@
+//! Asking a domain inside through a proxy that cannot read it: HTTP within this process, and the overlay from here to the
+//! domain's representative.
+//!
+//! ```text
+//! command ── HTTP, a pair of sockets ──▶ rpc ──▶ overlay::visit ══ Noise, through the proxy ══▶ representative
+//! ```
+//! Rules: every method goes to the representative; a domain and host that were named on the command line go into each call,
+//! as they do behind a proxy's door; the pair of sockets is of this process alone.
+//! Not here: connecting and logging in (`overlay::visit`), what was typed (`via`), HTTP (`connection`, `rpc`).
+
+use crate::client::{Error, hint, way};
+use crate::output::note;
+use crate::serve::elsewhere::{self, Hop};
+use daemon::shutdown::Signals;
+use overlay::door::Wire;
+use overlay::visit::{Errand, Error as VisitError, Visit};
+use rpc::dispatch::Dispatcher;
+use rpc::entrance::{Admitted, Entrance, Entry, Knock, Scope, Turned};
+use rpc::fault::{self, Fault};
+use rpc::limits::{CALL_TIME, Limits};
+use rpc::method::Registry;
+use rpc::params::Params;
+use rpc::server;
+use rpc::statistics::Statistics;
+use rpc::value::{Name, Value};
+use rpc::written::Answered;
+use std::fmt;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use wire::id::{DomainName, HostName, PeerKey};
+use wire::query::{Form, Question};
+
+/// How long the way inside may take: every rung of the ladder, a login, a circuit.
+const OPENING_TIME: Duration = Duration::from_secs(20);
+
+/// After so long whoever waits is told so.
+const TELL_AFTER: Duration = Duration::from_secs(4);
+
+/// How often a question may be handed on: by the representative to the host.
+const HOPS: u8 = 2;
+
+/// Kept of the time that a question has, so that what became of it is told in time.
+const MARGIN: Duration = Duration::from_millis(200);
+
+/// The domain that is asked, and perhaps one of its hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Behind {
+    pub(crate) domain: DomainName,
+    pub(crate) host: Option<HostName>,
+}
+
+/// The way inside; it stands until this is dropped.
+pub(crate) struct Inside {
+    runtime: Runtime,
+    dispatcher: Arc<Dispatcher>,
+    within: Arc<Within>,
+    visit: Arc<Visit>,
+    root: Option<PeerKey>,
+    shutdown: CancellationToken,
+}
+
+impl fmt::Debug for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Inside").field(&self.within.0).finish()
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+impl Inside {
+    /// Connect and log in.
+    ///
+    /// # Errors
+    /// Why there is no way.
+    pub(crate) fn open(errand: Errand, behind: Behind) -> Result<Inside, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let failed = |error: &dyn fmt::Display| Error::Unreachable(format!("cannot start: {error}"));
+        let runtime = runtime.map_err(|error| failed(&error))?;
+        let is_legacy = errand.login.allows_md5;
+        let visit = runtime.block_on(opened(errand)).map_err(|error| {
+            match error.is_final() && !matches!(error, VisitError::NoProxy { .. }) {
+                true => hint::refused(&error.to_string(), is_legacy),
+                false => Error::Unreachable(error.to_string()),
+            }
+        })?;
+        let (root, visit) = (visit.root(), Arc::new(visit));
+        let registry = registry(&visit, &behind).map_err(|error| failed(&error))?;
+        let dispatcher = Dispatcher::new(registry, Limits::default(), Arc::new(Statistics::default()));
+        Ok(Inside {
+            runtime,
+            dispatcher: Arc::new(dispatcher),
+            within: Arc::new(Within(behind)),
+            visit,
+            root,
+            shutdown: CancellationToken::new(),
+        })
+    }
+
+    /// The root of the domain, as it was believed.
+    pub(crate) fn root(&self) -> Option<PeerKey> {
+        self.root
+    }
+
+    /// A connection on which the domain is asked by HTTP.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn connect(&self) -> io::Result<Wire> {
+        let (mine, theirs) = UnixStream::pair()?;
+        theirs.set_nonblocking(true)?;
+        let _entered = self.runtime.enter();
+        let theirs = tokio::net::UnixStream::from_std(theirs)?;
+        let (within, dispatcher) = (Arc::clone(&self.within), Arc::clone(&self.dispatcher));
+        self.runtime.spawn(server::serve_connection(within, dispatcher, theirs, self.shutdown.clone()));
+        Ok(Wire::Within(mine))
+    }
+
+    /// Let whoever is on this machine ask at `listener`, until a signal ends it.
+    ///
+    /// # Errors
+    /// If signals cannot be caught, or the listener does not tell its address.
+    pub(crate) fn serve(&self, listener: std::net::TcpListener) -> Result<(), String> {
+        let entered = self.runtime.enter();
+        let signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
+        drop(entered);
+        self.runtime.spawn(signals.obey(self.shutdown.clone()));
+        self.runtime.spawn(way::tell(
+            Arc::clone(&self.visit),
+            self.within.0.domain.clone(),
+            self.shutdown.clone(),
+        ));
+        let door = server::Door { entrance: Some(self.within.clone()), ..server::Door::default() };
+        let serving = async {
+            listener.set_nonblocking(true).map_err(|error| error.to_string())?;
+            let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
+            let served =
+                server::serve_behind(door, listener, Arc::clone(&self.dispatcher), self.shutdown.clone());
+            served.await.map_err(|error| error.to_string())
+        };
+        self.runtime.block_on(serving)
+    }
+}
+
+/// The visit; whoever waits long is told so.
+async fn opened(errand: Errand) -> Result<Visit, VisitError> {
+    let at = errand.at();
+    let mut opening = pin!(Visit::open(errand, OPENING_TIME));
+    tokio::select! {
+        opened = opening.as_mut() => return opened,
+        () = tokio::time::sleep(TELL_AFTER) => {}
+    }
+    let left = (OPENING_TIME - TELL_AFTER).as_secs();
+    note(&format!("looking for a way to the proxy at {at}, {left} s more (Ctrl-C ends)"));
+    opening.await
+}
+
+/// Every method that daemons of domains answer; the representative is asked for each.
+fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::method::Error> {
+    let mut registry = Registry::new();
+    let of_directories = [
+        directory::methods::resolve_declaration(),
+        directory::methods::domains_declaration(),
+        directory::discovery::declaration(),
+    ];
+    for declaration in sensor::query::declared::all().into_iter().chain(of_directories) {
+        let named = [
+            ("domain", Some(behind.domain.to_string())),
+            ("host", behind.host.as_ref().map(ToString::to_string)),
+        ];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let asking = Asking {
+            visit: Arc::clone(visit),
+            domain: behind.domain.clone(),
+            method: declaration.name(),
+            named: named.filter(|(name, _)| declaration.takes(name)).collect(),
+        };
+        registry.add(declaration.handler_writing(move |params, form| asking.clone().ask(params, form)))?;
+    }
+    Ok(registry)
+}
+
+/// Asks the representative by one method.
+#[derive(Clone)]
+struct Asking {
+    visit: Arc<Visit>,
+    domain: DomainName,
+    method: &'static str,
+    /// What was named on the command line, of those parameters that the method has.
+    named: Vec<(&'static str, String)>,
+}
+
+impl Asking {
+    async fn ask(self, params: Params, form: Option<Form>) -> Result<Answered, Fault> {
+        let mut params = params.values().to_vec();
+        for (name, value) in self.named {
+            if !params.iter().any(|(given, value)| given == name && *value != Value::Nil) {
+                params.retain(|(given, _)| given != name);
+                params.push((Name::Borrowed(name), Value::Text(value)));
+            }
+        }
+        let question = |left| {
+            let question = elsewhere::question(self.method, params.clone(), left, HOPS);
+            elsewhere::bytes_of(&Question { form, ..question })
+        };
+        let unreached = |error: VisitError| match error.is_final() {
+            true => Fault::new(fault::FORBIDDEN, error.to_string()),
+            false => elsewhere::unavailable(error.to_string()),
+        };
+        let (peer, answered) =
+            self.visit.ask(question, CALL_TIME.saturating_sub(MARGIN)).await.map_err(unreached)?;
+        let hop = Hop { peer, host: None, part: "representative", domain: Some(self.domain) };
+        elsewhere::answer_for(&hop, form, answered)
+    }
+}
+
+/// Knows the one domain behind it, and the one host if one was named.
+struct Within(Behind);
+
+impl Entrance for Within {
+    fn knock(&self, knock: &Knock<'_>) -> Entry {
+        let Behind { domain, host } = &self.0;
+        let place = proxy::place::of(knock.path).filter(|place| {
+            let is_host = place.host.is_none() || host.is_none() || place.host == *host;
+            is_host && place.domain.as_ref().is_none_or(|named| named == domain)
+        });
+        let Some(place) = place else {
+            let message = format!(
+                "expected /RPC2, /api/v1/METHOD, or one of these behind /d/{domain}, found another path"
+            );
+            let fault = Fault::new(fault::NOT_FOUND, message);
+            return Entry::Turned(Turned { status: 404, fields: Vec::new(), fault });
+        };
+        let scope = Scope {
+            domain: place.domain.map(|name| name.to_string()),
+            host: place.host.map(|name| name.to_string()),
+            access: None,
+        };
+        Entry::Admitted(Admitted { path: place.rest, scope, fields: Vec::new(), seat: Box::new(()) })
+    }
+
+    fn is_for_this_host(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,112 @@
+//! By which root each domain is known that was asked through a proxy: what was seen first, as `ssh` knows hosts.
+//!
+//! ```text
+//! UT-ICL 12D3KooW…
+//! ```
+//! Rule: a root that is another than the one remembered is never taken over by itself.
+//! Not here: whether somebody belongs to that root (`overlay::visit`).
+
+use overlay::whole_file::{self, Readers};
+use std::io;
+use std::path::{Path, PathBuf};
+use wire::id::{DomainName, PeerKey};
+
+/// Names another file.
+const VARIABLE: &str = "VISPERF_KNOWN_DOMAINS";
+
+/// The file.
+#[derive(Debug, Clone)]
+pub(crate) struct File(PathBuf);
+
+impl File {
+    /// The user's; none where the user has no home.
+    pub(crate) fn usual() -> Option<File> {
+        let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        if let Some(path) = named(VARIABLE) {
+            return Some(File(path));
+        }
+        let folder = named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")))?;
+        Some(File(folder.join("visperf").join("known_domains")))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The root of `domain`, if it is known.
+    ///
+    /// # Errors
+    /// If the file cannot be read; a line that is none, with its number.
+    pub(crate) fn root_of(&self, domain: &DomainName) -> Result<Option<PeerKey>, String> {
+        let lines = self.lines()?;
+        Ok(lines.into_iter().find(|(known, _)| known == domain).map(|(_, root)| root))
+    }
+
+    fn lines(&self) -> Result<Vec<(DomainName, PeerKey)>, String> {
+        let path = self.0.display();
+        let text = match std::fs::read_to_string(&self.0) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(format!("{path}: {error}")),
+        };
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        lines
+            .map(|(at, line)| {
+                read(line).ok_or_else(|| {
+                    format!(
+                        "{path}, line {}: expected DOMAIN KEY, found something else; mend or remove it",
+                        at + 1
+                    )
+                })
+            })
+            .collect()
+    }
+
+    /// `domain` is known by `root` from now on.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn remember(&self, domain: &DomainName, root: PeerKey) -> Result<(), String> {
+        let mut lines = self.lines()?;
+        lines.retain(|(known, _)| known != domain);
+        lines.push((domain.clone(), root));
+        let text: String = lines.iter().map(|(domain, root)| format!("{domain} {root}\n")).collect();
+        let told = |error: io::Error| format!("{}: {error}", self.0.display());
+        if let Some(folder) = self.0.parent() {
+            std::fs::create_dir_all(folder).map_err(told)?;
+        }
+        whole_file::replace(&self.0, Readers::Owner, text.as_bytes()).map_err(told)
+    }
+}
+
+fn read(line: &str) -> Option<(DomainName, PeerKey)> {
+    let mut words = line.split_ascii_whitespace();
+    let (domain, root) = (words.next()?, words.next()?);
+    let known = (DomainName::try_from(domain).ok()?, root.parse().ok()?);
+    words.next().is_none().then_some(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_known_and_a_bad_line_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File(folder.path().join("a").join("known"));
+        let domain = |name: &str| DomainName::try_from(name).unwrap();
+        let (one, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
+        assert_eq!(file.root_of(&domain("A")), Ok(None));
+        file.remember(&domain("A"), one).unwrap();
+        file.remember(&domain("B"), other).unwrap();
+        file.remember(&domain("A"), other).unwrap();
+        assert_eq!(
+            (file.root_of(&domain("A")), file.root_of(&domain("B"))),
+            (Ok(Some(other)), Ok(Some(other)))
+        );
+        std::fs::write(file.path(), format!("A {one}\nB\n")).unwrap();
+        let told = file.root_of(&domain("A")).unwrap_err();
+        assert!(told.contains("line 2") && told.contains("DOMAIN KEY"), "{told}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether the way inside stands, said when it is lost and when it is there again.
+//!
+//! Shell: a task that looks; [`Way`] decides what it tells. Rule: what is over in a moment is not told; each loss is told once, and its end.
+//! Not here: finding the way again (`overlay::visit`).
+
+use crate::output::note;
+use overlay::clock;
+use overlay::visit::{Standstill, Visit};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use wire::id::DomainName;
+use wire::time::Moment;
+
+/// Time between two looks.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// What is mended sooner is not told: a proxy that is asked anew for its visitor's sake.
+const PASSING: Duration = Duration::from_secs(3);
+
+/// Look at it until `shutdown`, and tell on standard error.
+pub(super) async fn tell(visit: Arc<Visit>, domain: DomainName, shutdown: CancellationToken) {
+    let mut way = Way::default();
+    let mut look = tokio::time::interval(LOOK_INTERVAL);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = look.tick() => {}
+        }
+        if let Some(told) = way.look(&domain, visit.stands(), clock::now()) {
+            note(&told);
+        }
+    }
+}
+
+/// What was seen of it.
+#[derive(Debug, Default)]
+struct Way {
+    lost: Option<Moment>,
+    is_told: bool,
+}
+
+impl Way {
+    /// What to tell now.
+    fn look(&mut self, domain: &DomainName, stands: Result<(), Standstill>, now: Moment) -> Option<String> {
+        let Err(Standstill { why, is_final }) = stands else {
+            let lost = self.lost.take().filter(|_| std::mem::take(&mut self.is_told))?;
+            return Some(format!("{domain} answers again, after {} s", now.since(lost).as_secs()));
+        };
+        let since = *self.lost.get_or_insert(now);
+        if self.is_told || (!is_final && now.since(since) < PASSING) {
+            return None;
+        }
+        self.is_told = true;
+        Some(match is_final {
+            true => {
+                format!("{domain} is not answered for any more: {why}; start this again when that is mended")
+            }
+            false => format!("{domain} cannot be asked now: {why}; it is tried again and again"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_told_once_and_its_end_and_what_is_over_in_a_moment_is_not() {
+        let domain = DomainName::try_from("UT-ICL").unwrap();
+        let lost = |is_final| Err(Standstill { why: "no proxy".to_owned(), is_final });
+        let mut way = Way::default();
+        let mut look = |stands, secs| way.look(&domain, stands, Moment(Duration::from_secs(secs)));
+        assert_eq!(look(Ok(()), 0), None);
+        assert_eq!((look(lost(false), 1), look(Ok(()), 2)), (None, None));
+        assert_eq!(look(lost(false), 10), None);
+        assert!(look(lost(false), 13).unwrap().contains("no proxy; it is tried again"));
+        assert_eq!(look(lost(false), 20), None);
+        assert_eq!(look(Ok(()), 25).unwrap(), "UT-ICL answers again, after 15 s");
+        assert_eq!(look(Ok(()), 26), None);
+        assert!(look(lost(true), 30).unwrap().contains("not answered for any more: no proxy"));
+        assert_eq!(look(lost(true), 40), None);
+    }
+}

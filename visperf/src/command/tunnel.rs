@@ -1,0 +1,77 @@
+//! `visperf tunnel`: a domain inside, for programs on this machine, as if its representative ran here.
+//!
+//! Not here: the way inside (`client::inside`), what is typed (`client::via`).
+
+use crate::client::via::Via;
+use crate::exit::Failure;
+use crate::output::note;
+use rpc::config::Listen;
+use std::net::TcpListener;
+
+/// Where it listens unless told otherwise: beside a daemon of this machine.
+const LISTEN_DEFAULT: &str = "127.0.0.1:7327";
+
+/// What `--via` takes here.
+const VIA: &str = "The proxy and the domain, KEY@HOST:PORT/d/DOMAIN or
+KEY@HOST:PORT/d/DOMAIN/HOST; the proxy prints its key at its start";
+
+/// Let programs on this machine ask a domain through a proxy that cannot read it
+///
+/// Scripts in any language, and the viewer, ask an address of this machine by XML-RPC or JSON; what they ask goes to the
+/// domain's representative, encrypted from here to there. Whoever is on this machine may ask, with the account's
+/// rights, for as long as it runs.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf tunnel --via 12D3KooW...@proxy.example:443/d/UT-ICL \\
+      --account ana --secret ~/.visperf-secret
+  curl http://127.0.0.1:7327/api/v1/domain.hosts
+  visperf-viewer --directory 127.0.0.1:7327 UT-ICL")]
+// A door is for those who go another way.
+#[command(mut_arg("certificate", |certificate| certificate.hide(true)))]
+#[command(mut_arg("via", |via| via.required(true).help(VIA).long_help(VIA)))]
+pub(crate) struct Args {
+    /// Where programs ask: an address of this machine alone
+    #[arg(long, value_name = "ADDR", default_value = LISTEN_DEFAULT)]
+    listen: Listen,
+    #[command(flatten)]
+    via: Via,
+}
+
+/// Let them ask until a signal ends it.
+///
+/// # Errors
+/// If there is no way inside, or the address is taken.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if !args.listen.is_loopback() {
+        return Err(Failure::Usage(format!(
+            "--listen: expected an address of this machine alone, found {}: whoever could reach it would ask with this account",
+            args.listen
+        )));
+    }
+    if !args.via.is_inside() {
+        return Err(Failure::Usage(
+            "expected --via KEY@HOST:PORT/d/DOMAIN, with the key that the proxy prints at its start"
+                .to_owned(),
+        ));
+    }
+    let listener = TcpListener::bind(args.listen.address())
+        .map_err(|error| Failure::of(&format!("cannot listen on {}", args.listen), error))?;
+    let address = listener.local_addr().map_err(|error| Failure::of("the listener has no address", error))?;
+    let inside = args.via.inside()?;
+    let domain = args.via.domain().unwrap_or_default();
+    note(&format!("{domain} answers this machine on http://{address}/RPC2 and http://{address}/api/v1"));
+    inside.serve(listener).map_err(Failure::Failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args as _;
+
+    #[test]
+    fn what_only_a_door_needs_is_not_offered() {
+        let help = Args::augment_args(clap::Command::new("tunnel")).render_long_help().to_string();
+        assert!(help.contains("KEY@HOST:PORT/d/DOMAIN") && help.contains("--http-proxy"), "{help}");
+        assert!(!help.contains("--certificate") && !help.contains("HOST:PORT of its door"), "{help}");
+    }
+}

@@ -1,0 +1,368 @@
+//! A subscription that is kept up: whoever answers for its place, and however often that is another.
+//!
+//! Rule: nothing ends it but what no waiting mends (`client::course`). That nobody answers is told once, and that somebody does
+//! again, with what was missed between. Events and calls are gone on with where they were, as long as the same sensor has them, so
+//! that none is lost on the way and none comes twice.
+//! Not here: how it is printed (`printing`), Ctrl-C (`watch`).
+
+use crate::cli::Place;
+use crate::client::connection::Patience;
+use crate::client::course::{Course, course, first_line};
+use crate::client::target::Target;
+use crate::client::{Client, Error, PATIENCE};
+use crate::command::query::{Params, items};
+use crate::exit::Failure;
+use crate::output::figures::text_of;
+use crate::output::note;
+use overlay::clock;
+use rpc::fault::INVALID_PARAMS;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wire::time::Moment;
+
+/// How long a daemon may wait for a first entry before it answers with none.
+pub(super) const WAIT_SECS: u64 = 20;
+/// Until who cannot be asked is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// One that is over sooner than this is not begun anew at once: daemons may not agree yet who represents the domain.
+const SHORT: Duration = Duration::from_secs(5);
+/// How long a daemon may take to end a subscription, when the command ends.
+const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
+
+/// What is to be kept up.
+pub(super) struct Wish {
+    pub(super) target: Target,
+    pub(super) place: Place,
+    /// The parameters of `sensor.subscribe`.
+    pub(super) wanted: Value,
+    /// Whether events or calls are watched.
+    pub(super) happens: bool,
+    /// Most entries of one answer.
+    pub(super) limit: u64,
+    /// How long to wait before it is told that nothing passes; none where that need not be.
+    pub(super) first_wait_secs: Option<u64>,
+}
+
+/// It.
+pub(super) struct Kept {
+    wish: Wish,
+    client: Client,
+    subscription: Subscription,
+    line: Line,
+    /// When it was begun.
+    begun: Moment,
+    /// Since when nobody answers for it.
+    away: Option<Moment>,
+    /// Whether it has to be made anew.
+    is_over: bool,
+}
+
+impl Kept {
+    /// Subscribe.
+    ///
+    /// # Errors
+    /// If no daemon is reached, or it answers with a fault.
+    pub(super) fn subscribe(wish: Wish) -> Result<Kept, Failure> {
+        let subscription =
+            Subscription { id: Arc::default(), target: wish.target.clone(), place: wish.place.clone() };
+        let (client, line) = (Client::new(&wish.target), Line::new(wish.happens));
+        let mut kept =
+            Kept { wish, client, subscription, line, begun: clock::now(), away: None, is_over: false };
+        let wanted = kept.wish.wanted.clone();
+        let made = kept.client.call("sensor.subscribe", &wanted, PATIENCE);
+        let made = made.map_err(|error| kept.client.explain("sensor.subscribe", error))?;
+        kept.begin(&made);
+        Ok(kept)
+    }
+
+    /// For who ends it from elsewhere.
+    pub(super) fn subscription(&self) -> Subscription {
+        self.subscription.clone()
+    }
+
+    /// What came; none where nobody answered, or it was begun anew.
+    ///
+    /// # Errors
+    /// If it cannot go on.
+    pub(super) fn take(&mut self) -> Result<Option<Value>, Failure> {
+        let (method, came) = match self.is_over {
+            true => ("sensor.subscribe", self.subscribe_anew().map(|()| None)),
+            false => ("sensor.take", self.take_once().map(|answer| self.looked_at(answer))),
+        };
+        match came {
+            Ok(came) => Ok(came),
+            Err(error) => match course(&error, true) {
+                Course::End => Err(self.client.explain(method, error)),
+                Course::Anew if !self.is_over => {
+                    let now = clock::now();
+                    self.away.get_or_insert(now);
+                    self.is_over = true;
+                    if now.since(self.begun) < SHORT {
+                        std::thread::sleep(AGAIN);
+                    }
+                    Ok(None)
+                }
+                Course::Anew | Course::Wait => {
+                    self.wait(&error);
+                    Ok(None)
+                }
+            },
+        }
+    }
+
+    fn take_once(&mut self) -> Result<Value, Error> {
+        let wait_secs = self.wish.first_wait_secs.unwrap_or(WAIT_SECS);
+        let params = self.subscription.params();
+        let params = params.with("wait", Some(wait_secs)).with("limit", Some(self.wish.limit));
+        // That nothing comes is no news: nothing may pass.
+        let patience = Patience { tell_after: None, ..PATIENCE };
+        self.client.call("sensor.take", &params.value(), patience)
+    }
+
+    /// The answer, if it goes on where the one before ended, or cannot be had so any more.
+    fn looked_at(&mut self, answer: Value) -> Option<Value> {
+        if self.is_told_away() {
+            note(&format!("reached {} again, going on", self.client.address()));
+        }
+        self.away = None;
+        match self.line.take(&answer) {
+            Taken::GoesOn => {}
+            Taken::Lost(count) => note(&format!("{} lost on the way", entries_told(count))),
+            Taken::HadAgain => {
+                self.away = Some(clock::now());
+                self.is_over = true;
+                return None;
+            }
+        }
+        if let Some(secs) = self.wish.first_wait_secs.take()
+            && items(&answer, "entries").is_empty()
+            && answer.get("quarantined").is_none_or(Value::is_null)
+        {
+            note(&format!("nothing passed for {secs} s; it is watched on, until Ctrl-C"));
+        }
+        Some(answer)
+    }
+
+    fn wait(&mut self, error: &Error) {
+        if !self.is_told_away() {
+            note(&format!("{}; waiting until it answers (Ctrl-C ends)", first_line(error)));
+            self.line.is_told_away = true;
+        }
+        self.away.get_or_insert_with(clock::now);
+        // What an answer on its way brought is lost, and had again at once where it is known from where on.
+        let is_cut = matches!(error, Error::Lost { .. } | Error::Unreachable(_));
+        self.is_over |= is_cut && self.line.cursor.is_some();
+        std::thread::sleep(AGAIN);
+    }
+
+    fn is_told_away(&self) -> bool {
+        self.away.is_some() && self.line.is_told_away
+    }
+
+    /// The same once more, from where it was if that can be.
+    fn subscribe_anew(&mut self) -> Result<(), Error> {
+        let former = self.subscription.as_it_is();
+        let mut again = if self.line.cursor.is_some() { Again::WhereItWas } else { Again::FromNow };
+        let mut wanted = self.wish.wanted.clone();
+        if let (Some(cursor), Some(members)) = (&self.line.cursor, wanted.as_object_mut()) {
+            members.insert("cursor".to_owned(), cursor.clone().into());
+        }
+        let made = match self.client.call("sensor.subscribe", &wanted, PATIENCE) {
+            // It is the cursor of another sensor, or this one was begun anew.
+            Err(Error::Fault { code, message })
+                if self.line.cursor.is_some()
+                    && code == i64::from(INVALID_PARAMS)
+                    && message.starts_with("cursor") =>
+            {
+                again = Again::Elsewhere;
+                let wanted = self.wish.wanted.clone();
+                self.client.call("sensor.subscribe", &wanted, PATIENCE)?
+            }
+            made => made?,
+        };
+        let away = self.away.take().map_or(Duration::ZERO, |since| clock::now().since(since));
+        note(&again.told(self.wish.happens, away));
+        self.begin(&made);
+        self.is_over = false;
+        // It may be there still.
+        former.end();
+        Ok(())
+    }
+
+    fn begin(&mut self, made: &Value) {
+        text_of(made, "subscription").clone_into(&mut self.subscription.locked());
+        self.line.begin(made);
+        self.begun = clock::now();
+    }
+}
+
+/// How it goes on after it was made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// Of what happens nothing is missing, and nothing comes twice.
+    WhereItWas,
+    /// Where it was is not known.
+    FromNow,
+    /// Another sensor answers.
+    Elsewhere,
+}
+
+impl Again {
+    fn told(self, happens: bool, away: Duration) -> String {
+        let secs = away.as_secs_f64().ceil();
+        match (self, happens) {
+            (Again::WhereItWas, _) => "subscribed anew, from where it was: nothing was missed".to_owned(),
+            (Again::FromNow, true) => {
+                format!("subscribed anew: what happened in the {secs} s between may be missed")
+            }
+            (Again::Elsewhere, true) => format!(
+                "subscribed anew: another sensor answers, and its own logs are watched from now on; what happened in the \
+                 {secs} s between is missed; `visperf events --follow` tells the events of all hosts"
+            ),
+            (Again::FromNow | Again::Elsewhere, false) => {
+                format!("subscribed anew: the samples of the {secs} s between are missed")
+            }
+        }
+    }
+}
+
+/// Where the stream of entries stands.
+#[derive(Debug)]
+struct Line {
+    happens: bool,
+    /// The number of the first entry of the next answer.
+    next: u64,
+    /// Of events and calls: where to go on in the journal of the sensor.
+    cursor: Option<String>,
+    /// Whether it was told that nobody answers.
+    is_told_away: bool,
+}
+
+/// What an answer is to the stream.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    /// It goes on where the last one ended.
+    GoesOn,
+    /// So many entries before it were lost.
+    Lost(u64),
+    /// Entries before it were lost, and can be had again: it is not to be used.
+    HadAgain,
+}
+
+impl Line {
+    fn new(happens: bool) -> Line {
+        Line { happens, next: 0, cursor: None, is_told_away: false }
+    }
+
+    /// A new subscription stands so.
+    fn begin(&mut self, made: &Value) {
+        self.next = 0;
+        self.is_told_away = false;
+        self.go_on_from(made);
+    }
+
+    fn take(&mut self, answer: &Value) -> Taken {
+        self.is_told_away = false;
+        let next = answer["next"].as_u64().unwrap_or(self.next);
+        let first = answer["entries"].as_array().and_then(|entries| entries.first()?["number"].as_u64());
+        let lost = first.unwrap_or(next).saturating_sub(self.next);
+        if lost > 0 && self.cursor.is_some() {
+            return Taken::HadAgain;
+        }
+        self.next = next;
+        self.go_on_from(answer);
+        if lost > 0 { Taken::Lost(lost) } else { Taken::GoesOn }
+    }
+
+    fn go_on_from(&mut self, told: &Value) {
+        let cursor = told.get("cursor").and_then(Value::as_str).filter(|_| self.happens);
+        self.cursor = cursor.map(str::to_owned);
+    }
+}
+
+pub(super) fn entries_told(count: u64) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
+}
+
+/// A subscription that is to be ended.
+#[derive(Clone)]
+pub(super) struct Subscription {
+    id: Arc<Mutex<String>>,
+    target: Target,
+    place: Place,
+}
+
+impl Subscription {
+    fn locked(&self) -> MutexGuard<'_, String> {
+        self.id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one that it is now, whichever it is later.
+    fn as_it_is(&self) -> Subscription {
+        let id = Arc::new(Mutex::new(self.locked().clone()));
+        Subscription { id, target: self.target.clone(), place: self.place.clone() }
+    }
+
+    /// It, where it is.
+    fn params(&self) -> Params {
+        Params::default().at(&self.place).with("subscription", Some(self.locked().clone()))
+    }
+
+    /// One that cannot be ended now ends by itself when nobody takes.
+    pub(super) fn end(&self) {
+        let _ended = Client::new(&self.target).call("sensor.unsubscribe", &self.params().value(), ENDING);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn answer(numbers: std::ops::Range<u64>, cursor: Option<&str>) -> Value {
+        let entries: Vec<Value> = numbers.clone().map(|number| json!({ "number": number })).collect();
+        json!({ "entries": entries, "next": numbers.end, "cursor": cursor })
+    }
+
+    #[test]
+    fn what_was_lost_on_the_way_is_had_again_where_that_can_be() {
+        for (happens, expected) in [(true, Taken::HadAgain), (false, Taken::Lost(2))] {
+            let mut line = Line::new(happens);
+            line.begin(&json!({ "subscription": "s", "cursor": "j.0" }));
+            assert_eq!(line.take(&answer(0..3, Some("j.3"))), Taken::GoesOn);
+            assert_eq!(line.take(&answer(5..6, Some("j.6"))), expected);
+            assert_eq!(line.cursor.as_deref(), happens.then_some("j.3"), "not behind what was lost");
+        }
+        // Nothing came after what was lost.
+        let mut line = Line::new(true);
+        line.begin(&json!({ "cursor": "j.0" }));
+        assert_eq!(line.take(&answer(1..1, Some("j.1"))), Taken::HadAgain);
+        // Of a host that another daemon asks it is not known where to go on.
+        let mut line = Line::new(true);
+        line.begin(&json!({}));
+        assert_eq!(line.take(&answer(1..2, None)), Taken::Lost(1));
+        assert_eq!(line.take(&answer(2..3, None)), Taken::GoesOn);
+    }
+
+    #[test]
+    fn one_that_is_begun_anew_has_numbers_of_its_own() {
+        let mut line = Line::new(true);
+        line.begin(&json!({ "cursor": "j.0" }));
+        assert_eq!(line.take(&answer(0..9, Some("j.9"))), Taken::GoesOn);
+        line.begin(&json!({ "cursor": "j.9" }));
+        assert_eq!((line.next, line.cursor.as_deref()), (0, Some("j.9")));
+        assert_eq!(line.take(&answer(0..1, Some("j.10"))), Taken::GoesOn);
+    }
+
+    #[test]
+    fn what_was_missed_between_is_told() {
+        let told = |again: Again, happens| again.told(happens, Duration::from_millis(2_500));
+        assert!(told(Again::WhereItWas, true).ends_with("nothing was missed"));
+        assert!(told(Again::FromNow, true).contains("in the 3 s between may be missed"));
+        assert!(told(Again::Elsewhere, true).contains("another sensor"));
+        for again in [Again::FromNow, Again::Elsewhere] {
+            assert!(told(again, false).contains("the samples of the 3 s between are missed"));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Visitors of a proxy: logins over the overlay answered, visas signed, and those put out whose account is gone.
+//!
+//! Rules: nothing but a login is answered to a visitor by the proxy itself; a visitor is told where a domain is only if its
+//! account may see it; one whose account was removed or changed loses its connection, and every circuit with it, within
+//! [`LOOK_INTERVAL`].
+//! Not here: whether a login proves anything (`proxy::login::raw`), what a visa is good for (`overlay::identity::visa`).
+
+use super::others::Others;
+use overlay::clock;
+use overlay::gatekeeper::Gatekeeper;
+use overlay::identity::key::Key;
+use overlay::identity::visa::{self, LIFE};
+use overlay::net::event_loop::Question as Asked;
+use overlay::net::handle::{Answer, Handle};
+use proxy::door::Door;
+use proxy::grant::Grant;
+use proxy::login::raw::{Ends, Entered};
+use proxy::visitors;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::entering::{ADDRESSES_MAX, Inside, Place, Question, Reply};
+use wire::id::{DomainName, PeerKey};
+
+/// How often it is looked who has to go.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Logins in work at a time; further ones wait.
+const IN_WORK_MAX: usize = 64;
+
+/// How long a domain may be looked for.
+const LOOK_UP_TIME: Duration = Duration::from_secs(3);
+
+/// What answers logins; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Entering {
+    pub(crate) door: Arc<Door>,
+    pub(crate) others: Others,
+    pub(crate) key: Key,
+    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) net: Handle,
+}
+
+impl Entering {
+    /// Answer until `shutdown`.
+    pub(crate) async fn run(self, mut questions: mpsc::Receiver<Asked>, shutdown: CancellationToken) {
+        let mut look = tokio::time::interval(LOOK_INTERVAL);
+        let mut in_work = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                Some(_) = in_work.join_next() => {}
+                _ = look.tick() => self.look().await,
+                asked = questions.recv(), if in_work.len() < IN_WORK_MAX => match asked {
+                    None => return,
+                    Some(asked) => drop(in_work.spawn(self.clone().answer(asked))),
+                },
+            }
+        }
+    }
+
+    async fn look(&self) {
+        self.part();
+        for visitor in self.door.put_out() {
+            tracing::info!(target: "audit", %visitor, "a visitor is put out: its account was changed or removed");
+            // It would come back by the visa that it has.
+            self.gate.shut_out(visitor);
+            self.net.close(visitor).await;
+        }
+    }
+
+    /// Those that are connected no longer are gone.
+    fn part(&self) {
+        for (visitor, account) in self.door.forget(|visitor| self.net.is_connected(visitor)) {
+            tracing::info!(target: "audit", %visitor, account, "a visitor went");
+        }
+    }
+
+    async fn answer(self, asked: Asked) {
+        let Asked { peer, address, body, reply, .. } = asked;
+        let answer = match postcard::from_bytes(&body) {
+            Ok(question) => {
+                let told = self.reply(peer, address.map(|at| at.ip()), question).await;
+                let told = told.unwrap_or_else(Reply::Refused);
+                Answer::Done(postcard::to_stdvec(&told).expect("plain data is encoded"))
+            }
+            Err(_) => Answer::Refused("the login is not understood; is it of another version?".to_owned()),
+        };
+        // The visitor may have gone.
+        let _ = reply.send(answer);
+    }
+
+    async fn reply(
+        &self,
+        visitor: PeerKey,
+        from: Option<IpAddr>,
+        question: Question,
+    ) -> Result<Reply, String> {
+        match question {
+            Question::Begin { account, hash, nonce } => {
+                self.door.begin(visitor, &account, hash, nonce).map_err(|error| error.to_string())
+            }
+            Question::Prove { proof, domain } => {
+                // Those that come through another proxy are one source.
+                let source = from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+                let ends = Ends { visitor, proxy: self.net.me(), source };
+                // Commands come and go; those that went make place at once.
+                self.part();
+                // One that is inside shows again that it may.
+                let is_new = !self.door.is_inside(visitor);
+                let entered = self.door.prove(ends, &proof);
+                let entered = entered.map_err(|error| {
+                    tracing::debug!(target: "audit", %visitor, %source, %error, "a visitor was not let in");
+                    error.to_string()
+                })?;
+                if is_new {
+                    let account = &entered.visitor.name;
+                    tracing::info!(target: "audit", %visitor, account, %source, %domain, "a visitor came in");
+                }
+                self.let_in(visitor, entered, &domain).await.map(|inside| Reply::In(Box::new(inside)))
+            }
+        }
+    }
+
+    async fn let_in(
+        &self,
+        visitor: PeerKey,
+        entered: Entered,
+        domain: &DomainName,
+    ) -> Result<Inside, String> {
+        let visa = visitors::visa(&entered, visitor, clock::calendar(), LIFE);
+        let chain = self.gate.chain().ok_or("this proxy has no certificate")?;
+        let visa = visa::make(&self.key, &chain, &visa).map_err(|refused| refused.to_string())?;
+        let proof = entered.tag.bytes().to_vec();
+        let place = self.place(&entered.visitor.grant, domain).await;
+        Ok(Inside { proof, visa, place })
+    }
+
+    async fn place(&self, grant: &Grant, domain: &DomainName) -> Result<Place, String> {
+        if !grant.domains.holds(domain) {
+            return Err(proxy::grant::Refused::Domain.to_string());
+        }
+        let found = self.others.reach_of(domain, LOOK_UP_TIME).await;
+        let mut reach = found.map_err(|fault| fault.message.into_owned())?;
+        // What leads through other proxies is of no use with this one's visa at hand: circuits are its own.
+        reach.addresses.retain(|at| at.via().is_none());
+        reach.addresses.truncate(ADDRESSES_MAX);
+        Ok(Place { representative: reach.peer, root: reach.root, addresses: reach.addresses })
+    }
+}
