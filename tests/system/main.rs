@@ -14,15 +14,21 @@ mod interop_proxy;
 mod kill9;
 #[cfg(feature = "matrix")]
 mod lab_admission;
+#[cfg(feature = "lab")]
 mod lab_away;
 #[cfg(feature = "matrix")]
 mod lab_capture;
+#[cfg(feature = "lab")]
 mod lab_channels;
+#[cfg(feature = "lab")]
 mod lab_control;
+#[cfg(feature = "lab")]
 mod lab_daemons;
+#[cfg(feature = "lab")]
 mod lab_domain;
 #[cfg(feature = "matrix")]
 mod lab_door;
+#[cfg(feature = "lab")]
 mod lab_entry;
 #[cfg(feature = "matrix")]
 mod lab_everywhere;
@@ -36,10 +42,13 @@ mod lab_grid;
 mod lab_ladder;
 #[cfg(feature = "matrix")]
 mod lab_logins;
+#[cfg(feature = "lab")]
+mod lab_map;
 #[cfg(feature = "matrix")]
 mod lab_matrix;
 #[cfg(feature = "matrix")]
 mod lab_mistaken;
+#[cfg(feature = "lab")]
 mod lab_network;
 #[cfg(feature = "matrix")]
 mod lab_proxy;
@@ -51,6 +60,7 @@ mod lab_reach;
 mod lab_reports;
 #[cfg(feature = "matrix")]
 mod lab_targets;
+#[cfg(feature = "lab")]
 mod lab_visitor;
 #[cfg(feature = "matrix")]
 mod lab_visits;

@@ -1,18 +1,15 @@
 //! The viewer beside a sensor: the map has the calls that `visperf calls` prints, from the log as from the daemon.
 //!
-//! Rule: both are the real programs, over a real log of Slurm, or through a real proxy; what is compared is what each prints. Not here: what the
-//! window looks like (`viewer/tests`).
+//! Rule: both are the real programs, over a real log of Slurm; what is compared is what each prints. Not here: what the
+//! window looks like (`viewer/tests`), a map through a proxy (`lab_map`).
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system_tests::grid::Daemon;
-use system_tests::lab;
-use system_tests::lab::proxies::Site;
 use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
 
@@ -105,41 +102,4 @@ fn the_map_has_exactly_the_calls_that_are_listed() {
         Ok(if same && whole { Seen::Done(()) } else { Seen::NotYet("they differ".to_owned()) })
     })
     .unwrap();
-}
-
-/// Longest wait for a grid's first answer through a proxy.
-const FIRST: Duration = Duration::from_secs(60);
-
-#[test]
-fn a_map_comes_through_a_proxy_to_who_has_an_account() {
-    let name = "viewer::a_map_comes_through_a_proxy_to_who_has_an_account";
-    let Some(lab) = lab::enter(name).unwrap() else { return };
-    let network = lab.network(4).unwrap();
-    let [outside, gate, head, user] = network.hosts() else { panic!("four hosts") };
-    let site = Site::prepare(outside, gate, head).unwrap();
-    let proxy = &site.proxy;
-    let secret = user.folder().join("secret");
-    std::fs::write(&secret, proxy.account("ana", &["--domain", "UT-ICL"]).unwrap()).unwrap();
-    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let _running = site.start("").unwrap();
-    let via = format!("{}/d/UT-ICL", proxy.url());
-    // What the viewer tells, or complains of.
-    let told = |account: &str| {
-        let run = || {
-            let mut viewer = program::command(program::viewer().unwrap());
-            viewer.args(["--via", &via, "--account", account, "--tell", "--secret"]).arg(&secret);
-            Ok(viewer.arg("--certificate").arg(proxy.certificate()).output()?)
-        };
-        let output = user.run(run).unwrap();
-        let value = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
-        (value, String::from_utf8_lossy(&output.stderr).into_owned())
-    };
-    let found = wait::until(FIRST, "a map with the host behind the proxy", || {
-        let (map, complaint) = told("ana");
-        let is_whole = map["domains"] == json!(["UT-ICL"]) && map["hosts"] == json!(1);
-        Ok(if is_whole { Seen::Done(()) } else { Seen::NotYet(format!("{map} {complaint}")) })
-    });
-    found.unwrap();
-    let (map, complaint) = told("eve");
-    assert!(map["hosts"] != json!(1), "nobody of this name has an account: {map} {complaint}");
 }
