@@ -84,6 +84,8 @@ pub enum Update {
         host: HostName,
         /// Its series.
         series: Arc<HostSeries>,
+        /// Why it cannot be asked, or what is wrong with what it says.
+        trouble: Option<String>,
     },
     /// Sweeps of the flock's hosts, of each the oldest first.
     Sweeps(Vec<Sweep>),
@@ -173,6 +175,8 @@ pub struct Figures {
     pub hosts: Vec<HostName>,
     /// These.
     pub metrics: Vec<Metric>,
+    /// Whether an hour of the past is looked at, not its last minutes alone.
+    pub is_long: bool,
     /// Whether nobody looks: what is known is kept, and nothing is asked.
     pub rests: bool,
 }

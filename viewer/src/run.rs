@@ -3,7 +3,7 @@
 //! Not here: any of the parts.
 
 use crate::app::settings::{self, Look, Settings};
-use crate::app::{App, Selection, Source, window};
+use crate::app::{App, Source, window};
 use crate::feed::{self, Status, Update};
 use crate::options::{Options, What};
 use crate::picture::headless::Headless;
@@ -61,12 +61,13 @@ pub fn run(options: &Options) -> Result<(), Error> {
     }
     let file = settings::usual_file();
     let (mut kept, told) = file.as_deref().map_or_else(Default::default, Settings::load);
+    let before = kept.clone();
     told.iter().for_each(|told| crate::tell(told));
     set_look(&mut kept, options);
     let mut app = followed(options, kept)?;
     app.update(clock::now(), 0.0);
     set_up(&mut app, options, at)?;
-    Ok(window::run(app, file)?)
+    Ok(window::run(app, file, before)?)
 }
 
 /// What is shown, as it goes on.
@@ -236,34 +237,12 @@ fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Erro
     if !options.metric.is_empty() {
         app.settings.graphs.set_metrics(&options.metric);
     }
-    if let Some(name) = &options.select {
-        let grid = app.grid();
-        let place =
-            (0..).map(crate::grid::place::PlaceId).zip(&grid.places).find(|(_, place)| place.name == *name);
-        let selection = match place {
-            Some((id, _)) => Selection::of_place(grid, id),
-            None if grid.call_named(name).is_some() => Selection::Call(name.clone()),
-            None if grid.domains.iter().any(|domain| domain.name == *name) => Selection::Domain(name.clone()),
-            // Of a daemon's grid nothing is known yet.
-            None if grid.places.is_empty() => return Ok(()),
-            None => {
-                return Err(Error::Usage(format!(
-                    "expected --select with a call, host, client or domain, found {name:?}"
-                )));
-            }
-        };
-        if options.shows_graphs()
-            && let Some(id) = selection.place(app.grid())
-        {
-            app.open_graphs(id);
-        }
-        if options.shows_sensors()
-            && let Some(id) = selection.place(app.grid())
-        {
-            app.choose_sensor_of(id);
-            return Ok(());
-        }
-        app.select(Some(selection));
+    if let Some(name) = &options.select
+        && !app.select_named(name)
+    {
+        return Err(Error::Usage(format!(
+            "expected --select with a call, host, client or domain, found {name:?}"
+        )));
     }
     Ok(())
 }

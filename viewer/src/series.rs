@@ -67,6 +67,23 @@ impl Series {
         self.at(time).filter(|(at, _)| time.since(*at) <= FRESH)
     }
 
+    /// The least and the greatest figure from `from` to `to`, if there is any.
+    #[must_use]
+    pub fn extremes(&self, from: Time, to: Time) -> Option<(f64, f64)> {
+        let begin = self.samples.partition_point(|&(at, _)| at < from);
+        let end = self.samples.partition_point(|&(at, _)| at <= to).max(begin);
+        let figures = self.samples.range(begin..end).map(|&(_, value)| (value, value));
+        figures.reduce(|(least, greatest), (value, _)| (least.min(value), greatest.max(value)))
+    }
+
+    /// The same, each sample so many microseconds later.
+    #[must_use]
+    pub fn moved(&self, micros: i64) -> Series {
+        let later = |time: Time| Time::from_micros(time.micros().saturating_add(micros));
+        let samples = self.samples.iter().map(|&(time, value)| (later(time), value)).collect();
+        Series { samples, refused: self.refused }
+    }
+
     /// Points for a graph from `from` to `to` in at most `columns` columns: seconds after `from`, and value.
     #[must_use]
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -147,6 +164,9 @@ mod tests {
                 let shown = extreme(of, &mut points.iter().map(|point| point[1]));
                 prop_assert_eq!(shown, extreme(of, &mut values.iter().copied()));
             }
+            prop_assert_eq!(series.extremes(Time::from_micros(0), to), Some((
+                extreme(f64::min, &mut values.iter().copied()), extreme(f64::max, &mut values.iter().copied()),
+            )));
             prop_assert!(points.windows(2).all(|pair| pair[0][0] <= pair[1][0]), "points go by time");
         }
     }
@@ -162,6 +182,8 @@ mod tests {
         let (newest, _) = series.newest().unwrap();
         assert_eq!(series.fresh(newest.plus(FRESH)), series.newest());
         assert_eq!(series.fresh(newest.plus(FRESH + Duration::from_micros(1))), None);
+        assert_eq!(series.extremes(newest.plus(FRESH), newest), None, "nothing between");
+        assert_eq!(series.moved(-7).newest().unwrap().0, Time::from_micros(newest.micros() - 7));
         let narrow = series.reduced(Time::from_micros(0), Time::from_micros(0), 0);
         assert!(narrow.len() <= 2, "no width at all: {narrow:?}");
     }

@@ -15,9 +15,9 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("[  ]", "slower, faster"),
     (",  .", "a little back, a little on"),
     ("Home  End", "the beginning, the end"),
-    ("F", "show the whole map"),
-    ("+  -", "enlarge, make smaller"),
-    ("arrows", "move the map"),
+    ("F", "show the whole map, or the graphs' usual span"),
+    ("+  -", "enlarge, make smaller: the map, or what the graphs show"),
+    ("arrows", "move the map, or the graphs' span of time"),
     ("Ctrl F  /", "search"),
     ("1  2  3  4  5", "map, calls, graphs, flock, sensors"),
     ("G", "graphs together, or small multiples"),
@@ -44,7 +44,10 @@ pub(super) fn take(app: &mut App, ui: &Ui) {
         return;
     }
     time(app, &pressed);
-    map(app, &pressed);
+    match tabs::front(app) {
+        tabs::Tab::Graphs => graphs(app, &pressed),
+        tabs::Tab::Map | tabs::Tab::Calls | tabs::Tab::Flock | tabs::Tab::Sensors => map(app, &pressed),
+    }
     if pressed(Key::Slash) {
         app.focus_search = true;
     }
@@ -106,6 +109,27 @@ fn time(app: &mut App, pressed: &dyn Fn(Key) -> bool) {
     }
     if pressed(Key::End) {
         timeline.scrub(last);
+    }
+}
+
+/// The span of the graphs: a quarter of it at each press, and narrower around its middle.
+fn graphs(app: &mut App, pressed: &dyn Fn(Key) -> bool) {
+    let span = &mut app.settings.graphs.span;
+    if pressed(Key::F) {
+        *span = crate::graphs::span::Span::default();
+    }
+    // One that follows the time goes on following it.
+    let middle = if span.back_secs() > 0.0 { 0.5 } else { 1.0 };
+    if pressed(Key::Plus) || pressed(Key::Equals) {
+        span.zoom(1.25, middle);
+    }
+    if pressed(Key::Minus) {
+        span.zoom(0.8, middle);
+    }
+    for (key, share) in [(Key::ArrowLeft, 0.25), (Key::ArrowRight, -0.25)] {
+        if pressed(key) {
+            span.pan(share);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod map;
 mod mesh;
 mod notice;
 mod question;
+mod selection;
 mod sensors;
 mod served;
 pub mod settings;
@@ -28,11 +29,12 @@ mod topbar;
 mod tree;
 pub mod window;
 
+pub use selection::Selection;
+
 use crate::feed::{Drawn, Inbox, Status, Update};
 use crate::graphs::Arrangement;
 use crate::grid::Grid;
-use crate::grid::call::Call;
-use crate::grid::place::{DomainId, HostState, Part, Place, PlaceId};
+use crate::grid::place::{DomainId, HostState, Place, PlaceId};
 use crate::layout::{Layout, Point, layout};
 use crate::scene::filter::Filter;
 use crate::scene::{Scene, scene};
@@ -60,51 +62,6 @@ pub enum Source {
     Invented,
 }
 
-/// What is chosen, by names, so that it stays chosen when the grid is put together anew.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// A client, scheduler or host.
-    Place {
-        /// The domain's name.
-        domain: String,
-        /// Its part.
-        part: Part,
-        /// Its name.
-        name: String,
-    },
-    /// A call, by its id.
-    Call(String),
-    /// A domain, by its name.
-    Domain(String),
-}
-
-impl Selection {
-    /// A place of a grid.
-    #[must_use]
-    pub fn of_place(grid: &Grid, id: PlaceId) -> Selection {
-        let place = grid.place(id);
-        let domain = grid.domain(place.domain).name.clone();
-        Selection::Place { domain, part: place.part, name: place.name.clone() }
-    }
-
-    /// The place's number in this grid, where it is one and is still there.
-    #[must_use]
-    pub fn place(&self, grid: &Grid) -> Option<PlaceId> {
-        let Selection::Place { domain, part, name } = self else { return None };
-        let is_it = |place: &Place| {
-            place.part == *part && place.name == *name && grid.domain(place.domain).name == *domain
-        };
-        (0..).map(PlaceId).zip(&grid.places).find(|(_, place)| is_it(place)).map(|(id, _)| id)
-    }
-
-    /// The domain's number in this grid, where it is one and is still there.
-    #[must_use]
-    pub fn domain(&self, grid: &Grid) -> Option<DomainId> {
-        let Selection::Domain(name) = self else { return None };
-        (0..).map(DomainId).zip(&grid.domains).find(|(_, domain)| domain.name == *name).map(|(id, _)| id)
-    }
-}
-
 /// The contents of the window.
 pub struct App {
     source: Source,
@@ -128,6 +85,8 @@ pub struct App {
     selection: Option<Selection>,
     selected_place: Option<PlaceId>,
     selected_call: Option<u32>,
+    /// The name of what is to be chosen when it is there.
+    to_select: Option<String>,
     camera: Camera,
     /// What is dragged on the map; nothing where it is the ground.
     dragged: Option<Selection>,
@@ -177,6 +136,7 @@ impl App {
             selection: None,
             selected_place: None,
             selected_call: None,
+            to_select: None,
             camera: Camera::default(),
             dragged: None,
             closed_domains: BTreeSet::new(),
@@ -224,7 +184,7 @@ impl App {
                 self.status_at = Some(at);
                 self.status = status;
             }
-            Update::Series { host, series } => self.graphs.take(host, series),
+            Update::Series { host, series, trouble } => self.graphs.take(host, series, trouble),
             Update::Sweeps(sweeps) => self.take_sweeps(at, &sweeps),
             Update::Trouble { host, trouble: Some(trouble) } => self.flock.trouble(host, trouble),
             Update::Trouble { host, trouble: None } => {
@@ -301,12 +261,6 @@ impl App {
         }
     }
 
-    /// Choose something, or nothing.
-    pub fn select(&mut self, selection: Option<Selection>) {
-        self.selection = selection;
-        self.find_selection();
-    }
-
     /// Look for other calls.
     pub fn search(&mut self, text: &str) {
         text.clone_into(&mut self.search);
@@ -366,27 +320,7 @@ impl App {
         let search = std::mem::take(&mut self.search);
         self.search(&search);
         self.find_selection();
-    }
-
-    fn find_selection(&mut self) {
-        let grid = &self.drawn.grid;
-        (self.selected_place, self.selected_call) = match &self.selection {
-            Some(selection @ Selection::Place { .. }) => (selection.place(grid), None),
-            Some(Selection::Call(id)) => (None, grid.call_named(id)),
-            Some(Selection::Domain(_)) | None => (None, None),
-        };
-    }
-
-    fn selected_place(&self) -> Option<PlaceId> {
-        self.selected_place
-    }
-
-    fn selected_call(&self) -> Option<&Call> {
-        self.selected_call.and_then(|number| self.drawn.grid.calls.get(number as usize))
-    }
-
-    fn is_selected_domain(&self, id: DomainId) -> bool {
-        matches!(&self.selection, Some(Selection::Domain(name)) if *name == self.drawn.grid.domain(id).name)
+        self.select_what_came();
     }
 
     /// How a place is at the time that is looked at; now, one that has said nothing for a while is silent.

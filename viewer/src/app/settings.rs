@@ -3,6 +3,7 @@
 //! Rule: a file that cannot be read or is of another version is told once, and the usual is taken instead.
 
 use super::tabs::Tab;
+use crate::graphs::kept as of;
 use crate::layout::Moves;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -83,6 +84,20 @@ impl Settings {
         }
     }
 
+    /// What of these is kept: where nothing was changed since the begin, when the command line had its say, what was kept before.
+    #[must_use]
+    pub fn to_keep(&self, begun: &Settings, before: &Settings) -> Settings {
+        Settings {
+            look: of(&self.look, &begun.look, &before.look),
+            moves: of(&self.moves, &begun.moves, &before.moves),
+            tabs: of(&self.tabs, &begun.tabs, &before.tabs),
+            graphs: self.graphs.to_keep(&begun.graphs, &before.graphs),
+            sensors: of(&self.sensors, &begun.sensors, &before.sensors),
+            hides_tree: of(&self.hides_tree, &begun.hides_tree, &before.hides_tree),
+            window: of(&self.window, &begun.window, &before.window),
+        }
+    }
+
     /// Keep them in a file.
     ///
     /// # Errors
@@ -106,6 +121,22 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graphs::metric::Metric;
+
+    #[test]
+    fn what_the_command_line_says_is_for_this_start_alone() {
+        let before = Settings { look: Look::Dark, hides_tree: true, ..Settings::default() };
+        let mut begun = Settings { look: Look::Light, ..before.clone() };
+        begun.graphs.set_metrics(&[Metric::Load]);
+        assert_eq!(begun.to_keep(&begun, &before), before);
+        let mut now = Settings { hides_tree: false, ..begun.clone() };
+        now.graphs.span.set_secs(60.0);
+        let kept = now.to_keep(&begun, &before);
+        assert_eq!((kept.look, kept.hides_tree), (Look::Dark, false));
+        assert_eq!((kept.graphs.metrics(), kept.graphs.span), (Metric::USUAL.to_vec(), now.graphs.span));
+        now.graphs.set_metrics(&[Metric::Cpu]);
+        assert_eq!(now.to_keep(&begun, &before).graphs.metrics(), [Metric::Cpu]);
+    }
 
     #[test]
     fn settings_come_back() {

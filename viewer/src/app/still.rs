@@ -28,6 +28,7 @@ impl App {
             selection: self.selection.clone(),
             selected_place: self.selected_place,
             selected_call: self.selected_call,
+            to_select: None,
             camera: self.camera,
             dragged: None,
             closed_domains: self.closed_domains.clone(),

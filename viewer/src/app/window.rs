@@ -29,11 +29,13 @@ pub struct Error {
     error: String,
 }
 
-/// Open the window, and stay until it is closed.
+/// Open the window, and stay until it is closed; settings are kept in `file`, in which stood `before`.
 ///
 /// # Errors
 /// If there is no desktop, or no OpenGL.
-pub fn run(mut app: App, file: Option<PathBuf>) -> Result<(), Error> {
+pub fn run(mut app: App, file: Option<PathBuf>, before: Settings) -> Result<(), Error> {
+    app.remember_tabs();
+    let begun = app.settings.clone();
     let (width, height) = app.settings.window.unwrap_or(SIZE);
     let viewport = egui::ViewportBuilder::default()
         .with_title("visperf")
@@ -49,9 +51,9 @@ pub fn run(mut app: App, file: Option<PathBuf>) -> Result<(), Error> {
         let engine = context.gl.as_deref().and_then(Engine::of);
         app.draw_instances(engine.clone());
         let files = Files::begin(move || ctx.request_repaint())?;
-        let kept = app.settings.clone();
-        let last = crate::clock::instant();
-        Ok(Box::new(Window { app, engine, files, file, kept, last, looked: last }) as Box<dyn eframe::App>)
+        let (kept, last) = (before.clone(), crate::clock::instant());
+        let window = Window { app, engine, files, file, begun, before, kept, last, looked: last };
+        Ok(Box::new(window) as Box<dyn eframe::App>)
     };
     eframe::run_native("visperf", options, Box::new(create))
         .map_err(|error| Error { error: error.to_string() })
@@ -62,6 +64,9 @@ struct Window {
     engine: Option<Engine>,
     files: Files,
     file: Option<PathBuf>,
+    /// The settings at the begin, of which some are the command line's, and those that stood in the file then.
+    begun: Settings,
+    before: Settings,
     /// The settings as they stand in the file, or soon will.
     kept: Settings,
     last: Instant,
@@ -88,12 +93,15 @@ impl Window {
         self.app.notify(now, words);
     }
 
-    fn keep(&mut self) {
+    /// The settings that are to be kept, where they are others than those that are.
+    fn to_keep(&mut self) -> Option<Settings> {
         self.app.remember_tabs();
-        if self.app.settings == self.kept {
-            return;
-        }
-        let settings = self.app.settings.clone();
+        let settings = self.app.settings.to_keep(&self.begun, &self.before);
+        (settings != self.kept).then_some(settings)
+    }
+
+    fn keep(&mut self) {
+        let Some(settings) = self.to_keep() else { return };
         let is_kept = self
             .file
             .as_ref()
@@ -137,9 +145,8 @@ impl eframe::App for Window {
         if let (Some(engine), Some(gl)) = (&self.engine, gl) {
             engine.end(gl);
         }
-        self.app.remember_tabs();
-        if let Some(file) = self.file.take().filter(|_| self.app.settings != self.kept) {
-            self.files.write_at_last(File::Settings(Box::new(self.app.settings.clone()), file));
+        if let (Some(settings), Some(file)) = (self.to_keep(), self.file.take()) {
+            self.files.write_at_last(File::Settings(Box::new(settings), file));
         }
     }
 

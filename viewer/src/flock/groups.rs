@@ -65,22 +65,37 @@ pub fn most_used_first(groups: &mut [Group], before: &BTreeMap<NameId, f64>) {
     groups.sort_by(|one, other| tenths(other).total_cmp(&tenths(one)));
 }
 
-/// At most `most` processes of a program that fit at a time, by host and number; those that use most CPU where there are more.
+/// The processes of these programs that fit at a time, where some are chosen those: at most `most` of each, those that use most CPU
+/// where there are more, by host and number.
 #[must_use]
-pub fn rows(flock: &Flock, wanted: &Chosen, name: NameId, time: Time, most: usize) -> Vec<Row> {
-    let mut rows = Vec::new();
+pub fn rows(
+    flock: &Flock,
+    wanted: &Chosen,
+    names: &BTreeSet<NameId>,
+    chosen: &BTreeSet<Member>,
+    time: Time,
+    most: usize,
+) -> BTreeMap<NameId, Vec<Row>> {
+    let mut rows: BTreeMap<NameId, Vec<Row>> = BTreeMap::new();
+    if names.is_empty() {
+        return rows;
+    }
     flock.each(time, |member, track, spots| {
-        if track.name == name && wanted.fits(flock, name, track.pid, flock.host_of(member)) {
+        let is_chosen = chosen.is_empty() || chosen.contains(&member);
+        let is_wanted = names.contains(&track.name) && is_chosen;
+        if is_wanted && wanted.fits(flock, track.name, track.pid, flock.host_of(member)) {
             let (threads, rss_bytes) = (track.threads, track.usage.rss_bytes);
-            rows.push(Row { member, spots: *spots, threads, rss_bytes });
+            rows.entry(track.name).or_default().push(Row { member, spots: *spots, threads, rss_bytes });
         }
     });
-    if rows.len() > most {
-        rows.sort_by(|one, other| {
-            other.spots[0].x.total_cmp(&one.spots[0].x).then(one.member.cmp(&other.member))
-        });
-        rows.truncate(most);
+    for rows in rows.values_mut() {
+        if rows.len() > most {
+            rows.sort_by(|one, other| {
+                other.spots[0].x.total_cmp(&one.spots[0].x).then(one.member.cmp(&other.member))
+            });
+            rows.truncate(most);
+        }
+        rows.sort_by_key(|row| row.member);
     }
-    rows.sort_by_key(|row| row.member);
     rows
 }

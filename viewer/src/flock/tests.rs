@@ -190,7 +190,13 @@ fn a_lasso_chooses_and_programs_are_grouped() {
     let told: Vec<_> =
         found.iter().map(|group| (flock.name(group.name), group.processes, group.chosen)).collect();
     assert_eq!(told, [("burn", 1, 1), ("rest", 1, 0)]);
-    assert_eq!(rows(&flock, &wanted, found[0].name, at(1), 10).len(), 1);
+    let names: BTreeSet<_> = found.iter().map(|group| group.name).collect();
+    let listed = |chosen: &BTreeSet<Member>, most: usize| {
+        let of = rows(&flock, &wanted, &names, chosen, at(1), most);
+        of.values().flatten().map(|row| row.member.pid).collect::<Vec<_>>()
+    };
+    assert_eq!((listed(&BTreeSet::new(), 10), listed(&BTreeSet::new(), 0)), (vec![1, 2], vec![]));
+    assert_eq!(listed(&chosen(&wanted), 1), [1], "where some are chosen, those alone");
     wanted.search("program:rest user:ada");
     assert!(chosen(&wanted).is_empty());
     assert_eq!(groups(&flock, &wanted, &BTreeSet::new(), at(1)).len(), 1);

@@ -147,7 +147,9 @@ impl Metric {
     #[must_use]
     pub fn has(&self, line: &str) -> bool {
         match self {
-            Metric::Named(name) => line.split(' ').next().is_some_and(|first| fits(name, first)),
+            Metric::Named(name) => {
+                !is_usual_line(line) && line.split(' ').next().is_some_and(|first| fits(name, first))
+            }
             Metric::Cpu | Metric::Disk | Metric::Network | Metric::Memory | Metric::Load => {
                 self.usual_lines().contains(&line) || self.whole() == Some(line)
             }
@@ -167,6 +169,12 @@ impl Metric {
 
 fn line<'a>((name, series): (&'a String, &'a Series)) -> Option<Line<'a>> {
     series.newest().map(|_| (name.as_str(), series))
+}
+
+/// Whether a line is one of a usual metric, which stands for several of a host's own.
+#[must_use]
+pub fn is_usual_line(line: &str) -> bool {
+    Metric::USUAL.iter().any(|usual| usual.has(line))
 }
 
 /// Whether a name fits a pattern in which `*` stands for any characters.
@@ -238,6 +246,7 @@ mod tests {
         assert_eq!(names("disk"), ["read"], "what has no figure is no line");
         assert_eq!(names("node_*"), ["node_filesystem_free_bytes device=a", "node_load5"]);
         assert_eq!(names("module.*").len(), LINES_MAX);
+        assert!(!names("*").contains(&"CPU"), "that is no name of a host's");
         let together = |metric: &Metric| metric.lines_together(&host).len();
         assert_eq!((together(&Metric::Cpu), together(&Metric::Load)), (1, 0));
         assert_eq!(Metric::Cpu.lines_together(&host)[0].0, "CPU");

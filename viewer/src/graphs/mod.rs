@@ -97,11 +97,27 @@ impl Choice {
         self.set_metrics(&metrics);
     }
 
+    /// What of it is kept: where nothing was changed since the begin, what was kept before.
+    pub(crate) fn to_keep(&self, begun: &Choice, before: &Choice) -> Choice {
+        Choice {
+            arrangement: kept(&self.arrangement, &begun.arrangement, &before.arrangement),
+            scale: kept(&self.scale, &begun.scale, &before.scale),
+            span: kept(&self.span, &begun.span, &before.span),
+            hosts: kept(&self.hosts, &begun.hosts, &before.hosts),
+            metrics: kept(&self.metrics, &begun.metrics, &before.metrics),
+        }
+    }
+
     /// Show these metrics.
     pub fn set_metrics(&mut self, metrics: &[Metric]) {
         let words = metrics.iter().take(METRICS_MAX).map(|metric| metric.word().to_owned());
         self.metrics = (metrics != Metric::USUAL).then(|| words.collect());
     }
+}
+
+/// What was before, unless what is now differs from how it begun.
+pub(crate) fn kept<T: PartialEq + Clone>(now: &T, begun: &T, before: &T) -> T {
+    if now == begun { before.clone() } else { now.clone() }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use wire::time::Time;
 /// What is seen until somebody zooms, in seconds.
 const USUAL_SECS: f64 = 300.0;
 /// The narrowest and the widest, in seconds.
-const SECS: std::ops::RangeInclusive<f64> = 2.0..=14_400.0;
+const SECS: std::ops::RangeInclusive<f64> = 2.0..=3_600.0;
 /// How far before the time that is looked at it may end, in seconds.
 const BACK_SECS_MAX: f64 = 86_400.0;
 
@@ -121,7 +121,7 @@ mod tests {
         for odd in [(f64::NAN, f64::INFINITY), (-5.0, -5.0), (1e300, 1e300)] {
             let mut span = Span { secs: odd.0, back_secs: odd.1 };
             let (from, to) = ends(&span);
-            assert!(from - to >= 2.0 && from - to <= 14_400.0 && to >= 0.0, "{odd:?}");
+            assert!(from - to >= 2.0 && from - to <= 3_600.0 && to >= 0.0, "{odd:?}");
             span.pan(f64::NAN);
             span.zoom(0.0, 0.5);
             span.zoom(f64::NAN, 2.0);

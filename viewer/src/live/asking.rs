@@ -6,10 +6,10 @@
 use super::answers::{self, Host};
 use super::calls::{Told, Wanted, latest};
 use super::http::{Client, Error};
+use super::named;
 use super::rates::Counter;
 use super::turn::Due;
 use super::via::Where;
-use super::{HISTORY, named};
 use crate::feed::Poker;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
@@ -264,9 +264,4 @@ fn health(client: &mut Client, params: &Value, is_itself: bool) -> Result<Health
         Some(fault) if !is_told => Err(fault),
         Some(_) | None => Ok(health),
     }
-}
-
-/// From when on figures are asked for at first.
-pub(super) fn history(at: Time) -> Time {
-    at.minus(HISTORY)
 }

@@ -1,18 +1,21 @@
 //! The figures of the hosts whose graphs are seen: what is known of them, and which host is asked next.
 //!
 //! Pure: times are given, `now` as the span since asking began. Rule: the more hosts are looked at the more seldom each is
-//! asked, none while nobody looks, and of a metric that is new the past is asked for. Not here: who asks (`asking`), how
-//! counters become figures (`rates`).
+//! asked, none while nobody looks, and of a metric that is new the past is asked for. Samples are kept with the times of their
+//! host, and told with the viewer's. Not here: who asks (`asking`), how counters become figures (`rates`), how far clocks are
+//! apart (`apart`).
 
-use super::HISTORY;
-use super::asking::{Question, history};
+use super::apart::{Clock, is_believed};
+use super::asking::Question;
 use super::http::Error;
 use super::rates::{self, Counter};
 use super::turn::{Due, EVERY, Turn};
-use crate::feed::{self, HostSeries};
+use super::{HISTORY, HISTORY_LONG};
+use crate::feed::{self, HostSeries, Update};
 use crate::flock::sweep::HostName;
 use crate::graphs::HOSTS_MAX;
 use crate::graphs::metric::{LINES_MAX, Metric};
+use crate::grid::builder::AHEAD;
 use crate::series::Series;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +25,14 @@ use wire::time::Time;
 const HOSTS_A_SECOND: u32 = 16;
 /// So much before the newest figure is asked from: a rate needs the sweep before it.
 const BEFORE_NEWEST: Duration = Duration::from_secs(5);
+/// After so many answers without a sample all that there is is asked for: the host's clock may be far behind, or was set back.
+const EMPTY_MAX: u32 = 2;
 
 /// What is known.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     metrics: Arc<[Metric]>,
+    is_long: bool,
     rests: bool,
     hosts: Vec<OfHost>,
     /// The one that was asked last.
@@ -40,25 +46,32 @@ struct OfHost {
     turn: Turn,
     /// Whether a metric is wanted of which the past is not known.
     lacks_past: bool,
+    clock: Clock,
+    /// Answers since the last in which there was a sample.
+    empty: u32,
 }
 
 impl Figures {
     /// These are wanted from now on, and no others.
     pub(super) fn want(&mut self, wanted: feed::Figures) {
         let has_new = wanted.metrics.iter().any(|metric| !self.metrics.contains(metric));
-        (self.rests, self.metrics) = (wanted.rests, wanted.metrics.into());
+        let is_longer = wanted.is_long && !self.is_long;
+        (self.rests, self.is_long, self.metrics) = (wanted.rests, wanted.is_long, wanted.metrics.into());
         self.hosts.retain(|known| wanted.hosts.contains(&known.host));
         for known in &mut self.hosts {
             known.series.retain(|line, _| self.metrics.iter().any(|metric| metric.has(line)));
-            known.lacks_past |= has_new;
-            if has_new {
+            if is_longer {
+                // Nothing is put before what is there.
+                known.series.clear();
+            }
+            if has_new || is_longer {
+                known.lacks_past = true;
                 known.turn.hurry();
             }
         }
         for host in wanted.hosts {
             if self.hosts.len() < HOSTS_MAX && !self.hosts.iter().any(|known| known.host == host) {
-                let (series, turn) = (HostSeries::new(), Turn::default());
-                self.hosts.push(OfHost { host, series, turn, lacks_past: true });
+                self.hosts.push(OfHost::new(host));
             }
         }
         let count = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
@@ -66,22 +79,22 @@ impl Figures {
         self.hosts.iter_mut().for_each(|known| known.turn.set_every(every));
     }
 
-    /// The next host that is to be asked now, each after all others.
-    pub(super) fn question(&mut self, now: Duration, at: Time) -> Option<Question> {
+    /// The next host that is to be asked now, each after all others; none that is in trouble where enough of those are asked.
+    pub(super) fn question(&mut self, now: Duration, at: Time, is_full: bool) -> Option<Question> {
         if self.rests || self.metrics.is_empty() {
             return None;
         }
         let count = self.hosts.len();
         let mut order = (1..=count).map(|step| (self.last_asked + step) % count);
-        let next = order.find(|&next| self.hosts[next].turn.due(now, false).is_some())?;
+        let next = order.find(|&next| {
+            let turn = &self.hosts[next].turn;
+            turn.due(now, false).is_some() && !(is_full && turn.is_troubled())
+        })?;
         self.last_asked = next;
         let known = &mut self.hosts[next];
         known.turn.ask();
-        let newest = known.series.values().filter_map(|series| series.newest()).map(|(time, _)| time).max();
-        let since = match (newest, std::mem::take(&mut known.lacks_past)) {
-            (Some(newest), false) => newest.minus(BEFORE_NEWEST),
-            (_, true) | (None, _) => history(at),
-        };
+        let history = if self.is_long { HISTORY_LONG } else { HISTORY };
+        let since = known.since(at, history);
         Some(Question::Figures { host: known.host.clone(), metrics: Arc::clone(&self.metrics), since })
     }
 
@@ -91,42 +104,93 @@ impl Figures {
     }
 
     /// When one is due, if no answer comes before.
-    pub(super) fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self, is_full: bool) -> Option<Duration> {
         let is_asked = !self.rests && !self.metrics.is_empty();
-        self.turns().filter(|_| is_asked).filter_map(|turn| turn.next(false)).min()
+        let turns = self.turns().filter(|turn| is_asked && !(is_full && turn.is_troubled()));
+        turns.filter_map(|turn| turn.next(false)).min()
     }
 
-    /// Take an answer; the host's series, where it is still wanted.
+    /// Take an answer that came `at`; what is told of the host, where it is still wanted.
     pub(super) fn take(
         &mut self,
         host: &HostName,
         metrics: &[Metric],
         counters: Result<Vec<Counter>, Error>,
-        now: Duration,
+        (now, at): (Duration, Time),
         took: Duration,
-    ) -> Option<Arc<HostSeries>> {
+    ) -> Option<Update> {
         let known = self.hosts.iter_mut().find(|known| known.host == *host)?;
-        match counters {
+        let trouble = match counters {
             Ok(counters) => {
                 known.turn.answered(Due::All, now, took);
                 if known.lacks_past {
                     known.turn.hurry();
                 }
-                for (name, samples) in rates::points(metrics, &counters) {
-                    if self.metrics.iter().any(|metric| metric.has(&name)) {
-                        let series = known.series.entry(name).or_default();
-                        samples.iter().for_each(|sample| series.push(sample.time, sample.value));
-                    }
-                }
-                forget_ended(&mut known.series, &self.metrics);
+                known.take(metrics, &self.metrics, counters, at);
+                known.clock.trouble()
             }
             // Its graphs stand still, and their age is seen.
-            Err(_) => {
+            Err(error) => {
                 known.turn.failed(now);
                 known.lacks_past = true;
+                Some(error.to_string())
+            }
+        };
+        Some(Update::Series { host: host.clone(), series: Arc::new(known.told()), trouble })
+    }
+}
+
+impl OfHost {
+    fn new(host: HostName) -> OfHost {
+        let (series, turn) = (HostSeries::new(), Turn::default());
+        OfHost { host, series, turn, lacks_past: true, clock: Clock::default(), empty: 0 }
+    }
+
+    /// From when on it is asked, by its clock.
+    fn since(&mut self, at: Time, history: Duration) -> Time {
+        let newest = self.series.values().filter_map(|series| series.newest()).map(|(time, _)| time).max();
+        let lacks_past = std::mem::take(&mut self.lacks_past);
+        match newest {
+            _ if self.empty >= EMPTY_MAX => at.minus(AHEAD),
+            Some(newest) if !lacks_past => newest.minus(BEFORE_NEWEST),
+            Some(_) | None => {
+                Time::from_micros(at.micros().saturating_sub(self.clock.moved())).minus(history)
             }
         }
-        Some(Arc::new(known.series.clone()))
+    }
+
+    fn take(&mut self, asked: &[Metric], wanted: &[Metric], mut counters: Vec<Counter>, at: Time) {
+        for counter in &mut counters {
+            let samples = &mut counter.samples;
+            samples.retain(|sample| is_believed(sample.time, at));
+            // What came before a clock was set back is of no known time.
+            let set_back = samples.windows(2).rposition(|pair| pair[1].time < pair[0].time);
+            samples.drain(..set_back.map_or(0, |before| before + 1));
+        }
+        let newest = counters.iter().filter_map(|counter| counter.samples.last()).map(|last| last.time).max();
+        let Some(newest) = newest else {
+            self.empty = self.empty.saturating_add(1);
+            return;
+        };
+        self.empty = 0;
+        if self.clock.seen(newest, at) {
+            self.series.clear();
+        }
+        for (name, samples) in rates::points(asked, &counters) {
+            if wanted.iter().any(|metric| metric.has(&name)) {
+                let series = self.series.entry(name).or_default();
+                samples.iter().for_each(|sample| series.push(sample.time, sample.value));
+            }
+        }
+        forget_ended(&mut self.series, wanted);
+    }
+
+    /// Its series by the viewer's clock.
+    fn told(&self) -> HostSeries {
+        match self.clock.moved() {
+            0 => self.series.clone(),
+            moved => self.series.iter().map(|(name, series)| (name.clone(), series.moved(moved))).collect(),
+        }
     }
 }
 
@@ -135,14 +199,13 @@ impl Figures {
 fn forget_ended(series: &mut HostSeries, metrics: &[Metric]) {
     let ends = |line: &Series| line.newest().map(|(time, _)| time);
     let Some(newest) = series.values().filter_map(ends).max() else { return };
-    series.retain(|_, line| ends(line).is_some_and(|end| newest.since(end) <= HISTORY));
+    series.retain(|_, line| ends(line).is_some_and(|end| newest.since(end) <= HISTORY_LONG));
     for metric in metrics.iter().filter(|metric| matches!(metric, Metric::Named(_))) {
         let own = series.iter().filter(|(name, _)| metric.has(name));
         let mut own: Vec<_> = own.map(|(name, line)| (ends(line), name.clone())).collect();
         // The sort is stable: of those that ended together the first by name stay.
         own.sort_by_key(|(end, _)| std::cmp::Reverse(*end));
-        let is_usual = |name: &str| Metric::USUAL.iter().any(|usual| usual.has(name));
-        for (_, name) in own.into_iter().filter(|(_, name)| !is_usual(name)).skip(LINES_MAX) {
+        for (_, name) in own.into_iter().skip(LINES_MAX) {
             series.remove(&name);
         }
     }
@@ -157,13 +220,13 @@ mod tests {
 
     fn want(figures: &mut Figures, hosts: u32, metrics: &[Metric], rests: bool) {
         let hosts = (0..hosts).map(|number| HostName::new("demo", &format!("wn{number:02}"))).collect();
-        figures.want(feed::Figures { hosts, metrics: metrics.to_vec(), rests });
+        figures.want(feed::Figures { hosts, metrics: metrics.to_vec(), is_long: false, rests });
     }
 
     /// Who is asked at a time, and how many seconds of the past.
     fn asked(figures: &mut Figures, now: Duration) -> Vec<(HostName, f64)> {
         let at = invented::time_f(1_000.0 + now.as_secs_f64());
-        let question = std::iter::from_fn(|| figures.question(now, at));
+        let question = std::iter::from_fn(|| figures.question(now, at, false));
         let asked = question.map(|question| match question {
             Question::Figures { host, since, .. } => (host, at.since(since).as_secs_f64()),
             Question::Domain { .. } | Question::Domains | Question::Sensor(_) | Question::Term(_) => {
@@ -174,11 +237,34 @@ mod tests {
     }
 
     fn answer(figures: &mut Figures, host: &HostName, name: &str, now: Duration) -> Option<Arc<HostSeries>> {
-        let time = invented::time_f(1_000.0 + now.as_secs_f64());
-        let samples = vec![rates::Sample { time, value: 0.5 }];
+        answer_of(figures, host, name, now, &[now.as_secs_f64()]).map(|(series, _)| series)
+    }
+
+    /// An answer with samples of these seconds of the host's clock; the series and the trouble that are told.
+    fn answer_of(
+        figures: &mut Figures,
+        host: &HostName,
+        name: &str,
+        now: Duration,
+        times: &[f64],
+    ) -> Option<(Arc<HostSeries>, Option<String>)> {
+        let sample = |secs: &f64| rates::Sample { time: invented::time_f(1_000.0 + secs), value: 0.5 };
+        let samples = times.iter().map(sample).collect();
         let counter = Counter { name: name.into(), labels: Vec::new(), grows: false, samples };
-        let metrics = figures.metrics.clone();
-        figures.take(host, &metrics, Ok(vec![counter]), now, Duration::ZERO)
+        take(figures, host, Ok(vec![counter]), now)
+    }
+
+    fn take(
+        figures: &mut Figures,
+        host: &HostName,
+        counters: Result<Vec<Counter>, Error>,
+        now: Duration,
+    ) -> Option<(Arc<HostSeries>, Option<String>)> {
+        let (metrics, at) = (figures.metrics.clone(), invented::time_f(1_000.0 + now.as_secs_f64()));
+        match figures.take(host, &metrics, counters, (now, at), Duration::ZERO)? {
+            Update::Series { series, trouble, .. } => Some((series, trouble)),
+            other => panic!("expected figures, found {other:?}"),
+        }
     }
 
     #[test]
@@ -194,7 +280,7 @@ mod tests {
                 let series = answer(&mut figures, &host, "node_load1", SEC).unwrap();
                 assert_eq!(series["load of 1 minute"].newest().map(|(_, load)| load), Some(0.5));
             }
-            assert_eq!(figures.next_due(), Some(SEC + every * SEC));
+            assert_eq!(figures.next_due(false), Some(SEC + every * SEC));
             let again = asked(&mut figures, SEC + every * SEC);
             assert_eq!(again.len(), hosts as usize);
             assert!(again.iter().all(|(_, past)| *past < 12.0), "then for what is new");
@@ -219,6 +305,20 @@ mod tests {
     }
 
     #[test]
+    fn who_looks_at_an_hour_is_given_one() {
+        let mut figures = Figures::default();
+        want(&mut figures, 1, &[Metric::Load], false);
+        let host = asked(&mut figures, SEC).remove(0).0;
+        answer(&mut figures, &host, "node_load1", SEC);
+        let hosts = vec![host.clone()];
+        let metrics = vec![Metric::Load];
+        figures.want(feed::Figures { hosts, metrics, is_long: true, rests: false });
+        assert!(asked(&mut figures, SEC)[0].1 > 3_500.0);
+        answer(&mut figures, &host, "node_load1", SEC);
+        assert!(asked(&mut figures, 2 * SEC)[0].1 < 12.0, "once");
+    }
+
+    #[test]
     fn of_lines_that_come_and_go_those_that_live_are_kept() {
         let mut figures = Figures::default();
         want(&mut figures, 1, &[Metric::Named("job_cpu".into())], false);
@@ -234,8 +334,7 @@ mod tests {
                 grows: false,
                 samples: vec![rates::Sample { time, value: 0.5 }],
             });
-            let metrics = figures.metrics.clone();
-            known = figures.take(&host, &metrics, Ok(counters.collect()), now, Duration::ZERO).unwrap();
+            known = take(&mut figures, &host, Ok(counters.collect()), now).unwrap().0;
         }
         assert_eq!(known.len(), LINES_MAX);
         assert!(
@@ -251,13 +350,59 @@ mod tests {
         let host = asked(&mut figures, SEC).remove(0).0;
         answer(&mut figures, &host, "node_load1", SEC);
         want(&mut figures, 1, &[Metric::Load], true);
-        assert!(asked(&mut figures, 60 * SEC).is_empty() && figures.next_due().is_none());
+        assert!(asked(&mut figures, 60 * SEC).is_empty() && figures.next_due(false).is_none());
         want(&mut figures, 1, &[Metric::Load], false);
         let past = asked(&mut figures, 60 * SEC)[0].1;
         assert!((60.0..80.0).contains(&past), "from where it stopped: {past}");
         let failed =
             Err(Error::Silent { address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into(), secs: 1 });
-        assert!(figures.take(&host, &[], failed, 61 * SEC, SEC).is_some());
+        let (_, trouble) = take(&mut figures, &host, failed, 61 * SEC).unwrap();
+        assert!(trouble.is_some_and(|trouble| trouble.contains("127.0.0.1:1")));
         assert!(asked(&mut figures, 62 * SEC).is_empty(), "later each time");
+    }
+
+    /// The last second at which there is a figure.
+    fn last((series, _): &(Arc<HostSeries>, Option<String>)) -> f64 {
+        let newest = series["load of 1 minute"].newest().unwrap().0;
+        newest.since(invented::time_f(1_000.0)).as_secs_f64()
+    }
+
+    #[test]
+    fn what_a_wrong_clock_says_is_drawn_at_the_right_time() {
+        let mut figures = Figures::default();
+        want(&mut figures, 1, &[Metric::Load], false);
+        let host = asked(&mut figures, 600 * SEC).remove(0).0;
+        let mut told = None;
+        // Ten minutes behind: of the last minutes there is nothing, until all is asked for.
+        for secs in 600_u32..606 {
+            let now = secs * SEC;
+            let behind = f64::from(secs) - 595.0;
+            let past = if secs == 600 { 0.0 } else { asked(&mut figures, now)[0].1 };
+            let samples = [behind - 1.0, behind];
+            let has_some = past > 80_000.0 || secs > 602;
+            let shown = if has_some { &samples[..] } else { &[] };
+            told = answer_of(&mut figures, &host, "node_load1", now, shown);
+        }
+        let told = told.unwrap();
+        assert!((last(&told) - 605.0).abs() < 0.1, "{}", last(&told));
+        assert!(told.1.is_some_and(|told| told.contains("595 s behind")));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_and_times_that_are_absurd_stop_no_graph() {
+        let mut figures = Figures::default();
+        want(&mut figures, 1, &[Metric::Load], false);
+        let host = asked(&mut figures, SEC).remove(0).0;
+        let told = answer_of(&mut figures, &host, "node_load1", SEC, &[0.0, 1.0, 1e10]).unwrap();
+        assert!((last(&told) - 1.0).abs() < 0.1, "the year 2300 is not believed: {}", last(&told));
+        asked(&mut figures, 2 * SEC);
+        answer_of(&mut figures, &host, "node_load1", 2 * SEC, &[3_602.0]).unwrap();
+        for secs in 3_u32..6 {
+            let past = asked(&mut figures, secs * SEC)[0].1;
+            let samples: &[f64] = if past > 80_000.0 { &[0.0, 1.0, 3_602.0, 4.0, 5.0] } else { &[] };
+            let told = answer_of(&mut figures, &host, "node_load1", secs * SEC, samples).unwrap();
+            let expected = if secs < 5 { 3_602.0 } else { 5.0 };
+            assert!((last(&told) - expected).abs() < 0.1, "after {secs} s: {}", last(&told));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! the processes of calls.
 //!
 //! One thread hears wishes, one for each host takes what comes of it (`subscribed`), one gives orders and one asks for the
-//! processes of calls: nobody waits for another's host. Rule: nobody is subscribed to while no flock is seen; wishes are
+//! processes of calls: nobody waits for another's host. Rule: nobody is subscribed to but for a wish of the window; wishes are
 //! taken at once, and one beyond those that wait is told, not lost. Not here: what answers mean (`sweeps`), who may give
 //! orders (`orders`).
 

@@ -28,6 +28,8 @@ const WHOLE_EVERY: u32 = 60;
 const DOMAINS_EVERY: Duration = Duration::from_secs(60);
 /// Domains in trouble that are asked at a time: they may keep who asks for long, and the others are asked meanwhile.
 const TROUBLED_AT_A_TIME: usize = 3;
+/// Questions to single hosts that are out at a time: some of those who ask are left for domains.
+const ASIDE_AT_A_TIME: usize = super::asking::ASKERS - TROUBLED_AT_A_TIME;
 /// Until a daemon that cannot be reached is tried again at first, and at last.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 /// Longest time between two tries, where nobody answers.
@@ -77,6 +79,14 @@ struct Lost {
     what: String,
     pause: Duration,
     again: Duration,
+}
+
+/// How much of what may be asked aside is out.
+#[derive(Clone, Copy, Debug)]
+struct Aside {
+    has_room: bool,
+    /// Of those in trouble no more are asked.
+    is_full: bool,
 }
 
 /// What an answer changed.
@@ -132,7 +142,10 @@ impl Known {
 
     /// What is to be asked now, which is out then; nothing where nothing is due.
     pub(super) fn question(&mut self, now: Duration, at: Time) -> Option<Question> {
-        if let Some(question) = self.sensors.question_itself(now) {
+        let aside = self.aside();
+        if aside.has_room
+            && let Some(question) = self.sensors.question_itself(now, aside.is_full)
+        {
             return Some(question);
         }
         if let Some(lost) = &self.lost
@@ -144,7 +157,20 @@ impl Known {
             turn.ask();
             return Some(Question::Domains);
         }
-        self.of_domain(now).or_else(|| self.sensors.question(now)).or_else(|| self.figures.question(now, at))
+        let of_domain = self.of_domain(now);
+        if of_domain.is_some() || !aside.has_room {
+            return of_domain;
+        }
+        let sensors = self.sensors.question(now, aside.is_full);
+        sensors.or_else(|| self.figures.question(now, at, aside.is_full))
+    }
+
+    /// How many questions to single hosts are out: they leave room for those to domains.
+    fn aside(&self) -> Aside {
+        let turns = self.figures.turns().chain(self.sensors.turns()).chain(self.sensors.turns_itself());
+        let out: Vec<&Turn> = turns.filter(|turn| turn.is_out()).collect();
+        let troubled = out.iter().filter(|turn| turn.is_troubled()).count();
+        Aside { has_room: out.len() < ASIDE_AT_A_TIME, is_full: troubled >= TROUBLED_AT_A_TIME }
     }
 
     /// The next domain that is due, each after all others.
@@ -174,7 +200,9 @@ impl Known {
 
     /// When something is due, if no answer comes before.
     pub(super) fn next_due(&self) -> Option<Duration> {
-        let itself = self.sensors.next_due_itself();
+        let aside = self.aside();
+        let is_asked = |turn: &&Turn| aside.has_room && !(aside.is_full && turn.is_troubled());
+        let itself = self.sensors.turns_itself().filter(is_asked).filter_map(|turn| turn.next(false)).min();
         if let Some(lost) = &self.lost {
             let again = (!self.turns().any(Turn::is_out)).then_some(lost.again);
             return again.into_iter().chain(itself).min();
@@ -182,8 +210,10 @@ impl Known {
         let is_full = self.is_full_of_trouble();
         let domains = self.domains.iter().filter(|domain| !(is_full && domain.turn.is_troubled()));
         let domains = domains.filter_map(|domain| domain.turn.next(domain.has_heard()));
-        let others = self.all.iter().chain(self.sensors.turns()).filter_map(|turn| turn.next(false));
-        domains.chain(others).chain(self.figures.next_due()).chain(itself).min()
+        let others =
+            self.all.iter().chain(self.sensors.turns().filter(is_asked)).filter_map(|turn| turn.next(false));
+        let figures = self.figures.next_due(aside.is_full).filter(|_| aside.has_room);
+        domains.chain(others).chain(figures).chain(itself).min()
     }
 
     /// Take an answer that came `at`, and what it changes.
@@ -206,8 +236,7 @@ impl Known {
             }
             Answer::Domains(names) => self.take_domains(names, now, took),
             Answer::Figures { host, metrics, counters } => {
-                let series = self.figures.take(&host, &metrics, counters, now, took);
-                let told = series.map(|series| Update::Series { host, series });
+                let told = self.figures.take(&host, &metrics, counters, (now, at), took);
                 Changed { told, ..Changed::default() }
             }
             Answer::Sensor { at, health } => {

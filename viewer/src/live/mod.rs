@@ -6,6 +6,7 @@
 //! seen. Not here: what is known (`known`), what answers mean (`answers`), the flock (`flock`).
 
 pub mod answers;
+mod apart;
 mod asking;
 mod calls;
 mod control;
@@ -43,8 +44,9 @@ const GRID_PAUSE: Duration = Duration::from_millis(25);
 const GRID_PAUSE_RATIO: u32 = 4;
 /// Between two tries of a single question.
 const TRY_EVERY: Duration = Duration::from_millis(100);
-/// How much of the past a graph is given at first.
+/// How much of the past a graph is given at first, and where that is not enough: as much as a series holds, one sample a second.
 const HISTORY: Duration = Duration::from_secs(900);
+const HISTORY_LONG: Duration = Duration::from_secs(3_600);
 
 /// What is asked, and of whom.
 #[derive(Clone, Debug, PartialEq, Eq)]

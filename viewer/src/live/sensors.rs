@@ -41,21 +41,24 @@ impl Sensors {
     }
 
     /// The sensor that is to be asked at its address now, which is out then: whether or not the daemon is lost.
-    pub(super) fn question_itself(&mut self, now: Duration) -> Option<Question> {
-        let mut sensors = self.sensors.iter_mut().filter(|(at, _)| is_itself(at));
+    pub(super) fn question_itself(&mut self, now: Duration, is_full: bool) -> Option<Question> {
+        let mut sensors =
+            self.sensors.iter_mut().filter(|(at, turn)| is_itself(at) && !(is_full && turn.is_troubled()));
         let (at, turn) = sensors.find(|(_, turn)| turn.due(now, false).is_some())?;
         turn.ask();
         Some(Question::Sensor(at.clone()))
     }
 
     /// What the daemon is to be asked now, which is out then.
-    pub(super) fn question(&mut self, now: Duration) -> Option<Question> {
-        let mut sensors = self.sensors.iter_mut().filter(|(at, _)| !is_itself(at));
+    pub(super) fn question(&mut self, now: Duration, is_full: bool) -> Option<Question> {
+        let mut sensors =
+            self.sensors.iter_mut().filter(|(at, turn)| !is_itself(at) && !(is_full && turn.is_troubled()));
         if let Some((at, turn)) = sensors.find(|(_, turn)| turn.due(now, false).is_some()) {
             turn.ask();
             return Some(Question::Sensor(at.clone()));
         }
-        let (domain, turn) = self.domains.iter_mut().find(|(_, turn)| turn.due(now, false).is_some())?;
+        let mut domains = self.domains.iter_mut().filter(|(_, turn)| !(is_full && turn.is_troubled()));
+        let (domain, turn) = domains.find(|(_, turn)| turn.due(now, false).is_some())?;
         turn.ask();
         Some(Question::Term(domain.clone()))
     }
@@ -66,10 +69,9 @@ impl Sensors {
         sensors.chain(self.domains.iter().map(|(_, turn)| turn))
     }
 
-    /// When a sensor is due at its address, if no answer comes before.
-    pub(super) fn next_due_itself(&self) -> Option<Duration> {
-        let sensors = self.sensors.iter().filter(|(at, _)| is_itself(at));
-        sensors.filter_map(|(_, turn)| turn.next(false)).min()
+    /// All turns of questions to sensors at their addresses.
+    pub(super) fn turns_itself(&self) -> impl Iterator<Item = &Turn> {
+        self.sensors.iter().filter(|(at, _)| is_itself(at)).map(|(_, turn)| turn)
     }
 
     /// A sensor answered, or did not.
@@ -105,7 +107,8 @@ mod tests {
     const SEC: Duration = Duration::from_secs(1);
 
     fn asked(sensors: &mut Sensors, now: Duration) -> Vec<Question> {
-        std::iter::from_fn(|| sensors.question_itself(now).or_else(|| sensors.question(now))).collect()
+        std::iter::from_fn(|| sensors.question_itself(now, false).or_else(|| sensors.question(now, false)))
+            .collect()
     }
 
     #[test]

@@ -6,7 +6,10 @@ use egui_kittest::kittest::Queryable as _;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Source};
 use viewer::feed::{Figures, Update, Wish};
+use viewer::flock::sweep::HostName;
 use viewer::graphs::Arrangement;
+use viewer::graphs::metric::Metric;
+use viewer::grid::place::PlaceId;
 use viewer::{feed, invented};
 
 const NOW_SECS: f64 = 2_400.0;
@@ -28,7 +31,7 @@ fn plots(window: &Harness<'_, App>) -> Vec<Rect> {
 fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
     let mut made = app(Settings::default(), 12);
     made.open_tab("graphs");
-    made.settings.graphs.set_metrics(&[viewer::graphs::metric::Metric::Cpu]);
+    made.settings.graphs.set_metrics(&[Metric::Cpu]);
     let mut window = crate::window(made, invented::time_f(NOW_SECS));
     assert!(plots(&window).is_empty(), "together at first");
     window.get_by_label("Small multiples").click();
@@ -90,7 +93,9 @@ fn only_while_graphs_are_seen_figures_are_asked_for() {
     };
     assert_eq!(wished(), None);
     app.watch_graphs();
-    let Some(Figures { hosts, metrics, rests: false }) = wished() else { panic!("figures are wished") };
+    let Some(Figures { hosts, metrics, rests: false, is_long: false }) = wished() else {
+        panic!("figures are wished")
+    };
     assert_eq!((hosts.len(), metrics.len()), (16, 5));
     app.update(invented::time_f(NOW_SECS + 2.0), 0.0);
     assert_eq!(wished(), None);
@@ -105,7 +110,7 @@ fn sixty_four_small_plots_are_drawn_and_how_long_a_frame_takes_is_told() {
         .map(|number| viewer::flock::sweep::HostName::new("UT-ICL", &format!("wn{number:03}")))
         .collect();
     made.show_graphs_of(Some(&hosts));
-    made.settings.graphs.set_metrics(&[viewer::graphs::metric::Metric::Cpu]);
+    made.settings.graphs.set_metrics(&[Metric::Cpu]);
     made.open_tab("multiples");
     let mut window = crate::window_of(egui::vec2(3840.0, 2160.0), made, invented::time_f(NOW_SECS));
     assert_eq!(plots(&window).len(), 64);
@@ -121,4 +126,67 @@ fn who_chooses_no_host_sees_none() {
     made.show_graphs_of(Some(&[]));
     let window = crate::window(made, invented::time_f(NOW_SECS));
     assert!(window.query_by_label("No host is chosen.").is_some());
+}
+
+fn host_names(numbers: std::ops::RangeInclusive<u32>) -> Vec<HostName> {
+    numbers.map(|number| HostName::new("UT-ICL", &format!("wn{number:03}"))).collect()
+}
+
+#[test]
+fn who_looks_at_one_host_is_a_click_away_from_those_chosen() {
+    let mut made = app(Settings::default(), 6);
+    made.open_tab("multiples");
+    made.settings.graphs.set_metrics(&[Metric::Cpu]);
+    made.show_graphs_of(Some(&host_names(1..=3)));
+    let chosen = made.settings.graphs.clone();
+    let (id, _) =
+        (0..).map(PlaceId).zip(&made.grid().places).find(|(_, place)| place.name == "wn005").unwrap();
+    made.open_graphs(id);
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    assert!(window.query_by_label("graph of wn005, CPU").is_some() && plots(&window).len() == 1);
+    assert_eq!(window.state().settings.graphs, chosen, "what was chosen stays chosen");
+    window.get_by_label("All chosen").click();
+    window.run_steps(3);
+    assert_eq!(plots(&window).len(), 3);
+    assert!(window.query_by_label("All chosen").is_none());
+}
+
+#[test]
+fn why_a_host_has_no_figures_is_told() {
+    let (_source, inbox) = feed::feed();
+    let now = invented::time_f(NOW_SECS);
+    let address = Source::Daemon("127.0.0.1:7317".into());
+    let mut made = App::new(address, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
+    made.take(now, Update::grid(invented::grid(1, 2, 0, 3)));
+    made.update(now, 0.0);
+    made.open_tab("graphs");
+    let [first, second] = &host_names(1..=2)[..] else { panic!("two hosts") };
+    let series = std::sync::Arc::<feed::HostSeries>::default();
+    let trouble = Some("the sensor of wn001 is gone".to_owned());
+    made.take(now, Update::Series { host: first.clone(), series, trouble });
+    let mut window = crate::window(made, now);
+    assert!(window.query_by_label_contains("the sensor of wn001 is gone").is_some(), "{window:?}");
+    let series = std::sync::Arc::new(viewer::invented_figures::host(second));
+    window.state_mut().take(now, Update::Series { host: second.clone(), series, trouble: None });
+    window.run_steps(2);
+    assert!(window.query_by_label("1 host in trouble").is_some(), "beside the graphs of the other");
+}
+
+#[test]
+fn keys_move_and_widen_the_graphs_that_are_in_front() {
+    let mut made = app(Settings::default(), 2);
+    made.open_tab("graphs");
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    let mut press = |key: Key| {
+        window.key_press(key);
+        window.run_steps(2);
+        let span = window.state().settings.graphs.span;
+        (span.secs(), span.back_secs())
+    };
+    assert_eq!(press(Key::Plus), (240.0, 0.0));
+    assert_eq!(press(Key::ArrowLeft), (240.0, 60.0));
+    assert_eq!(press(Key::Minus), (300.0, 30.0));
+    assert_eq!(press(Key::ArrowRight), (300.0, 0.0));
+    press(Key::Minus);
+    assert_eq!(press(Key::F), (300.0, 0.0));
 }

@@ -7,10 +7,13 @@ use super::{FlockView, kill};
 use crate::app::App;
 use crate::app::text::{count, elided, percent};
 use crate::app::theme::{self, Colors, ROW_HEIGHT};
+use crate::flock::chosen::Chosen;
 use crate::flock::groups::{Group, Row, groups, most_used_first, rows};
 use crate::flock::measure::share;
+use crate::flock::names::NameId;
+use crate::flock::{Flock, Member};
 use egui::{Button, Frame, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::time::Time;
 
 /// How long the list stands still, in microseconds.
@@ -19,6 +22,8 @@ const STANDS_MICROS: i64 = 250_000;
 const ORDER_STANDS_MICROS: i64 = 2_000_000;
 /// Processes listed of one program.
 const ROWS_MAX: usize = 500;
+/// A program of which so many processes are chosen at most is open by itself.
+const OPENED_MAX: u32 = 20;
 
 /// A row of the list.
 enum Line {
@@ -101,18 +106,42 @@ fn lines(app: &mut App, time: Time) -> Vec<Line> {
         None => listed(view, time),
     };
     let has_choice = !view.selected.is_empty();
+    let shown = || found.iter().filter(|group| !has_choice || group.chosen > 0);
+    let is_open =
+        |group: &&Group| view.open.contains(&group.name) || (has_choice && group.chosen <= OPENED_MAX);
+    let open: BTreeSet<NameId> = shown().filter(is_open).map(|group| group.name).collect();
+    let rows = opened(view.rows.take(), &view.flock, &view.chosen, (open, &view.selected), (moment, time));
     let mut lines = Vec::new();
-    for group in found.iter().filter(|group| !has_choice || group.chosen > 0) {
+    for group in shown() {
         lines.push(Line::Program(group.clone()));
-        let is_open = view.open.contains(&group.name) || (has_choice && group.chosen <= 20);
-        if is_open {
-            let rows = rows(&view.flock, &view.chosen, group.name, time, ROWS_MAX);
-            let shown = rows.into_iter().filter(|row| !has_choice || view.selected.contains(&row.member));
-            lines.extend(shown.map(Line::Process));
-        }
+        lines.extend(rows.of.get(&group.name).into_iter().flatten().map(|row| Line::Process(*row)));
     }
-    view.groups = Some((key, found));
+    (view.groups, view.rows) = (Some((key, found)), Some(rows));
     lines
+}
+
+/// The processes of the programs that are open, at a moment.
+pub(super) struct Opened {
+    moment: Time,
+    open: BTreeSet<NameId>,
+    selected: BTreeSet<Member>,
+    of: BTreeMap<NameId, Vec<Row>>,
+}
+
+/// They are looked for once a moment: each look is at every process.
+fn opened(
+    known: Option<Opened>,
+    flock: &Flock,
+    wanted: &Chosen,
+    (open, selected): (BTreeSet<NameId>, &BTreeSet<Member>),
+    (moment, time): (Time, Time),
+) -> Opened {
+    let is_same =
+        |known: &Opened| known.moment == moment && known.open == open && known.selected == *selected;
+    known.filter(is_same).unwrap_or_else(|| {
+        let of = rows(flock, wanted, &open, selected, time, ROWS_MAX);
+        Opened { moment, open, selected: selected.clone(), of }
+    })
 }
 
 /// The programs, in their order.

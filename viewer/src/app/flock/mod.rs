@@ -1,6 +1,6 @@
 //! The tab of the flock: the chart of marks, the list of programs beside it, and what is asked of sensors for them.
 //!
-//! Rule: nobody is asked for processes while no flock is seen. Not here: where marks are (`crate::flock`), what the chart
+//! Rule: nobody is asked for processes while neither a flock nor its channels are seen. Not here: where marks are (`crate::flock`), what the chart
 //! (`chart`), the list (`list`) and the question before a signal (`kill`) look like.
 
 mod chart;
@@ -74,6 +74,8 @@ pub(super) struct FlockView {
     engine: Option<Engine>,
     /// The programs of a moment, which the list shows until the next.
     groups: Option<((Time, usize), Vec<Group>)>,
+    /// The processes of those that are open.
+    rows: Option<list::Opened>,
     /// They are listed by their names, not by what they use.
     by_name: bool,
     /// What they used at the begin of the span for which their order stands.
@@ -102,6 +104,7 @@ impl Default for FlockView {
             glyphs: None,
             engine: None,
             groups: None,
+            rows: None,
             by_name: false,
             ranks: None,
         }
@@ -131,6 +134,7 @@ impl FlockView {
             glyphs: None,
             engine: None,
             groups: None,
+            rows: None,
             by_name: self.by_name,
             ranks: None,
         }
@@ -169,7 +173,7 @@ impl App {
     /// Look for other processes.
     pub(super) fn search_flock(&mut self, text: &str) {
         self.flock.chosen.search(text);
-        (self.flock.groups, self.flock.ranks) = (None, None);
+        (self.flock.groups, self.flock.rows, self.flock.ranks) = (None, None, None);
     }
 
     /// Whether marks have trails.

@@ -68,10 +68,14 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
 impl Common {
     fn shared_reach(&self, app: &App, at: usize) -> Option<(f64, f64)> {
         let metric = &self.metrics[at];
-        let is_shared = app.settings.graphs.scale == Scale::Shared;
-        let lines = || self.hosts.iter().flat_map(|host| self.lines(app, metric, host));
-        let figures = lines().flat_map(|line| line.figures().collect::<Vec<_>>());
-        is_shared.then(|| axis::reach(figures, metric.reaches_at_least()))
+        if app.settings.graphs.scale != Scale::Shared {
+            return None;
+        }
+        let lines =
+            self.hosts.iter().filter_map(|host| app.graphs.of(host)).flat_map(|series| metric.lines(series));
+        let extremes = lines.filter_map(|(_, series)| series.extremes(self.range.0, self.range.1));
+        let figures = extremes.flat_map(|(least, greatest)| [least, greatest]);
+        Some(axis::reach(figures, metric.reaches_at_least()))
     }
 
     fn lines(&self, app: &App, metric: &Metric, host: &HostName) -> Vec<Line> {
@@ -103,7 +107,7 @@ fn one(app: &mut App, ui: &Ui, common: &Common, at: usize, cell: Rect) {
     let id = ui.id().with(("cell", metric, host));
     let (response, is_hovered) =
         plot::interact(ui, rect, id, &mut app.settings.graphs.span, &mut app.graphs, range);
-    let name = format!("graph of {}", app.graphs.name_of(host));
+    let name = format!("graph of {}, {}", app.graphs.name_of(host), metric.short_title());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, name.as_str()));
     if is_hovered.is_some() {
         let inside = plot::plot_rect(rect);
@@ -112,7 +116,7 @@ fn one(app: &mut App, ui: &Ui, common: &Common, at: usize, cell: Rect) {
             plot::readout(ui, rect, &of_host(app, metric, host, cursor, colors), colors);
         }
     }
-    if response.clicked() {
+    if response.clicked() && !response.double_clicked() {
         let place = app.servers().find(|(_, name)| name == host).map(|(id, _)| id);
         if let Some(id) = place {
             app.select(Some(Selection::of_place(&app.drawn.grid, id)));

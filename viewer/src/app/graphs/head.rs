@@ -15,7 +15,7 @@ use egui::{Align, Button, Color32, Key, Layout, RichText, ScrollArea, Sense, Tex
 /// Hosts in the menu; who has more looks for them by the search.
 const HOSTS_LISTED: usize = 200;
 /// Spans that can be chosen, in seconds.
-const SPANS_SECS: [f64; 5] = [60.0, 300.0, 900.0, 3_600.0, 14_400.0];
+const SPANS_SECS: [f64; 4] = [60.0, 300.0, 900.0, 3_600.0];
 /// Widest name in the legend, in points.
 const NAME_MAX: f32 = 150.0;
 
@@ -38,6 +38,11 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
         }
         ui.separator();
         hosts(app, ui);
+        if app.graphs.only.is_some()
+            && ui.button("All").on_hover_text("The hosts that were chosen before").clicked()
+        {
+            app.leave_only_graphs();
+        }
         metrics(app, ui, colors);
         spans(app, ui);
         age(app, ui, colors);
@@ -52,46 +57,60 @@ fn hosts(app: &mut App, ui: &mut Ui) {
         many => counted(many.len(), "host"),
     };
     ui.menu_button(title, |ui| {
-        let shown = app.graphs.hosts.clone();
-        let mut chosen: Option<Vec<HostName>> = app.settings.graphs.hosts();
-        let before = chosen.clone();
         let usual = Button::new(format!("The first {HOSTS_USUAL} that are live"));
-        if ui.add_enabled(chosen.is_some(), usual).clicked() {
-            chosen = None;
+        let is_chosen = app.graphs.only.is_some() || app.settings.graphs.hosts().is_some();
+        if ui.add_enabled(is_chosen, usual).clicked() {
+            app.show_graphs_of(None);
         }
-        let all: Vec<HostName> = app.servers().map(|(_, name)| name).take(HOSTS_LISTED).collect();
         if ui.button(format!("All, up to {HOSTS_MAX}")).clicked() {
-            chosen = Some(all.iter().take(HOSTS_MAX).cloned().collect());
+            let all: Vec<HostName> = app.servers().map(|(_, name)| name).take(HOSTS_MAX).collect();
+            app.show_graphs_of(Some(&all));
         }
         if let Some(id) = app.selected_place()
             && ui.button("Only the chosen one").clicked()
         {
-            chosen = Some(vec![app.host_name(id)]);
+            let name = app.host_name(id);
+            app.show_graphs_of(Some(&[name]));
         }
         ui.separator();
-        ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
-            for name in &all {
-                let mut is_in = shown.contains(name);
-                let has_room = is_in || shown.len() < HOSTS_MAX;
-                let words = match name.domain.is_empty() {
-                    true => name.host.to_string(),
-                    false => format!("{} · {}", name.host, name.domain),
-                };
-                if ui.add_enabled(has_room, egui::Checkbox::new(&mut is_in, words)).changed() {
-                    // Of those chosen some may not be there now: they stay chosen.
-                    let mut hosts = chosen.clone().unwrap_or_else(|| shown.clone());
-                    match is_in {
-                        true => hosts.push(name.clone()),
-                        false => hosts.retain(|host| host != name),
-                    }
-                    chosen = Some(hosts);
-                }
-            }
-        });
-        if chosen != before {
-            app.show_graphs_of(chosen.as_deref());
-        }
+        ScrollArea::vertical().max_height(320.0).show(ui, |ui| listed(app, ui));
     });
+    if app.graphs.only.is_some()
+        && ui.button("All chosen").on_hover_text("Back to the hosts that were shown before").clicked()
+    {
+        app.leave_only_graphs();
+    }
+}
+
+/// The hosts, each with a tick where it is shown; of more than are listed those that are shown too.
+fn listed(app: &mut App, ui: &mut Ui) {
+    let shown = app.graphs.hosts.clone();
+    let mut listed: Vec<HostName> = app.servers().map(|(_, name)| name).take(HOSTS_LISTED).collect();
+    let beyond: Vec<HostName> = shown.iter().filter(|host| !listed.contains(host)).cloned().collect();
+    listed.extend(beyond);
+    let left_out = app.servers().count().saturating_sub(listed.len());
+    for name in &listed {
+        let mut is_in = shown.contains(name);
+        let has_room = is_in || shown.len() < HOSTS_MAX;
+        let words = match name.domain.is_empty() {
+            true => name.host.to_string(),
+            false => format!("{} · {}", name.host, name.domain),
+        };
+        if ui.add_enabled(has_room, egui::Checkbox::new(&mut is_in, words)).changed() {
+            // Of those chosen some may not be there now: they stay chosen.
+            let chosen = app.settings.graphs.hosts().filter(|_| app.graphs.only.is_none());
+            let mut hosts = chosen.unwrap_or_else(|| shown.clone());
+            match is_in {
+                true => hosts.push(name.clone()),
+                false => hosts.retain(|host| host != name),
+            }
+            app.show_graphs_of(Some(&hosts));
+        }
+    }
+    if left_out > 0 {
+        let words = format!("{left_out} more: search for one, choose it, and add it to the graphs");
+        ui.label(RichText::new(words).size(theme::SMALL));
+    }
 }
 
 /// Which metrics are shown, and a field for any other.
@@ -164,18 +183,28 @@ fn spans(app: &mut App, ui: &mut Ui) {
     }
 }
 
+/// How old what is farthest behind is, and of how many hosts something is wrong.
 fn age(app: &App, ui: &mut Ui, colors: Colors) {
+    if !matches!(app.source, crate::app::Source::Daemon(_)) {
+        return;
+    }
     let newest = |series: &crate::feed::HostSeries| {
         series.values().filter_map(|one| one.newest()).map(|(at, _)| at).max()
     };
     let oldest = app.graphs.figures().filter_map(|(_, series)| newest(series)).min();
-    if let Some(oldest) = oldest.filter(|_| matches!(app.source, crate::app::Source::Daemon(_))) {
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        if let Some(oldest) = oldest {
             let age = format!("{} old", span(app.now.since(oldest).as_secs_f64()));
             ui.label(RichText::new(age).size(theme::SMALL).color(colors.weak))
                 .on_hover_text("The newest figure of the host that is farthest behind");
-        });
-    }
+        }
+        let troubles = app.graphs.told_troubles();
+        if !troubles.is_empty() {
+            let text = format!("{} in trouble", counted(troubles.len(), "host"));
+            let color = colors.tone(crate::scene::Tone::Over(wire::event::Outcome::Timeout));
+            ui.label(RichText::new(text).size(theme::SMALL).color(color)).on_hover_text(troubles.join("\n"));
+        }
+    });
 }
 
 /// What the colours mean: hosts where several share a plot, else the parts of the metrics.

@@ -29,6 +29,8 @@ use wire::time::Time;
 const HOSTS_USUAL: usize = 16;
 /// So long after they were last drawn graphs count as not seen, in seconds.
 const UNSEEN_AFTER_SECS: f64 = 3.0;
+/// Who looks farther back than this is given an hour, in seconds.
+const LONG_SECS: f64 = 905.0;
 /// Marks of calls on one graph.
 const MARKS_MAX: usize = 200;
 /// Calls that are looked at for them.
@@ -38,9 +40,13 @@ const FAILED_MAX: usize = 2_000;
 #[derive(Clone, Default)]
 pub(super) struct GraphsView {
     series: BTreeMap<HostName, Arc<HostSeries>>,
+    /// Why hosts cannot be asked, or what is wrong with what they say.
+    troubles: BTreeMap<HostName, String>,
     /// The hosts that are shown, and from what that follows.
     hosts: Vec<HostName>,
     hosts_by: Option<(Option<Time>, Option<Vec<HostName>>)>,
+    /// The one host that is looked at, whichever were chosen.
+    only: Option<HostName>,
     wished: Figures,
     seen: Option<Time>,
     /// The moment under the pointer, which all plots show, and when it was there.
@@ -56,8 +62,20 @@ pub(super) struct GraphsView {
 
 impl GraphsView {
     /// Figures that came.
-    pub(super) fn take(&mut self, host: HostName, series: Arc<HostSeries>) {
-        self.series.insert(host, series);
+    pub(super) fn take(&mut self, host: HostName, series: Arc<HostSeries>, trouble: Option<String>) {
+        match trouble {
+            Some(trouble) => self.troubles.insert(host.clone(), trouble),
+            None => self.troubles.remove(&host),
+        };
+        if !series.is_empty() {
+            self.series.insert(host, series);
+        }
+    }
+
+    /// The troubles of the hosts that are shown, a line each.
+    fn told_troubles(&self) -> Vec<String> {
+        let of_host = |host: &HostName| Some(format!("{}: {}", self.name_of(host), self.troubles.get(host)?));
+        self.hosts.iter().filter_map(of_host).collect()
     }
 
     /// Whether there are any.
@@ -89,11 +107,17 @@ impl GraphsView {
 }
 
 impl App {
-    /// The graphs of a host, in their tab.
+    /// The graphs of a host, in their tab; those that were chosen before are a click away.
     pub fn open_graphs(&mut self, id: PlaceId) {
-        let name = self.host_name(id);
-        self.show_graphs_of(Some(&[name]));
+        self.graphs.only = Some(self.host_name(id));
+        self.find_graph_hosts();
         tabs::open(self, Tab::Graphs);
+    }
+
+    /// Look at those again that were chosen.
+    pub(super) fn leave_only_graphs(&mut self) {
+        self.graphs.only = None;
+        self.find_graph_hosts();
     }
 
     /// The graphs of a host beside those that are shown already.
@@ -115,7 +139,7 @@ impl App {
     /// Show the graphs of these hosts; of the first that are live for nothing.
     pub fn show_graphs_of(&mut self, hosts: Option<&[HostName]>) {
         self.settings.graphs.set_hosts(hosts);
-        self.find_graph_hosts();
+        self.leave_only_graphs();
     }
 
     /// Begin to ask for figures now, without waiting for them to be drawn.
@@ -131,11 +155,14 @@ impl App {
         if is_seen {
             self.find_graph_hosts();
         }
+        let (from, _) = self.settings.graphs.span.range(self.timeline.time());
+        let is_long = self.now.since(from).as_secs_f64() > LONG_SECS;
         let view = &mut self.graphs;
         let figures = match is_seen {
             true => Figures {
                 hosts: view.hosts.clone(),
                 metrics: self.settings.graphs.metrics(),
+                is_long,
                 rests: view.hosts.is_empty(),
             },
             false => Figures { rests: true, ..view.wished.clone() },
@@ -145,13 +172,15 @@ impl App {
             && inbox.wish(Wish::Figures(figures.clone()))
         {
             view.series.retain(|host, _| figures.hosts.contains(host));
+            view.troubles.retain(|host, _| figures.hosts.contains(host));
             view.wished = figures;
         }
     }
 
     /// The hosts that are shown: those chosen that are still there, else the first that are live.
     fn find_graph_hosts(&mut self) {
-        let by = (self.grid_at, self.settings.graphs.hosts());
+        let only = self.graphs.only.clone().map(|only| vec![only]);
+        let by = (self.grid_at, only.or_else(|| self.settings.graphs.hosts()));
         if self.graphs.hosts_by.as_ref() == Some(&by) {
             return;
         }
@@ -223,7 +252,10 @@ fn nothing(app: &App) -> Option<String> {
         (Source::Daemon(_) | Source::Invented, true) => "No host is live: nothing to show.",
         _ if app.settings.graphs.metrics().is_empty() => "No metric is chosen.",
         _ if app.graphs.has_figures() => return None,
-        _ => "Asking for figures …",
+        _ => match &app.graphs.told_troubles()[..] {
+            [] => "Asking for figures …",
+            troubles => return Some(format!("No figures came.\n{}", troubles.join("\n"))),
+        },
     };
     Some(words.to_owned())
 }

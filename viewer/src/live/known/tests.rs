@@ -1,6 +1,9 @@
 //! What is asked when, with daemons that answer well, late, or not at all.
 
 use super::*;
+use crate::feed::Figures;
+use crate::flock::sweep::HostName;
+use crate::graphs::metric::Metric;
 use crate::grid::place::{HostState, Report};
 use crate::invented;
 use crate::live::calls::{Told, Wanted};
@@ -193,4 +196,31 @@ fn a_sensor_at_its_address_is_asked_while_the_daemon_is_lost() {
     known.sensors.answered(&at, true, SEC, Duration::ZERO);
     let again = asked(&mut known, 2 * SEC);
     assert!(again.contains(&Question::Sensor(at)), "{again:?}");
+}
+
+#[test]
+fn hosts_that_hang_leave_room_for_domains() {
+    let mut known = known(&["UT-ICL"]);
+    assert_eq!(names(&mut known, SEC), ["UT-ICL"]);
+    answer(&mut known, "UT-ICL", SEC);
+    let hosts = (0..20).map(|number| HostName::new("UT-ICL", &format!("wn{number:02}"))).collect();
+    known.figures.want(Figures { hosts, metrics: vec![Metric::Load], is_long: false, rests: false });
+    let out = |known: &mut Known, now: Duration| -> Vec<Question> {
+        std::iter::from_fn(|| known.question(now, invented::latest())).collect()
+    };
+    let mut asked = Vec::new();
+    for round in 0..4 {
+        let of_hosts = out(&mut known, SEC);
+        assert_eq!(of_hosts.len(), ASIDE_AT_A_TIME, "round {round}");
+        assert_eq!(known.next_due(), Some(2 * SEC), "nothing but the domain");
+        asked.extend(of_hosts);
+        for question in asked.drain(..) {
+            let Question::Figures { host, metrics, .. } = question else { panic!("a domain: {question:?}") };
+            let answer = Answer::Figures { host, metrics, counters: Err(silent()) };
+            known.take(answer, SEC, invented::latest(), 10 * SEC);
+        }
+    }
+    let later = out(&mut known, 60 * SEC);
+    let domains = later.iter().filter(|question| matches!(question, Question::Domain { .. })).count();
+    assert_eq!((domains, later.len()), (1, 1 + TROUBLED_AT_A_TIME), "{later:?}");
 }
