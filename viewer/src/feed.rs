@@ -155,15 +155,17 @@ pub enum Wish {
     Order(Order),
     /// A signal to a process.
     Kill(Kill),
-    /// The processes that served a call.
+    /// The events of a call, and the processes that served it.
     Served(Served),
 }
 
-/// A call whose processes are wanted.
+/// A call whose events and processes are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Its id.
     pub call: String,
+    /// The domain that tells of it; nothing for the daemon's own.
+    pub domain: String,
     /// Where it ran.
     pub hosts: Vec<HostName>,
 }

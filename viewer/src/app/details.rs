@@ -104,7 +104,11 @@ fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
     links(app, ui, colors, "offered", &call.offers);
     super::served::show(app, ui, colors, &call);
     ui.add_space(6.0);
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
+        let hint = "The graphs of its hosts over its life";
+        if !call.hosts.is_empty() && ui.button("Graphs").on_hover_text(hint).clicked() {
+            app.open_graphs_of_call(&call);
+        }
         for (name, time) in [("To its begin", call.first()), ("To its end", call.ended)] {
             if let Some(time) = time
                 && ui.button(name).clicked()

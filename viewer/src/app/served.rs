@@ -1,4 +1,4 @@
-//! In the details of a call: the processes that served it, sample by sample, for exactly its life.
+//! In the details of a call: its events, and the processes that served it, sample by sample, for exactly its life.
 //!
 //! Rule: reduced to the width there is by least and greatest, so that no sample of 64 a second is lost. Not here: asking
 //! for them (`live::served`).
@@ -69,18 +69,18 @@ impl App {
         }
     }
 
-    /// Ask for the processes of the chosen call: while it works again and again, then until its last samples are there, and
+    /// Ask for the events and processes of the chosen call: while it works again and again, then until its last samples are there, and
     /// where a host could not be asked later each time.
     pub(super) fn wish_served(&mut self) {
         let (Source::Daemon(_), Some(call)) = (&self.source, self.selected_call()) else { return };
-        let began = call.started.or(call.assigned).is_some();
-        if !began || !self.served.is_due(&call.id, call.state, call.ended, self.now) {
+        if !self.served.is_due(&call.id, call.state, call.ended, self.now) {
             return;
         }
         let is_other = self.served.call != call.id;
-        let (id, hosts) = (call.id.clone(), call.hosts.iter().map(|&host| self.host_name(host)).collect());
+        let (id, domain) = (call.id.clone(), self.domain_name(call.domain).to_owned());
+        let hosts = call.hosts.iter().map(|&host| self.host_name(host)).collect();
         let Some(inbox) = &self.flock.inbox else { return };
-        if inbox.wish(Wish::Served(Served { call: id.clone(), hosts })) {
+        if inbox.wish(Wish::Served(Served { call: id.clone(), domain, hosts })) {
             if is_other {
                 self.served = ServedView { call: id, ..ServedView::default() };
             }
@@ -92,6 +92,43 @@ impl App {
 /// Draw them.
 pub(super) fn show(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
     let Some(by) = app.served.by.as_ref().filter(|_| app.served.call == call.id) else { return };
+    events(app, ui, colors, by);
+    if call.started.or(call.assigned).is_some() {
+        processes(app, ui, colors, call, by);
+    }
+    for line in &by.troubles {
+        ui.add(egui::Label::new(RichText::new(line).color(colors.weak).size(theme::SMALL)).wrap());
+    }
+}
+
+/// What the lines of logs told of it; more of each under the pointer.
+fn events(app: &App, ui: &mut Ui, colors: Colors, by: &ServedBy) {
+    if by.events.is_empty() {
+        return;
+    }
+    ui.add_space(8.0);
+    let head = count(u32::try_from(by.events.len()).unwrap_or(u32::MAX), "event");
+    ui.label(RichText::new(head).color(colors.weak).size(theme::SMALL));
+    egui::Grid::new("events of a call").num_columns(2).spacing(vec2(10.0, 2.0)).show(ui, |ui| {
+        for event in &by.events {
+            let time = RichText::new(moment(event.time, &app.zone, false)).font(theme::figures());
+            ui.label(time.color(colors.weak));
+            let what = format!("{} {}", event.kind.as_str().replace('_', " "), event.outcome);
+            let way = match (event.from.as_str(), event.to.as_str()) {
+                ("", "") => String::new(),
+                (from, "") => format!("from {from}"),
+                ("", to) => format!("to {to}"),
+                (from, to) => format!("{from} → {to}"),
+            };
+            let text = RichText::new(what.trim_end()).size(theme::SMALL);
+            let told = [&[event.source.clone(), way][..], &event.attributes].concat().join("\n");
+            ui.add(egui::Label::new(text).truncate()).on_hover_text(told);
+            ui.end_row();
+        }
+    });
+}
+
+fn processes(app: &App, ui: &mut Ui, colors: Colors, call: &Call, by: &ServedBy) {
     ui.add_space(8.0);
     let words = |number: usize| count(u32::try_from(number).unwrap_or(u32::MAX), "sample");
     let head = match by.processes.len() {
@@ -116,9 +153,8 @@ pub(super) fn show(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
         });
     }
     let more = by.processes.len().saturating_sub(LISTED) as u64 + by.left_out;
-    let more = (more > 0).then(|| format!("and {more} more"));
-    for line in by.troubles.iter().cloned().chain(more) {
-        ui.add(egui::Label::new(RichText::new(line).color(colors.weak).size(theme::SMALL)).wrap());
+    if more > 0 {
+        ui.label(RichText::new(format!("and {more} more")).color(colors.weak).size(theme::SMALL));
     }
 }
 

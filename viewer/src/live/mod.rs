@@ -8,6 +8,7 @@
 pub mod answers;
 mod apart;
 mod asking;
+pub mod call_events;
 mod calls;
 mod control;
 mod ear;

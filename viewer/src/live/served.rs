@@ -1,9 +1,10 @@
-//! The processes that served a call, with their samples for exactly its life: of memory and recordings of the hosts where it
-//! ran, as `sensor.call_processes` tells.
+//! What happened in a call: its events, and the processes that served it with their samples for exactly its life, of memory
+//! and recordings of the hosts where it ran, as `sensor.call_processes` tells.
 //!
 //! Rule: what is told is bounded, and what is left out is counted. Not here: when it is asked for (`flock`).
 
 use super::answers;
+use super::call_events::{self, Event};
 use super::http::{Client, Error};
 use super::named;
 use crate::feed::Served;
@@ -22,9 +23,11 @@ const PAGES_MAX: u32 = 8;
 /// Processes of one call that are kept.
 const PROCESSES_MAX: usize = 64;
 
-/// What served a call.
+/// What happened in a call, and what served it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServedBy {
+    /// Its events, by time.
+    pub events: Vec<Event>,
     /// The processes, by host and number.
     pub processes: Vec<Process>,
     /// Samples in all.
@@ -62,9 +65,18 @@ pub struct Process {
     pub memory: Series,
 }
 
-/// Ask the hosts of a call for its processes. What one refuses, or that nobody can be asked, is told in the answer.
+/// Ask the domain of a call for its events and its hosts for its processes. What one refuses, or that nobody can be asked, is
+/// told in the answer.
 pub(super) fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
     let mut served = ServedBy::default();
+    match call_events::ask(client, &wanted.call, &wanted.domain) {
+        Ok(events) => served.events = events,
+        Err(error @ Error::Unreachable { .. }) => return ServedBy::troubled(&error.to_string()),
+        Err(error) => {
+            served.is_partial = true;
+            served.troubles.push(format!("its events: {error}"));
+        }
+    }
     for host in wanted.hosts.iter().take(HOSTS_MAX) {
         let Err(error) = of_host(client, wanted, host, &mut served) else { continue };
         served.is_partial = true;

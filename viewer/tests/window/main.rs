@@ -3,6 +3,7 @@
 //! Rule: no daemon and no display; what a daemon would tell is put in, and what the window wishes is taken out.
 //! Not here: the picture itself (`tests/system/viewer_picture.rs`), a real window on real daemons (`viewer_window.rs`).
 
+mod calls;
 mod flock;
 mod graphs;
 mod panels;

@@ -23,7 +23,7 @@ use crate::flock::measure::Capacity;
 use crate::flock::names::NameId;
 use crate::flock::sweep::{HostName, Sweep};
 use crate::flock::{Flock, HOSTS_MAX, Member};
-use crate::grid::place::{HostState, Part, PlaceId};
+use crate::grid::place::{DomainId, HostState, Part, PlaceId};
 use crate::{invented, invented_flock, live};
 use egui::{Rect, Ui, UiBuilder, pos2};
 use std::collections::{BTreeMap, BTreeSet};
@@ -301,9 +301,13 @@ impl App {
     /// A host by its names in questions.
     pub(super) fn host_name(&self, id: PlaceId) -> HostName {
         let place = self.drawn.grid.place(id);
-        let domain = &self.drawn.grid.domain(place.domain).name;
-        let domain = if domain == live::known::THIS_MACHINE { "" } else { domain };
-        HostName::new(domain, &place.name)
+        HostName::new(self.domain_name(place.domain), &place.name)
+    }
+
+    /// A domain by its name in questions; nothing for the daemon's own, where that has no name.
+    pub(super) fn domain_name(&self, id: DomainId) -> &str {
+        let name = self.drawn.grid.domain(id).name.as_str();
+        if name == live::known::THIS_MACHINE { "" } else { name }
     }
 }
 

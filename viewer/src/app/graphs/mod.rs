@@ -15,7 +15,9 @@ use super::{App, Source};
 use crate::feed::{Figures, HostSeries, Wish};
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
+use crate::graphs::span::Span;
 use crate::graphs::{Arrangement, HOSTS_MAX};
+use crate::grid::call::Call;
 use crate::grid::place::{HostState, PlaceId};
 use crate::invented_figures;
 use crate::scene::Tone;
@@ -45,8 +47,8 @@ pub(super) struct GraphsView {
     /// The hosts that are shown, and from what that follows.
     hosts: Vec<HostName>,
     hosts_by: Option<(Option<Time>, Option<Vec<HostName>>)>,
-    /// The one host that is looked at, whichever were chosen.
-    only: Option<HostName>,
+    /// The hosts that are looked at, whichever were chosen, and the span that was seen before.
+    only: Option<(Vec<HostName>, Span)>,
     wished: Figures,
     seen: Option<Time>,
     /// The moment under the pointer, which all plots show, and when it was there.
@@ -109,14 +111,34 @@ impl GraphsView {
 impl App {
     /// The graphs of a host, in their tab; those that were chosen before are a click away.
     pub fn open_graphs(&mut self, id: PlaceId) {
-        self.graphs.only = Some(self.host_name(id));
+        self.look_at_graphs(vec![self.host_name(id)]);
+    }
+
+    /// The graphs of a call's hosts over its life, in their tab; of one that goes on, until now.
+    pub(super) fn open_graphs_of_call(&mut self, call: &Call) {
+        self.look_at_graphs(call.hosts.iter().take(HOSTS_MAX).map(|&id| self.host_name(id)).collect());
+        match call.ended {
+            Some(ended) => self.timeline.scrub(ended),
+            None => self.timeline.go_live(),
+        }
+        if let Some(begun) = call.started.or(call.first()) {
+            let life = call.ended.unwrap_or(self.now).since(begun);
+            self.settings.graphs.span.set_secs(life.as_secs_f64());
+        }
+    }
+
+    fn look_at_graphs(&mut self, hosts: Vec<HostName>) {
+        let span = self.graphs.only.take().map_or(self.settings.graphs.span, |(_, span)| span);
+        self.graphs.only = Some((hosts, span));
         self.find_graph_hosts();
         tabs::open(self, Tab::Graphs);
     }
 
     /// Look at those again that were chosen.
     pub(super) fn leave_only_graphs(&mut self) {
-        self.graphs.only = None;
+        if let Some((_, span)) = self.graphs.only.take() {
+            self.settings.graphs.span = span;
+        }
         self.find_graph_hosts();
     }
 
@@ -179,7 +201,7 @@ impl App {
 
     /// The hosts that are shown: those chosen that are still there, else the first that are live.
     fn find_graph_hosts(&mut self) {
-        let only = self.graphs.only.clone().map(|only| vec![only]);
+        let only = self.graphs.only.as_ref().map(|(only, _)| only.clone());
         let by = (self.grid_at, only.or_else(|| self.settings.graphs.hosts()));
         if self.graphs.hosts_by.as_ref() == Some(&by) {
             return;

@@ -1,0 +1,109 @@
+//! The events that tell of a call: what each line of a log told, as `domain.events` gives it.
+//!
+//! Rule: they come from strangers: what is missing or of another kind is left out, texts are bounded, and of more events than
+//! are kept the last are. Not here: when they are asked for (`flock`).
+
+use super::answers;
+use super::http::{Client, Error};
+use crate::grid::text::shown;
+use serde_json::{Value, json};
+use wire::event::Kind;
+use wire::time::Time;
+
+/// Events of one call that are kept: its last ones.
+const EVENTS_MAX: usize = 100;
+/// Attributes of an event that are told.
+const ATTRIBUTES_MAX: usize = 24;
+
+/// An event, as a line of a log told it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub time: Time,
+    /// What happened.
+    pub kind: Kind,
+    /// From whom, and to whom, where that was told.
+    pub from: String,
+    /// To whom.
+    pub to: String,
+    /// How it ended, where its kind ends something.
+    pub outcome: String,
+    /// Host and file of the log.
+    pub source: String,
+    /// What else the line told, a name and its value each.
+    pub attributes: Vec<String>,
+}
+
+/// The last events of a call of a domain; of the daemon's own where none is named.
+///
+/// # Errors
+/// If they cannot be asked for.
+pub(super) fn ask(client: &mut Client, call: &str, domain: &str) -> Result<Vec<Event>, Error> {
+    let mut params = json!({ "call": call, "last": true, "limit": EVENTS_MAX });
+    if !domain.is_empty() {
+        params["domain"] = domain.into();
+    }
+    Ok(events(&client.ask("domain.events", &params)?))
+}
+
+/// The events of an answer, by time.
+fn events(answer: &Value) -> Vec<Event> {
+    let mut events: Vec<Event> =
+        answers::items(answer, "events").take(EVENTS_MAX).filter_map(event).collect();
+    // Several logs tell of a call, each in its order.
+    events.sort_by_key(|event| event.time);
+    events
+}
+
+fn event(told: &Value) -> Option<Event> {
+    let text = |value: &Value| shown(value.as_str().unwrap_or_default()).text;
+    let source = &told["source"];
+    Some(Event {
+        time: Time::from_secs_f64(told["time"].as_f64().filter(|secs| secs.is_finite())?),
+        kind: Kind::from_word(told["kind"].as_str()?)?,
+        from: text(&told["from"]),
+        to: text(&told["to"]),
+        outcome: text(&told["outcome"]),
+        source: format!("{}:{}", text(&source["host"]), text(&source["file"])),
+        attributes: told["attributes"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .take(ATTRIBUTES_MAX)
+            .map(attribute)
+            .collect(),
+    })
+}
+
+fn attribute((name, value): (&String, &Value)) -> String {
+    let value = match value {
+        Value::String(text) => text.clone(),
+        Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    };
+    format!("{}: {}", shown(name).text, shown(&value).text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_told_by_time_and_nonsense_is_left_out() {
+        let source = json!({"host": "head", "file": "/var/log/slurmctld.log"});
+        let answer = json!({"events": [
+            {"time": 20.5, "kind": "job_end", "from": "wn01", "to": "", "outcome": "failed", "source": source,
+                "attributes": {"exit": "2", "nodes": ["wn01", "wn\u{1b}02"]}},
+            {"time": 10.0, "kind": "job_submit", "from": "ada", "to": "head", "source": source, "attributes": {}},
+            {"time": "soon", "kind": "job_end"}, {"time": 1.0, "kind": "job_sings"}, 7,
+        ]});
+        let events = events(&answer);
+        let kinds: Vec<_> = events.iter().map(|event| (event.kind, event.outcome.as_str())).collect();
+        assert_eq!(kinds, [(Kind::JobSubmit, ""), (Kind::JobEnd, "failed")]);
+        assert_eq!(events[1].source, "head:/var/log/slurmctld.log");
+        assert_eq!(events[1].attributes, ["exit: 2", "nodes: wn01, wn\u{fffd}02"]);
+        for nonsense in [json!(null), json!({"events": {}})] {
+            assert!(super::events(&nonsense).is_empty());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A call that is chosen: what its details tell, and where they lead.
+
+use egui_kittest::kittest::Queryable as _;
+use std::sync::Arc;
+use viewer::app::settings::Settings;
+use viewer::app::{App, Selection, Source};
+use viewer::feed::{Feed, Rested, Update, Wish};
+use viewer::live::call_events::Event;
+use viewer::live::served::ServedBy;
+use viewer::{feed, invented};
+use wire::event::Kind;
+
+const NOW_SECS: f64 = 90.0;
+
+/// A window on a daemon that has told nothing yet, and who tells.
+fn app() -> (App, Feed) {
+    let now = invented::time_f(NOW_SECS);
+    let source = Source::Daemon("127.0.0.1:7317".into());
+    let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    let (feed, inbox) = feed::feed();
+    app.feed_flock(inbox);
+    (app, feed)
+}
+
+fn grid() -> Update {
+    let calls =
+        [invented::call("slurm:1", "ada", &["wn02", "wn03"]), invented::call("slurm:2", "bob", &["wn01"])];
+    Update::grid(invented::one_domain(&calls))
+}
+
+fn event(secs: f64, kind: Kind, outcome: &str) -> Event {
+    let (from, to, source) = ("ada".to_owned(), "wn02".to_owned(), "head:/var/log/slurmctld.log".to_owned());
+    let attributes = vec!["exit: 0".to_owned()];
+    Event { time: invented::time_f(secs), kind, from, to, outcome: outcome.to_owned(), source, attributes }
+}
+
+#[test]
+fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
+    let (mut made, feed) = app();
+    made.take(invented::time_f(NOW_SECS), grid());
+    made.select(Some(Selection::Call("slurm:1".into())));
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    let Rested::Wished(Wish::Served(wanted)) = feed.rest(std::time::Duration::ZERO) else {
+        panic!("it is asked about")
+    };
+    assert_eq!((wanted.call.as_str(), wanted.domain.as_str(), wanted.hosts.len()), ("slurm:1", "Alpha", 2));
+    let events = vec![event(10.0, Kind::JobSubmit, ""), event(60.0, Kind::JobEnd, "ok")];
+    let by = ServedBy { events, ..ServedBy::default() };
+    feed.tell(Update::Served { call: "slurm:1".into(), by: Arc::new(by) });
+    window.run_steps(3);
+    for label in ["2 events", "job submit", "job end ok"] {
+        assert!(window.query_by_label(label).is_some(), "{label:?} is told");
+    }
+    let before = window.state().settings.graphs.clone();
+    window.get_all_by_label("Graphs").last().expect("a button").click();
+    window.run_steps(3);
+    let (from, to) = window.state().settings.graphs.span.range(window.state().timeline().time());
+    assert_eq!((from, to), (invented::time_f(20.0), invented::time_f(60.0)), "from its begin to its end");
+    window.get_by_label("All chosen").click();
+    window.run_steps(3);
+    assert_eq!(window.state().settings.graphs, before);
+}
+
+#[test]
+fn what_is_named_at_the_start_is_chosen_when_it_is_there() {
+    let (mut made, _feed) = app();
+    assert!(made.select_named("slurm:2"), "nothing is known yet");
+    made.take(invented::time_f(NOW_SECS), Update::grid(invented::one_domain(&[])));
+    made.take(invented::time_f(NOW_SECS), grid());
+    assert!(!made.select_named("slurm:3"), "now it is known that there is none");
+    let window = crate::window(made, invented::time_f(NOW_SECS));
+    assert!(window.query_by_label("To its begin").is_some());
+}
