@@ -2,9 +2,10 @@
 //!
 //! Rule: only those that are seen are drawn. Not here: how large they are (`crate::graphs::cells`), one plot (`plot`).
 
+use super::color_of;
+use super::marks::{self, Mark};
 use super::plot::{self, AXIS, Line, Plot};
 use super::together::of_host;
-use super::{color_of, failed, marks};
 use crate::app::text::elided;
 use crate::app::theme::{self, Colors};
 use crate::app::{App, Selection};
@@ -26,8 +27,8 @@ struct Common {
     hosts: Vec<HostName>,
     /// How high each metric's plots reach, where it is shared.
     reaches: Vec<Option<(f64, f64)>>,
-    /// The calls that ended badly in the range.
-    failed: Vec<usize>,
+    /// What calls did in the range, by the hosts' order.
+    marks: Vec<Vec<Mark>>,
     width: f32,
     colors: Colors,
 }
@@ -41,9 +42,8 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
     let room = vec2(rect.width() - BAR, (rect.height() - AXIS).max(1.0));
     let cells = cells::Cells::fit(hosts.len() * metrics.len(), group, room.x, room.y);
     let range = app.settings.graphs.span.range(app.timeline.time());
-    let failed = failed(app, range);
-    let mut common =
-        Common { range, metrics, hosts, reaches: Vec::new(), failed, width: cells.width, colors };
+    let marks = marks::of_hosts(app, range, colors);
+    let mut common = Common { range, metrics, hosts, reaches: Vec::new(), marks, width: cells.width, colors };
     common.reaches = (0..common.metrics.len()).map(|at| common.shared_reach(app, at)).collect();
     let above = Rect::from_min_max(rect.min, pos2(rect.right(), rect.bottom() - AXIS));
     ui.scope_builder(UiBuilder::new().max_rect(above).id_salt("cells"), |ui| {
@@ -101,8 +101,8 @@ fn one(app: &mut App, ui: &Ui, common: &Common, at: usize, cell: Rect) {
     let own = || axis::reach(lines.iter().flat_map(Line::figures), metric.reaches_at_least());
     let reach = common.reaches[number].unwrap_or_else(own);
     let cursor = app.graphs.cursor;
-    let marks = marks(app, &common.failed, std::slice::from_ref(host), colors);
-    Plot { range, reach, lines: &lines, marks: &marks, cursor }.paint(ui, rect, colors);
+    let marks = &common.marks[at / common.metrics.len()];
+    Plot { range, reach, lines: &lines, marks, cursor }.paint(ui, rect, colors);
     title(app, ui, common, (metric, host), cell);
     let id = ui.id().with(("cell", metric, host));
     let (response, is_hovered) =

@@ -38,11 +38,6 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
         }
         ui.separator();
         hosts(app, ui);
-        if app.graphs.only.is_some()
-            && ui.button("All").on_hover_text("The hosts that were chosen before").clicked()
-        {
-            app.leave_only_graphs();
-        }
         metrics(app, ui, colors);
         spans(app, ui);
         age(app, ui, colors);

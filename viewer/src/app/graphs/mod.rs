@@ -5,6 +5,7 @@
 
 mod cells;
 mod head;
+mod marks;
 mod plot;
 mod together;
 
@@ -33,10 +34,6 @@ const HOSTS_USUAL: usize = 16;
 const UNSEEN_AFTER_SECS: f64 = 3.0;
 /// Who looks farther back than this is given an hour, in seconds.
 const LONG_SECS: f64 = 905.0;
-/// Marks of calls on one graph.
-const MARKS_MAX: usize = 200;
-/// Calls that are looked at for them.
-const FAILED_MAX: usize = 2_000;
 
 /// What is known, and what is pointed at.
 #[derive(Clone, Default)]
@@ -46,6 +43,8 @@ pub(super) struct GraphsView {
     troubles: BTreeMap<HostName, String>,
     /// The hosts that are shown, and from what that follows.
     hosts: Vec<HostName>,
+    /// Their numbers in this order, by their places in the grid.
+    places: BTreeMap<PlaceId, usize>,
     hosts_by: Option<(Option<Time>, Option<Vec<HostName>>)>,
     /// The hosts that are looked at, whichever were chosen, and the span that was seen before.
     only: Option<(Vec<HostName>, Span)>,
@@ -218,7 +217,9 @@ impl App {
             let live = self.servers().filter(|(id, _)| is_live(*id));
             live.map(|(_, name)| name).take(HOSTS_USUAL).collect()
         });
-        self.graphs.hosts_by = Some(by);
+        let numbers: BTreeMap<&HostName, usize> = self.graphs.hosts.iter().zip(0..).collect();
+        let places = self.servers().filter_map(|(id, name)| Some((id, *numbers.get(&name)?))).collect();
+        (self.graphs.places, self.graphs.hosts_by) = (places, Some(by));
         if self.source == Source::Invented {
             let view = &mut self.graphs;
             view.series.retain(|host, _| view.hosts.contains(host));
@@ -291,31 +292,6 @@ fn color_of(metric: &Metric, at: usize, colors: Colors) -> Color32 {
             colors.tone(tones[at.min(tones.len() - 1)])
         }
     }
-}
-
-/// The calls that ended badly in a span, by their numbers: looked for once, whatever the number of plots.
-fn failed(app: &App, (from, to): (Time, Time)) -> Vec<usize> {
-    let is_within = |at: Time| at >= from && at <= to;
-    let calls = app.drawn.grid.calls.iter().enumerate();
-    let failed = calls.filter(|(_, call)| call.ended.is_some_and(is_within) && call.has_failed());
-    failed.map(|(number, _)| number).take(FAILED_MAX).collect()
-}
-
-/// When some of these calls failed on some hosts.
-fn marks(app: &App, failed: &[usize], hosts: &[HostName], colors: Colors) -> Vec<(Time, Color32)> {
-    let grid = &app.drawn.grid;
-    let is_of = |id: PlaceId| {
-        let place = grid.place(id);
-        let domain = &grid.domain(place.domain).name;
-        let is_it = |host: &HostName| {
-            *host.host == place.name && (host.domain.is_empty() || *host.domain == **domain)
-        };
-        hosts.iter().any(is_it)
-    };
-    let calls = failed.iter().filter_map(|&number| grid.calls.get(number));
-    let ends = calls.filter(|call| call.hosts.iter().any(|&id| is_of(id)));
-    let ends = ends.filter_map(|call| Some((call.ended?, Tone::Over(call.outcome?))));
-    ends.take(MARKS_MAX).map(|(at, tone)| (at, colors.tone(tone).gamma_multiply(0.6))).collect()
 }
 
 /// `1 host`, `2 hosts`.

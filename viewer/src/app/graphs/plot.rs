@@ -4,6 +4,7 @@
 //! Rule: nothing is painted outside of the rectangle that is given. Not here: where it stands (`together`, `cells`).
 
 use super::GraphsView;
+use super::marks::Mark;
 use crate::app::text::moment;
 use crate::app::theme::{self, Colors};
 use crate::graphs::axis;
@@ -11,7 +12,7 @@ use crate::graphs::span::Span;
 use crate::series::FRESH;
 use egui::epaint::TextShape;
 use egui::text::{LayoutJob, TextFormat};
-use egui::{Align2, Color32, Id, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
+use egui::{Align2, Color32, Id, Pos2, Rangef, Rect, Response, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
 use jiff::tz::TimeZone;
 use wire::time::Time;
 
@@ -26,6 +27,8 @@ const FIGURES_MAX: usize = 6;
 const MOMENTS_APART: f32 = 96.0;
 /// The same in small plots.
 const MOMENTS_APART_SMALL: f32 = 52.0;
+/// Height of the mark of a call that began or ended, in points.
+const MARK_HEIGHT: f32 = 5.0;
 /// Narrower plots are small.
 const SMALL_BELOW: f32 = 320.0;
 
@@ -45,7 +48,7 @@ pub(super) struct Plot<'a> {
     /// From which figure to which.
     pub(super) reach: (f64, f64),
     pub(super) lines: &'a [Line],
-    pub(super) marks: &'a [(Time, Color32)],
+    pub(super) marks: &'a [Mark],
     pub(super) cursor: Option<Time>,
 }
 
@@ -78,8 +81,13 @@ impl Plot<'_> {
         for at in axis::moments(self.range.0, self.range.1, moments_of(inside)) {
             within.vline(self.x(inside, at), inside.y_range(), faint(colors));
         }
-        for (at, color) in self.marks {
-            within.vline(self.x(inside, *at), inside.y_range(), Stroke::new(1.0, *color));
+        for mark in self.marks {
+            let foot = Rangef::new(inside.bottom() - MARK_HEIGHT, inside.bottom());
+            let (heights, color) = match mark.is_failure {
+                true => (inside.y_range(), mark.color.gamma_multiply(0.6)),
+                false => (foot, mark.color),
+            };
+            within.vline(self.x(inside, mark.at), heights, Stroke::new(1.0, color));
         }
         for line in self.lines {
             for piece in line.pieces(self.farthest(inside)) {

@@ -3,8 +3,9 @@
 //! Rule: of one host its parts are drawn (user, system), of several the whole of each in a colour of its own. Not here: one
 //! plot (`plot`).
 
+use super::color_of;
+use super::marks::{self, Mark};
 use super::plot::{self, AXIS, Line, Plot};
-use super::{color_of, failed, marks};
 use crate::app::App;
 use crate::app::text::{elided, moment};
 use crate::app::theme::{self, Colors};
@@ -24,7 +25,7 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
     let range = app.settings.graphs.span.range(app.timeline.time());
     let metrics = app.settings.graphs.metrics();
     let hosts = app.graphs.hosts.clone();
-    let marks = marks(app, &failed(app, range), &hosts, colors);
+    let marks = marks::of_hosts(app, range, colors).concat();
     #[allow(clippy::cast_precision_loss)]
     let share =
         ui.available_height() / metrics.len().max(1) as f32 - TITLE - AXIS - ui.spacing().item_spacing.y;
@@ -47,7 +48,7 @@ fn one(
     (metric, hosts): (&Metric, &[HostName]),
     whole: Rect,
     range: (Time, Time),
-    marks: &[(Time, Color32)],
+    marks: &[Mark],
 ) {
     let top = whole.top() + TITLE;
     let rect = Rect::from_min_max(pos2(whole.left(), top), pos2(whole.right(), whole.bottom() - AXIS));
