@@ -8,9 +8,39 @@ use jiff::tz::TimeZone;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// A text in one row of at most `room` points, with `…` where it was cut.
+/// Names shorter than this are cut at their end, in characters.
+const CUT_INSIDE_FROM: usize = 6;
+/// So often a name that was cut inside is shortened until it fits: some characters are wider than others.
+const TRIES_MAX: usize = 4;
+
+/// A text in one row of at most `room` points, with `…` where it was cut: a name inside, for names of hosts and calls differ at
+/// their end, other text at its end.
 #[must_use]
 pub fn elided(painter: &Painter, text: &str, font: FontId, color: Color32, room: f32) -> Arc<Galley> {
+    let at_end = cut_at_end(painter, text, font.clone(), color, room);
+    let fitting = at_end.rows.first().map_or(0, |row| row.glyphs.len()).saturating_sub(1);
+    if !at_end.elided || fitting < CUT_INSIDE_FROM || text.contains(' ') {
+        return at_end;
+    }
+    for fitting in (CUT_INSIDE_FROM..=fitting).rev().take(TRIES_MAX) {
+        let mut galley = cut_at_end(painter, &cut_inside(text, fitting), font.clone(), color, room);
+        if !galley.elided {
+            Arc::make_mut(&mut galley).elided = true;
+            return galley;
+        }
+    }
+    at_end
+}
+
+/// A text of which so many characters are left, two fifths of them its end.
+fn cut_inside(text: &str, left: usize) -> String {
+    let end = left * 2 / 5;
+    let begin: String = text.chars().take(left - end).collect();
+    let rest: String = text.chars().skip(text.chars().count().saturating_sub(end)).collect();
+    format!("{begin}…{rest}")
+}
+
+fn cut_at_end(painter: &Painter, text: &str, font: FontId, color: Color32, room: f32) -> Arc<Galley> {
     let mut job = LayoutJob::simple_singleline(text.to_owned(), font, color);
     job.wrap.max_width = room.max(1.0);
     job.wrap.max_rows = 1;
@@ -80,6 +110,24 @@ mod tests {
         check(90_061.0, "1 d 1 h");
         check(f64::NAN, "—");
         check(1e300, "11574074074 d 1 h");
+    }
+
+    #[test]
+    fn names_are_cut_inside_and_sentences_at_their_end() {
+        let ctx = egui::Context::default();
+        let mut told = Vec::new();
+        let _output = ctx.run_ui(egui::RawInput::default(), |ui| {
+            let names = ["worker-of-the-second-room-0017", "no report since the power went", "wn01"];
+            for text in names {
+                let galley = elided(ui.painter(), text, FontId::monospace(12.0), Color32::WHITE, 110.0);
+                assert!(galley.size().x <= 110.0);
+                let shown: String = galley.rows[0].glyphs.iter().map(|glyph| glyph.chr).collect();
+                told.push((shown, galley.elided));
+            }
+        });
+        assert!(told[0].0.starts_with("worker") && told[0].0.ends_with("0017") && told[0].1, "{told:?}");
+        assert!(told[1].0.starts_with("no report") && told[1].0.ends_with('…'), "{told:?}");
+        assert_eq!(told[2], ("wn01".to_owned(), false));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::theme::{self, Colors, ROW_HEIGHT};
 use super::{App, Selection, Source};
 use crate::feed::{Drawn, Wish};
 use crate::grid::Grid;
-use crate::grid::place::{DomainId, Part, PlaceId};
+use crate::grid::place::{DomainId, HostState, Part, PlaceId};
 use egui::{
     Align2, Frame, Margin, Panel, Rect, Response, ScrollArea, Sense, Stroke, TextEdit, Ui, pos2, vec2,
 };
@@ -170,7 +170,9 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
     let state = app.state_of(place);
     let painter = ui.painter();
     painter.circle_filled(pos2(rect.left() + 24.0, rect.center().y), 3.2, colors.state(state));
-    let load = place.report.as_ref().and_then(|report| report.cpu_used);
+    // What one that is gone used is no load.
+    let is_there = !matches!(state, HostState::Down | HostState::Left);
+    let load = place.report.as_ref().and_then(|report| report.cpu_used).filter(|_| is_there);
     let end = match load {
         Some(load) => load_bar(painter, colors, rect, load),
         None => {
