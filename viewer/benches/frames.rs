@@ -1,7 +1,7 @@
 //! CPU time of a frame without a graphics card: state, layout of the window, tessellation; of the thread that draws, so that
 //! what else runs on the machine is not in it.
 //!
-//! Prints median and 99th percentile for 10,000 hosts with about 2,000 moving calls, at three zooms, and for a flock of
+//! Prints median and 99th percentile for 10,000 hosts with about 2,000 moving calls, at three zooms, for small graphs of 64 hosts, and for a flock of
 //! 50,000 moving marks; how long the layout of these hosts takes, and how much memory all of it.
 
 #![allow(clippy::print_stdout)] // A measurement says what it measured.
@@ -38,6 +38,7 @@ fn main() {
         let (triangles, times) = measured(&mut app, &mut window, 100.2);
         println!("{name}: {} calls moving, {triangles} triangles, {times}", app.scene().marks.len());
     }
+    graphs(&grid, now);
     flock(&grid, now);
     println!("memory: {} MiB at the most", memory_mib());
 }
@@ -56,6 +57,24 @@ fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) 
     times.sort_unstable();
     let told = format!("median {:.2} ms, p99 {:.2} ms", ms(times[FRAMES / 2]), ms(times[FRAMES * 99 / 100]));
     (triangles, told)
+}
+
+/// The same grid with small graphs of as many hosts as are shown, of each metric, in front.
+fn graphs(grid: &viewer::grid::Grid, now: wire::time::Time) {
+    let mut app = App::new(Source::Invented, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
+    let hosts: Vec<HostName> =
+        (1..=64).map(|number| HostName::new("UT-ICL", &format!("wn{number:03}"))).collect();
+    app.show_graphs_of(Some(&hosts));
+    app.open_tab("multiples");
+    for (size, secs) in [((1280, 800), 300.0), ((3840, 2160), 300.0), ((3840, 2160), 3_600.0)] {
+        app.settings.graphs.span.set_secs(secs);
+        let mut window = Headless::new(Size { width: size.0, height: size.1, scale: 1.0 }, now);
+        app.stop_at(invented::time_f(2_000.0));
+        window.frames(&mut app, 3);
+        let (triangles, times) = measured(&mut app, &mut window, 2_000.0);
+        println!("320 small graphs over {secs} s at {}x{}: {triangles} triangles, {times}", size.0, size.1);
+    }
 }
 
 /// The same grid with its flock in front.
