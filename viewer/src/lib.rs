@@ -34,7 +34,11 @@ fn tell(text: &str) {
 }
 
 /// Print what was asked for.
-#[expect(clippy::print_stdout, reason = "what --tell prints")]
-fn print(text: &str) {
-    println!("{text}");
+fn print(text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        // Who listens has heard enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }

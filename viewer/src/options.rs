@@ -218,7 +218,8 @@ fn zone(name: &str) -> Result<TimeZone, String> {
 }
 
 fn pair(text: &str) -> Result<(u32, u32), String> {
-    let wrong = || format!("expected two numbers such as 1280x800, found {text:?}");
+    let wrong =
+        || format!("expected two numbers joined by an x, up to 16384 each (1280x800), found {text:?}");
     let (one, other) = text.split_once('x').ok_or_else(wrong)?;
     match (one.parse(), other.parse()) {
         (Ok(one), Ok(other)) if one <= 16_384 && other <= 16_384 => Ok((one, other)),

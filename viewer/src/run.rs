@@ -39,6 +39,9 @@ pub enum Error {
     /// The picture.
     #[error(transparent)]
     Picture(#[from] picture::Error),
+    /// What was to be told.
+    #[error("cannot write what is told: {0}")]
+    Told(std::io::Error),
     /// A file that was kept, or is to be.
     #[error(transparent)]
     Export(#[from] export::Error),
@@ -154,7 +157,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     }
     if options.tell {
         app.update(now, 0.0);
-        crate::print(&app.told().to_string());
+        crate::print(&app.told().to_string()).map_err(Error::Told)?;
     }
     Ok(())
 }

@@ -163,12 +163,18 @@ impl Timeline {
         }
     }
 
-    /// Go to where the next thing of `failures` (by time) is about to happen; nothing if none follows.
+    /// Go to where the next thing of `failures` (by time) is about to happen, from live, which nothing follows, the last one;
+    /// nothing if there is none.
     pub fn jump_to_failure(&mut self, failures: &[Failure]) -> Option<Failure> {
         let before = self.micros(BEFORE_FAILURE_SECS);
         // The one that was jumped to last is ahead still.
         let after = self.at.micros().saturating_add(before);
-        let next = failures.iter().find(|failure| failure.time.micros() > after)?.clone();
+        let next = match self.mode {
+            Mode::Live => failures.iter().rfind(|failure| failure.time <= self.last)?.clone(),
+            Mode::Playing | Mode::Paused => {
+                failures.iter().find(|failure| failure.time.micros() > after)?.clone()
+            }
+        };
         self.scrub(Time::from_micros(next.time.micros().saturating_sub(before)));
         Some(next)
     }
@@ -257,5 +263,13 @@ mod tests {
             met.push(failure.time.secs_f64());
         }
         assert_eq!(met, [10.0, 10.2, 500.0]);
+        let mut live = Timeline::live(at(900.0));
+        live.reach(at(0.0), at(900.0));
+        assert_eq!(
+            live.jump_to_failure(&failures).map(|failure| failure.time),
+            Some(at(500.0)),
+            "the last one"
+        );
+        assert_eq!((live.mode(), live.jump_to_failure(&failures)), (Mode::Playing, None));
     }
 }

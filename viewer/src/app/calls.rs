@@ -129,7 +129,7 @@ fn values(app: &App, call: &Call, word: String) -> [String; 9] {
         _ if begun.is_none() => String::new(),
         [] => String::new(),
         [only] => app.drawn.grid.place(*only).name.clone(),
-        [first, rest @ ..] => format!("{} and {}", app.drawn.grid.place(*first).name, rest.len()),
+        [first, rest @ ..] => format!("{} and {} more", app.drawn.grid.place(*first).name, rest.len()),
     };
     [
         call.id.clone(),

@@ -36,6 +36,10 @@ pub(super) fn take(app: &mut App, ui: &Ui) {
     if ctx.egui_wants_keyboard_input() {
         return;
     }
+    if egui::Popup::is_any_open(&ctx) {
+        // A menu takes the keys, and closes at Esc.
+        return;
+    }
     let pressed = |key: Key| ctx.input_mut(|input| input.consume_key(Modifiers::NONE, key));
     if app.asks_of_process() || app.asks_of_sensor() {
         if pressed(Key::Escape) && !app.leave_question() {

@@ -4,7 +4,8 @@
 
 use crate::grid::place::HostState;
 use crate::scene::Tone;
-use egui::{Color32, Context, CornerRadius, FontId, Stroke, Theme, Visuals};
+use egui::containers::menu::{MenuButton, MenuConfig};
+use egui::{Color32, Context, CornerRadius, FontId, PopupCloseBehavior, Stroke, Theme, Visuals};
 use wire::event::Outcome;
 
 /// Size of small text: labels of the map, rows of tables.
@@ -208,6 +209,11 @@ pub fn small() -> FontId {
 #[must_use]
 pub fn body() -> FontId {
     FontId::proportional(BODY)
+}
+
+/// A menu in which one chooses several things: it is open until somebody clicks elsewhere.
+pub fn choosing_menu<'a>(name: impl egui::IntoAtoms<'a>) -> MenuButton<'a> {
+    MenuButton::new(name).config(MenuConfig::new().close_behavior(PopupCloseBehavior::CloseOnClickOutside))
 }
 
 /// Figures that change while one reads, each digit as wide as any other.

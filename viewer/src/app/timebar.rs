@@ -187,7 +187,14 @@ impl App {
     /// Jump to the next failure, and choose what fails.
     pub(super) fn jump_to_failure(&mut self) {
         use crate::grid::FailureOf;
-        let Some(failure) = self.timeline.jump_to_failure(&self.drawn.grid.failures) else { return };
+        let Some(failure) = self.timeline.jump_to_failure(&self.drawn.grid.failures) else {
+            let words = if self.drawn.grid.failures.is_empty() {
+                "Nothing failed"
+            } else {
+                "Nothing failed after this"
+            };
+            return self.notify(self.now, words.to_owned());
+        };
         let grid = &self.drawn.grid;
         let selection = match failure.of {
             FailureOf::Call(number) => super::Selection::Call(grid.calls[number as usize].id.clone()),

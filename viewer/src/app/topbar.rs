@@ -149,8 +149,8 @@ fn export(app: &mut App, ui: &mut Ui) {
     let forms = [
         ("Picture (PNG)", "png"),
         ("Picture (SVG)", "svg"),
-        ("Table of what is chosen (CSV)", "csv"),
-        ("Table of what is chosen (JSON)", "json"),
+        ("Table of what is chosen, or of the tab (CSV)", "csv"),
+        ("Table of what is chosen, or of the tab (JSON)", "json"),
         ("The whole grid, for another viewer", "visperf"),
     ];
     ui.menu_button("Export", |ui| {

@@ -18,6 +18,8 @@ const BACK_SECS_MAX: f64 = 86_400.0;
 #[serde(default)]
 pub struct Span {
     secs: f64,
+    /// Not kept: who starts anew looks at what is now.
+    #[serde(skip)]
     back_secs: f64,
 }
 

@@ -9,6 +9,7 @@ use super::refused::{Reason, Refused};
 use super::text::{host_key, natural_key, shown};
 use super::{Failure, FailureOf, Grid};
 use std::collections::{BTreeMap, HashMap};
+use wire::event::Outcome;
 use wire::time::Time;
 
 /// Domains kept: as many as a directory is made for.
@@ -129,7 +130,7 @@ impl Builder {
             job: self.shown(&told.job),
             name: self.shown(&told.name),
             user: self.shown(&told.user),
-            reason: self.shown(&told.reason),
+            reason: self.shown(&why(told)),
             client: match self.client(domain, client) {
                 Some(client) => client,
                 None => return,
@@ -349,6 +350,18 @@ fn failures(calls: &[Call], places: &[Place]) -> Vec<Failure> {
     let mut failures: Vec<Failure> = of_calls.chain(downs).collect();
     failures.sort_unstable();
     failures
+}
+
+/// Why a call waits or ended so, in the middleware's words, with what it ended with if that was bad.
+fn why(told: &wire::call::Call) -> String {
+    let is_bad = told.outcome.is_some_and(|outcome| outcome != Outcome::Ok);
+    let with =
+        |what: &str, value: &str| if value.is_empty() { String::new() } else { format!("{what} {value}") };
+    let ended = [with("code", &told.code), with("signal", &told.signal)];
+    let ended = ended.into_iter().filter(|_| is_bad);
+    let parts: Vec<String> =
+        std::iter::once(told.reason.to_string()).chain(ended).filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
 }
 
 #[cfg(test)]

@@ -50,8 +50,15 @@ pub(super) fn ask(client: &mut Client, call: &str, domain: &str) -> Result<Vec<E
 fn events(answer: &Value) -> Vec<Event> {
     let mut events: Vec<Event> =
         answers::items(answer, "events").take(EVENTS_MAX).filter_map(event).collect();
-    // Several logs tell of a call, each in its order.
-    events.sort_by_key(|event| event.time);
+    // Several logs tell of a call, some to the second: within one the end comes last, and what is told more exactly in its order.
+    events.sort_by_key(|event| {
+        (
+            event.time.micros().div_euclid(1_000_000),
+            event.kind == Kind::JobEnd,
+            event.kind != Kind::JobSubmit,
+            event.time,
+        )
+    });
     events
 }
 

@@ -133,7 +133,12 @@ impl Figures {
             Err(error) => {
                 known.turn.failed(now);
                 known.lacks_past = true;
-                Some(error.to_string())
+                Some(match error {
+                    Error::Fault { message, .. } => message,
+                    Error::Silent { .. } | Error::Unreachable { .. } | Error::Answer { .. } => {
+                        error.to_string()
+                    }
+                })
             }
         };
         Some(Update::Series { host: host.clone(), series: Arc::new(known.told()), trouble })

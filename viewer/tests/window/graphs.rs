@@ -1,5 +1,6 @@
 //! The tab of graphs, worked as a person works it: together, small multiples, and what is done to one done to all.
 
+use egui::accesskit::Role;
 use egui::{Key, Rect};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
@@ -189,4 +190,36 @@ fn keys_move_and_widen_the_graphs_that_are_in_front() {
     assert_eq!(press(Key::ArrowRight), (300.0, 0.0));
     press(Key::Minus);
     assert_eq!(press(Key::F), (300.0, 0.0));
+}
+
+#[test]
+fn a_metric_is_typed_into_the_menu_which_stays_and_esc_closes_it_alone() {
+    let mut made = app(Settings::default(), 2);
+    made.open_tab("graphs");
+    made.select_named("wn001");
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    window.get_by_label("5 metrics").click();
+    window.run_steps(3);
+    window.get_by_label("Load").click();
+    window.run_steps(3);
+    assert_eq!(window.state().settings.graphs.metrics().len(), 4);
+    let fields: Vec<Rect> = window.query_all_by_role(Role::TextInput).map(|node| node.rect()).collect();
+    let lowest =
+        fields.iter().max_by(|one, other| one.top().total_cmp(&other.top())).expect("the menu's field");
+    assert!(fields.len() >= 2, "that and the search: {fields:?}");
+    window.hover_at(lowest.center());
+    window.drag_at(lowest.center());
+    window.drop_at(lowest.center());
+    window.run_steps(3);
+    window.event(egui::Event::Text("node_load5".to_owned()));
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    let words: Vec<String> =
+        window.state().settings.graphs.metrics().iter().map(|metric| metric.word().to_owned()).collect();
+    assert_eq!(words, ["cpu", "disk", "network", "memory", "node_load5"]);
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert!(window.query_by_label("Memory used, bytes").is_none(), "the menu is closed");
+    assert!(window.query_by_label("Close").is_some(), "what is chosen stays chosen");
 }

@@ -29,7 +29,7 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
         ui.separator();
         hosts(app, ui);
         rate(app, ui);
-        ui.menu_button("View", |ui| {
+        theme::choosing_menu("View").ui(ui, |ui| {
             ui.checkbox(&mut app.flock.chosen.hides_idle, "Only what uses something");
             let mut has_trails = !app.flock.hides_trails;
             ui.checkbox(&mut has_trails, "Trails");
@@ -75,7 +75,7 @@ fn hosts(app: &mut App, ui: &mut Ui) {
         ui.label(RichText::new(title).size(theme::SMALL));
         return;
     }
-    ui.menu_button(RichText::new(title).size(theme::SMALL), |ui| {
+    theme::choosing_menu(RichText::new(title).size(theme::SMALL)).ui(ui, |ui| {
         let mut chosen = app.flock.by_hand.clone();
         let names: Vec<HostName> = app.servers().map(|(_, name)| name).collect();
         if ui

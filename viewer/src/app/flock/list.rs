@@ -197,11 +197,12 @@ fn process(app: &mut App, ui: &mut Ui, colors: Colors, process: &Row) {
     let is_lit = app.flock.hovered == Some(member) || app.flock.selected.contains(&member);
     let (rect, response) = row(ui, colors, is_lit);
     let host = app.flock.flock.host_of(member).map_or_else(String::new, |host| host.host.to_string());
+    let cpus = app.flock.flock.capacity_of(member).map_or(0.0, |host| host.cpus);
     let painter = ui.painter();
     let top = |galley: &egui::Galley| rect.center().y - galley.size().y / 2.0;
     let mut right = rect.right() - 6.0;
     for (text, color, width) in [
-        (percent(share(process.spots[0].x)), colors.text, 50.0),
+        (format!("{:.1}", share(process.spots[0].x) * cpus), colors.text, 50.0),
         (format!("{:.0}M", process.rss_bytes / 1_048_576.0), colors.weak, 48.0),
     ] {
         let galley = painter.layout_no_wrap(text, theme::figures(), color);
@@ -225,8 +226,11 @@ fn process(app: &mut App, ui: &mut Ui, colors: Colors, process: &Row) {
     }
     let threads =
         if process.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", process.threads) };
-    let response =
-        response.on_hover_text(format!("process {} on {host}, {threads}; right click to end it", member.pid));
+    let used = percent(share(process.spots[0].x));
+    let response = response.on_hover_text(format!(
+        "process {} on {host}: {used} of its cores, {threads}; right click to end it",
+        member.pid
+    ));
     response.context_menu(|ui| {
         if ui.button("End it …").clicked() {
             kill::ask(app, member);

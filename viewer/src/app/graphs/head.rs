@@ -16,6 +16,8 @@ use egui::{Align, Button, Color32, Key, Layout, RichText, ScrollArea, Sense, Tex
 const HOSTS_LISTED: usize = 200;
 /// Spans that can be chosen, in seconds.
 const SPANS_SECS: [f64; 4] = [60.0, 300.0, 900.0, 3_600.0];
+/// Least room for what is told at the right, in points.
+const AGE_ROOM_MIN: f32 = 170.0;
 /// Widest name in the legend, in points.
 const NAME_MAX: f32 = 150.0;
 
@@ -51,7 +53,7 @@ fn hosts(app: &mut App, ui: &mut Ui) {
         [only] => app.graphs.name_of(only),
         many => counted(many.len(), "host"),
     };
-    ui.menu_button(title, |ui| {
+    theme::choosing_menu(title).ui(ui, |ui| {
         let usual = Button::new(format!("The first {HOSTS_USUAL} that are live"));
         let is_chosen = app.graphs.only.is_some() || app.settings.graphs.hosts().is_some();
         if ui.add_enabled(is_chosen, usual).clicked() {
@@ -115,7 +117,7 @@ fn metrics(app: &mut App, ui: &mut Ui, colors: Colors) {
         [only] => only.short_title().to_owned(),
         many => counted(many.len(), "metric"),
     };
-    ui.menu_button(title, |ui| {
+    theme::choosing_menu(title).ui(ui, |ui| {
         let others = chosen.iter().filter(|metric| !Metric::USUAL.contains(metric));
         for metric in Metric::USUAL.iter().chain(others) {
             let mut is_in = chosen.contains(metric);
@@ -180,7 +182,7 @@ fn spans(app: &mut App, ui: &mut Ui) {
 
 /// How old what is farthest behind is, and of how many hosts something is wrong.
 fn age(app: &App, ui: &mut Ui, colors: Colors) {
-    if !matches!(app.source, crate::app::Source::Daemon(_)) {
+    if !matches!(app.source, crate::app::Source::Daemon(_)) || ui.available_width() < AGE_ROOM_MIN {
         return;
     }
     let newest = |series: &crate::feed::HostSeries| {
