@@ -117,6 +117,8 @@ pub struct Scene {
     pub places: Vec<Standing>,
     /// Sums.
     pub counts: Counts,
+    /// Those of each domain, by its number.
+    pub domains: Vec<Counts>,
     /// Marks beyond [`MARKS_MAX`], which are not there.
     pub left_out: u64,
 }
@@ -124,7 +126,9 @@ pub struct Scene {
 /// What is to be seen of `grid` at `time`, where flights last `flight_micros`; of calls only those that `fits`.
 #[must_use]
 pub fn scene(grid: &Grid, time: Time, flight_micros: i64, fits: &dyn Fn(u32) -> bool) -> Scene {
-    let mut scene = Scene { places: vec![Standing::default(); grid.places.len()], ..Scene::default() };
+    let places = vec![Standing::default(); grid.places.len()];
+    let domains = vec![Counts::default(); grid.domains.len()];
+    let mut scene = Scene { places, domains, ..Scene::default() };
     for (number, call) in (0..).zip(&grid.calls) {
         // Calls stand in the order in which they are first heard of.
         if call.first().is_none_or(|first| first > time) {
@@ -135,6 +139,7 @@ pub fn scene(grid: &Grid, time: Time, flight_micros: i64, fits: &dyn Fn(u32) -> 
         }
         if fits(number) {
             scene.counts.add(call, time);
+            scene.domains[call.domain.at()].add(call, time);
             scene.call(number, call, time, flight_micros);
         }
     }

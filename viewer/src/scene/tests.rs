@@ -36,6 +36,8 @@ proptest! {
         scrubbed.scrub(waited.time());
         let seen = scene(&grid, waited.time(), waited.flight_micros(), ALL);
         prop_assert_eq!(&scene(&grid, scrubbed.time(), scrubbed.flight_micros(), ALL), &seen);
+        let sum = |counts: &Counts| counts.waiting + counts.running;
+        prop_assert_eq!(seen.domains.iter().map(sum).sum::<u32>(), sum(&seen.counts));
         // Back and forth again.
         let there = first.plus(std::time::Duration::from_secs_f64(last.since(first).as_secs_f64() * target));
         scrubbed.scrub(there);

@@ -11,7 +11,7 @@ use crate::app::text::{count, elided, percent};
 use crate::app::theme::{self, Colors};
 use crate::grid::place::{DomainId, HostState, Part, PlaceId};
 use crate::layout::{HEADER, name_is_left};
-use crate::scene::{Scene, Tone};
+use crate::scene::{Counts, Scene, Tone};
 use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Stroke, StrokeKind, pos2, vec2};
 use wire::event::Outcome;
 
@@ -131,13 +131,13 @@ impl Sums {
     fn of(app: &App, id: DomainId, scene: &Scene) -> Sums {
         use crate::grid::place::HostState::{Down, Draining, Left, Live, Silent, Unknown};
         let domain = app.drawn.grid.domain(id);
-        let mut sums =
-            Sums { hosts: domain.servers, not_live: 0, waiting: 0, working: 0, failing: 0.0, load: None };
+        // As at the foot of the window: those on their way too, and each once on however many hosts.
+        let Counts { waiting, running: working, .. } = scene.domains[id.at()];
+        let hosts = domain.servers;
+        let mut sums = Sums { hosts, not_live: 0, waiting, working, failing: 0.0, load: None };
         let (mut load, mut loads) = (0.0, 0_u32);
         for id in domain.ids() {
             let (place, standing) = (app.drawn.grid.place(id), &scene.places[id.at()]);
-            sums.waiting += standing.waiting;
-            sums.working += standing.working;
             if let Some((Outcome::Failed | Outcome::NodeFail | Outcome::Timeout, fresh)) = standing.over {
                 sums.failing = sums.failing.max(fresh);
             }
