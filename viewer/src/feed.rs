@@ -166,6 +166,8 @@ pub struct Served {
     pub call: String,
     /// The domain that tells of it; nothing for the daemon's own.
     pub domain: String,
+    /// How many events tell of it, where they are wanted too.
+    pub events: Option<u32>,
     /// Where it ran.
     pub hosts: Vec<HostName>,
 }

@@ -119,9 +119,10 @@ fn still(options: &Options) -> Result<(Source, Update, Status), Error> {
         }
         What::Daemon(plan) => {
             let plan = plan.map_err(Error::Usage)?;
-            let grid = live::once(&plan, ANSWER_WAIT).map_err(|error| Error::Daemon(error.to_string()))?;
+            let (grid, troubles) = live::once(&plan, ANSWER_WAIT).map_err(Error::Daemon)?;
+            troubles.iter().for_each(|trouble| crate::tell(trouble));
             let address = plan.address.to_string();
-            let status = Status::Connected { address: address.clone(), took_secs: 0.0, troubles: Vec::new() };
+            let status = Status::Connected { address: address.clone(), took_secs: 0.0, troubles };
             (Source::Daemon(address), Update::grid(grid), status)
         }
         What::Logs => {

@@ -37,6 +37,19 @@ impl Series {
         self.samples.push_back((time, value));
     }
 
+    /// Take samples, the oldest first: those before the first that is there too, as many as there is room for.
+    pub fn take(&mut self, samples: impl DoubleEndedIterator<Item = (Time, f64)> + Clone) {
+        if let Some(&(first, _)) = self.samples.front() {
+            for (time, value) in samples.clone().rev().filter(|(time, _)| *time < first) {
+                let is_before = self.samples.front().is_some_and(|&(first, _)| time < first);
+                if self.samples.len() < SAMPLES_MAX && is_before && value.is_finite() {
+                    self.samples.push_front((time, value));
+                }
+            }
+        }
+        samples.for_each(|(time, value)| self.push(time, value));
+    }
+
     /// Figures that were no numbers.
     #[must_use]
     pub fn refused(&self) -> u64 {
@@ -169,6 +182,19 @@ mod tests {
             )));
             prop_assert!(points.windows(2).all(|pair| pair[0][0] <= pair[1][0]), "points go by time");
         }
+    }
+
+    #[test]
+    fn the_past_is_put_before_what_is_there() {
+        let mut series = Series::default();
+        let at = |secs: i64| (Time::from_micros(secs * 1_000_000), secs as f64);
+        series.take([at(10), at(11)].into_iter());
+        series.take([at(1), at(2), at(10), at(11), at(12)].into_iter());
+        let seconds: Vec<f64> = series.samples().map(|(_, value)| value).collect();
+        assert_eq!(seconds, [1.0, 2.0, 10.0, 11.0, 12.0]);
+        series.take((-8_000..0).map(at));
+        assert_eq!((series.samples.len(), series.newest()), (SAMPLES_MAX, Some(at(12))));
+        assert!(series.samples().is_sorted_by(|one, next| one.0 < next.0));
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub struct App {
     dragged: Option<Selection>,
     closed_domains: BTreeSet<String>,
     tabs: egui_tiles::Tree<Tab>,
+    /// The tab in which somebody worked last.
+    worked_in: Option<Tab>,
     /// The rows of the list of hosts, and of what they are.
     rows: tree::Rows,
     graphs: graphs::GraphsView,
@@ -141,6 +143,7 @@ impl App {
             dragged: None,
             closed_domains: BTreeSet::new(),
             tabs,
+            worked_in: None,
             rows: tree::Rows::default(),
             graphs: graphs::GraphsView::default(),
             flock: FlockView::default(),

@@ -8,6 +8,7 @@ use super::theme::{self, Colors};
 use super::{App, Source};
 use crate::feed::{Served, Wish};
 use crate::grid::call::Call;
+use crate::live::call_events::Event;
 use crate::live::served::{Process, ServedBy};
 use crate::series::Series;
 use egui::{RichText, Ui, Vec2b, vec2};
@@ -23,8 +24,8 @@ const SETTLED_SECS: f64 = 5.0;
 /// Until a host that could not be asked is asked again, at first and at last, in seconds.
 const TROUBLED_AGAIN_SECS: f64 = 4.0;
 const TROUBLED_AGAIN_MAX_SECS: f64 = 60.0;
-/// An answer that did not come in this time will not come any more, in seconds: eight hosts, each given up after 35.
-const ANSWER_MAX_SECS: f64 = 300.0;
+/// An answer that did not come in this time will not come any more, in seconds: a domain and eight hosts, each given up after 35.
+const ANSWER_MAX_SECS: f64 = 330.0;
 /// Height of a graph, in points.
 const HEIGHT: f32 = 84.0;
 /// Processes that are listed.
@@ -35,6 +36,9 @@ const LISTED: usize = 12;
 pub(super) struct ServedView {
     call: String,
     by: Option<Arc<ServedBy>>,
+    /// Its events, and how many there were when they were asked for.
+    events: Arc<[Event]>,
+    events_asked: Option<u32>,
     asked: Option<Time>,
     /// Whether an answer is waited for.
     is_out: bool,
@@ -44,8 +48,8 @@ pub(super) struct ServedView {
 
 impl ServedView {
     /// Whether a call that goes on as `state` and ended then is to be asked about.
-    fn is_due(&self, call: &str, state: State, ended: Option<Time>, now: Time) -> bool {
-        let Some(asked) = self.asked.filter(|_| self.call == call) else { return true };
+    fn is_due(&self, call: &Call, now: Time) -> bool {
+        let Some(asked) = self.asked.filter(|_| self.call == call.id) else { return true };
         let since = now.since(asked).as_secs_f64();
         if self.is_out {
             return since > ANSWER_MAX_SECS;
@@ -54,8 +58,10 @@ impl ServedView {
             let pause = TROUBLED_AGAIN_SECS * 2_f64.powi(self.partial.min(8) - 1);
             return since > pause.min(TROUBLED_AGAIN_MAX_SECS);
         }
-        let is_settled = ended.is_some_and(|ended| asked.since(ended).as_secs_f64() > SETTLED_SECS);
-        since > AGAIN_SECS && (state == State::Running || !is_settled)
+        let is_settled = call.ended.is_some_and(|ended| asked.since(ended).as_secs_f64() > SETTLED_SECS);
+        // One that waits has events alone.
+        let is_at_work = call.state == State::Running || call.state == State::Ended && !is_settled;
+        since > AGAIN_SECS && (is_at_work || self.events_asked != Some(call.events))
     }
 }
 
@@ -64,6 +70,11 @@ impl App {
     pub(super) fn take_served(&mut self, call: &str, by: Arc<ServedBy>) {
         if self.served.call == call {
             self.served.is_out = false;
+            match &by.events {
+                Some(events) => self.served.events = events.as_slice().into(),
+                None if by.is_partial => self.served.events_asked = None,
+                None => {}
+            }
             self.served.partial = if by.is_partial { self.served.partial.saturating_add(1) } else { 0 };
             self.served.by = Some(by);
         }
@@ -73,18 +84,22 @@ impl App {
     /// where a host could not be asked later each time.
     pub(super) fn wish_served(&mut self) {
         let (Source::Daemon(_), Some(call)) = (&self.source, self.selected_call()) else { return };
-        if !self.served.is_due(&call.id, call.state, call.ended, self.now) {
+        if !self.served.is_due(call, self.now) {
             return;
         }
         let is_other = self.served.call != call.id;
+        let number = call.events;
+        let are_known = !is_other && self.served.events_asked == Some(number);
+        let events = (!are_known).then_some(number);
         let (id, domain) = (call.id.clone(), self.domain_name(call.domain).to_owned());
         let hosts = call.hosts.iter().map(|&host| self.host_name(host)).collect();
         let Some(inbox) = &self.flock.inbox else { return };
-        if inbox.wish(Wish::Served(Served { call: id.clone(), domain, hosts })) {
+        if inbox.wish(Wish::Served(Served { call: id.clone(), domain, events, hosts })) {
             if is_other {
                 self.served = ServedView { call: id, ..ServedView::default() };
             }
             (self.served.asked, self.served.is_out) = (Some(self.now), true);
+            self.served.events_asked = Some(number);
         }
     }
 }
@@ -92,7 +107,7 @@ impl App {
 /// Draw them.
 pub(super) fn show(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
     let Some(by) = app.served.by.as_ref().filter(|_| app.served.call == call.id) else { return };
-    events(app, ui, colors, by);
+    events(app, ui, colors, call);
     if call.started.or(call.assigned).is_some() {
         processes(app, ui, colors, call, by);
     }
@@ -102,15 +117,20 @@ pub(super) fn show(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
 }
 
 /// What the lines of logs told of it; more of each under the pointer.
-fn events(app: &App, ui: &mut Ui, colors: Colors, by: &ServedBy) {
-    if by.events.is_empty() {
+fn events(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
+    let events = &app.served.events;
+    if events.is_empty() {
         return;
     }
     ui.add_space(8.0);
-    let head = count(u32::try_from(by.events.len()).unwrap_or(u32::MAX), "event");
+    let told = u32::try_from(events.len()).unwrap_or(u32::MAX);
+    let head = match call.events > told {
+        true => format!("the last {told} of {}", count(call.events, "event")),
+        false => count(told, "event"),
+    };
     ui.label(RichText::new(head).color(colors.weak).size(theme::SMALL));
     egui::Grid::new("events of a call").num_columns(2).spacing(vec2(10.0, 2.0)).show(ui, |ui| {
-        for event in &by.events {
+        for event in events.iter() {
             let time = RichText::new(moment(event.time, &app.zone, false)).font(theme::figures());
             ui.label(time.color(colors.weak));
             let what = format!("{} {}", event.kind.as_str().replace('_', " "), event.outcome);
@@ -249,8 +269,9 @@ mod tests {
             })
             .collect();
         assert_eq!(asked, [76, 85, 102, 135, 196]);
-        answer(&feed, ServedBy::default());
-        assert!(!is_wished(&mut app, &feed, 999.0), "it is known whole");
+        assert!(is_wished(&mut app, &feed, 999.0));
+        answer(&feed, ServedBy { events: Some(Vec::new()), ..ServedBy::default() });
+        assert!(!is_wished(&mut app, &feed, 2_000.0), "it is known whole");
     }
 
     #[test]

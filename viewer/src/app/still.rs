@@ -33,6 +33,7 @@ impl App {
             dragged: None,
             closed_domains: self.closed_domains.clone(),
             tabs: self.tabs.clone(),
+            worked_in: self.worked_in,
             rows: self.rows.clone(),
             graphs: self.graphs.clone(),
             flock: self.flock.still(),

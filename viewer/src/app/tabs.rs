@@ -65,7 +65,7 @@ pub(super) fn has_all(tree: &Tree<Tab>) -> bool {
     ALL.iter().all(|tab| tree.tiles.find_pane(tab).is_some())
 }
 
-/// The tab that is seen; the first of those that are, where the middle is split.
+/// The tab that is seen; where the middle is split that which somebody worked in last, else the first.
 #[must_use]
 pub(super) fn front(app: &App) -> Tab {
     let active = app.tabs.active_tiles();
@@ -73,11 +73,14 @@ pub(super) fn front(app: &App) -> Tab {
         Some(egui_tiles::Tile::Pane(tab)) => Some(*tab),
         Some(egui_tiles::Tile::Container(_)) | None => None,
     });
-    panes.min_by_key(|tab| ALL.iter().position(|known| known == tab)).unwrap_or(Tab::Map)
+    panes
+        .min_by_key(|tab| (app.worked_in != Some(*tab), ALL.iter().position(|known| known == tab)))
+        .unwrap_or(Tab::Map)
 }
 
 /// Bring a tab to the front.
 pub(super) fn open(app: &mut App, tab: Tab) {
+    app.worked_in = Some(tab);
     app.tabs.make_active(|_, tile| matches!(tile, egui_tiles::Tile::Pane(pane) if *pane == tab));
 }
 
@@ -98,6 +101,9 @@ struct Contents<'a> {
 
 impl Behavior<Tab> for Contents<'_> {
     fn pane_ui(&mut self, ui: &mut Ui, _: TileId, tab: &mut Tab) -> UiResponse {
+        if ui.ui_contains_pointer() && ui.input(|input| input.pointer.any_pressed()) {
+            self.app.worked_in = Some(*tab);
+        }
         match tab {
             Tab::Map => map::show(self.app, ui),
             Tab::Calls => calls::show(self.app, ui),

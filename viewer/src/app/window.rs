@@ -94,14 +94,14 @@ impl Window {
     }
 
     /// The settings that are to be kept, where they are others than those that are.
-    fn to_keep(&mut self) -> Option<Settings> {
+    fn changed_settings(&mut self) -> Option<Settings> {
         self.app.remember_tabs();
-        let settings = self.app.settings.to_keep(&self.begun, &self.before);
+        let settings = self.app.lasting_settings().to_keep(&self.begun, &self.before);
         (settings != self.kept).then_some(settings)
     }
 
     fn keep(&mut self) {
-        let Some(settings) = self.to_keep() else { return };
+        let Some(settings) = self.changed_settings() else { return };
         let is_kept = self
             .file
             .as_ref()
@@ -145,7 +145,7 @@ impl eframe::App for Window {
         if let (Some(engine), Some(gl)) = (&self.engine, gl) {
             engine.end(gl);
         }
-        if let (Some(settings), Some(file)) = (self.to_keep(), self.file.take()) {
+        if let (Some(settings), Some(file)) = (self.changed_settings(), self.file.take()) {
             self.files.write_at_last(File::Settings(Box::new(settings), file));
         }
     }

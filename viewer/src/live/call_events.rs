@@ -34,12 +34,14 @@ pub struct Event {
     pub attributes: Vec<String>,
 }
 
-/// The last events of a call of a domain; of the daemon's own where none is named.
+/// The last of the `number` events of a call of a domain; of the daemon's own where none is named. Who asks for more than there
+/// are has all events looked through.
 ///
 /// # Errors
 /// If they cannot be asked for.
-pub(super) fn ask(client: &mut Client, call: &str, domain: &str) -> Result<Vec<Event>, Error> {
-    let mut params = json!({ "call": call, "last": true, "limit": EVENTS_MAX });
+pub(super) fn ask(client: &mut Client, call: &str, domain: &str, number: u32) -> Result<Vec<Event>, Error> {
+    let limit = usize::try_from(number).unwrap_or(EVENTS_MAX).clamp(1, EVENTS_MAX);
+    let mut params = json!({ "call": call, "last": true, "limit": limit });
     if !domain.is_empty() {
         params["domain"] = domain.into();
     }
@@ -50,15 +52,8 @@ pub(super) fn ask(client: &mut Client, call: &str, domain: &str) -> Result<Vec<E
 fn events(answer: &Value) -> Vec<Event> {
     let mut events: Vec<Event> =
         answers::items(answer, "events").take(EVENTS_MAX).filter_map(event).collect();
-    // Several logs tell of a call, some to the second: within one the end comes last, and what is told more exactly in its order.
-    events.sort_by_key(|event| {
-        (
-            event.time.micros().div_euclid(1_000_000),
-            event.kind == Kind::JobEnd,
-            event.kind != Kind::JobSubmit,
-            event.time,
-        )
-    });
+    // Several logs tell of a call, some to the second: of one time the begin is first and the end last.
+    events.sort_by_key(|event| (event.time, event.kind == Kind::JobEnd, event.kind != Kind::JobSubmit));
     events
 }
 

@@ -60,10 +60,6 @@ impl Figures {
         self.hosts.retain(|known| wanted.hosts.contains(&known.host));
         for known in &mut self.hosts {
             known.series.retain(|line, _| self.metrics.iter().any(|metric| metric.has(line)));
-            if is_longer {
-                // Nothing is put before what is there.
-                known.series.clear();
-            }
             if has_new || is_longer {
                 known.lacks_past = true;
                 known.turn.hurry();
@@ -88,7 +84,7 @@ impl Figures {
         let mut order = (1..=count).map(|step| (self.last_asked + step) % count);
         let next = order.find(|&next| {
             let turn = &self.hosts[next].turn;
-            turn.due(now, false).is_some() && !(is_full && turn.is_troubled())
+            turn.due(now, false).is_some() && !(is_full && turn.has_failed())
         })?;
         self.last_asked = next;
         let known = &mut self.hosts[next];
@@ -106,7 +102,7 @@ impl Figures {
     /// When one is due, if no answer comes before.
     pub(super) fn next_due(&self, is_full: bool) -> Option<Duration> {
         let is_asked = !self.rests && !self.metrics.is_empty();
-        let turns = self.turns().filter(|turn| is_asked && !(is_full && turn.is_troubled()));
+        let turns = self.turns().filter(|turn| is_asked && !(is_full && turn.has_failed()));
         turns.filter_map(|turn| turn.next(false)).min()
     }
 
@@ -126,8 +122,11 @@ impl Figures {
                 if known.lacks_past {
                     known.turn.hurry();
                 }
-                known.take(metrics, &self.metrics, counters, at);
-                known.clock.trouble()
+                known.take(metrics, &self.metrics, counters, at, took);
+                if known.is_empty() {
+                    known.turn.failed(now);
+                }
+                known.trouble()
             }
             // Its graphs stand still, and their age is seen.
             Err(error) => {
@@ -164,7 +163,24 @@ impl OfHost {
         }
     }
 
-    fn take(&mut self, asked: &[Metric], wanted: &[Metric], mut counters: Vec<Counter>, at: Time) {
+    /// Whether all that there is was asked for in vain.
+    fn is_empty(&self) -> bool {
+        self.empty > EMPTY_MAX
+    }
+
+    fn trouble(&self) -> Option<String> {
+        let empty = "no figure of the last day came: there is none of these, or its clock is wrong by more than a day";
+        if self.is_empty() { Some(empty.to_owned()) } else { self.clock.trouble() }
+    }
+
+    fn take(
+        &mut self,
+        asked: &[Metric],
+        wanted: &[Metric],
+        mut counters: Vec<Counter>,
+        at: Time,
+        took: Duration,
+    ) {
         for counter in &mut counters {
             let samples = &mut counter.samples;
             samples.retain(|sample| is_believed(sample.time, at));
@@ -178,13 +194,14 @@ impl OfHost {
             return;
         };
         self.empty = 0;
-        if self.clock.seen(newest, at) {
+        // It may have been on its way for all the time that the answer took.
+        if self.clock.seen(newest, newest.clamp(at.minus(took), at)) {
             self.series.clear();
         }
         for (name, samples) in rates::points(asked, &counters) {
             if wanted.iter().any(|metric| metric.has(&name)) {
-                let series = self.series.entry(name).or_default();
-                samples.iter().for_each(|sample| series.push(sample.time, sample.value));
+                let samples = samples.iter().map(|sample| (sample.time, sample.value));
+                self.series.entry(name).or_default().take(samples);
             }
         }
         forget_ended(&mut self.series, wanted);
@@ -266,10 +283,9 @@ mod tests {
         now: Duration,
     ) -> Option<(Arc<HostSeries>, Option<String>)> {
         let (metrics, at) = (figures.metrics.clone(), invented::time_f(1_000.0 + now.as_secs_f64()));
-        match figures.take(host, &metrics, counters, (now, at), Duration::ZERO)? {
-            Update::Series { series, trouble, .. } => Some((series, trouble)),
-            other => panic!("expected figures, found {other:?}"),
-        }
+        let told = figures.take(host, &metrics, counters, (now, at), Duration::ZERO)?;
+        let Update::Series { series, trouble, .. } = told else { panic!("expected figures, found {told:?}") };
+        Some((series, trouble))
     }
 
     #[test]
@@ -319,7 +335,11 @@ mod tests {
         let metrics = vec![Metric::Load];
         figures.want(feed::Figures { hosts, metrics, is_long: true, rests: false });
         assert!(asked(&mut figures, SEC)[0].1 > 3_500.0);
-        answer(&mut figures, &host, "node_load1", SEC);
+        let counted = |figures: &mut Figures, now: Duration, times: &[f64]| {
+            let (series, _) = answer_of(figures, &host, "node_load1", now, times).unwrap();
+            series["load of 1 minute"].samples().count()
+        };
+        assert_eq!(counted(&mut figures, SEC, &[-3_000.0, -2_000.0, 0.0, 1.0]), 4, "before what was there");
         assert!(asked(&mut figures, 2 * SEC)[0].1 < 12.0, "once");
     }
 

@@ -143,9 +143,8 @@ impl Known {
     /// What is to be asked now, which is out then; nothing where nothing is due.
     pub(super) fn question(&mut self, now: Duration, at: Time) -> Option<Question> {
         let aside = self.aside();
-        if aside.has_room
-            && let Some(question) = self.sensors.question_itself(now, aside.is_full)
-        {
+        // It is seen within three seconds when one falls silent, so they wait for nobody else.
+        if let Some(question) = self.sensors.question_itself(now, aside.is_full) {
             return Some(question);
         }
         if let Some(lost) = &self.lost
@@ -169,8 +168,8 @@ impl Known {
     fn aside(&self) -> Aside {
         let turns = self.figures.turns().chain(self.sensors.turns()).chain(self.sensors.turns_itself());
         let out: Vec<&Turn> = turns.filter(|turn| turn.is_out()).collect();
-        let troubled = out.iter().filter(|turn| turn.is_troubled()).count();
-        Aside { has_room: out.len() < ASIDE_AT_A_TIME, is_full: troubled >= TROUBLED_AT_A_TIME }
+        let failed = out.iter().filter(|turn| turn.has_failed()).count();
+        Aside { has_room: out.len() < ASIDE_AT_A_TIME, is_full: failed >= TROUBLED_AT_A_TIME }
     }
 
     /// The next domain that is due, each after all others.
@@ -201,8 +200,9 @@ impl Known {
     /// When something is due, if no answer comes before.
     pub(super) fn next_due(&self) -> Option<Duration> {
         let aside = self.aside();
-        let is_asked = |turn: &&Turn| aside.has_room && !(aside.is_full && turn.is_troubled());
-        let itself = self.sensors.turns_itself().filter(is_asked).filter_map(|turn| turn.next(false)).min();
+        let is_left = |turn: &&Turn| !(aside.is_full && turn.has_failed());
+        let is_asked = |turn: &&Turn| aside.has_room && is_left(turn);
+        let itself = self.sensors.turns_itself().filter(is_left).filter_map(|turn| turn.next(false)).min();
         if let Some(lost) = &self.lost {
             let again = (!self.turns().any(Turn::is_out)).then_some(lost.again);
             return again.into_iter().chain(itself).min();
@@ -287,9 +287,14 @@ impl Known {
             None => Status::Connected {
                 address: address.to_string(),
                 took_secs: self.took.as_secs_f64(),
-                troubles: self.domains.iter().filter_map(|domain| domain.trouble.clone()).collect(),
+                troubles: self.troubles().cloned().collect(),
             },
         }
+    }
+
+    /// Why domains cannot be asked.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = &String> {
+        self.domains.iter().filter_map(|domain| domain.trouble.as_ref())
     }
 
     /// Whether it cannot be reached.

@@ -168,25 +168,28 @@ impl Following {
     }
 }
 
-/// The grid of a plan, asked for once; tried again until `wait` is over.
+/// The grid of a plan, asked for once, and why domains of it could not be asked; tried again until `wait` is over.
 ///
 /// # Errors
-/// What the last try met.
-pub fn once(plan: &Plan, wait: Duration) -> Result<Grid, Error> {
+/// What the last try met, or that no domain could be asked.
+pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> {
     let begun = crate::clock::instant();
     let mut client = asking::client(plan.address.clone());
     loop {
         match once_tried(plan, &mut client) {
-            Ok(grid) => return Ok(grid),
+            Ok((grid, troubles)) if grid.places.is_empty() && !troubles.is_empty() => {
+                return Err(troubles.join("; "));
+            }
+            Ok(told) => return Ok(told),
             Err(error) if begun.elapsed() > wait || !matches!(error, Error::Unreachable { .. }) => {
-                return Err(error);
+                return Err(error.to_string());
             }
             Err(_) => std::thread::sleep(TRY_EVERY),
         }
     }
 }
 
-fn once_tried(plan: &Plan, client: &mut http::Client) -> Result<Grid, Error> {
+fn once_tried(plan: &Plan, client: &mut http::Client) -> Result<(Grid, Vec<String>), Error> {
     let mut known = Known::new(&plan.domains, plan.is_directory);
     // At the first moment all is due, and after it nothing more.
     let (now, at) = (Duration::ZERO, crate::clock::now());
@@ -196,7 +199,7 @@ fn once_tried(plan: &Plan, client: &mut http::Client) -> Result<Grid, Error> {
             return Err(error);
         }
     }
-    Ok(known.grid(now, at))
+    Ok((known.grid(now, at), known.troubles().cloned().collect()))
 }
 
 /// A host's names as parameters of a question.

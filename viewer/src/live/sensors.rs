@@ -42,25 +42,27 @@ impl Sensors {
 
     /// The sensor that is to be asked at its address now, which is out then: whether or not the daemon is lost.
     pub(super) fn question_itself(&mut self, now: Duration, is_full: bool) -> Option<Question> {
-        let mut sensors =
-            self.sensors.iter_mut().filter(|(at, turn)| is_itself(at) && !(is_full && turn.is_troubled()));
-        let (at, turn) = sensors.find(|(_, turn)| turn.due(now, false).is_some())?;
-        turn.ask();
-        Some(Question::Sensor(at.clone()))
+        self.next_sensor(now, is_full, true)
     }
 
     /// What the daemon is to be asked now, which is out then.
     pub(super) fn question(&mut self, now: Duration, is_full: bool) -> Option<Question> {
-        let mut sensors =
-            self.sensors.iter_mut().filter(|(at, turn)| !is_itself(at) && !(is_full && turn.is_troubled()));
-        if let Some((at, turn)) = sensors.find(|(_, turn)| turn.due(now, false).is_some()) {
-            turn.ask();
-            return Some(Question::Sensor(at.clone()));
+        if let Some(question) = self.next_sensor(now, is_full, false) {
+            return Some(question);
         }
-        let mut domains = self.domains.iter_mut().filter(|(_, turn)| !(is_full && turn.is_troubled()));
-        let (domain, turn) = domains.find(|(_, turn)| turn.due(now, false).is_some())?;
+        let domains = self.domains.iter_mut().filter(|(_, turn)| is_due(turn, now, is_full));
+        let (domain, turn) = domains.min_by_key(|(_, turn)| turn.next(false))?;
         turn.ask();
         Some(Question::Term(domain.clone()))
+    }
+
+    /// The sensor that has waited longest.
+    fn next_sensor(&mut self, now: Duration, is_full: bool, itself: bool) -> Option<Question> {
+        let sensors = self.sensors.iter_mut();
+        let due = sensors.filter(|(at, turn)| is_itself(at) == itself && is_due(turn, now, is_full));
+        let (at, turn) = due.min_by_key(|(_, turn)| turn.next(false))?;
+        turn.ask();
+        Some(Question::Sensor(at.clone()))
     }
 
     /// All turns of questions to the daemon.
@@ -85,6 +87,11 @@ impl Sensors {
         let turn = self.domains.iter_mut().find(|(known, _)| known == domain);
         turn.into_iter().for_each(|(_, turn)| settle(turn, is_well, now, took));
     }
+}
+
+/// Of those that did not answer no more are asked where enough of them are.
+fn is_due(turn: &Turn, now: Duration, is_full: bool) -> bool {
+    turn.due(now, false).is_some() && !(is_full && turn.has_failed())
 }
 
 fn is_itself(at: &At) -> bool {

@@ -26,8 +26,8 @@ const PROCESSES_MAX: usize = 64;
 /// What happened in a call, and what served it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServedBy {
-    /// Its events, by time.
-    pub events: Vec<Event>,
+    /// Its events, by time, where they were asked for.
+    pub events: Option<Vec<Event>>,
     /// The processes, by host and number.
     pub processes: Vec<Process>,
     /// Samples in all.
@@ -69,7 +69,8 @@ pub struct Process {
 /// told in the answer.
 pub(super) fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
     let mut served = ServedBy::default();
-    match call_events::ask(client, &wanted.call, &wanted.domain) {
+    let ask = |number| call_events::ask(client, &wanted.call, &wanted.domain, number);
+    match wanted.events.map(ask).transpose() {
         Ok(events) => served.events = events,
         Err(error @ Error::Unreachable { .. }) => return ServedBy::troubled(&error.to_string()),
         Err(error) => {

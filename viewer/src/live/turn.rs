@@ -105,6 +105,11 @@ impl Turn {
         self.is_out
     }
 
+    /// Whether the last question was not answered.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     /// Whether it may keep who asks for long.
     pub(super) fn is_troubled(&self) -> bool {
         self.is_slow || self.failures > 0

@@ -7,6 +7,7 @@ use viewer::app::{App, Selection, Source};
 use viewer::feed::{Feed, Rested, Update, Wish};
 use viewer::live::call_events::Event;
 use viewer::live::served::ServedBy;
+use viewer::timeline::Mode;
 use viewer::{feed, invented};
 use wire::event::Kind;
 
@@ -45,10 +46,10 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     };
     assert_eq!((wanted.call.as_str(), wanted.domain.as_str(), wanted.hosts.len()), ("slurm:1", "Alpha", 2));
     let events = vec![event(10.0, Kind::JobSubmit, ""), event(60.0, Kind::JobEnd, "ok")];
-    let by = ServedBy { events, ..ServedBy::default() };
+    let by = ServedBy { events: Some(events), ..ServedBy::default() };
     feed.tell(Update::Served { call: "slurm:1".into(), by: Arc::new(by) });
     window.run_steps(3);
-    for label in ["2 events", "job submit", "job end ok"] {
+    for label in ["the last 2 of 3 events", "job submit", "job end ok"] {
         assert!(window.query_by_label(label).is_some(), "{label:?} is told");
     }
     let before = window.state().settings.graphs.clone();
@@ -56,9 +57,11 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     window.run_steps(3);
     let (from, to) = window.state().settings.graphs.span.range(window.state().timeline().time());
     assert_eq!((from, to), (invented::time_f(20.0), invented::time_f(60.0)), "from its begin to its end");
+    assert_eq!(window.state().timeline().mode(), Mode::Paused, "and stand there");
     window.get_by_label("All chosen").click();
     window.run_steps(3);
     assert_eq!(window.state().settings.graphs, before);
+    assert_eq!(window.state().timeline().mode(), Mode::Live);
 }
 
 #[test]

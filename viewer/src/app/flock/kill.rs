@@ -41,7 +41,7 @@ impl App {
     /// Choose none of the flock.
     pub(in crate::app) fn clear_flock_choice(&mut self) {
         self.flock.selected.clear();
-        self.flock.groups = None;
+        (self.flock.groups, self.flock.rows) = (None, None);
     }
 
     /// Whether a process is asked about.

@@ -110,7 +110,7 @@ fn lines(app: &mut App, time: Time) -> Vec<Line> {
     let is_open =
         |group: &&Group| view.open.contains(&group.name) || (has_choice && group.chosen <= OPENED_MAX);
     let open: BTreeSet<NameId> = shown().filter(is_open).map(|group| group.name).collect();
-    let rows = opened(view.rows.take(), &view.flock, &view.chosen, (open, &view.selected), (moment, time));
+    let rows = opened(view.rows.take(), &view.flock, &view.chosen, (open, &view.selected), (key, time));
     let mut lines = Vec::new();
     for group in shown() {
         lines.push(Line::Program(group.clone()));
@@ -122,7 +122,7 @@ fn lines(app: &mut App, time: Time) -> Vec<Line> {
 
 /// The processes of the programs that are open, at a moment.
 pub(super) struct Opened {
-    moment: Time,
+    key: (Time, usize),
     open: BTreeSet<NameId>,
     selected: BTreeSet<Member>,
     of: BTreeMap<NameId, Vec<Row>>,
@@ -134,13 +134,12 @@ fn opened(
     flock: &Flock,
     wanted: &Chosen,
     (open, selected): (BTreeSet<NameId>, &BTreeSet<Member>),
-    (moment, time): (Time, Time),
+    (key, time): ((Time, usize), Time),
 ) -> Opened {
-    let is_same =
-        |known: &Opened| known.moment == moment && known.open == open && known.selected == *selected;
+    let is_same = |known: &Opened| known.key == key && known.open == open && known.selected == *selected;
     known.filter(is_same).unwrap_or_else(|| {
         let of = rows(flock, wanted, &open, selected, time, ROWS_MAX);
-        Opened { moment, open, selected: selected.clone(), of }
+        Opened { key, open, selected: selected.clone(), of }
     })
 }
 

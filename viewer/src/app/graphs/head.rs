@@ -16,7 +16,7 @@ use egui::{Align, Button, Color32, Key, Layout, RichText, ScrollArea, Sense, Tex
 const HOSTS_LISTED: usize = 200;
 /// Spans that can be chosen, in seconds.
 const SPANS_SECS: [f64; 4] = [60.0, 300.0, 900.0, 3_600.0];
-/// Least room for what is told at the right, in points.
+/// Least room for the age beside what is in trouble, in points.
 const AGE_ROOM_MIN: f32 = 170.0;
 /// Widest name in the legend, in points.
 const NAME_MAX: f32 = 150.0;
@@ -81,7 +81,7 @@ fn hosts(app: &mut App, ui: &mut Ui) {
 
 /// The hosts, each with a tick where it is shown; of more than are listed those that are shown too.
 fn listed(app: &mut App, ui: &mut Ui) {
-    let shown = app.graphs.hosts.clone();
+    let shown = app.settings.graphs.hosts().unwrap_or_else(|| app.graphs.hosts.clone());
     let mut listed: Vec<HostName> = app.servers().map(|(_, name)| name).take(HOSTS_LISTED).collect();
     let beyond: Vec<HostName> = shown.iter().filter(|host| !listed.contains(host)).cloned().collect();
     listed.extend(beyond);
@@ -94,9 +94,7 @@ fn listed(app: &mut App, ui: &mut Ui) {
             false => format!("{} · {}", name.host, name.domain),
         };
         if ui.add_enabled(has_room, egui::Checkbox::new(&mut is_in, words)).changed() {
-            // Of those chosen some may not be there now: they stay chosen.
-            let chosen = app.settings.graphs.hosts().filter(|_| app.graphs.only.is_none());
-            let mut hosts = chosen.unwrap_or_else(|| shown.clone());
+            let mut hosts = app.chosen_graph_hosts();
             match is_in {
                 true => hosts.push(name.clone()),
                 false => hosts.retain(|host| host != name),
@@ -182,15 +180,16 @@ fn spans(app: &mut App, ui: &mut Ui) {
 
 /// How old what is farthest behind is, and of how many hosts something is wrong.
 fn age(app: &App, ui: &mut Ui, colors: Colors) {
-    if !matches!(app.source, crate::app::Source::Daemon(_)) || ui.available_width() < AGE_ROOM_MIN {
+    if !matches!(app.source, crate::app::Source::Daemon(_)) {
         return;
     }
+    let has_room = ui.available_width() > AGE_ROOM_MIN;
     let newest = |series: &crate::feed::HostSeries| {
         series.values().filter_map(|one| one.newest()).map(|(at, _)| at).max()
     };
     let oldest = app.graphs.figures().filter_map(|(_, series)| newest(series)).min();
     ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-        if let Some(oldest) = oldest {
+        if let Some(oldest) = oldest.filter(|_| has_room) {
             let age = format!("{} old", span(app.now.since(oldest).as_secs_f64()));
             ui.label(RichText::new(age).size(theme::SMALL).color(colors.weak))
                 .on_hover_text("The newest figure of the host that is farthest behind");

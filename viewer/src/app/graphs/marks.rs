@@ -27,7 +27,8 @@ pub(super) fn of_hosts(app: &App, (from, to): (Time, Time), colors: Colors) -> V
     let view = &app.graphs;
     let mut marks = vec![Vec::new(); view.hosts.len()];
     let mut counts = vec![[0_usize; 2]; view.hosts.len()];
-    for call in &app.drawn.grid.calls {
+    // Of more than are taken the newest.
+    for call in app.drawn.grid.calls.iter().rev() {
         for mark in
             of_call(call, colors).into_iter().flatten().filter(|mark| mark.at >= from && mark.at <= to)
         {
@@ -37,6 +38,24 @@ pub(super) fn of_hosts(app: &App, (from, to): (Time, Time), colors: Colors) -> V
                     *count += 1;
                     marks[*number].push(mark);
                 }
+            }
+        }
+    }
+    marks
+}
+
+/// Those of all shown hosts on one graph: of a call on several hosts once.
+pub(super) fn together(app: &App, (from, to): (Time, Time), colors: Colors) -> Vec<Mark> {
+    let (mut marks, mut counts) = (Vec::new(), [0_usize; 2]);
+    let is_shown = |call: &&Call| call.hosts.iter().any(|id| app.graphs.places.contains_key(id));
+    for call in app.drawn.grid.calls.iter().rev().filter(is_shown) {
+        for mark in
+            of_call(call, colors).into_iter().flatten().filter(|mark| mark.at >= from && mark.at <= to)
+        {
+            let count = &mut counts[usize::from(mark.is_failure)];
+            if *count < MARKS_MAX {
+                *count += 1;
+                marks.push(mark);
             }
         }
     }
@@ -83,6 +102,8 @@ mod tests {
         };
         assert_eq!(marks(0.0, 90.0), [(4, 1), (2, 0)], "two began and ended, one of them badly; one did");
         assert_eq!(marks(0.0, 30.0), [(2, 0), (1, 0)]);
+        let whole = (invented::time_f(0.0), invented::time_f(90.0));
+        assert_eq!(together(&app, whole, Colors::of(&egui::Context::default())).len(), 4, "of two calls");
         assert_eq!(marks(61.0, 90.0), [(0, 0), (0, 0)]);
     }
 }

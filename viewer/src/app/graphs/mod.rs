@@ -9,6 +9,7 @@ mod marks;
 mod plot;
 mod together;
 
+use super::settings::Settings;
 use super::tabs::{self, Tab};
 use super::text::count;
 use super::theme::Colors;
@@ -22,6 +23,7 @@ use crate::grid::call::Call;
 use crate::grid::place::{HostState, PlaceId};
 use crate::invented_figures;
 use crate::scene::Tone;
+use crate::timeline::Mode;
 use egui::{Color32, Frame, Margin, RichText, Ui};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,8 +48,8 @@ pub(super) struct GraphsView {
     /// Their numbers in this order, by their places in the grid.
     places: BTreeMap<PlaceId, usize>,
     hosts_by: Option<(Option<Time>, Option<Vec<HostName>>)>,
-    /// The hosts that are looked at, whichever were chosen, and the span that was seen before.
-    only: Option<(Vec<HostName>, Span)>,
+    /// What is looked at, whichever hosts were chosen.
+    only: Option<Only>,
     wished: Figures,
     seen: Option<Time>,
     /// The moment under the pointer, which all plots show, and when it was there.
@@ -61,6 +63,14 @@ pub(super) struct GraphsView {
     wrong: Option<String>,
 }
 
+/// Hosts that are looked at for a while, and how it was before.
+#[derive(Clone)]
+struct Only {
+    hosts: Vec<HostName>,
+    span: Span,
+    was_live: bool,
+}
+
 impl GraphsView {
     /// Figures that came.
     pub(super) fn take(&mut self, host: HostName, series: Arc<HostSeries>, trouble: Option<String>) {
@@ -68,7 +78,8 @@ impl GraphsView {
             Some(trouble) => self.troubles.insert(host.clone(), trouble),
             None => self.troubles.remove(&host),
         };
-        if !series.is_empty() {
+        // What one said before it was in trouble stays.
+        if !self.troubles.contains_key(&host) || !series.is_empty() {
             self.series.insert(host, series);
         }
     }
@@ -117,7 +128,7 @@ impl App {
     pub(super) fn open_graphs_of_call(&mut self, call: &Call) {
         self.look_at_graphs(call.hosts.iter().take(HOSTS_MAX).map(|&id| self.host_name(id)).collect());
         match call.ended {
-            Some(ended) => self.timeline.scrub(ended),
+            Some(ended) => self.stop_at(ended),
             None => self.timeline.go_live(),
         }
         if let Some(begun) = call.started.or(call.first()) {
@@ -127,23 +138,29 @@ impl App {
     }
 
     fn look_at_graphs(&mut self, hosts: Vec<HostName>) {
-        let span = self.graphs.only.take().map_or(self.settings.graphs.span, |(_, span)| span);
-        self.graphs.only = Some((hosts, span));
+        let (span, was_live) = match self.graphs.only.take() {
+            Some(before) => (before.span, before.was_live),
+            None => (self.settings.graphs.span, self.timeline.mode() == Mode::Live),
+        };
+        self.graphs.only = Some(Only { hosts, span, was_live });
         self.find_graph_hosts();
         tabs::open(self, Tab::Graphs);
     }
 
     /// Look at those again that were chosen.
     pub(super) fn leave_only_graphs(&mut self) {
-        if let Some((_, span)) = self.graphs.only.take() {
-            self.settings.graphs.span = span;
+        if let Some(before) = self.graphs.only.take() {
+            self.settings.graphs.span = before.span;
+            if before.was_live {
+                self.timeline.go_live();
+            }
         }
         self.find_graph_hosts();
     }
 
     /// The graphs of a host beside those that are shown already.
     pub(super) fn add_to_graphs(&mut self, id: PlaceId) {
-        let mut hosts = self.graphs.hosts.clone();
+        let mut hosts = self.chosen_graph_hosts();
         let name = self.host_name(id);
         if !hosts.contains(&name) && hosts.len() < HOSTS_MAX {
             hosts.push(name);
@@ -152,9 +169,28 @@ impl App {
         tabs::open(self, Tab::Graphs);
     }
 
-    /// Whether a host's graphs are shown.
+    /// Whether a host is one of those chosen.
     pub(super) fn is_in_graphs(&self, id: PlaceId) -> bool {
-        self.graphs.hosts.contains(&self.host_name(id))
+        let is_it = |hosts: Vec<HostName>| hosts.contains(&self.host_name(id));
+        match self.settings.graphs.hosts() {
+            Some(chosen) => is_it(chosen),
+            None => self.graphs.only.is_none() && is_it(self.graphs.hosts.clone()),
+        }
+    }
+
+    /// The hosts that are chosen, those that are not there now among them; the usual ones where nobody chose.
+    fn chosen_graph_hosts(&mut self) -> Vec<HostName> {
+        self.settings.graphs.hosts().unwrap_or_else(|| {
+            self.leave_only_graphs();
+            self.graphs.hosts.clone()
+        })
+    }
+
+    /// The settings without what is looked at for a while.
+    pub(super) fn lasting_settings(&self) -> Settings {
+        let mut settings = self.settings.clone();
+        settings.graphs.span = self.graphs.only.as_ref().map_or(settings.graphs.span, |before| before.span);
+        settings
     }
 
     /// Show the graphs of these hosts; of the first that are live for nothing.
@@ -200,7 +236,7 @@ impl App {
 
     /// The hosts that are shown: those chosen that are still there, else the first that are live.
     fn find_graph_hosts(&mut self) {
-        let only = self.graphs.only.as_ref().map(|(only, _)| only.clone());
+        let only = self.graphs.only.as_ref().map(|only| only.hosts.clone());
         let by = (self.grid_at, only.or_else(|| self.settings.graphs.hosts()));
         if self.graphs.hosts_by.as_ref() == Some(&by) {
             return;

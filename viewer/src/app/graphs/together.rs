@@ -25,7 +25,7 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
     let range = app.settings.graphs.span.range(app.timeline.time());
     let metrics = app.settings.graphs.metrics();
     let hosts = app.graphs.hosts.clone();
-    let marks = marks::of_hosts(app, range, colors).concat();
+    let marks = marks::together(app, range, colors);
     #[allow(clippy::cast_precision_loss)]
     let share =
         ui.available_height() / metrics.len().max(1) as f32 - TITLE - AXIS - ui.spacing().item_spacing.y;
