@@ -7,6 +7,7 @@ mod calls;
 mod flock;
 mod graphs;
 mod panels;
+mod pictures;
 mod sensors;
 
 use egui_kittest::Harness;

@@ -1,0 +1,107 @@
+//! What the tabs look like, compared with pictures that somebody has looked at (`tests/pictures`).
+//!
+//! Rule: pictures are the same bit for bit on every machine; a pixel may differ by little and few by more, for compilers round
+//! in their own ways. What differs is written beside the tests' own files and named. After a change that is meant,
+//! `VISPERF_PICTURES=keep cargo test -p viewer --test window pictures` keeps what is drawn; look at it then. Not here: what is
+//! worked with pointer and keys (the other files).
+
+use std::path::{Path, PathBuf};
+use viewer::app::settings::{Look, Settings};
+use viewer::app::{App, Source};
+use viewer::feed::{Status, Update};
+use viewer::picture::headless::{Headless, Size};
+use viewer::{invented, picture};
+
+const SIZE: Size = Size { width: 960, height: 600, scale: 1.0 };
+const AT_SECS: f64 = 1_800.0;
+/// Channels that differ by more than this are seen to differ.
+const SEEN: u8 = 24;
+/// One pixel in so many may be seen to differ.
+const ONE_IN: usize = 20_000;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pictures")
+}
+
+/// Width and bytes of a picture in a file, three for each pixel.
+fn read(path: &Path) -> Option<(u32, Vec<u8>)> {
+    let file = std::io::BufReader::new(std::fs::File::open(path).ok()?);
+    let mut reader = png::Decoder::new(file).read_info().expect("a picture");
+    let mut bytes = vec![0; reader.output_buffer_size().expect("a size")];
+    let info = reader.next_frame(&mut bytes).expect("pixels");
+    Some((info.width, bytes))
+}
+
+/// Compare what is drawn with the picture of this name.
+fn check(name: &str, mut app: App) {
+    let mut window = Headless::new(SIZE, invented::time_f(AT_SECS));
+    let kept = folder().join(format!("{name}.png"));
+    let drawn = match std::env::var_os("VISPERF_PICTURES").is_some_and(|word| word == "keep") {
+        true => kept.clone(),
+        false => Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.png")),
+    };
+    picture::draw(&mut window, &mut app, &drawn).expect("a file can be written");
+    let (width, expected) = read(&kept).unwrap_or_else(|| panic!("there is no picture {}", kept.display()));
+    let (found_width, found) = read(&drawn).expect("it was written");
+    assert_eq!((found_width, found.len()), (width, expected.len()), "another size: {}", drawn.display());
+    let is_other = |(one, other): &(&[u8], &[u8])| one.iter().zip(*other).any(|(a, b)| a.abs_diff(*b) > SEEN);
+    let pixels = expected.len() / 3;
+    let differ = expected.chunks_exact(3).zip(found.chunks_exact(3)).filter(is_other).count();
+    assert!(
+        differ <= pixels / ONE_IN,
+        "{differ} of {pixels} pixels differ; compare {} with {}",
+        drawn.display(),
+        kept.display()
+    );
+}
+
+/// An invented grid with a tab in front.
+fn app(tab: &str, look: Look) -> App {
+    let now = invented::time_f(AT_SECS);
+    let settings = Settings { look, ..Settings::default() };
+    let mut app = App::new(Source::Invented, None, settings, jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::grid(invented::grid(2, 12, 300, 5)));
+    app.invent_flock();
+    app.stop_at(now);
+    app.open_tab(tab);
+    app
+}
+
+#[test]
+fn the_map() {
+    check("map-dark", app("map", Look::Dark));
+    let mut chosen = app("map", Look::Light);
+    chosen.select_named("wn003");
+    check("map-light-chosen", chosen);
+}
+
+#[test]
+fn the_calls() {
+    let mut chosen = app("calls", Look::Light);
+    let call = chosen.grid().calls[40].id.clone();
+    chosen.select_named(&call);
+    chosen.search("outcome:failed");
+    check("calls-light-chosen", chosen);
+}
+
+#[test]
+fn the_graphs() {
+    check("graphs-dark", app("graphs", Look::Dark));
+    check("multiples-light", app("multiples", Look::Light));
+}
+
+#[test]
+fn the_flock() {
+    check("flock-dark", app("flock", Look::Dark));
+}
+
+#[test]
+fn the_sensors_and_no_connection() {
+    check("sensors-light", app("sensors", Look::Light));
+    let now = invented::time_f(AT_SECS);
+    let source = Source::Daemon("127.0.0.1:7317".into());
+    let settings = Settings { look: Look::Dark, ..Settings::default() };
+    let mut lost = App::new(source, None, settings, jiff::tz::TimeZone::UTC, now);
+    lost.take(now, Update::Status(Status::Lost { what: "no daemon answers".into() }));
+    check("lost-dark", lost);
+}
