@@ -200,18 +200,21 @@ mod tests {
         Ends { visitor, proxy: PROXY, source: [10, 0, 0, 1].into() }
     }
 
+    /// What both sides prove that they know the secret over.
+    fn exchange<'a>(algorithm: Algorithm, asker: &'a str, binding: &'a [u8]) -> Exchange<'a> {
+        let (asker_nonce, holder_nonce) = (&ASKER, &HOLDER);
+        Exchange { algorithm, asker, holder: "visperf", asker_nonce, holder_nonce, binding }
+    }
+
     /// What somebody with this secret, who knows itself and the proxy by these keys, answers.
     fn tag(algorithm: Algorithm, name: &str, secret: &str, keys: (PeerKey, PeerKey)) -> Vec<u8> {
         let ha1 = Ha1::of(algorithm, name, "visperf", secret);
-        let exchange = Exchange {
-            algorithm,
-            asker: name,
-            holder: "visperf",
-            asker_nonce: &ASKER,
-            holder_nonce: &HOLDER,
-            binding: &binding(&keys.0.0, &keys.1.0),
-        };
-        exchange.prove(ha1.secret_hex().as_bytes(), Role::Asker).unwrap().bytes().to_vec()
+        let binding = binding(&keys.0.0, &keys.1.0);
+        exchange(algorithm, name, &binding)
+            .prove(ha1.secret_hex().as_bytes(), Role::Asker)
+            .unwrap()
+            .bytes()
+            .to_vec()
     }
 
     fn begin(login: &mut Login, name: &str, algorithm: Algorithm, now: Moment) {
@@ -249,14 +252,8 @@ mod tests {
         {
             let mut login = login(Rights::Operator, false);
             begin(&mut login, name, algorithm, at(0));
-            let exchange = Exchange {
-                algorithm,
-                asker: name,
-                holder: "visperf",
-                asker_nonce: &ASKER,
-                holder_nonce: &HOLDER,
-                binding: &binding(&VISITOR.0, &PROXY.0),
-            };
+            let binding = binding(&VISITOR.0, &PROXY.0);
+            let exchange = exchange(algorithm, name, &binding);
             let stands = Ha1::of(algorithm, "", "visperf", "");
             let proof = exchange.prove(stands.secret_hex().as_bytes(), Role::Asker).unwrap();
             let entered = login.handle_proof(ends(VISITOR), proof.bytes(), at(1));
