@@ -22,9 +22,10 @@ use wire::id::{DomainName, HostName};
 pub const NAMES_MAX: usize = 64;
 
 /// The methods of class figures.
-const FIGURES: [&str; 10] = [
+const FIGURES: [&str; 11] = [
     "sensor.metrics",
     "sensor.processes",
+    "sensor.past_processes",
     "sensor.channels",
     "sensor.subscriptions",
     "sensor.subscribe",

@@ -293,6 +293,7 @@ impl Sensor {
                 proc: PROC.into(),
             }
             .method(),
+            query::past_processes::method(self.recorder()),
             query::metrics::method(&self.sampler.handle()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),
             query::control::method(&self.control),

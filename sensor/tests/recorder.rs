@@ -454,3 +454,45 @@ fn made_up() -> wire::recording::Header {
         source: "procfs".into(),
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_past_is_told_alike_of_memory_and_of_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path(), "hz = 50");
+    let busy = Busy::start();
+    // A recording holds a little more than was wanted, and memory more than that.
+    running.until_it_reaches_back(8.0).await;
+    let second = Duration::from_secs(1);
+    running.recorder.order(Order { before: second, after: second, note: "x".into() }).await.unwrap();
+    let kept = running.recorded().await;
+    let window = [("from", kept.get("from").unwrap().clone()), ("to", kept.get("to").unwrap().clone())];
+    let samples = |answer: &Value| -> Vec<(f64, Vec<u64>)> {
+        let pids = |entry: &Value| {
+            list(entry, "processes").iter().map(|process| number(process, "pid") as u64).collect()
+        };
+        list(answer, "entries").iter().map(|entry| (number(entry, "time"), pids(entry))).collect()
+    };
+    let from = number(&kept, "from");
+    let earlier = [("from", Value::Double(from - 6.0)), ("to", Value::Double(from + 0.4))];
+    let of_earlier = samples(&running.ask("sensor.past_processes", &earlier).await);
+    assert!(of_earlier[0].0 < from - 5.5, "from {} on", of_earlier[0].0 - from);
+    // Memory holds what the recording does.
+    let of_both = samples(&running.ask("sensor.past_processes", &window).await);
+    running.end().await;
+    let running = Running::start(folder.path(), "hz = 50");
+    let answer = running.ask("sensor.past_processes", &window).await;
+    let of_recording = samples(&answer);
+    assert_eq!((of_both.len() > 50, of_both.len()), (true, of_recording.len()));
+    for (one, other) in of_both.iter().zip(&of_recording) {
+        assert!((one.0 - other.0).abs() < 0.005 && one.1 == other.1, "{one:?} {other:?}");
+    }
+    assert!(of_both.is_sorted_by(|one, other| one.0 < other.0), "each sweep once");
+    let Value::Int(pid) = busy.pid() else { panic!("a number") };
+    let told = of_both.iter().filter(|(_, pids)| pids.contains(&u64::try_from(pid).unwrap())).count();
+    assert!(told > 20, "it is busy, and told in {told} sweeps");
+    assert_eq!(list(&answer, "spans").last().map(|span| text(span, "recording")), Some(text(&kept, "id")));
+    let nothing = [("from", Value::Double(1.0)), ("to", Value::Double(2.0))];
+    let entries = list(&running.ask("sensor.past_processes", &nothing).await, "entries");
+    assert_eq!((entries.len(), text(&entries[0], "what")), (1, "gap"), "it says that nothing is known");
+    running.end().await;
+}

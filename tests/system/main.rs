@@ -71,6 +71,8 @@ mod slow_filter;
 mod slurm_job;
 mod viewer;
 #[cfg(feature = "desktop")]
+mod viewer_demo;
+#[cfg(feature = "desktop")]
 mod viewer_picture;
 #[cfg(feature = "desktop")]
 mod viewer_window;

@@ -18,7 +18,7 @@ const DIFFERS_MAX: f64 = 0.002;
 
 /// Rows of three bytes for each pixel.
 #[derive(PartialEq)]
-struct Pixels {
+pub(super) struct Pixels {
     width: usize,
     bytes: Vec<u8>,
 }
@@ -26,7 +26,7 @@ struct Pixels {
 impl Pixels {
     /// The share of pixels that are seen to differ; all of them where there are not as many.
     #[allow(clippy::cast_precision_loss)]
-    fn differs(&self, other: &Pixels) -> f64 {
+    pub(super) fn differs(&self, other: &Pixels) -> f64 {
         if (self.width, self.bytes.len()) != (other.width, other.bytes.len()) {
             return 1.0;
         }
@@ -35,14 +35,26 @@ impl Pixels {
         pairs.filter(is_other).count() as f64 / (self.bytes.len() / 3) as f64
     }
 
+    /// The colour of a pixel.
+    pub(super) fn at(&self, x: usize, y: usize) -> [u8; 3] {
+        let from = (y * self.width + x) * 3;
+        [self.bytes[from], self.bytes[from + 1], self.bytes[from + 2]]
+    }
+
+    /// What lies from `left` and `top` to `right` and `bottom`.
+    pub(super) fn part(&self, [left, top, right, bottom]: [usize; 4]) -> Pixels {
+        let row = |y: usize| &self.bytes[(y * self.width + left) * 3..(y * self.width + right) * 3];
+        Pixels { width: right - left, bytes: (top..bottom).flat_map(row).copied().collect() }
+    }
+
     /// Pixels that have much of a colour.
-    fn colored(&self) -> usize {
+    pub(super) fn colored(&self) -> usize {
         let spread = |pixel: &[u8]| pixel.iter().max().unwrap() - pixel.iter().min().unwrap();
         self.bytes.chunks_exact(3).filter(|pixel| spread(pixel) > SEEN).count()
     }
 }
 
-fn picture(file: &Path) -> Pixels {
+pub(super) fn picture(file: &Path) -> Pixels {
     let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(file).unwrap()));
     let mut reader = decoder.read_info().unwrap();
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
@@ -53,7 +65,7 @@ fn picture(file: &Path) -> Pixels {
 }
 
 /// What the screen shows, as Xvfb keeps it (an XWD file: X11's XWDFile.h).
-fn screen_of(folder: &Path) -> Pixels {
+pub(super) fn screen_of(folder: &Path) -> Pixels {
     let file = std::fs::read(folder.join("Xvfb_screen0")).unwrap();
     let word = |at: usize| u32::from_be_bytes(file[at * 4..at * 4 + 4].try_into().unwrap()) as usize;
     let (head, width, height, row, colors) = (word(0), word(4), word(5), word(12), word(19));

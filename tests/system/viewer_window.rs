@@ -69,6 +69,7 @@ pub(super) fn viewer(display: &str, home: &Path, arguments: &[&str]) -> (Running
         .env_remove("WAYLAND_DISPLAY")
         .env("HOME", home)
         .env("XDG_CONFIG_HOME", home)
+        .current_dir(home)
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
@@ -86,7 +87,7 @@ pub(super) fn viewer(display: &str, home: &Path, arguments: &[&str]) -> (Running
     (running, window.unwrap())
 }
 
-fn xdotool(display: &str, arguments: &[&str]) -> String {
+pub(super) fn xdotool(display: &str, arguments: &[&str]) -> String {
     let output = program::command("xdotool").args(arguments).env("DISPLAY", display).output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

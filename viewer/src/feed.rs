@@ -3,10 +3,12 @@
 //! Rule: the window never waits; the channel is bounded, and a thread that is faster than the window waits for it.
 //! Laying out is done by who sends.
 
+use crate::flock::past::{Kept, Lack};
 use crate::flock::sweep::{HostName, Sweep};
 use crate::graphs::metric::Metric;
 use crate::grid::Grid;
 use crate::layout::{Layout, Moves, layout};
+use crate::live::kept::Span;
 use crate::live::served::ServedBy;
 use crate::sensors::health::Health;
 use crate::sensors::{At, Order};
@@ -96,6 +98,13 @@ pub enum Update {
         /// Why it cannot; nothing if it can again.
         trouble: Option<String>,
     },
+    /// What a sensor kept of a stretch of the past.
+    Kept {
+        /// Of which host.
+        host: HostName,
+        /// What it kept, and of which times it keeps sweeps at all; why nothing, if it could not be asked.
+        kept: Result<(Arc<Kept>, Vec<Span>), String>,
+    },
     /// What served a call.
     Served {
         /// Its id.
@@ -121,8 +130,17 @@ pub enum Update {
     Channel {
         /// Which host.
         host: HostName,
-        /// Its subscription; nothing where it has none any more.
-        subscription: Option<String>,
+        /// Its subscription.
+        subscription: String,
+        /// How somebody altered it, where that is otherwise than was wished.
+        altered: Option<Altered>,
+    },
+    /// A channel of the flock that is no more.
+    ChannelEnded {
+        /// Of which host.
+        host: HostName,
+        /// Its subscription.
+        subscription: String,
     },
     /// What came of something that was ordered.
     Told(String),
@@ -149,6 +167,8 @@ pub enum Wish {
     Drop(String),
     /// The flock of these hosts.
     Flock(Watch),
+    /// A stretch of the past of a host of the flock.
+    Past(Past),
     /// How these sensors are.
     Sensors(Sensors),
     /// An order to a sensor.
@@ -201,6 +221,24 @@ pub struct Watch {
     pub hosts: Vec<HostName>,
     /// Sweeps a second.
     pub rate_hz: f64,
+}
+
+/// A stretch of the past that is to be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// Of which host, and from when to when.
+    pub lack: Lack,
+    /// One sweep in so long does.
+    pub every: Duration,
+}
+
+/// What a channel tells since somebody altered it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Altered {
+    /// Samples a second.
+    pub rate_hz: f64,
+    /// What passes; everything where it is empty.
+    pub filter: String,
 }
 
 /// A signal to a process, after a person said yes.

@@ -116,7 +116,8 @@ pub struct Options {
     /// its name, in which * stands for any characters
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
     pub metric: Vec<Metric>,
-    /// Choose this call, host, client or domain
+    /// Choose this call, host, client or domain; DOMAIN/HOST where several
+    /// domains have a host of this name
     #[arg(long, value_name = "NAME")]
     pub select: Option<String>,
     /// Write what is chosen (else all that is shown) to a file, and end: by its

@@ -5,6 +5,8 @@
 use crate::app::settings::{self, Look, Settings};
 use crate::app::{App, Source, window};
 use crate::feed::{self, Status, Update};
+use crate::live::http::Client;
+use crate::live::via::Where;
 use crate::options::{Options, What};
 use crate::picture::headless::Headless;
 use crate::replay::{self, Plan, Reader};
@@ -79,7 +81,7 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
     let app = |source, inbox| App::new(source, inbox, settings, options.zone(), now);
     Ok(match options.what() {
         What::Invented(..) | What::File(_) => {
-            let (source, update, _) = still(options)?;
+            let (source, update, ..) = still(options)?;
             let mut app = app(source, None);
             app.take(now, update);
             app.invent_flock();
@@ -106,16 +108,23 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
     })
 }
 
-/// What is shown, as it stands.
-fn still(options: &Options) -> Result<(Source, Update, Status), Error> {
+/// Who tells more of a call.
+enum Tells {
+    Nobody,
+    Daemon(Where),
+    Logs(Box<Reader>),
+}
+
+/// What is shown, as it stands, and who tells more of a call.
+fn still(options: &Options) -> Result<(Source, Update, Status, Tells), Error> {
     let now = clock::now();
     Ok(match options.what() {
         What::Invented(domains, hosts) => {
-            (Source::Invented, Update::grid(invent(domains, hosts)), Status::Beginning)
+            (Source::Invented, Update::grid(invent(domains, hosts)), Status::Beginning, Tells::Nobody)
         }
         What::File(file) => {
             let grid = export::grid_file::open(&file, now)?;
-            (Source::File(name_of(&file)), Update::grid(grid), Status::Beginning)
+            (Source::File(name_of(&file)), Update::grid(grid), Status::Beginning, Tells::Nobody)
         }
         What::Daemon(plan) => {
             let plan = plan.map_err(Error::Usage)?;
@@ -123,12 +132,13 @@ fn still(options: &Options) -> Result<(Source, Update, Status), Error> {
             troubles.iter().for_each(|trouble| crate::tell(trouble));
             let address = plan.address.to_string();
             let status = Status::Connected { address: address.clone(), took_secs: 0.0, troubles };
-            (Source::Daemon(address), Update::grid(grid), status)
+            (Source::Daemon(address), Update::grid(grid), status, Tells::Daemon(plan.address))
         }
         What::Logs => {
             let mut reader = Reader::open(&plan(options), now)?;
             reader.read(true, now)?;
-            (log_source(options), Update::grid(reader.grid()), Status::Reading { lines: reader.lines() })
+            let status = Status::Reading { lines: reader.lines() };
+            (log_source(options), Update::grid(reader.grid()), status, Tells::Logs(Box::new(reader)))
         }
     })
 }
@@ -138,7 +148,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     let now = clock::now();
     let mut settings = Settings::default();
     set_look(&mut settings, options);
-    let (source, update, status) = still(options)?;
+    let (source, update, status, tells) = still(options)?;
     let mut app = App::new(source, None, settings, options.zone(), now);
     app.take(now, update);
     app.take(now, Update::Status(status));
@@ -149,6 +159,16 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     };
     app.stop_at(at.unwrap_or(end));
     set_up(&mut app, options, None)?;
+    if let Some(question) = app.question_of_choice() {
+        match tells {
+            Tells::Logs(reader) => app.show_answer(reader.answer(&question.call, now)),
+            Tells::Daemon(address) => {
+                let mut client = Client::within(address, ANSWER_WAIT);
+                app.show_answer(live::served::ask(&mut client, &question));
+            }
+            Tells::Nobody => {}
+        }
+    }
     if let Some(file) = &options.screenshot {
         picture::draw(&mut Headless::new(options.picture_size(), now), &mut app, file)?;
     }
@@ -234,6 +254,9 @@ fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Erro
     }
     if let Some(words) = &options.search {
         app.search(words);
+        if let Some(wrong) = app.wrong_words() {
+            return Err(Error::Usage(format!("--search: {wrong}")));
+        }
     }
     if let Some(tab) = &options.tab {
         app.open_tab(tab);

@@ -1,4 +1,5 @@
-//! Orders to a real sensor, given as the window gives them: what came of them is told, and the sensor says the same.
+//! A real sensor, asked and ordered as the window does: what came of orders is told, and the sensor says the same; what it
+//! kept of the past.
 //!
 //! Needs the `visperf` program, which is built where it is missing.
 
@@ -11,7 +12,9 @@ use std::time::Duration;
 use system_tests::grid::Daemon;
 use system_tests::query;
 use system_tests::wait::{self, Seen};
-use viewer::feed::{self, Inbox, Sensors, Update, Wish};
+use viewer::feed::{self, Altered, Inbox, Past, Sensors, Update, Watch, Wish};
+use viewer::flock::past::Lack;
+use viewer::flock::sweep::HostName;
 use viewer::live::{self, Plan};
 use viewer::sensors::health::Health;
 use viewer::sensors::{At, Order};
@@ -110,4 +113,63 @@ fn channels_are_altered_and_collectors_stopped_at_a_real_sensor() {
     daemon.kill().expect("it ends");
     let trouble = told(&inbox, "a sensor that is gone", |update| health(update)?.err());
     assert!(trouble.contains("no daemon answers"), "{trouble}");
+}
+
+#[test]
+fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let (daemon, address) = sensor(folder.path());
+    let (feed, inbox) = feed::feed();
+    live::flock::follow(address.into(), feed).expect("a thread begins");
+    let name = asked(address, "daemon.info")["host"].as_str().expect("it has a name").to_owned();
+    let host = HostName::new("", &name);
+    assert!(inbox.wish(Wish::Flock(Watch { hosts: vec![host.clone()], rate_hz: 10.0 })));
+    let channel = |wanted: fn(&Option<Altered>) -> bool, other: String| {
+        told(&inbox, "a channel", move |update| {
+            let Update::Channel { subscription: id, altered, .. } = update else { return None };
+            (wanted(&altered) && id != other).then_some(id)
+        })
+    };
+    let id = channel(Option::is_none, String::new());
+
+    // Some seconds before a sweep that was seen live.
+    let swept = told(&inbox, "a sweep", |update| {
+        let Update::Sweeps(sweeps) = update else { return None };
+        Some(sweeps.last()?.time)
+    });
+    let lack = Lack { host, from: swept.minus(Duration::from_secs(20)), to: swept };
+    let past = Past { lack: lack.clone(), every: Duration::ZERO };
+    let (kept, spans) = wait::until(PATIENCE, "the past", || {
+        assert!(inbox.wish(Wish::Past(past.clone())));
+        let kept = told(&inbox, "an answer", |update| {
+            let Update::Kept { kept, .. } = update else { return None };
+            Some(kept.expect("the sensor keeps something"))
+        });
+        Ok(if kept.0.sweeps.len() > 1 { Seen::Done(kept) } else { Seen::NotYet("no sweeps".to_owned()) })
+    })
+    .expect("it comes");
+    assert_eq!((kept.from, kept.to), (lack.from, lack.to));
+    let first = kept.sweeps.iter().find(|sweep| !sweep.processes.is_empty()).expect("somebody runs");
+    assert!(first.is_whole && first.processes.iter().any(|process| process.pid == std::process::id()));
+    assert!(spans.iter().any(|(from, to)| *from < lack.to && *to > lack.from), "{spans:?}");
+    for (params, told) in [
+        (json!({ "from": 5, "to": 1 }), "to: expected a time not before from, 5, found 1"),
+        (json!({ "from": 1, "to": 5, "every": -1 }), "every: expected 0 to 3600 seconds, found -1"),
+    ] {
+        let refused = query::result(address, "sensor.past_processes", &params).expect_err("it is refused");
+        assert!(refused.to_string().contains(told), "{refused}");
+    }
+
+    let alter = json!({ "subscription": id, "rate": 2.5, "filter": "cpu > 0.25" });
+    query::result(address, "sensor.alter", &alter).expect("it is altered");
+    let is_altered: fn(&Option<Altered>) -> bool =
+        |altered| *altered == Some(Altered { rate_hz: 2.5, filter: "cpu > 0.25".into() });
+    channel(is_altered, String::new());
+    query::result(address, "sensor.unsubscribe", &json!({ "subscription": id })).expect("it ends");
+    let again = channel(is_altered, id);
+    let known = asked(address, "sensor.subscriptions")["subscriptions"].clone();
+    let own = known.as_array().and_then(|all| all.iter().find(|one| one["subscription"] == again.as_str()));
+    let own = own.expect("it is there");
+    assert_eq!((&own["rate"], &own["filter"]), (&json!(2.5), &json!("cpu > 0.25")));
+    daemon.kill().expect("it ends");
 }

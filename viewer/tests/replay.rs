@@ -214,3 +214,25 @@ fn a_log_that_is_rotated_or_begun_anew_is_read_on_and_what_it_told_stays() {
     assert_eq!(ids(&reader), ids(&reader_of_all));
     assert_eq!(reader.lines(), reader_of_all.lines());
 }
+
+#[test]
+fn each_call_has_its_events_of_all_logs() {
+    let mut reader = Reader::open(&plan(&["slurmctld.log", "jobcomp.log"]), NOW).unwrap();
+    reader.read(false, NOW).unwrap();
+    let grid = reader.grid();
+    assert!(grid.calls.len() > 50);
+    for call in &grid.calls {
+        let events = reader.events_of(&call.id, NOW).unwrap();
+        assert_eq!(events.len(), usize::try_from(call.events).unwrap().min(100), "{}", call.id);
+        assert!(events.is_sorted_by_key(|event| event.time));
+        let sources = |name: &str| events.iter().filter(|event| event.source == name).count();
+        assert_eq!(sources("slurmctld.log") + sources("jobcomp.log"), events.len());
+        assert_eq!(
+            sources("jobcomp.log") > 0,
+            call.ended.is_some(),
+            "a record of each that is over: {}",
+            call.id
+        );
+    }
+    assert_eq!(reader.events_of("slurm:none", NOW).unwrap(), []);
+}

@@ -32,7 +32,8 @@ pub enum Error {
     #[error(
         "no certificate of an operator of {domain} is at hand; looked in:{told}\nof a domain: type `visperf key` here, \
          `visperf domain certify KEY --host NAME --role operator > FILE` on the host with its root key, and `visperf \
-         join FILE` here; of a machine in no domain (`visperf up`): only who started its daemon can (docs/control.md)"
+         join FILE` here; of a machine in no domain (`visperf up`): who started its daemon can, but for root \
+         (docs/control.md)"
     )]
     None {
         /// Whose operator was looked for.

@@ -38,8 +38,6 @@ const RECORDINGS_MAX: usize = 4;
 const AT_ONCE_MAX: usize = 4;
 /// How far a log's times may be from the processes', in nanoseconds: many print whole seconds, and clocks differ.
 const SLACK_NS: u64 = 5_000_000_000;
-/// How far two moments of boot may be apart and be one boot.
-const BOOT_SLACK: Duration = Duration::from_secs(30);
 
 /// What the method reads from.
 #[derive(Clone)]
@@ -155,8 +153,8 @@ impl CallProcesses {
         let paths: Vec<PathBuf> = recorder.store(|store| {
             let overlap = store.list().rev().filter(|kept| {
                 let header = &kept.header;
-                let apart = header.booted.since(asked.booted).max(asked.booted.since(header.booted));
-                apart < BOOT_SLACK && header.from_ns <= asked.to_ns && header.to_ns >= asked.from_ns
+                let is_of_boot = samples::is_one_boot(header.booted, asked.booted);
+                is_of_boot && header.from_ns <= asked.to_ns && header.to_ns >= asked.from_ns
             });
             let newest = overlap.take(RECORDINGS_MAX);
             newest.filter_map(|kept| store.get(&kept.header.id)).map(|(_, path)| path).collect()

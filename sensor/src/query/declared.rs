@@ -3,7 +3,9 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::{call_processes, calls, channels, control, events, metrics, modules, processes, recordings};
+use super::{
+    call_processes, calls, channels, control, events, metrics, modules, past_processes, processes, recordings,
+};
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
 
@@ -19,6 +21,7 @@ pub fn all() -> Vec<Declaration> {
         sensor_processes(),
         sensor_control(),
         sensor_call_processes(),
+        sensor_past_processes(),
         sensor_recordings(),
         sensor_record(),
         sensor_recording(),
@@ -86,6 +89,10 @@ pub(super) fn sensor_call_processes() -> Declaration {
     call_processes::declaration()
         .of_host()
         .returns("struct", "call, processes, samples, ended, total, next, unreadable, passed_over")
+}
+
+pub(super) fn sensor_past_processes() -> Declaration {
+    past_processes::declaration().of_host().returns("struct", "entries, spans, unreadable, next")
 }
 
 pub(super) fn sensor_recordings() -> Declaration {

@@ -18,6 +18,7 @@ pub mod files;
 mod found;
 pub mod metrics;
 pub mod modules;
+pub mod past_processes;
 pub mod processes;
 pub mod recordings;
 mod samples;

@@ -90,7 +90,7 @@ pub(super) fn file_declaration() -> Declaration {
         )
 }
 
-fn needed(recorder: Option<&Handle>) -> Result<&Handle, Fault> {
+pub(super) fn needed(recorder: Option<&Handle>) -> Result<&Handle, Fault> {
     recorder.ok_or_else(|| {
         Fault::unavailable(
             "this sensor has no flight recorder; its configuration says on = false in [sensor.recorder]",

@@ -18,6 +18,10 @@ use wire::time::Time;
 
 /// Most rows of an answer: about 5 MB of XML.
 const ROWS_MAX: i64 = 10_000;
+/// Longest time between two sweeps that can be asked for, in seconds.
+const EVERY_MAX_SECS: f64 = 3_600.0;
+/// How far two moments of boot may be apart and be one boot.
+const BOOT_SLACK: Duration = Duration::from_secs(30);
 /// Most lives that ended in an answer.
 const LIVES_MAX: usize = 10_000;
 
@@ -50,11 +54,7 @@ pub(super) fn parameters(declaration: Declaration) -> Declaration {
             Type::Text,
             "only processes of this name; * stands for any characters",
         ))
-        .parameter(Parameter::new(
-            "every",
-            Type::Number,
-            "only one sweep in so many seconds; all unless given",
-        ))
+        .parameter(every_parameter())
         .parameter(
             Parameter::new("offset", Type::Whole { min: 0, max: i64::MAX }, "leave out so many samples")
                 .default(0),
@@ -64,19 +64,35 @@ pub(super) fn parameters(declaration: Declaration) -> Declaration {
         )
 }
 
+/// How far apart sweeps that are told have to be.
+pub(super) fn every_parameter() -> Parameter {
+    Parameter::new("every", Type::Number, "only one sweep in so many seconds; all unless given")
+}
+
+/// The same, as it is asked for.
+pub(super) fn every(params: &Params) -> Result<Duration, Fault> {
+    let every = params.number("every")?.unwrap_or(0.0);
+    if !(0.0..=EVERY_MAX_SECS).contains(&every) {
+        let told = format!("every: expected 0 to {EVERY_MAX_SECS} seconds, found {every}");
+        return Err(Fault::invalid_params(told));
+    }
+    Ok(Duration::from_secs_f64(every))
+}
+
+/// Whether two moments of boot are of one boot: the calendar may have been set a little since.
+pub(super) fn is_one_boot(one: Time, other: Time) -> bool {
+    one.since(other).max(other.since(one)) < BOOT_SLACK
+}
+
 impl Wanted {
     pub(super) fn new(params: &Params) -> Result<Wanted, Fault> {
-        let every = params.number("every")?.unwrap_or(0.0);
-        if !(0.0..=3600.0).contains(&every) {
-            return Err(Fault::invalid_params(format!("every: expected 0 to 3600 seconds, found {every}")));
-        }
         Ok(Wanted {
             from: params.time("from")?,
             to: params.time("to")?,
             pid: params.whole("pid")?.and_then(|pid| u32::try_from(pid).ok()),
             name: params.text("name")?.map(ToOwned::to_owned),
             keys: None,
-            every_ns: u64::try_from(Duration::from_secs_f64(every).as_nanos()).unwrap_or(u64::MAX),
+            every_ns: u64::try_from(every(params)?.as_nanos()).unwrap_or(u64::MAX),
             offset: u64::try_from(params.need_whole("offset")?).unwrap_or(0),
             limit: u64::try_from(params.need_whole("limit")?).unwrap_or(0),
         })

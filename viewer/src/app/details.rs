@@ -106,7 +106,8 @@ fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
     ui.add_space(6.0);
     ui.horizontal_wrapped(|ui| {
         let hint = "The graphs of its hosts over its life";
-        if !call.hosts.is_empty() && ui.button("Graphs").on_hover_text(hint).clicked() {
+        let has_graphs = call.hosts.iter().any(|host| app.has_graphs(*host));
+        if has_graphs && ui.button("Graphs").on_hover_text(hint).clicked() {
             app.open_graphs_of_call(&call);
         }
         for (name, time) in [("To its begin", call.first()), ("To its end", call.ended)] {
@@ -181,7 +182,7 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
         );
     }
     table(ui, colors, "place", &rows);
-    if place.part == Part::Server {
+    if app.has_graphs(id) {
         ui.horizontal(|ui| {
             if ui.button("Graphs").on_hover_text("Also by a double click on the host").clicked() {
                 app.open_graphs(id);

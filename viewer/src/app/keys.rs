@@ -22,10 +22,14 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("1  2  3  4  5", "map, calls, graphs, flock, sensors"),
     ("G", "graphs together, or small multiples"),
     ("K", "end the chosen process of the flock"),
+    ("E  P", "a file of what is shown: a table (CSV), a picture (PNG)"),
     ("H", "hide or show the hosts"),
     ("T", "dark or light"),
     ("Esc", "choose nothing"),
 ];
+
+/// Keys that have a file written, and how its name ends.
+pub(super) const FILES: [(Key, &str); 2] = [(Key::E, "csv"), (Key::P, "png")];
 
 /// Take the keys of this frame.
 pub(super) fn take(app: &mut App, ui: &Ui) {
@@ -58,6 +62,11 @@ pub(super) fn take(app: &mut App, ui: &Ui) {
     for (key, tab) in [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5].into_iter().zip(tabs::ALL) {
         if pressed(key) {
             tabs::open(app, tab);
+        }
+    }
+    for (key, ending) in FILES {
+        if pressed(key) {
+            app.wanted_file = Some(ending);
         }
     }
     if pressed(Key::H) {

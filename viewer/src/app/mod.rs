@@ -72,6 +72,8 @@ pub struct App {
     grid_at: Option<Time>,
     status_at: Option<Time>,
     now: Time,
+    /// When the window was opened.
+    begun: Time,
     drawn: Arc<Drawn>,
     layout: Layout,
     timeline: Timeline,
@@ -128,6 +130,7 @@ impl App {
             grid_at: None,
             status_at: None,
             now,
+            begun: now,
             drawn: Arc::default(),
             layout: Layout::default(),
             timeline,
@@ -167,6 +170,7 @@ impl App {
         }
         self.timeline.tick(secs, now);
         self.wish_flock();
+        self.wish_past();
         self.wish_figures();
         self.wish_sensors();
         self.wish_served();
@@ -196,7 +200,16 @@ impl App {
             Update::Served { call, by } => self.take_served(&call, by),
             Update::Sensor { at: sensor, health } => self.sensors.take(at, sensor, health),
             Update::Term { domain, term } => self.sensors.take_term(domain, term),
-            Update::Channel { host, subscription } => self.sensors.take_channel(host, subscription),
+            Update::Kept { host, kept } => self.take_kept(at, &host, kept),
+            Update::Channel { host, subscription, altered } => {
+                self.flock.take_altered(&host, altered);
+                self.sensors.take_channel(host, subscription);
+            }
+            Update::ChannelEnded { host, subscription } => {
+                if self.sensors.channel_ended(&host, &subscription) {
+                    self.flock.take_altered(&host, None);
+                }
+            }
             Update::Told(told) => self.notify(at, told),
         }
     }
@@ -276,6 +289,13 @@ impl App {
         }
     }
 
+    /// What is wrong with the words that are looked for, if anything is.
+    #[must_use]
+    pub fn wrong_words(&self) -> Option<String> {
+        let wrong = self.filter.wrong.first()?;
+        Some(format!("{}, found {wrong}", self.filter.expected()?))
+    }
+
     /// Enlarge the map around its middle.
     pub fn enlarge(&mut self, factor: f32) {
         self.camera.enlarge(factor, self.camera.view().center());
@@ -311,19 +331,29 @@ impl App {
             false => layout(&drawn.grid, &self.settings.moves),
         };
         self.drawn = drawn;
-        if let Some((first, last)) = self.drawn.grid.span() {
-            if self.is_placed {
-                let last = if self.timeline.can_be_live() { self.now.max(last) } else { last };
-                self.timeline.reach(first, last);
-            } else {
-                self.timeline = Timeline::of_log(first, last);
-                self.is_placed = true;
-            }
-        }
+        self.reach();
         let search = std::mem::take(&mut self.search);
         self.search(&search);
         self.find_selection();
         self.select_what_came();
+    }
+
+    /// Have the timeline reach over all that is known.
+    fn reach(&mut self) {
+        let is_live = self.timeline.can_be_live();
+        let span = self.drawn.grid.span().or(is_live.then_some((self.begun, self.now)));
+        let Some((first, last)) = span else { return };
+        if self.is_placed {
+            let last = if is_live { self.now.max(last) } else { last };
+            let first = self.kept_since(first, last);
+            // Who went back stays there, also where nothing is known of it any more.
+            let is_back = self.timeline.mode() != crate::timeline::Mode::Live;
+            let first = if is_live && is_back { first.min(self.timeline.time()) } else { first };
+            self.timeline.reach(first, last);
+        } else {
+            self.timeline = Timeline::of_log(first, last);
+            self.is_placed = true;
+        }
     }
 
     /// How a place is at the time that is looked at; now, one that has said nothing for a while is silent.

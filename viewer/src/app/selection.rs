@@ -7,6 +7,7 @@ use super::{App, tabs};
 use crate::grid::Grid;
 use crate::grid::call::Call;
 use crate::grid::place::{DomainId, Part, Place, PlaceId};
+use std::collections::BTreeSet;
 
 /// What is chosen, by names, so that it stays chosen when the grid is put together anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +36,15 @@ impl Selection {
         Selection::Place { domain, part: place.part, name: place.name.clone() }
     }
 
-    /// What has this name: a host or client, else a call by its id, else a domain.
+    /// What has this name: a host or client, of a domain where it is written `DOMAIN/NAME`, else a call by its id, else a domain.
     #[must_use]
     pub fn named(grid: &Grid, name: &str) -> Option<Selection> {
-        let place = (0..).map(PlaceId).zip(&grid.places).find(|(_, place)| place.name == name);
+        let of_domain = name.rsplit_once('/');
+        let is_it = |place: &Place| {
+            let in_domain = |(domain, name)| place.name == name && grid.domain(place.domain).name == domain;
+            place.name == name || of_domain.is_some_and(in_domain)
+        };
+        let place = (0..).map(PlaceId).zip(&grid.places).find(|(_, place)| is_it(place));
         match place {
             Some((id, _)) => Some(Selection::of_place(grid, id)),
             None if grid.call_named(name).is_some() => Some(Selection::Call(name.to_owned())),
@@ -47,6 +53,14 @@ impl Selection {
             }
             None => None,
         }
+    }
+
+    /// In which domains there is a place of this name, where that is more than one.
+    #[must_use]
+    pub fn domains_with(grid: &Grid, name: &str) -> BTreeSet<String> {
+        let named = grid.places.iter().filter(|place| place.name == name);
+        let domains: BTreeSet<String> = named.map(|place| grid.domain(place.domain).name.clone()).collect();
+        if domains.len() > 1 { domains } else { BTreeSet::new() }
     }
 
     /// The place's number in this grid, where it is one and is still there.
@@ -68,6 +82,12 @@ impl Selection {
 }
 
 impl App {
+    /// What is chosen.
+    #[must_use]
+    pub fn selection(&self) -> Option<&Selection> {
+        self.selection.as_ref()
+    }
+
     /// Choose something, or nothing.
     pub fn select(&mut self, selection: Option<Selection>) {
         (self.selection, self.to_select) = (selection, None);
@@ -82,6 +102,11 @@ impl App {
             self.to_select = may_come.then(|| name.to_owned());
             return may_come;
         };
+        let domains = Selection::domains_with(&self.drawn.grid, name);
+        if let Some(first) = domains.first() {
+            let words = format!("{name} is in {} domains; {first}/{name} names one", domains.len());
+            self.notify(self.now, words);
+        }
         let place =
             selection.place(&self.drawn.grid).filter(|id| self.drawn.grid.place(*id).part == Part::Server);
         match (tabs::front(self), place) {

@@ -6,7 +6,7 @@
 use super::text::{count, moment};
 use super::theme::{self, Colors};
 use super::{App, Source};
-use crate::feed::{Served, Wish};
+use crate::feed::{Inbox, Served, Wish};
 use crate::grid::call::Call;
 use crate::live::call_events::Event;
 use crate::live::served::{Process, ServedBy};
@@ -48,7 +48,7 @@ pub(super) struct ServedView {
 
 impl ServedView {
     /// Whether a call that goes on as `state` and ended then is to be asked about.
-    fn is_due(&self, call: &Call, now: Time) -> bool {
+    fn is_due(&self, call: &Call, now: Time, has_processes: bool) -> bool {
         let Some(asked) = self.asked.filter(|_| self.call == call.id) else { return true };
         let since = now.since(asked).as_secs_f64();
         if self.is_out {
@@ -61,7 +61,7 @@ impl ServedView {
         let is_settled = call.ended.is_some_and(|ended| asked.since(ended).as_secs_f64() > SETTLED_SECS);
         // One that waits has events alone.
         let is_at_work = call.state == State::Running || call.state == State::Ended && !is_settled;
-        since > AGAIN_SECS && (is_at_work || self.events_asked != Some(call.events))
+        since > AGAIN_SECS && (is_at_work && has_processes || self.events_asked != Some(call.events))
     }
 }
 
@@ -80,21 +80,55 @@ impl App {
         }
     }
 
+    /// What is asked of the chosen call, if one is.
+    #[must_use]
+    pub fn question_of_choice(&self) -> Option<Served> {
+        self.selected_call().map(|call| self.question(call, Some(call.events)))
+    }
+
+    /// Show what was answered of the chosen call.
+    pub fn show_answer(&mut self, by: ServedBy) {
+        if let Some(call) = self.selected_call() {
+            let (call, events_asked) = (call.id.clone(), Some(call.events));
+            self.served = ServedView { call: call.clone(), events_asked, ..ServedView::default() };
+            self.served.asked = Some(self.now);
+            self.take_served(&call, Arc::new(by));
+        }
+    }
+
+    fn question(&self, call: &Call, events: Option<u32>) -> Served {
+        let hosts = call.hosts.iter().map(|&host| self.host_name(host)).collect();
+        let domain = self.domain_name(call.domain).to_owned();
+        Served { call: call.id.clone(), domain, events, hosts }
+    }
+
+    /// Who is asked of calls: daemons, or who reads the logs.
+    fn asked_of_calls(&self) -> Option<&Inbox> {
+        match self.source {
+            Source::Daemon(_) => self.flock.inbox.as_ref(),
+            Source::Log(_) => self.inbox.as_ref(),
+            Source::File(_) | Source::Invented => None,
+        }
+    }
+
+    /// Whether there are sensors that know processes of calls.
+    fn has_processes(&self) -> bool {
+        matches!(self.source, Source::Daemon(_))
+    }
+
     /// Ask for the events and processes of the chosen call: while it works again and again, then until its last samples are there, and
     /// where a host could not be asked later each time.
     pub(super) fn wish_served(&mut self) {
-        let (Source::Daemon(_), Some(call)) = (&self.source, self.selected_call()) else { return };
-        if !self.served.is_due(call, self.now) {
+        let (asked, Some(call)) = (self.asked_of_calls(), self.selected_call()) else { return };
+        let Some(inbox) = asked.filter(|_| self.served.is_due(call, self.now, self.has_processes())) else {
             return;
-        }
+        };
         let is_other = self.served.call != call.id;
         let number = call.events;
         let are_known = !is_other && self.served.events_asked == Some(number);
         let events = (!are_known).then_some(number);
-        let (id, domain) = (call.id.clone(), self.domain_name(call.domain).to_owned());
-        let hosts = call.hosts.iter().map(|&host| self.host_name(host)).collect();
-        let Some(inbox) = &self.flock.inbox else { return };
-        if inbox.wish(Wish::Served(Served { call: id.clone(), domain, events, hosts })) {
+        let id = call.id.clone();
+        if inbox.wish(Wish::Served(self.question(call, events))) {
             if is_other {
                 self.served = ServedView { call: id, ..ServedView::default() };
             }
@@ -108,7 +142,7 @@ impl App {
 pub(super) fn show(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
     let Some(by) = app.served.by.as_ref().filter(|_| app.served.call == call.id) else { return };
     events(app, ui, colors, call);
-    if call.started.or(call.assigned).is_some() {
+    if app.has_processes() && call.started.or(call.assigned).is_some() {
         processes(app, ui, colors, call, by);
     }
     for line in &by.troubles {
@@ -284,5 +318,24 @@ mod tests {
             })
             .collect();
         assert_eq!(asked, [60, 63, 66]);
+    }
+
+    #[test]
+    fn of_a_log_the_events_are_asked_for_as_often_as_there_are_more() {
+        let now = invented::time_f(60.0);
+        let (feed, inbox) = feed();
+        let source = Source::Log("slurmctld.log".into());
+        let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
+        let mut call = invented::call("slurm:1", "ada", &["wn01"]);
+        (call.ended, call.state) = (None, State::Running);
+        app.take(now, Update::grid(invented::one_domain(std::slice::from_ref(&call))));
+        app.select(Some(Selection::Call("slurm:1".into())));
+        assert!(is_wished(&mut app, &feed, 60.0));
+        answer(&feed, ServedBy { events: Some(Vec::new()), ..ServedBy::default() });
+        let asked = (61..100).filter(|&secs| is_wished(&mut app, &feed, f64::from(secs))).count();
+        assert_eq!(asked, 0, "it runs still, and its log has nothing more");
+        call.events += 1;
+        app.take(now, Update::grid(invented::one_domain(&[call])));
+        assert!(is_wished(&mut app, &feed, 101.0));
     }
 }

@@ -17,6 +17,7 @@ impl App {
             grid_at: self.grid_at,
             status_at: self.status_at,
             now: self.now,
+            begun: self.begun,
             drawn: self.drawn.clone(),
             layout: self.layout.clone(),
             timeline: self.timeline.clone(),

@@ -5,6 +5,7 @@
 use super::App;
 use super::text::{moment, span};
 use super::theme::{self, Colors};
+use crate::live::kept::Span;
 use crate::scene::Tone;
 use crate::timeline::{Mode, SPEED_MAX, SPEED_MIN};
 use egui::{
@@ -18,6 +19,8 @@ use wire::time::Time;
 const COLUMN: f32 = 4.0;
 /// Height of the line with what is drawn over it, in points.
 const HEIGHT: f32 = 34.0;
+/// Height of the band under the line where sweeps of the flock are kept, in points.
+const BAND: f32 = 4.0;
 
 /// Draw it.
 pub(super) fn show(app: &mut App, ui: &mut Ui) {
@@ -115,6 +118,13 @@ fn line(app: &mut App, ui: &mut Ui, colors: Colors) {
     let painter = ui.painter_at(rect.expand(2.0));
     let base = rect.bottom() - 13.0;
     painter.hline(rect.x_range(), base, Stroke::new(1.0, colors.line));
+    bands(
+        app,
+        &painter,
+        colors,
+        Rect::from_x_y_ranges(rect.x_range(), base + 1.0..=base + BAND),
+        (first, last),
+    );
     columns(app, &painter, colors, Rect::from_min_max(rect.min, pos2(rect.right(), base)), (first, last));
     let (font, with_date) = (theme::small(), last.since(first).as_secs() > 86_400);
     let ends = [(rect.left(), Align2::LEFT_BOTTOM, first), (rect.right(), Align2::RIGHT_BOTTOM, last)];
@@ -135,6 +145,36 @@ fn line(app: &mut App, ui: &mut Ui, colors: Colors) {
         let time = moment(time_at(rect, first, last, pointer.x), &app.zone, true);
         response.on_hover_text_at_pointer(time);
     }
+}
+
+/// Where sweeps of the flock are kept; each point of the line is painted once, however many spans are there.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+fn bands(app: &App, painter: &egui::Painter, colors: Colors, rect: Rect, span: (Time, Time)) {
+    let count = (rect.width() as usize).clamp(1, 4_000);
+    let kept = columns_of(app.spans_of_flock(), span, count);
+    let width = rect.width() / count as f32;
+    let mut left = rect.left();
+    for run in kept.chunk_by(|one, next| one == next) {
+        let right = left + run.len() as f32 * width;
+        if run[0] {
+            let band = Rect::from_x_y_ranges(left..=right, rect.y_range());
+            painter.rect_filled(band, 0.0, colors.accent.gamma_multiply(0.55));
+        }
+        left = right;
+    }
+}
+
+/// Of so many columns from `first` to `last` those that have something of these spans.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+fn columns_of(spans: impl Iterator<Item = Span>, (first, last): (Time, Time), count: usize) -> Vec<bool> {
+    let whole = last.since(first).as_secs_f64().max(1e-6);
+    let column =
+        |time: Time| ((time.since(first).as_secs_f64() / whole * count as f64) as usize).min(count - 1);
+    let mut has = vec![false; count];
+    for (from, to) in spans.filter(|(from, to)| *to > first && *from < last) {
+        has[column(from)..=column(to)].fill(true);
+    }
+    has
 }
 
 /// How many calls ended in each column, those that failed at the top of it.
@@ -201,5 +241,23 @@ impl App {
             FailureOf::Host(id) => super::Selection::of_place(grid, id),
         };
         self.select(Some(selection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_have_what_lies_in_them_and_nothing_beyond_the_line() {
+        let span = |from: f64, to: f64| (Time::from_secs_f64(from), Time::from_secs_f64(to));
+        let check = |spans: &[Span], expected: &str| {
+            let has = columns_of(spans.iter().copied(), span(100.0, 200.0), 10);
+            let told: String = has.iter().map(|has| if *has { '#' } else { '.' }).collect();
+            assert_eq!(told, expected, "{spans:?}");
+        };
+        check(&[span(120.0, 139.0), span(131.0, 142.0), span(181.0, 182.0)], "..###...#.");
+        check(&[span(50.0, 115.0), span(195.0, 300.0)], "##.......#");
+        check(&[span(50.0, 99.0), span(200.0, 300.0)], "..........");
     }
 }

@@ -113,8 +113,8 @@ fn search(app: &mut App, ui: &mut Ui, colors: Colors) {
         .hint_text("Search: user:ada outcome:failed wn01")
         .desired_width(width);
     let response = ui.add(edit.text_color(color)).on_hover_text(
-        "Words are joined by and: user:ada  job:17  host:wn01  outcome:failed  state:running  product:slurm, \
-         or any part of a name.\nCalls that do not fit are not drawn and not listed.",
+        "Words are joined by and: user:ada  job:17  host:wn01  kind:parallel  outcome:failed  state:running  \
+         product:slurm, or any part of a name.\nCalls that do not fit are not drawn and not listed.",
     );
     if std::mem::take(&mut app.focus_search) {
         response.request_focus();
@@ -132,7 +132,10 @@ fn search(app: &mut App, ui: &mut Ui, colors: Colors) {
             Some(word) => format!("{word} means nothing"),
             None => format!("{fits} of {}", count(u32::try_from(app.fits.len()).unwrap_or(0), "call")),
         };
-        ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
+        let label = ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
+        if let Some(expected) = app.filter.expected() {
+            label.on_hover_text(expected);
+        }
     }
 }
 
@@ -155,7 +158,9 @@ fn export(app: &mut App, ui: &mut Ui) {
     ];
     ui.menu_button("Export", |ui| {
         for (name, ending) in forms {
-            if ui.button(name).clicked() {
+            let key =
+                keys::FILES.iter().find(|(_, known)| *known == ending).map_or("", |(key, _)| key.name());
+            if ui.add(Button::new(name).shortcut_text(key)).clicked() {
                 app.wanted_file = Some(ending);
                 ui.close();
             }

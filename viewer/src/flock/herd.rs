@@ -35,11 +35,21 @@ pub struct Track {
     named: u64,
 }
 
+/// Sweeps that are farther apart than this, and than so many periods, have something unseen between them.
+const HOLE_MIN: Duration = Duration::from_secs(3);
+const HOLE_PERIODS: u32 = 3;
+
 /// How the clock of a host differs from the viewer's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock(Option<i64>);
 
 impl Clock {
+    /// By how many microseconds its times are moved to the viewer's.
+    #[must_use]
+    pub fn moved(&self) -> i64 {
+        self.0.unwrap_or(0)
+    }
+
     /// When something of `time` was, by the viewer's clock, if it came at `came`: as the host says, where its clock is about
     /// right; else moved by what it was wrong the first time.
     pub fn seen(&mut self, time: Time, came: Time) -> Time {
@@ -47,6 +57,7 @@ impl Clock {
         let most = i64::try_from(APART_MAX.as_micros()).unwrap_or(i64::MAX);
         let is_right = |apart: i64| apart.saturating_abs() <= most;
         if is_right(apart) {
+            self.0 = None;
             return time;
         }
         let moved = self.0.filter(|moved| is_right(apart.saturating_sub(*moved))).unwrap_or(apart);
@@ -90,8 +101,16 @@ pub struct Herd {
     /// Those that the last sweep named.
     named: Vec<usize>,
     sweeps: u64,
+    first: Option<Time>,
     last: Option<Time>,
     swept: Option<Time>,
+    /// Before this, something that was seen was let go, or nothing was seen.
+    cut: Option<Time>,
+    /// How long after their end processes are kept, and whether times without sweeps are told by themselves.
+    kept: Duration,
+    tells_holes: bool,
+    /// How far its last two sweeps were apart.
+    period: Duration,
 }
 
 impl Herd {
@@ -106,9 +125,20 @@ impl Herd {
             living: BTreeMap::new(),
             named: Vec::new(),
             sweeps: 0,
+            first: None,
             last: None,
             swept: None,
+            cut: None,
+            kept: KEPT,
+            tells_holes: false,
+            period: Duration::ZERO,
         }
+    }
+
+    /// The past of a host, whose processes are kept so long, and in which an empty sweep says from when on nothing is known.
+    #[must_use]
+    pub fn of_past(name: HostName, capacity: Capacity, kept: Duration) -> Herd {
+        Herd { kept, tells_holes: true, ..Herd::new(name, capacity) }
     }
 
     /// Take a sweep that was at `time`; nothing where it is not after the one before.
@@ -121,6 +151,8 @@ impl Herd {
         self.sweeps += 1;
         let mut taken = Taken::default();
         let mut named = Vec::with_capacity(sweep.processes.len());
+        // A number that ended may be given out again in the same sweep.
+        sweep.gone.iter().for_each(|pid| self.end(*pid, time));
         for reported in &sweep.processes {
             match self.living.get(&reported.pid).copied() {
                 // A process that became another program is another mark.
@@ -141,8 +173,9 @@ impl Herd {
             }
         }
         taken.knots += self.rest(time, sweep.is_whole);
-        sweep.gone.iter().for_each(|pid| self.end(*pid, time));
+        self.see_hole(time, previous);
         (self.named, self.last) = (named, Some(time));
+        self.first.get_or_insert(time);
         self.forget(time, &mut taken);
         Some(taken)
     }
@@ -151,6 +184,18 @@ impl Herd {
     #[must_use]
     pub fn last(&self) -> Option<Time> {
         self.last
+    }
+
+    /// From when on all of it is known; nothing before the first sweep.
+    #[must_use]
+    pub fn since(&self) -> Option<Time> {
+        self.first.max(self.cut)
+    }
+
+    /// Before this, something that was seen was let go.
+    #[must_use]
+    pub fn cut(&self) -> Option<Time> {
+        self.cut
     }
 
     /// Its processes, those that ended among them.
@@ -214,6 +259,9 @@ impl Herd {
             let wanted = track.way.knots().saturating_add_signed(-more.max(0));
             more -= track.way.shorten(wanted).cast_signed();
         }
+        if is_short || track.way.is_full() {
+            self.cut = self.cut.max(track.way.first());
+        }
         more
     }
 
@@ -234,6 +282,9 @@ impl Herd {
             let track = &mut self.tracks[at];
             if track.named != now && track.way.ended().is_none() {
                 more += track.way.rested(time);
+                if track.way.is_full() {
+                    self.cut = self.cut.max(track.way.first());
+                }
             }
         }
         more
@@ -245,19 +296,30 @@ impl Herd {
         }
     }
 
+    /// Of a time in which no sweep came, though some were due, nothing is known.
+    fn see_hole(&mut self, time: Time, previous: Time) {
+        let apart = time.since(previous);
+        if !self.tells_holes && self.last.is_some() && apart > HOLE_MIN.max(self.period * HOLE_PERIODS) {
+            self.cut = Some(time);
+        }
+        self.period = apart;
+    }
+
     /// Let go who ended a while ago, once in a while.
     fn forget(&mut self, time: Time, taken: &mut Taken) {
-        let due = self.swept.is_none_or(|swept| time.since(swept) > KEPT / 6);
+        let due = self.swept.is_none_or(|swept| time.since(swept) > self.kept / 6);
         if !due {
             return;
         }
         self.swept = Some(time);
-        let long_ago = time.minus(KEPT);
+        let long_ago = time.minus(self.kept);
         let is_gone = |track: &Track| track.way.ended().is_some_and(|ended| ended < long_ago);
         if !self.tracks.iter().any(is_gone) {
             return;
         }
         let (processes, knots) = (self.processes(), self.knots());
+        let forgotten = self.tracks.iter().filter(|track| is_gone(track));
+        self.cut = self.cut.max(forgotten.filter_map(|track| track.way.ended()).max());
         self.tracks.retain(|track| !is_gone(track));
         taken.processes -= processes.cast_signed() - self.processes().cast_signed();
         taken.knots -= knots.cast_signed() - self.knots().cast_signed();

@@ -11,6 +11,7 @@ pub mod lasso;
 pub mod measure;
 pub mod motion;
 pub mod names;
+pub mod past;
 pub mod spread;
 pub mod sweep;
 
@@ -79,6 +80,8 @@ impl Refused {
 #[derive(Clone, Debug, Default)]
 pub struct Flock {
     herds: Vec<Herd>,
+    /// Of each, what its sensor kept.
+    past: Vec<Option<past::Stretch>>,
     by_name: BTreeMap<HostName, u16>,
     names: Names,
     refused: Refused,
@@ -100,6 +103,7 @@ impl Flock {
         }
         self.by_name.insert(name.clone(), u16::try_from(id).unwrap_or(u16::MAX));
         self.herds.push(Herd::new(name.clone(), capacity));
+        self.past.push(None);
     }
 
     /// Take a sweep that came at `came`, by the viewer's clock. One of a host that was not told is not taken.
@@ -132,6 +136,7 @@ impl Flock {
         self.by_name = (0..).zip(&kept).map(|(id, herd)| (herd.name.clone(), id)).collect();
         self.processes = kept.iter().map(Herd::processes).sum();
         self.knots = kept.iter().map(Herd::knots).sum();
+        self.past = vec![None; kept.len()];
         self.herds = kept;
         true
     }
@@ -184,8 +189,8 @@ impl Flock {
 
     /// Each process that is there at `time`, with its places.
     pub fn each(&self, time: Time, mut tell: impl FnMut(Member, &herd::Track, &Spots)) {
-        for (host, herd) in (0_u16..).zip(&self.herds) {
-            for track in herd.tracks() {
+        for (host, id) in (0_u16..).zip(0..self.herds.len()) {
+            for track in self.herd_at(id, time).tracks() {
                 if let Some(spots) = track.way.at(time) {
                     tell(Member { host, pid: track.pid, start_ns: track.start_ns }, track, &spots);
                 }
@@ -193,10 +198,20 @@ impl Flock {
         }
     }
 
-    /// The process of this member.
+    /// The process of this member, as it was seen last.
     #[must_use]
     pub fn track(&self, member: Member) -> Option<&herd::Track> {
-        self.herds.get(usize::from(member.host))?.track(member.pid, member.start_ns)
+        let id = usize::from(member.host);
+        let seen = self.herds.get(id)?.track(member.pid, member.start_ns);
+        seen.or_else(|| self.past[id].as_ref()?.track(member))
+    }
+
+    /// The process of this member, as it was at a time.
+    #[must_use]
+    pub fn track_at(&self, member: Member, time: Time) -> Option<&herd::Track> {
+        let id = usize::from(member.host);
+        self.herds.get(id)?;
+        self.herd_at(id, time).track(member.pid, member.start_ns)
     }
 }
 

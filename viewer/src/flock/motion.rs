@@ -83,6 +83,18 @@ impl Way {
         self.ended
     }
 
+    /// Its oldest knot: where it was before that is not known.
+    #[must_use]
+    pub fn first(&self) -> Option<Time> {
+        self.knots.front().map(|knot| knot.time)
+    }
+
+    /// Whether each new knot takes the place of the oldest.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.knots.len() >= KNOTS_MAX
+    }
+
     /// Where it stood last.
     #[must_use]
     pub fn last(&self) -> Spots {

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 const HOST: Capacity = Capacity { cpus: 2.0, memory_bytes: 1e9 };
 /// Sweeps are so long apart.
 const STEP: Duration = Duration::from_millis(100);
+const PACE: past::Pace = past::Pace { speed: 1.0, every: STEP };
 const BEGIN: Time = Time::from_micros(1_774_699_200_000_000);
 
 fn wn01() -> HostName {
@@ -117,15 +118,17 @@ proptest! {
 fn a_number_given_out_again_is_another_process() {
     let mut other = reported(7, "other", 0.0);
     other.start_ns = 2;
-    let flock = flock(&[
-        sweep(0, true, vec![reported(7, "burn", 0.0)], Vec::new()),
-        sweep(1, false, vec![other], Vec::new()),
-    ]);
-    let at_first = seen(&flock, at(0).plus(STEP / 2));
-    let then = seen(&flock, at(1));
-    assert_eq!((at_first.len(), at_first[0].0.start_ns), (1, 1));
-    assert_eq!((then.len(), then[0].0.start_ns), (1, 2));
-    assert_eq!(flock.track(then[0].0).map(|track| flock.name(track.name)), Some("other"));
+    for gone in [Vec::new(), vec![7]] {
+        let flock = flock(&[
+            sweep(0, true, vec![reported(7, "burn", 0.0)], Vec::new()),
+            sweep(1, false, vec![other.clone()], gone),
+        ]);
+        let at_first = seen(&flock, at(0).plus(STEP / 2));
+        let then = seen(&flock, at(1));
+        assert_eq!((at_first.len(), at_first[0].0.start_ns), (1, 1));
+        assert_eq!((then.len(), then[0].0.start_ns), (1, 2));
+        assert_eq!(flock.track(then[0].0).map(|track| flock.name(track.name)), Some("other"));
+    }
 }
 
 #[test]
@@ -200,4 +203,130 @@ fn a_lasso_chooses_and_programs_are_grouped() {
     wanted.search("program:rest user:ada");
     assert!(chosen(&wanted).is_empty());
     assert_eq!(groups(&flock, &wanted, &BTreeSet::new(), at(1)).len(), 1);
+}
+
+fn kept(from: Time, to: Time, sweeps: &[Sweep]) -> past::Kept {
+    let within = sweeps.iter().filter(|sweep| from <= sweep.time && sweep.time < to);
+    past::Kept { from, to, sweeps: within.cloned().collect() }
+}
+
+proptest! {
+    /// Whoever comes later and goes back sees of what the sensor kept what was seen live.
+    #[test]
+    fn what_was_kept_looks_as_it_did(lives in lives(), parts in 1_usize..4, apart in 0_i64..2) {
+        let sweeps = told(&lives);
+        let live = flock(&sweeps);
+        // Its clock is an hour ahead, or right.
+        let moved = apart * 3_600_000_000;
+        let by_host = |time: Time| Time::from_micros(time.micros() + moved);
+        let mut later = Flock::default();
+        later.host(&wn01(), HOST);
+        later.take(&Sweep { time: by_host(at(1_000)), ..sweep(0, true, vec![], vec![]) }, at(1_000));
+        let told: Vec<Sweep> =
+            sweeps.iter().map(|sweep| Sweep { time: by_host(sweep.time), ..sweep.clone() }).collect();
+        let len = 24_usize.div_ceil(parts);
+        for begin in (0..24).step_by(len) {
+            later.take_kept(&wn01(), &kept(by_host(at(begin)), by_host(at(begin + len)), &told));
+        }
+        for step in 0..46 {
+            let time = at(0).plus(STEP / 2 * step);
+            prop_assert_eq!(seen(&later, time), seen(&live, time), "at {}", step);
+        }
+    }
+}
+
+#[test]
+fn what_lacks_is_asked_for_once_and_ahead_of_its_end() {
+    let secs = |secs: u64| BEGIN.plus(Duration::from_secs(secs));
+    let stretch = |flock: &Flock, time: u64, speed: f64| {
+        let since = |time: Time| time.since(BEGIN).as_secs();
+        let pace = past::Pace { speed, every: STEP.mul_f64(speed) };
+        let lacks = flock.lacks(secs(time), pace, secs(1_000));
+        lacks.first().map(|lack| (since(lack.from), since(lack.to)))
+    };
+    let mut flock = Flock::default();
+    flock.host(&wn01(), HOST);
+    assert_eq!(stretch(&flock, 100, 1.0), Some((96, 120)), "nothing was seen live yet");
+    flock.take(&Sweep { time: secs(900), ..sweep(0, true, vec![reported(1, "a", 0.0)], vec![]) }, secs(900));
+    assert_eq!(stretch(&flock, 950, 1.0), None, "that was seen live");
+    assert_eq!(stretch(&flock, 890, 1.0), Some((886, 900)), "from there on it was seen live");
+    assert_eq!(stretch(&flock, 100, 10.0), Some((96, 300)));
+    let one = |time: u64| Sweep { time: secs(time), ..sweep(0, true, vec![reported(2, "b", 0.0)], vec![]) };
+    flock.take_kept(&wn01(), &past::Kept { from: secs(96), to: secs(120), sweeps: vec![one(96), one(119)] });
+    assert_eq!((stretch(&flock, 100, 1.0), stretch(&flock, 113, 1.0)), (None, Some((120, 140))));
+    assert_eq!((flock.hosts_at(secs(100)), flock.hosts_at(secs(200)), flock.hosts_at(secs(901))), (1, 0, 1));
+    flock.take_kept(&wn01(), &past::Kept { from: secs(120), to: secs(140), sweeps: vec![one(130)] });
+    assert_eq!((stretch(&flock, 100, 1.0), stretch(&flock, 125, 1.0)), (None, None), "one stretch");
+    flock.take_kept(&wn01(), &past::Kept { from: secs(300), to: secs(320), sweeps: vec![] });
+    assert_eq!(flock.hosts_at(secs(100)), 0, "another takes its place");
+    assert_eq!((stretch(&flock, 305, 1.0), flock.hosts_at(secs(305))), (None, 0), "nothing is kept of it");
+}
+
+#[test]
+fn a_host_whose_clock_is_wrong_is_asked_by_its_own() {
+    let hour = Duration::from_secs(3_600);
+    let mut flock = Flock::default();
+    flock.host(&wn01(), HOST);
+    let late = sweep(1_000, true, vec![reported(1, "a", 0.0)], vec![]);
+    flock.take(&Sweep { time: late.time.plus(hour), ..late.clone() }, late.time);
+    let [lack] = &flock.lacks(at(500), PACE, at(1_001))[..] else { panic!("nothing is known of it") };
+    assert_eq!(lack.to, at(700).plus(hour), "20 s from then, as its clock shows it");
+    assert!(lack.from > at(0).plus(hour));
+    flock.take(&Sweep { time: late.time.plus(STEP), ..late.clone() }, late.time.plus(STEP));
+    assert_eq!(flock.moved(&wn01()), 0, "somebody set it right");
+}
+
+#[test]
+fn a_time_without_sweeps_is_not_known_though_others_are_around_it() {
+    let busy = |number: usize| sweep(number, true, vec![reported(1, "a", 0.0)], vec![]);
+    let sweeps: Vec<Sweep> = (0..50).chain(450..500).map(busy).collect();
+    let flock = flock(&sweeps);
+    assert_eq!(flock.lacks(at(480), PACE, at(500)), []);
+    let [lack] = &flock.lacks(at(200), PACE, at(500))[..] else { panic!("nobody looked then") };
+    assert!(lack.from < at(200) && lack.to > at(200));
+    let slow: Vec<Sweep> = (0..10).map(|number| busy(number * 50)).collect();
+    assert_eq!(self::flock(&slow).lacks(at(200), PACE, at(450)), [], "a sweep each five seconds is no hole");
+}
+
+#[test]
+fn what_ended_long_before_is_kept_in_the_past() {
+    let secs = |secs: u64| BEGIN.plus(Duration::from_secs(secs));
+    let mut flock = Flock::default();
+    flock.host(&wn01(), HOST);
+    let gap = |time: u64| Sweep { time: secs(time), ..sweep(0, true, vec![], vec![]) };
+    let one = |time: u64| Sweep { processes: vec![reported(1, "a", 0.0)], ..gap(time) };
+    let sweeps = vec![one(100), one(101), gap(102), one(220), one(221)];
+    flock.take_kept(&wn01(), &past::Kept { from: secs(96), to: secs(260), sweeps });
+    assert_eq!(flock.hosts_at(secs(101)), 1, "it ended two minutes before the last sweep");
+    assert_eq!(flock.lacks(secs(101), past::Pace { speed: 8.0, every: STEP * 8 }, secs(1_000)), []);
+}
+
+#[test]
+fn what_was_let_go_is_not_taken_for_known() {
+    let mut flock = Flock::default();
+    flock.host(&wn01(), HOST);
+    for number in 0..motion::KNOTS_MAX + 10 {
+        #[allow(clippy::cast_precision_loss)]
+        let busy = reported(1, "busy", (number * number) as f64 / 1e6);
+        flock.take(&sweep(number, number == 0, vec![busy], vec![]), at(number));
+    }
+    let now = at(motion::KNOTS_MAX + 20);
+    assert_eq!(flock.lacks(at(5), PACE, now).len(), 1, "its first knots are gone");
+    assert_eq!(flock.lacks(at(20), PACE, now), []);
+
+    for _ in 0..3 {
+        flock.take_kept(
+            &wn01(),
+            &past::Kept {
+                from: at(0),
+                to: at(6),
+                sweeps: vec![sweep(0, true, vec![reported(1, "busy", 0.0)], vec![])],
+            },
+        );
+    }
+    assert_eq!(
+        (flock.hosts_at(at(5)), flock.of_past()),
+        (1, (1, 1)),
+        "each takes the place of the one before"
+    );
 }

@@ -11,9 +11,9 @@ use wire::event::Kind;
 use wire::time::Time;
 
 /// Events of one call that are kept: its last ones.
-const EVENTS_MAX: usize = 100;
+pub const EVENTS_MAX: usize = 100;
 /// Attributes of an event that are told.
-const ATTRIBUTES_MAX: usize = 24;
+pub const ATTRIBUTES_MAX: usize = 24;
 
 /// An event, as a line of a log told it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +52,13 @@ pub(super) fn ask(client: &mut Client, call: &str, domain: &str, number: u32) ->
 fn events(answer: &Value) -> Vec<Event> {
     let mut events: Vec<Event> =
         answers::items(answer, "events").take(EVENTS_MAX).filter_map(event).collect();
-    // Several logs tell of a call, some to the second: of one time the begin is first and the end last.
-    events.sort_by_key(|event| (event.time, event.kind == Kind::JobEnd, event.kind != Kind::JobSubmit));
+    by_time(&mut events);
     events
+}
+
+/// Put them in order: several logs tell of a call, some to the second; of one time the begin is first and the end last.
+pub fn by_time(events: &mut [Event]) {
+    events.sort_by_key(|event| (event.time, event.kind == Kind::JobEnd, event.kind != Kind::JobSubmit));
 }
 
 fn event(told: &Value) -> Option<Event> {
@@ -83,7 +87,12 @@ fn attribute((name, value): (&String, &Value)) -> String {
         Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     };
-    format!("{}: {}", shown(name).text, shown(&value).text)
+    attribute_words(name, &value)
+}
+
+/// An attribute in words.
+pub fn attribute_words(name: &str, value: &str) -> String {
+    format!("{}: {}", shown(name).text, shown(value).text)
 }
 
 #[cfg(test)]
@@ -104,6 +113,10 @@ mod tests {
         assert_eq!(kinds, [(Kind::JobSubmit, ""), (Kind::JobEnd, "failed")]);
         assert_eq!(events[1].source, "head:/var/log/slurmctld.log");
         assert_eq!(events[1].attributes, ["exit: 2", "nodes: wn01, wn\u{fffd}02"]);
+        let at_once = ["job_end", "job_start", "job_submit"].map(|kind| json!({"time": 5.0, "kind": kind}));
+        let kinds: Vec<Kind> =
+            super::events(&json!({ "events": at_once })).iter().map(|event| event.kind).collect();
+        assert_eq!(kinds, [Kind::JobSubmit, Kind::JobStart, Kind::JobEnd], "of one second");
         for nonsense in [json!(null), json!({"events": {}})] {
             assert!(super::events(&nonsense).is_empty());
         }

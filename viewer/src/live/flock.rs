@@ -11,7 +11,7 @@ use super::served::{self, ServedBy};
 use super::subscribed::Subscribed;
 use super::via::Where;
 use super::{control, orders};
-use crate::feed::{Feed, Kill, Rested, Served, Teller, Update, Watch, Wish};
+use crate::feed::{Feed, Kill, Past, Rested, Served, Teller, Update, Watch, Wish};
 use crate::flock::HOSTS_MAX;
 use crate::flock::sweep::HostName;
 use crate::sensors::Order;
@@ -25,6 +25,8 @@ pub const TAKE_EVERY: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_secs(5);
 /// Orders, and questions for processes of calls, that may wait.
 const WAITING_MAX: usize = 4;
+/// Questions for the past of one host that may wait.
+const PAST_WAITING_MAX: usize = 2;
 
 /// Feed the flock of the daemon at `address` until nobody listens.
 ///
@@ -48,6 +50,7 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
             match feed.rest(IDLE) {
                 Rested::Whole => {}
                 Rested::Wished(Wish::Flock(watch)) => watching.watch(watch),
+                Rested::Wished(Wish::Past(past)) => watching.ask_past(past),
                 Rested::Wished(Wish::Kill(kill)) => {
                     if let Err(TrySendError::Full(kill) | TrySendError::Disconnected(kill)) =
                         kills.try_send(kill)
@@ -110,7 +113,8 @@ struct Watching {
 /// A host that is watched by a thread, which ends when this is gone.
 struct Watched {
     host: HostName,
-    _until_dropped: SyncSender<()>,
+    /// What is asked of its past.
+    past: SyncSender<Past>,
 }
 
 impl Watching {
@@ -124,15 +128,25 @@ impl Watching {
             if self.hosts.iter().any(|watched| watched.host == host) {
                 continue;
             }
-            let (sender, is_over) = sync_channel(1);
+            let (past, wanted) = sync_channel(PAST_WAITING_MAX);
             let subscribed = Subscribed::new(self.address.clone(), host.clone(), rate_hz);
-            match subscribed.follow(self.teller.clone(), is_over) {
-                Ok(()) => self.hosts.push(Watched { host, _until_dropped: sender }),
+            match subscribed.follow(self.teller.clone(), wanted) {
+                Ok(()) => self.hosts.push(Watched { host, past }),
                 Err(error) => {
                     let trouble = Some(format!("cannot begin a thread: {error}"));
                     self.teller.tell(Update::Trouble { host, trouble });
                 }
             }
+        }
+    }
+
+    /// Ask a host that is watched for its past.
+    fn ask_past(&mut self, past: Past) {
+        let host = past.lack.host.clone();
+        let watched = self.hosts.iter().find(|watched| watched.host == host);
+        if watched.is_none_or(|watched| watched.past.try_send(past).is_err()) {
+            let kept = Err("questions before it are not answered yet".to_owned());
+            self.teller.tell(Update::Kept { host, kept });
         }
     }
 }

@@ -15,6 +15,7 @@ mod ear;
 mod figures;
 pub mod flock;
 pub mod http;
+pub mod kept;
 pub mod known;
 mod orders;
 pub mod rates;
@@ -160,7 +161,12 @@ impl Following {
             }
             Rested::Wished(Wish::Sensors(wanted)) => self.known.sensors.want(wanted),
             Rested::Wished(
-                Wish::Look | Wish::Flock(_) | Wish::Order(_) | Wish::Kill(_) | Wish::Served(_),
+                Wish::Look
+                | Wish::Flock(_)
+                | Wish::Past(_)
+                | Wish::Order(_)
+                | Wish::Kill(_)
+                | Wish::Served(_),
             ) => {}
             Rested::Alone => return false,
         }

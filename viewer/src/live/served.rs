@@ -67,7 +67,7 @@ pub struct Process {
 
 /// Ask the domain of a call for its events and its hosts for its processes. What one refuses, or that nobody can be asked, is
 /// told in the answer.
-pub(super) fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
+pub fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
     let mut served = ServedBy::default();
     let ask = |number| call_events::ask(client, &wanted.call, &wanted.domain, number);
     match wanted.events.map(ask).transpose() {

@@ -1,4 +1,4 @@
-//! One host of the flock: a subscription to its processes, and a thread that takes what comes.
+//! One host of the flock: a subscription to its processes, and a thread that takes what comes, and asks for its past.
 //!
 //! Rule: a host that cannot be asked is told and tried again, later each time; no other host waits for it. Not here: what
 //! answers mean (`sweeps`), which hosts are watched (`flock`).
@@ -7,10 +7,11 @@ use super::flock::TAKE_EVERY;
 use super::http::{Client, Error};
 use super::sweeps::{Stream, Taken};
 use super::via::Where;
-use super::{answers, at};
-use crate::feed::{Teller, Update};
+use super::{answers, at, kept};
+use crate::feed::{Altered, Past, Teller, Update};
 use crate::flock::sweep::HostName;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
@@ -32,11 +33,15 @@ pub(super) struct Subscribed {
     client: Client,
     host: HostName,
     rate_hz: f64,
+    /// How somebody altered it; a subscription that takes the place of a lost one begins so.
+    altered: Option<Altered>,
     id: Option<String>,
+    /// How often it was altered, as the last answer says.
+    revision: u64,
     stream: Stream,
     failures: u32,
-    /// The subscription that was told of last.
-    told_id: Option<String>,
+    /// The subscription that was told of last, and how it was altered.
+    told_id: Option<(String, Option<Altered>)>,
     /// What was told of it last.
     trouble: Option<String>,
 }
@@ -45,30 +50,56 @@ impl Subscribed {
     /// Not subscribed to yet.
     pub(super) fn new(address: Where, host: HostName, rate_hz: f64) -> Subscribed {
         let (client, stream) = (Client::within(address, SILENCE_MAX), Stream::default());
-        Subscribed { client, host, rate_hz, id: None, stream, failures: 0, told_id: None, trouble: None }
+        Subscribed {
+            client,
+            host,
+            rate_hz,
+            altered: None,
+            id: None,
+            revision: 0,
+            stream,
+            failures: 0,
+            told_id: None,
+            trouble: None,
+        }
     }
 
-    /// Take what comes, and tell it, until the other end of `is_over` is gone.
+    /// Take what comes, and tell it, and what is `wanted` of its past, until the other end of `wanted` is gone.
     ///
     /// # Errors
     /// If the thread cannot be begun.
-    pub(super) fn follow(mut self, teller: Teller, is_over: Receiver<()>) -> std::io::Result<()> {
+    pub(super) fn follow(mut self, teller: Teller, wanted: Receiver<Past>) -> std::io::Result<()> {
         let take = move || {
             loop {
                 let taken = self.take();
                 // What was answered after somebody chose other hosts is not told any more.
-                if is_over.try_recv() == Err(TryRecvError::Disconnected) {
+                let mut past = wanted.try_recv();
+                if past == Err(TryRecvError::Disconnected) {
                     break;
                 }
                 let pause = self.tell(taken, &teller);
-                if is_over.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
-                    break;
+                if past == Err(TryRecvError::Empty) {
+                    past = match wanted.recv_timeout(pause) {
+                        Ok(past) => Ok(past),
+                        Err(RecvTimeoutError::Timeout) => continue,
+                        Err(RecvTimeoutError::Disconnected) => break,
+                    };
+                }
+                if let Ok(past) = past {
+                    self.tell_past(&past, &teller);
                 }
             }
             self.id_ends(&teller);
             self.end();
         };
         std::thread::Builder::new().name("viewer-herd".into()).spawn(take).map(drop)
+    }
+
+    /// Ask for a stretch of the past, and tell it.
+    fn tell_past(&mut self, past: &Past, teller: &Teller) {
+        let kept = kept::ask(&mut self.client, &past.lack, past.every);
+        let kept = kept.map(|(kept, spans)| (Arc::new(kept), spans)).map_err(|error| error.to_string());
+        teller.tell(Update::Kept { host: self.host.clone(), kept });
     }
 
     /// Tell what came of it; how long until it is taken again.
@@ -97,16 +128,24 @@ impl Subscribed {
 
     /// Tell of its subscription, where it is another than was told.
     fn tell_id(&mut self, teller: &Teller) {
-        if self.told_id != self.id {
-            self.told_id.clone_from(&self.id);
-            teller.tell(Update::Channel { host: self.host.clone(), subscription: self.id.clone() });
+        let now = self.id.clone().map(|id| (id, self.altered.clone()));
+        if self.told_id == now {
+            return;
         }
+        match &now {
+            Some((id, altered)) => {
+                let (host, subscription, altered) = (self.host.clone(), id.clone(), altered.clone());
+                teller.tell(Update::Channel { host, subscription, altered });
+            }
+            None => self.id_ends(teller),
+        }
+        self.told_id = now;
     }
 
     /// Tell that there is no subscription any more.
     fn id_ends(&mut self, teller: &Teller) {
-        if self.told_id.take().is_some() {
-            teller.tell(Update::Channel { host: self.host.clone(), subscription: None });
+        if let Some((subscription, _)) = self.told_id.take() {
+            teller.tell(Update::ChannelEnded { host: self.host.clone(), subscription });
         }
     }
 
@@ -126,17 +165,37 @@ impl Subscribed {
             }
         };
         let taken = self.stream.take(&self.host, &answer);
-        if taken.wants_whole && taken.stopped.is_none() {
-            self.client.ask("sensor.alter", &at(&self.host, json!({ "subscription": id })))?;
+        let is_altered = answer["revision"].as_u64().is_some_and(|revision| revision != self.revision);
+        if is_altered || taken.wants_whole && taken.stopped.is_none() {
+            // What was taken is told in any case; it is tried again when the next is taken.
+            let _ = self.see_alterations(&id);
         }
         Ok(taken)
     }
 
+    /// See how it stands, which makes its next sample a whole one.
+    fn see_alterations(&mut self, id: &str) -> Result<(), Error> {
+        let own = self.client.ask("sensor.alter", &at(&self.host, json!({ "subscription": id })))?;
+        let altered = Altered {
+            rate_hz: own["rate"].as_f64().filter(|hz| hz.is_finite()).unwrap_or(self.rate_hz),
+            filter: answers::text(&own, "filter"),
+        };
+        let is_other = (altered.rate_hz - self.rate_hz).abs() > f64::EPSILON || !altered.filter.is_empty();
+        self.revision = own["revision"].as_u64().unwrap_or(self.revision);
+        self.altered = is_other.then_some(altered);
+        Ok(())
+    }
+
     fn subscribe(&mut self) -> Result<String, Error> {
         let budget = json!({ "queue_bytes": QUEUE_BYTES });
-        let params = at(&self.host, json!({ "rate": self.rate_hz, "changes": true, "budget": budget }));
-        let made = self.client.ask("sensor.subscribe", &params)?;
+        let rate_hz = self.altered.as_ref().map_or(self.rate_hz, |altered| altered.rate_hz);
+        let mut params = json!({ "rate": rate_hz, "changes": true, "budget": budget });
+        if let Some(altered) = self.altered.as_ref().filter(|altered| !altered.filter.is_empty()) {
+            params["filter"] = Value::from(altered.filter.as_str());
+        }
+        let made = self.client.ask("sensor.subscribe", &at(&self.host, params))?;
         let id = answers::text(&made, "subscription");
+        self.revision = made["revision"].as_u64().unwrap_or(0);
         (self.id, self.stream) = (Some(id.clone()), Stream::default());
         Ok(id)
     }

@@ -67,7 +67,8 @@ impl Stream {
     }
 }
 
-fn sweep(host: &HostName, entry: &Value) -> Option<Sweep> {
+/// A sweep of `host`, if an entry is one.
+pub(super) fn sweep(host: &HostName, entry: &Value) -> Option<Sweep> {
     let time = entry["time"].as_f64().filter(|secs| secs.is_finite())?;
     let numbers = entry["gone"].as_array();
     let processes = entry["processes"].as_array().map(Vec::as_slice).unwrap_or_default();

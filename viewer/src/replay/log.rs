@@ -4,10 +4,12 @@
 //! Pure: bytes and the time of reading go in. Bounded: the joiner keeps at most [`CALLS_MAX`] calls, a line at most
 //! [`LINE_LEN_MAX_BYTES`]. Not here: files (`replay`).
 
+use super::told::Wanted;
 use crate::grid::Grid;
 use crate::grid::builder::{AHEAD, Builder, CALLS_MAX};
 use crate::grid::place::HostState;
 use crate::grid::refused::Reason;
+use compact_str::CompactString;
 use log_filters::engine::{Engine, Source};
 use log_filters::filter::Filter;
 use log_filters::found::{Change, Found};
@@ -35,11 +37,15 @@ pub struct Logs {
     /// The name that the domain has on the map.
     domain: String,
     seen: Time,
+    /// Of the call whose events are looked for, if any are.
+    wanted: Option<Wanted>,
 }
 
 /// One log.
 struct Log {
     engine: Engine,
+    /// Its file's.
+    name: Arc<str>,
     generation: Generation,
     offset: u64,
     /// What was read of a line whose end was not.
@@ -62,6 +68,7 @@ impl Logs {
             changes_left_out: 0,
             domain: String::new(),
             seen,
+            wanted: None,
         }
     }
 
@@ -92,8 +99,8 @@ impl Logs {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             log.part(part, seen, &mut found);
         }
-        let generation = log.generation;
-        self.take(found, generation);
+        let source = (log.generation, log.name.clone());
+        self.take(found, &source);
     }
 
     /// There is no more for now: records that wait for their end are closed. With `whole`, a last line without an end
@@ -105,8 +112,8 @@ impl Logs {
             log.line(seen, &mut found);
         }
         log.engine.idle(seen, &mut found);
-        let generation = log.generation;
-        self.take(found, generation);
+        let source = (log.generation, log.name.clone());
+        self.take(found, &source);
     }
 
     /// Lines read so far.
@@ -132,10 +139,29 @@ impl Logs {
         grid
     }
 
-    fn take(&mut self, found: Vec<Found>, generation: Generation) {
+    /// Have the events of a call kept, of what is read from now on.
+    pub(super) fn want(&mut self, wanted: Wanted) {
+        self.wanted = Some(wanted);
+    }
+
+    /// What was kept of it.
+    pub(super) fn wanted(self) -> Option<Wanted> {
+        self.wanted
+    }
+
+    /// Every id under which events of this call are known.
+    pub(super) fn ids(&self, call: &str) -> Vec<CompactString> {
+        self.joiner.ids(call)
+    }
+
+    fn take(&mut self, found: Vec<Found>, (generation, name): &(Generation, Arc<str>)) {
         for one in found {
-            let id = Id { sensor: SensorKey(0), generation, offset: one.offset, number: one.number };
-            self.joiner.join(&one, id);
+            let id =
+                Id { sensor: SensorKey(0), generation: *generation, offset: one.offset, number: one.number };
+            let call = self.joiner.join(&one, id);
+            if let Some(wanted) = &mut self.wanted {
+                wanted.joined(&call, &one, name);
+            }
             let Some(state) = state_told(one.content.kind) else { continue };
             for host in hosts_named(&one.content) {
                 if self.changes.len() >= CHANGES_MAX {
@@ -151,7 +177,8 @@ impl Logs {
 impl Log {
     fn new(filter: Arc<Filter>, source: &Source, generation: Generation) -> Log {
         let engine = Engine::new(filter, source);
-        Log { engine, generation, offset: 0, begun: Vec::new(), begun_len: 0, begun_at: 0, lines: 0 }
+        let name = source.file_name.as_str().into();
+        Log { engine, name, generation, offset: 0, begun: Vec::new(), begun_len: 0, begun_at: 0, lines: 0 }
     }
 
     /// Bytes up to a line's end, or up to where reading stopped.

@@ -5,8 +5,9 @@
 //! told before stays. Not here: what lines mean (`log`).
 
 pub mod log;
+mod told;
 
-use crate::feed::{Feed, Rested, Status, Update};
+use crate::feed::{Feed, Rested, Status, Update, Wish};
 use jiff::tz::TimeZone;
 use log::Logs;
 use log_filters::engine::Source;
@@ -66,6 +67,8 @@ pub struct Plan {
 pub struct Reader {
     files: Vec<Opened>,
     logs: Logs,
+    /// Whether a last line without an end was taken for one.
+    is_whole: bool,
 }
 
 /// A log that is open.
@@ -112,7 +115,7 @@ impl Reader {
         }
         let registry = Registry::shipped();
         let named = plan.filter.as_deref().map(|name| filter(&registry, name)).transpose()?;
-        let mut reader = Reader { files: Vec::new(), logs: Logs::new(now) };
+        let mut reader = Reader { files: Vec::new(), logs: Logs::new(now), is_whole: false };
         for path in &plan.logs {
             let mut file = open(path)?;
             let file_name =
@@ -138,6 +141,7 @@ impl Reader {
     /// # Errors
     /// If a log cannot be read any more.
     pub fn read(&mut self, whole: bool, now: Time) -> Result<u64, Error> {
+        self.is_whole = whole;
         let mut sum = 0;
         for (at, opened) in self.files.iter_mut().enumerate() {
             let read = opened.read(at, &mut self.logs, now)?;
@@ -210,8 +214,17 @@ pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
                     told = None;
                 }
             }
-            if feed.rest(LOOK_EVERY) == Rested::Alone {
-                return;
+            match feed.rest(LOOK_EVERY) {
+                Rested::Alone => return,
+                Rested::Wished(Wish::Served(mut wanted)) => {
+                    // Of several that were chosen one after the other the last is looked at.
+                    while let Rested::Wished(Wish::Served(newer)) = feed.rest(Duration::ZERO) {
+                        wanted = newer;
+                    }
+                    let by = Arc::new(reader.answer(&wanted.call, now));
+                    feed.tell(Update::Served { call: wanted.call, by });
+                }
+                Rested::Whole | Rested::Wished(_) => {}
             }
         }
     };

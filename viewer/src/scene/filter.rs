@@ -1,7 +1,8 @@
 //! Which calls are drawn and listed: the words of the search field.
 //!
-//! Pure. Words are joined by and; `user:ada`, `job:17`, `host:wn01`, `outcome:failed`, `state:running`, `product:slurm`
-//! look at one thing, a bare word at all of them. A word that names no outcome or state fits nothing, and is told.
+//! Pure. Words are joined by and; `user:ada`, `job:17`, `host:wn01`, `kind:parallel`, `outcome:failed`, `state:running`,
+//! `product:slurm` look at one thing, a bare word at all of them. A word that names no kind, outcome or state fits nothing, and
+//! is told.
 
 use crate::grid::Grid;
 use crate::grid::call::Call;
@@ -11,12 +12,44 @@ use wire::event::Outcome;
 /// Most words; more than a person types.
 const WORDS_MAX: usize = 32;
 
+/// What kind of call is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// On one host.
+    Serial,
+    /// On several hosts.
+    Parallel,
+    /// For which an agent offered servers, as NetSolve's does.
+    Offered,
+    /// Begun more than once.
+    Retried,
+}
+
+impl Kind {
+    const ALL: [(&str, Kind); 4] = [
+        ("serial", Kind::Serial),
+        ("parallel", Kind::Parallel),
+        ("offered", Kind::Offered),
+        ("retried", Kind::Retried),
+    ];
+
+    fn fits(self, call: &Call) -> bool {
+        match self {
+            Kind::Serial => call.hosts.len() == 1,
+            Kind::Parallel => call.hosts.len() > 1,
+            Kind::Offered => call.offered.is_some(),
+            Kind::Retried => call.tries > 1,
+        }
+    }
+}
+
 /// One word of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Word {
     User(String),
     Job(String),
     Host(String),
+    Kind(Kind),
     Outcome(Outcome),
     State(State),
     Product(String),
@@ -45,6 +78,18 @@ impl Filter {
         filter
     }
 
+    /// What may stand after the field of the first word that means nothing.
+    #[must_use]
+    pub fn expected(&self) -> Option<String> {
+        let field = self.wrong.first()?.split_once(':')?.0;
+        let words: Vec<&str> = match field {
+            "kind" => Kind::ALL.map(|(name, _)| name).to_vec(),
+            "state" => State::ALL.map(State::as_str).to_vec(),
+            _ => Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect(),
+        };
+        Some(format!("expected {field}: with one of {}", words.join(", ")))
+    }
+
     /// Whether everything fits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -68,6 +113,7 @@ impl Word {
             "user" => Word::User(text),
             "job" => Word::Job(text),
             "host" => Word::Host(text),
+            "kind" => Word::Kind(Kind::ALL.into_iter().find(|(name, _)| *name == text)?.1),
             "outcome" => Word::Outcome(Outcome::from_word(&text)?),
             "state" => Word::State(State::ALL.into_iter().find(|state| state.as_str() == text)?),
             "product" => Word::Product(text),
@@ -83,6 +129,7 @@ impl Word {
             Word::User(text) => has(&call.user, text),
             Word::Job(text) => call.job.to_lowercase() == *text,
             Word::Host(text) => on_host(text),
+            Word::Kind(kind) => kind.fits(call),
             Word::Outcome(outcome) => call.outcome == Some(*outcome),
             Word::State(state) => call.state == *state,
             Word::Product(text) => call.id.to_lowercase().starts_with(text.as_str()),
@@ -123,9 +170,16 @@ mod tests {
         check("slurm:17", &["slurm:17"]);
         check("product:slurm wn01", &["slurm:1", "slurm:17"]);
         check("outcome:ok state:ended", &["pbs:1", "slurm:1", "slurm:17"]);
+        check("kind:parallel", &["slurm:17"]);
+        check("kind:serial user:ada", &["pbs:1", "slurm:1"]);
+        check("kind:offered", &[]);
         check("outcome:failed", &[]);
         check("outcome:good", &[]);
         assert_eq!(Filter::parse("outcome:good user:a").wrong, ["outcome:good"]);
+        let expected = |text: &str| Filter::parse(text).expected().unwrap_or_default();
+        assert!(expected("kind:x").contains("serial, parallel, offered, retried"));
+        assert!(expected("state:x").contains("running") && expected("outcome:x").contains("failed"));
+        assert_eq!(expected("user:x"), "");
         assert!(Filter::parse("  ").is_empty());
     }
 }

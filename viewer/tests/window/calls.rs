@@ -1,10 +1,13 @@
 //! A call that is chosen: what its details tell, and where they lead.
 
+use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 use std::sync::Arc;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Selection, Source};
 use viewer::feed::{Feed, Rested, Update, Wish};
+use viewer::grid::builder::Builder;
+use viewer::grid::place::{HostState, Report};
 use viewer::live::call_events::Event;
 use viewer::live::served::ServedBy;
 use viewer::timeline::Mode;
@@ -26,7 +29,12 @@ fn app() -> (App, Feed) {
 fn grid() -> Update {
     let calls =
         [invented::call("slurm:1", "ada", &["wn02", "wn03"]), invented::call("slurm:2", "bob", &["wn01"])];
-    Update::grid(invented::one_domain(&calls))
+    let mut builder = Builder::new(invented::latest());
+    let domain = builder.domain("Alpha").expect("there is room");
+    // Of the hosts of the first call one reports; that of the second is known by its call alone.
+    builder.host(domain, "wn02", HostState::Live, Report::default());
+    calls.iter().for_each(|call| builder.call(domain, call));
+    Update::grid(builder.build())
 }
 
 fn event(secs: f64, kind: Kind, outcome: &str) -> Event {
@@ -62,6 +70,15 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     window.run_steps(3);
     assert_eq!(window.state().settings.graphs, before);
     assert_eq!(window.state().timeline().mode(), Mode::Live);
+    let shown = |window: &Harness<'_, App>| window.query_all_by_label("Graphs").count();
+    let with_button = shown(&window);
+    window.state_mut().select(Some(Selection::Call("slurm:2".into())));
+    window.run_steps(3);
+    assert_eq!(
+        shown(&window),
+        with_button - 1,
+        "of its host there are no figures: the tab alone has this name"
+    );
 }
 
 #[test]

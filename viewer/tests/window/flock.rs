@@ -3,12 +3,15 @@
 use egui::Key;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
+use std::sync::Arc;
 use std::time::Duration;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Source};
-use viewer::feed::{Feed, Kill, Rested, Update, Wish, feed};
+use viewer::feed::{Altered, Feed, Kill, Past, Rested, Update, Wish, feed};
 use viewer::flock::measure::Usage;
+use viewer::flock::past::Kept;
 use viewer::flock::sweep::{HostName, Reported, Sweep};
+use viewer::grid::Grid;
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
 use viewer::invented;
@@ -24,19 +27,24 @@ fn reported(pid: u32, name: &str, cpu_secs: f64) -> Reported {
     Reported { pid, start_ns: 9, name: name.to_owned(), threads: 3, usage, ..Reported::default() }
 }
 
-/// A window on two hosts, of which one is live, and the end at which its wishes come out.
-fn window() -> (Harness<'static, App>, Feed) {
-    let source = Source::Daemon("127.0.0.1:7317".into());
-    let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, now());
-    let (feed, inbox) = feed();
-    app.feed_flock(inbox);
+/// Two hosts, of which one is live.
+fn grid() -> Grid {
     let mut builder = Builder::new(invented::latest());
     let domain = builder.domain("demo").expect("there is room");
     let report =
         || Report { cpus: Some(4.0), memory_bytes: Some(4e9), age_secs: Some(0.1), ..Report::default() };
     builder.host(domain, "wn01", HostState::Live, report());
     builder.host(domain, "wn02", HostState::Down, report());
-    app.take(now(), Update::grid(builder.build()));
+    builder.build()
+}
+
+/// A window on two hosts, of which one is live, and the end at which its wishes come out.
+fn window() -> (Harness<'static, App>, Feed) {
+    let source = Source::Daemon("127.0.0.1:7317".into());
+    let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, now());
+    let (feed, inbox) = feed();
+    app.feed_flock(inbox);
+    app.take(now(), Update::grid(grid()));
     app.open_tab("flock");
     let mut harness = crate::window(app, now());
     for (ago_ms, used) in [(900, 1.0), (600, 1.6), (0, 2.2)] {
@@ -115,4 +123,116 @@ fn a_process_is_ended_only_after_a_yes_and_it_is_the_one_that_was_shown() {
     let kill = Kill { host, pid: 7, start_ns: 9, name, signal: Signal::Term };
     assert_eq!(wished(&feed), Some(Wish::Kill(kill)));
     assert!(window.query_by_label("End this process?").is_none());
+}
+
+/// What the window wishes to know of the past, its spans aside.
+fn past_wished(feed: &Feed) -> Vec<Past> {
+    let wished = std::iter::from_fn(|| wished(feed));
+    let past = wished.filter_map(|wish| if let Wish::Past(past) = wish { Some(past) } else { None });
+    past.filter(|past| past.lack.from < past.lack.to).collect()
+}
+
+#[test]
+fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
+    let (mut window, feed) = window();
+    let ago = |secs: u64| now().minus(Duration::from_secs(secs));
+    let host = HostName::new("demo", "wn01");
+    let spans = || vec![(ago(80), ago(40))];
+    let answered = |kept: Kept| Update::Kept { host: host.clone(), kept: Ok((Arc::new(kept), spans())) };
+    assert_eq!(past_wished(&feed), [], "live, nothing is missing");
+    window.state_mut().take(ago(1), answered(Kept { from: now(), to: now(), sweeps: Vec::new() }));
+    window.run_steps(1);
+    assert_eq!(window.state().timeline().span().0, ago(80), "the timeline reaches to what is kept");
+    window.state_mut().stop_at(ago(60));
+    window.run_steps(2);
+    let [past] = &past_wished(&feed)[..] else { panic!("it is asked for once") };
+    assert_eq!((&past.lack.host, past.every), (&host, Duration::from_millis(100)));
+    assert!(past.lack.from < ago(60) && past.lack.to > ago(60) && past.lack.to < now());
+    assert!(window.query_by_label("burn").is_none() && window.query_by_label("older").is_none());
+    let sweep = |secs: u64, used: f64| Sweep {
+        host: host.clone(),
+        time: ago(secs),
+        is_whole: true,
+        processes: vec![reported(3, "older", used)],
+        gone: Vec::new(),
+        left_out: 0,
+    };
+    let kept = Kept { from: past.lack.from, to: past.lack.to, sweeps: vec![sweep(63, 1.0), sweep(59, 2.0)] };
+    window.state_mut().take(ago(1), answered(kept));
+    window.run_steps(3);
+    assert!(window.query_by_label("older").is_some(), "that is what ran then");
+    // Of which times there are sweeps is asked for again and again; what is seen stays, also while another tab is in front.
+    window.state_mut().take(ago(1), answered(Kept { from: now(), to: now(), sweeps: Vec::new() }));
+    window.run_steps(2);
+    assert!(window.query_by_label("older").is_some(), "and it is what is seen still");
+    let less = Kept { from: now(), to: now(), sweeps: Vec::new() };
+    let moved_on = Ok((Arc::new(less), vec![(ago(50), ago(30))]));
+    window.state_mut().take(ago(1), Update::Kept { host: host.clone(), kept: moved_on });
+    window.run_steps(1);
+    assert_eq!(window.state().timeline().time(), ago(60), "who went back stays, though memory moves on");
+    window.state_mut().open_tab("map");
+    let later = now().plus(Duration::from_secs(20));
+    window.state_mut().update(later, 0.0);
+    window.state_mut().take(later, Update::grid(grid()));
+    assert_eq!(window.state().timeline().time(), ago(60), "nobody is moved on the timeline");
+    window.state_mut().open_tab("flock");
+    window.run_steps(2);
+    let _ = past_wished(&feed);
+    window.state_mut().stop_at(ago(20));
+    window.run_steps(2);
+    let [past] = &past_wished(&feed)[..] else { panic!("another stretch") };
+    let gap = Sweep { processes: Vec::new(), ..sweep(24, 0.0) };
+    let kept = Kept { from: past.lack.from, to: past.lack.to, sweeps: vec![gap] };
+    window.state_mut().take(ago(1), answered(kept));
+    window.run_steps(3);
+    assert!(window.query_by_label("older").is_none());
+    window.get_by_label_contains("Go to").click();
+    window.run_steps(3);
+    assert_eq!(window.state().timeline().time(), ago(41), "the last second of what is kept");
+}
+
+#[test]
+fn a_channel_that_somebody_altered_is_told_at_the_rate() {
+    let (mut window, _feed) = window();
+    let host = HostName::new("demo", "wn01");
+    let delay = window.state().flock_delay();
+    let altered = Some(Altered { rate_hz: 2.0, filter: "cpu > 0.5".into() });
+    let subscription = "sub".to_owned();
+    let update = Update::Channel { host: host.clone(), subscription: subscription.clone(), altered };
+    window.state_mut().take(now(), update);
+    window.run_steps(2);
+    assert!(window.query_by_label("10 Hz, altered").is_some());
+    assert!(window.state().flock_delay() > delay + Duration::from_millis(300), "two sweeps a second");
+    let ended =
+        |subscription: &str| Update::ChannelEnded { host: host.clone(), subscription: subscription.into() };
+    window.state_mut().take(now(), ended("the one before"));
+    window.run_steps(2);
+    assert!(window.query_by_label("10 Hz, altered").is_some(), "that is another one");
+    window.state_mut().take(now(), ended(&subscription));
+    window.run_steps(2);
+    assert!(window.query_by_label("10 Hz").is_some());
+    assert_eq!(window.state().flock_delay(), delay);
+}
+
+#[test]
+fn what_a_host_with_a_wrong_clock_keeps_stands_where_it_was() {
+    let (mut window, feed) = window();
+    let (ahead, host) = (Duration::from_secs(3_600), HostName::new("demo", "wn01"));
+    let sweep = Sweep {
+        host: host.clone(),
+        time: now().plus(ahead),
+        is_whole: true,
+        processes: vec![reported(7, "burn", 3.0)],
+        gone: Vec::new(),
+        left_out: 0,
+    };
+    window.state_mut().take(now(), Update::Sweeps(vec![sweep]));
+    window.run_steps(1);
+    let _ = past_wished(&feed);
+    let by_host = |secs: u64| now().plus(ahead).minus(Duration::from_secs(secs));
+    let kept = Kept { from: by_host(0), to: by_host(0), sweeps: Vec::new() };
+    let update = Update::Kept { host, kept: Ok((Arc::new(kept), vec![(by_host(80), by_host(40))])) };
+    window.state_mut().take(now(), update);
+    window.run_steps(1);
+    assert_eq!(window.state().timeline().span().0, now().minus(Duration::from_secs(80)));
 }

@@ -132,3 +132,48 @@ fn a_hostile_grid_is_drawn_and_what_was_refused_told() {
     let window = window(app(Source::Invented, builder.build()));
     assert!(window.query_by_label_contains("not shown whole").is_some());
 }
+
+#[test]
+fn a_name_in_several_domains_is_told_and_one_of_them_can_be_named() {
+    let mut window = window(app(Source::Invented, invented::grid(3, 4, 20, 1)));
+    let host = window
+        .state()
+        .grid()
+        .places
+        .iter()
+        .find(|place| place.name == "wn003")
+        .map(|place| place.name.clone());
+    let host = host.expect("each domain has one");
+    assert!(window.state_mut().select_named(&host));
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("is in 3 domains").is_some());
+    let last = window.state().grid().domains.last().unwrap().name.clone();
+    assert!(window.state_mut().select_named(&format!("{last}/{host}")));
+    let expected = viewer::app::Selection::Place {
+        domain: last,
+        part: viewer::grid::place::Part::Server,
+        name: host.clone(),
+    };
+    assert_eq!(window.state().selection(), Some(&expected));
+    assert!(!window.state_mut().select_named(&format!("nowhere/{host}")));
+}
+
+#[test]
+fn words_that_mean_nothing_are_told_with_what_would() {
+    let mut app = app(Source::Invented, two_hosts());
+    app.search("kind:paralel");
+    assert!(app.wrong_words().is_some_and(|told| told.contains("parallel") && told.contains("kind:paralel")));
+    app.search("kind:parallel");
+    assert_eq!(app.wrong_words(), None);
+}
+
+#[test]
+fn what_is_shown_is_wished_as_a_file_by_a_key() {
+    let mut window = window(app(Source::Invented, two_hosts()));
+    for (key, ending) in [(Key::E, "csv"), (Key::P, "png")] {
+        window.key_press(key);
+        window.run_steps(2);
+        assert_eq!(window.state_mut().take_wanted_file(), Some(ending));
+    }
+    assert_eq!(window.state_mut().take_wanted_file(), None, "once");
+}

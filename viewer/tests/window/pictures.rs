@@ -71,7 +71,8 @@ fn app(tab: &str, look: Look) -> App {
 fn the_map() {
     check("map-dark", app("map", Look::Dark));
     let mut chosen = app("map", Look::Light);
-    chosen.select_named("wn003");
+    let domain = chosen.grid().domains[0].name.clone();
+    chosen.select_named(&format!("{domain}/wn003"));
     check("map-light-chosen", chosen);
 }
 

@@ -367,6 +367,7 @@ mod tests {
                 "sensor.alter",
                 "sensor.channels",
                 "sensor.metrics",
+                "sensor.past_processes",
                 "sensor.processes",
                 "sensor.subscribe",
                 "sensor.subscriptions",

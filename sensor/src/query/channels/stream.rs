@@ -131,7 +131,8 @@ fn metric(reading: &Reading) -> Value {
     Value::Struct(members)
 }
 
-fn process(record: &Record, booted: Time) -> Value {
+/// A process of a sweep.
+pub(crate) fn process(record: &Record, booted: Time) -> Value {
     let shown = Picked { process: record.process.clone(), share: record.cpu, command: None };
     processes::value(&shown, booted, None)
 }

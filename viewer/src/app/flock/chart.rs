@@ -4,6 +4,7 @@
 //! (`glyphs`), what draws them (`pen`).
 
 use super::glyphs::Glyphs;
+use super::past;
 use super::pen::Pen;
 use crate::app::App;
 use crate::app::mesh::Ink;
@@ -103,6 +104,8 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
         let words = app.flock_words();
         let galley = ui.painter().layout(words, theme::body(), colors.weak, (rect.width() - 60.0).max(80.0));
         ui.painter().galley(axes.inner.center() - galley.size() / 2.0, galley, colors.weak);
+    } else {
+        past::show(app, ui, colors, axes.inner);
     }
 }
 
@@ -300,7 +303,7 @@ fn lasso(app: &App, ui: &Ui, colors: Colors, axes: Axes) {
 /// What a mark is, in words.
 fn explain(app: &App, ui: &mut Ui, colors: Colors, member: Member, measure: Measure, time: Time) {
     let flock = &app.flock.flock;
-    let Some(track) = flock.track(member) else { return };
+    let Some(track) = flock.track_at(member, time) else { return };
     ui.strong(format!("{} ({})", flock.name(track.name), member.pid));
     let weak = |ui: &mut Ui, text: String| {
         ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));

@@ -2,14 +2,15 @@
 //!
 //! Not here: the chart (`chart`).
 
-use super::glyphs;
-use super::{HOSTS_USUAL, RATES_HZ};
+use super::{HOSTS_USUAL, RATES_HZ, glyphs, past};
 use crate::app::text::{count, span};
 use crate::app::theme::{self, Colors};
 use crate::app::{App, Source};
+use crate::feed::Altered;
 use crate::flock::HOSTS_MAX;
 use crate::flock::measure::Measure;
 use crate::flock::sweep::HostName;
+use crate::grid::text::shown;
 use crate::scene::Tone;
 use egui::{Align, Button, Layout, Mesh, RichText, ScrollArea, Sense, Shape, Ui, pos2, vec2};
 use std::collections::BTreeSet;
@@ -113,13 +114,29 @@ fn rate(app: &mut App, ui: &mut Ui) {
         return;
     }
     let words = |rate: f64| format!("{rate:.0} Hz");
-    ui.menu_button(RichText::new(words(app.flock.rate_hz)).size(theme::SMALL), |ui| {
+    let altered = altered(app);
+    let title = words(app.flock.rate_hz) + if altered.is_empty() { "" } else { ", altered" };
+    ui.menu_button(RichText::new(title).size(theme::SMALL), |ui| {
         for rate in RATES_HZ {
             ui.radio_value(&mut app.flock.rate_hz, rate, words(rate));
         }
     })
     .response
-    .on_hover_text("Sweeps of each host a second; sensors do nothing else for it");
+    .on_hover_text(
+        ["Sweeps of each host a second; sensors do nothing else for it", &altered].join("\n").trim(),
+    );
+}
+
+/// The hosts whose channels somebody altered, a line each.
+fn altered(app: &App) -> String {
+    let flock = &app.flock;
+    let altered = flock.altered.iter().filter(|(host, _)| flock.wished.hosts.contains(host));
+    let line = |(host, altered): (&HostName, &Altered)| {
+        let filter = shown(&altered.filter).text;
+        let passes = if filter.is_empty() { String::new() } else { format!(", where {filter}") };
+        format!("{}: {} Hz{passes}", host.host, altered.rate_hz)
+    };
+    altered.map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// How old the newest sweep is, and what is wrong.
@@ -144,5 +161,6 @@ fn state(app: &App, ui: &mut Ui, colors: Colors) {
             ui.label(RichText::new(old).size(theme::SMALL).color(colors.weak))
                 .on_hover_text("The newest sweep of the host that is farthest behind");
         }
+        past::state(app, ui, colors);
     });
 }

@@ -9,13 +9,14 @@ mod head;
 mod instances;
 mod kill;
 mod list;
+mod past;
 mod pen;
 
 pub(super) use instances::Engine;
 
 use super::theme::Colors;
 use super::{App, Source};
-use crate::feed::{Inbox, Watch, Wish};
+use crate::feed::{Altered, Inbox, Watch, Wish};
 use crate::flock::chosen::Chosen;
 use crate::flock::groups::Group;
 use crate::flock::lasso::Lasso;
@@ -28,6 +29,7 @@ use crate::{invented, invented_flock, live};
 use egui::{Rect, Ui, UiBuilder, pos2};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::channel::RATE_MIN_HZ;
 use wire::time::Time;
 
 /// Hosts that are watched unless somebody chooses: as many as one chart is easily read of.
@@ -66,6 +68,12 @@ pub(super) struct FlockView {
     /// When its channels were last looked at in the tab of sensors, which keeps them.
     kept: Option<Time>,
     pub(super) troubles: BTreeMap<HostName, String>,
+    /// What is known of its hosts' past.
+    past: past::Hosts,
+    /// Whether the timeline may have to reach farther for it.
+    has_new_spans: bool,
+    /// The channels that somebody altered.
+    altered: BTreeMap<HostName, Altered>,
     hovered: Option<Member>,
     hides_trails: bool,
     asked: Option<kill::Asked>,
@@ -98,6 +106,9 @@ impl Default for FlockView {
             seen: None,
             kept: None,
             troubles: BTreeMap::new(),
+            past: past::Hosts::new(),
+            has_new_spans: false,
+            altered: BTreeMap::new(),
             hovered: None,
             hides_trails: false,
             asked: None,
@@ -128,6 +139,9 @@ impl FlockView {
             seen: self.seen,
             kept: self.kept,
             troubles: self.troubles.clone(),
+            past: self.past.clone(),
+            has_new_spans: false,
+            altered: self.altered.clone(),
             hovered: self.hovered,
             hides_trails: self.hides_trails,
             asked: self.asked.clone(),
@@ -145,6 +159,20 @@ impl FlockView {
         if self.wished.hosts.contains(&host) {
             self.troubles.insert(host, trouble);
         }
+    }
+
+    /// How the channel of a host was altered.
+    pub(super) fn take_altered(&mut self, host: &HostName, altered: Option<Altered>) {
+        match altered {
+            Some(altered) => drop(self.altered.insert(host.clone(), altered)),
+            None => drop(self.altered.remove(host)),
+        }
+    }
+
+    /// The slowest of its hosts' channels, in sweeps a second.
+    fn slowest_hz(&self) -> f64 {
+        let altered = self.altered.iter().filter(|(host, _)| self.wished.hosts.contains(host));
+        altered.map(|(_, altered)| altered.rate_hz).fold(self.rate_hz, f64::min).max(RATE_MIN_HZ)
     }
 }
 
@@ -212,7 +240,7 @@ impl App {
     /// How long after they were swept marks are drawn, live: the sweep after a moment must be there for the way to it.
     #[must_use]
     pub fn flock_delay(&self) -> Duration {
-        Duration::from_secs_f64(1.0 / self.flock.rate_hz) + 2 * live::flock::TAKE_EVERY
+        Duration::from_secs_f64(1.0 / self.flock.slowest_hz()) + 2 * live::flock::TAKE_EVERY
     }
 
     /// Whether a process is chosen; where none is, whether it fits the search.
@@ -272,6 +300,7 @@ impl App {
             }
             self.flock.troubles.retain(|host, _| watch.hosts.contains(host));
             self.flock.wished = watch;
+            self.flock.begin_past_anew();
         }
         self.flock.wished_by = Some(by);
     }

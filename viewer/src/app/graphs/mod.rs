@@ -20,7 +20,7 @@ use crate::graphs::metric::Metric;
 use crate::graphs::span::Span;
 use crate::graphs::{Arrangement, HOSTS_MAX};
 use crate::grid::call::Call;
-use crate::grid::place::{HostState, PlaceId};
+use crate::grid::place::{HostState, Part, PlaceId};
 use crate::invented_figures;
 use crate::scene::Tone;
 use crate::timeline::Mode;
@@ -167,6 +167,13 @@ impl App {
         }
         self.show_graphs_of(Some(&hosts));
         tabs::open(self, Tab::Graphs);
+    }
+
+    /// Whether a host may have figures: one that only calls name has none, nor has any of a log or a file.
+    pub(super) fn has_graphs(&self, id: PlaceId) -> bool {
+        let place = self.drawn.grid.place(id);
+        let is_of_grid = matches!(self.source, Source::Daemon(_) | Source::Invented);
+        is_of_grid && place.part == Part::Server && place.state != HostState::Unknown
     }
 
     /// Whether a host is one of those chosen.

@@ -60,6 +60,12 @@ fn one(
     let cursor = app.graphs.cursor;
     let plot = Plot { range, reach, lines: &lines, marks, cursor };
     plot.paint(ui, rect, colors);
+    let has_others = |host: &HostName| app.graphs.of(host).is_some_and(|series| !series.is_empty());
+    if lines.is_empty() && hosts.iter().any(has_others) {
+        let words = format!("no figures of {} here", metric.title());
+        let words = elided(ui.painter(), &words, theme::small(), colors.weak, rect.width() - plot::GUTTER);
+        ui.painter().galley(rect.center() - words.size() / 2.0, words, colors.weak);
+    }
     let below = Rect::from_min_max(rect.left_bottom(), whole.right_bottom());
     plot::moments(ui, below, range, &app.zone, colors);
     let id = ui.id().with(("together", metric));

@@ -58,7 +58,7 @@ fn nothing(app: &App, ui: &Ui, view: Rect) {
     let (head, hint) = app.empty_words();
     let painter = ui.painter();
     let (head_font, hint_font) = (egui::FontId::proportional(17.0), super::theme::body());
-    let wrap = (view.width() - 60.0).clamp(80.0, 460.0);
+    let wrap = (view.width() - 60.0).clamp(80.0, 380.0);
     let head = painter.layout(head, head_font, colors.text, wrap);
     let hint = painter.layout(hint, hint_font, colors.weak, wrap);
     let height = head.size().y + 10.0 + hint.size().y;

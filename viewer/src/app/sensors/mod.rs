@@ -93,11 +93,14 @@ impl SensorsView {
     }
 
     /// The channel of the flock at a host, or that there is none any more.
-    pub(super) fn take_channel(&mut self, host: HostName, subscription: Option<String>) {
-        match subscription {
-            Some(subscription) => self.own.insert(host, subscription),
-            None => self.own.remove(&host),
-        };
+    pub(super) fn take_channel(&mut self, host: HostName, subscription: String) {
+        self.own.insert(host, subscription);
+    }
+
+    /// A channel of the flock is no more; whether it is not another's turn by now.
+    pub(super) fn channel_ended(&mut self, host: &HostName, subscription: &str) -> bool {
+        let is_it = self.own.get(host).is_some_and(|known| known == subscription);
+        is_it && self.own.remove(host).is_some()
     }
 
     fn health(&self, at: &At) -> Option<&Health> {

@@ -1,0 +1,347 @@
+//! `sensor.past_processes`: all processes of this host sweep by sweep, of memory and recordings, as far back as those reach.
+//!
+//! Rule: who applies the entries to what it knew, in their order, knows all processes as they were at each sweep, and
+//! knows where nothing is known; an answer holds a bounded number of processes and says where to go on.
+//! Not here: what memory and recordings hold (`recorder`), samples of single processes (`recordings`).
+
+use super::channels::stream;
+use super::{declared, processes, samples, shape};
+use crate::process::procfs::boot_ns;
+use crate::recorder::desk::Handle;
+use crate::recorder::store;
+use rpc::apart::Apart;
+use rpc::fault::Fault;
+use rpc::method::{Declaration, Method};
+use rpc::params::{Parameter, Params, Type};
+use rpc::value::{Name, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::channel::stream::Record;
+use wire::process::Process;
+use wire::recording::Header;
+use wire::recording::segment::{Item, Player, Segment, Swept};
+use wire::time::Time;
+
+/// Most processes named in an answer: about 5 MB of XML.
+const NAMED_MAX: i64 = 10_000;
+/// Most recordings looked into for one answer, those that begin first of those that overlap.
+const RECORDINGS_MAX: usize = 8;
+/// Answers made at a time.
+const AT_ONCE_MAX: usize = 4;
+/// Sweeps that are farther apart than this, and than so many periods, have something unknown between them.
+const GAP_MIN: Duration = Duration::from_secs(3);
+const GAP_PERIODS: u32 = 3;
+/// Where only one sweep is known, it holds for so long.
+const PERIOD_MIN: Duration = Duration::from_millis(50);
+
+/// The method; without a recorder it says so.
+#[must_use]
+pub fn method(recorder: Option<Handle>) -> Method {
+    let apart = Apart::new("reading past sweeps", AT_ONCE_MAX);
+    declared::sensor_past_processes().handler(move |params| {
+        let (recorder, apart) = (recorder.clone(), apart.clone());
+        async move {
+            let wanted = Wanted::new(&params)?;
+            let recorder = super::recordings::needed(recorder.as_ref())?.clone();
+            apart.run(move || Ok(answer(&recorder, &wanted))).await
+        }
+    })
+}
+
+pub(super) fn declaration() -> Declaration {
+    let time = |name, help| Parameter::new(name, Type::Time, help).required();
+    Declaration::new(
+        "sensor.past_processes",
+        "all processes of this host, sweep by sweep, of memory and recordings",
+    )
+    .reading()
+    .details(
+        "The first entry names all processes, a later one those that changed and, as gone, those that ended. spans \
+         tell of which times there are sweeps.",
+    )
+    .parameter(time("from", "only sweeps of this time or later"))
+    .parameter(time("to", "only sweeps of this time or earlier"))
+    .parameter(samples::every_parameter())
+    .parameter(
+        Parameter::new("limit", Type::Whole { min: 0, max: NAMED_MAX }, "name at most so many processes")
+            .default(NAMED_MAX),
+    )
+}
+
+/// Which sweeps are wanted.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    from: Time,
+    to: Time,
+    every: Duration,
+    limit: usize,
+}
+
+impl Wanted {
+    fn new(params: &Params) -> Result<Wanted, Fault> {
+        let needed = |name: &str| -> Result<Time, Fault> {
+            params.time(name)?.ok_or_else(|| Fault::invalid_params(format!("{name}: expected a time")))
+        };
+        let (from, to) = (needed("from")?, needed("to")?);
+        if from > to {
+            let (from, to) = (from.secs_f64(), to.secs_f64());
+            return Err(Fault::invalid_params(format!(
+                "to: expected a time not before from, {from}, found {to}"
+            )));
+        }
+        Ok(Wanted {
+            from,
+            to,
+            every: samples::every(params)?,
+            limit: usize::try_from(params.need_whole("limit")?).unwrap_or(0),
+        })
+    }
+}
+
+/// From when to when there are sweeps, and in which recording, if not in memory.
+struct Span {
+    from: Time,
+    to: Time,
+    /// The moment of boot from which its sweeps count.
+    base: Time,
+    recording: Option<(String, PathBuf)>,
+}
+
+impl Span {
+    fn overlaps(&self, wanted: &Wanted) -> bool {
+        self.from <= wanted.to && self.to >= wanted.from
+    }
+
+    fn shown(&self) -> Value {
+        let mut members: Vec<(Name, Value)> =
+            vec![("from".into(), shape::time(self.from)), ("to".into(), shape::time(self.to))];
+        let id = self.recording.as_ref().map(|(id, _)| Value::Text(id.clone()));
+        members.extend(id.map(|id| (Name::Borrowed("recording"), id)));
+        Value::Struct(members)
+    }
+}
+
+fn answer(recorder: &Handle, wanted: &Wanted) -> Value {
+    let booted = processes::booted();
+    let spans = spans(recorder, booted);
+    let mut past = Past::new(*wanted);
+    // With no process wanted it is asked of which times there are sweeps.
+    if wanted.limit > 0 {
+        let (segments, cut) = segments(recorder, wanted, &spans, booted);
+        past.wanted.to = cut.unwrap_or(wanted.to);
+        segments.iter().for_each(|(_, base, segment)| past.play(segment, *base));
+        past.end(cut);
+    }
+    let mut members: Vec<(Name, Value)> = vec![
+        ("entries".into(), Value::Array(past.entries)),
+        ("spans".into(), Value::array(spans.iter().map(Span::shown))),
+        ("unreadable".into(), Value::UInt(past.unreadable)),
+    ];
+    members.extend(past.next.map(|next| (Name::Borrowed("next"), shape::time(next))));
+    Value::Struct(members)
+}
+
+/// When a segment begins, the moment of boot from which it counts, and the segment.
+type Held = (Time, Time, Arc<Segment>);
+
+/// What recordings and memory have of the time that is wanted, by time; and until when, where there are too many recordings for
+/// one answer.
+fn segments(recorder: &Handle, wanted: &Wanted, spans: &[Span], booted: Time) -> (Vec<Held>, Option<Time>) {
+    let mut recorded: Vec<&Span> =
+        spans.iter().filter(|span| span.recording.is_some() && span.overlaps(wanted)).collect();
+    recorded.sort_by_key(|span| span.from);
+    let cut = recorded.get(RECORDINGS_MAX).map(|next| next.from).filter(|next| *next > wanted.from);
+    let mut held: Vec<Held> = Vec::new();
+    let mut add = |base: Time, segment: Arc<Segment>| {
+        held.push((base.plus(Duration::from_nanos(segment.first_ns)), base, segment));
+    };
+    for span in recorded.into_iter().take(RECORDINGS_MAX) {
+        let path = span.recording.as_ref().map(|(_, path)| path);
+        // One that was deleted meanwhile tells nothing any more.
+        let Some(recording) = path.and_then(|path| store::read(path).ok()) else { continue };
+        recording.segments.into_iter().for_each(|segment| add(span.base, Arc::new(segment)));
+    }
+    let moment_ns = |time: Time| u64::try_from(time.since(booted).as_nanos()).unwrap_or(u64::MAX);
+    // What is a little before tells that sweeps surround a time within which there is none.
+    let window = (moment_ns(wanted.from.minus(GAP_MIN)), moment_ns(wanted.to));
+    recorder.ring().window(window.0, window.1).into_iter().for_each(|held| add(booted, held.segment));
+    held.sort_by_key(|(first, ..)| *first);
+    (held, cut)
+}
+
+/// Of memory and of each recording, the newest first.
+fn spans(recorder: &Handle, booted: Time) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let reach = recorder.ring().reach();
+    if reach.sweeps > 0 {
+        let time = |moment_ns| booted.plus(Duration::from_nanos(moment_ns));
+        let (from, to) = (time(reach.from_ns), time(reach.to_ns));
+        spans.push(Span { from, to, base: booted, recording: None });
+    }
+    let mut base = booted;
+    recorder.store(|store| {
+        for kept in store.list().rev() {
+            let header = &kept.header;
+            base = of_boot(header, base);
+            let time = |moment_ns| base.plus(Duration::from_nanos(moment_ns));
+            let Some((_, path)) = store.get(&header.id) else { continue };
+            spans.push(Span {
+                from: time(header.from_ns),
+                // One under way reaches as far as there is time.
+                to: time(if kept.end.is_some() { header.to_ns } else { header.to_ns.min(boot_ns()) }),
+                base,
+                recording: Some((header.id.to_string(), path)),
+            });
+        }
+    });
+    spans
+}
+
+/// The moment of boot of a recording: sweeps that two recordings hold must not be of two times.
+fn of_boot(header: &Header, known: Time) -> Time {
+    if samples::is_one_boot(header.booted, known) { known } else { header.booted }
+}
+
+/// Entries that are gathered from segments, which come in the order of time.
+struct Past {
+    wanted: Wanted,
+    player: Player,
+    /// The processes as they were told last, by place; nothing before the first sweep, and after a gap.
+    told: Option<Vec<Option<Process>>>,
+    /// When the last sweep was, told or not, and how long after the one before.
+    played: Option<Time>,
+    period: Duration,
+    /// Before this no further sweep is wanted.
+    due: Time,
+    named: usize,
+    entries: Vec<Value>,
+    next: Option<Time>,
+    unreadable: u64,
+}
+
+impl Past {
+    fn new(wanted: Wanted) -> Past {
+        Past {
+            wanted,
+            player: Player::default(),
+            told: None,
+            played: None,
+            period: Duration::ZERO,
+            due: wanted.from,
+            named: 0,
+            entries: Vec::new(),
+            next: None,
+            unreadable: 0,
+        }
+    }
+
+    fn play(&mut self, segment: &Segment, base: Time) {
+        let time = |moment_ns| base.plus(Duration::from_nanos(moment_ns));
+        let is_behind = self.played.is_some_and(|played| time(segment.last_ns) <= played);
+        if self.next.is_some() || is_behind || time(segment.first_ns) > self.wanted.to {
+            return;
+        }
+        if time(segment.last_ns) < self.wanted.from {
+            // There were sweeps until then.
+            self.played = Some(time(segment.last_ns));
+            return;
+        }
+        let mut player = std::mem::take(&mut self.player);
+        let read = player.play(segment, |item| match item {
+            Item::Swept(swept) => self.swept(swept, time(swept.sweep.begin_ns), base),
+            Item::Ended(_) => true,
+        });
+        self.unreadable += u64::from(read.is_err());
+        self.player = player;
+    }
+
+    /// Whether to go on.
+    fn swept(&mut self, swept: &Swept<'_>, time: Time, base: Time) -> bool {
+        if self.played.is_some_and(|played| time <= played) {
+            return true;
+        }
+        if time > self.wanted.to {
+            return false;
+        }
+        let before = self.played.replace(time);
+        match before.filter(|before| !self.is_gap(*before, time)) {
+            Some(before) => self.period = time.since(before),
+            None => self.gap_after(before),
+        }
+        if time < self.due {
+            return true;
+        }
+        if self.told.is_none() && time.since(self.wanted.from) > GAP_MIN && self.entries.is_empty() {
+            self.entries.push(gap(self.wanted.from));
+        }
+        self.tell(swept, time, base)
+    }
+
+    fn is_gap(&self, before: Time, time: Time) -> bool {
+        time.since(before) > GAP_MIN.max(self.period * GAP_PERIODS)
+    }
+
+    /// From one period after the sweep at `before` on nothing is known.
+    fn gap_after(&mut self, before: Option<Time>) {
+        if let Some(before) = before.filter(|_| self.told.is_some()) {
+            self.entries.push(gap(before.plus(self.period.clamp(PERIOD_MIN, GAP_MIN))));
+        }
+        (self.told, self.period) = (None, Duration::ZERO);
+    }
+
+    /// Tell it; whether there is room for more.
+    fn tell(&mut self, swept: &Swept<'_>, time: Time, base: Time) -> bool {
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let known = self.told.as_deref().unwrap_or_default();
+        for place in 0..swept.rows.len().max(known.len()) {
+            let is = swept.rows.get(place).and_then(Option::as_ref);
+            let was = known.get(place).and_then(Option::as_ref);
+            let goes_on = is.zip(was).is_some_and(|(is, was)| is.key == was.key);
+            gone.extend(was.filter(|_| !goes_on).map(|was| Value::UInt(was.key.pid.into())));
+            let record = |process: &Process| {
+                stream::process(&Record { process: process.clone(), cpu: swept.share(place) }, base)
+            };
+            changed.extend(is.filter(|_| is != was).map(record));
+        }
+        if self.named + changed.len() > self.wanted.limit && self.named > 0 {
+            // The calendar may be a little apart at the next question.
+            self.next = Some(time.minus(self.period / 2));
+            return false;
+        }
+        self.named += changed.len().max(1);
+        let mut members: Vec<(Name, Value)> =
+            vec![("time".into(), shape::time(time)), ("what".into(), Value::from("sample"))];
+        if self.told.is_some() {
+            members.push(("gone".into(), Value::Array(gone)));
+        }
+        members.push(("processes".into(), Value::Array(changed)));
+        self.entries.push(Value::Struct(members));
+        self.told = Some(swept.rows.to_vec());
+        let every = self.wanted.every;
+        self.due = self.due.plus(every).max(time.plus(every / 2));
+        true
+    }
+
+    /// Nothing more is played: say so where the end of what was wanted was not reached, or that there is more from `cut` on.
+    fn end(&mut self, cut: Option<Time>) {
+        self.next = self.next.or(cut);
+        if self.next.is_some() {
+            return;
+        }
+        let is_silent = self.played.is_none_or(|played| self.is_gap(played, self.wanted.to));
+        match is_silent {
+            true if self.told.is_some() => self.gap_after(self.played),
+            true if self.entries.is_empty() => self.entries.push(gap(self.wanted.from)),
+            true | false => {}
+        }
+    }
+}
+
+/// From this time to the next entry nothing is known.
+fn gap(from: Time) -> Value {
+    Value::object([("time", shape::time(from)), ("what", Value::from("gap"))])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! The events of one call: its logs are read once more, and what joins to it is kept.
+//!
+//! Rule: nothing of all other events is kept, at the first reading and at this one; of more than are told of a call the last are.
+//! Not here: what lines mean (`log`).
+
+use super::log::Logs;
+use super::{Error, PIECE_LEN_BYTES, Reader, unreadable};
+use crate::grid::text::shown;
+use crate::live::call_events::{ATTRIBUTES_MAX, EVENTS_MAX, Event, attribute_words, by_time};
+use crate::live::served::ServedBy;
+use compact_str::CompactString;
+use log_filters::found::Found;
+use std::collections::{BTreeSet, VecDeque};
+use std::os::unix::fs::FileExt as _;
+use wire::event::Value;
+use wire::time::Time;
+
+/// What is kept at the second reading.
+pub(super) struct Wanted {
+    /// Every id under which the call is known.
+    ids: BTreeSet<CompactString>,
+    events: VecDeque<Event>,
+}
+
+impl Wanted {
+    /// An event of `source` that joined to the call of this id.
+    pub(super) fn joined(&mut self, id: &CompactString, found: &Found, source: &str) {
+        if self.ids.contains(id) {
+            if self.events.len() >= EVENTS_MAX {
+                self.events.pop_front();
+            }
+            self.events.push_back(event(found, source));
+        }
+    }
+}
+
+impl Reader {
+    /// What is told of a call that somebody chose: its events, or why there are none.
+    #[must_use]
+    pub fn answer(&self, call: &str, now: Time) -> ServedBy {
+        match self.events_of(call, now) {
+            Ok(events) => ServedBy { events: Some(events), ..ServedBy::default() },
+            Err(error) => ServedBy::troubled(&error.to_string()),
+        }
+    }
+
+    /// The last events of a call, by time, as the files that are open now tell it.
+    ///
+    /// # Errors
+    /// If one cannot be read any more.
+    pub fn events_of(&self, call: &str, now: Time) -> Result<Vec<Event>, Error> {
+        let wanted = Wanted { ids: self.logs.ids(call).into_iter().collect(), events: VecDeque::new() };
+        let mut again = Logs::new(now);
+        again.want(wanted);
+        let mut piece = vec![0; PIECE_LEN_BYTES];
+        for opened in &self.files {
+            let log = again.add(opened.filter.clone(), &opened.source);
+            let mut offset = 0;
+            while offset < opened.offset {
+                let read = opened.file.read_at(&mut piece, offset);
+                let read = read.map_err(|error| unreadable("the log", &opened.path, &error))?;
+                if read == 0 {
+                    break;
+                }
+                let most = usize::try_from(opened.offset - offset).unwrap_or(usize::MAX);
+                again.bytes(log, &piece[..read.min(most)], now);
+                offset += read as u64;
+            }
+            again.pause(log, self.is_whole, now);
+        }
+        let mut events: Vec<Event> = again.wanted().map(|wanted| wanted.events.into()).unwrap_or_default();
+        by_time(&mut events);
+        Ok(events)
+    }
+}
+
+fn event(found: &Found, source: &str) -> Event {
+    let content = &found.content;
+    let text = |text: &str| shown(text).text;
+    let attribute = |(name, value): &(CompactString, Value)| {
+        let value = match value {
+            Value::Text(text) => text.to_string(),
+            Value::List(texts) => texts.join(", "),
+            Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        };
+        attribute_words(name, &value)
+    };
+    Event {
+        time: content.time,
+        kind: content.kind,
+        from: text(&content.from),
+        to: text(&content.to),
+        outcome: content.outcome.map_or_else(String::new, |outcome| outcome.as_str().to_owned()),
+        source: source.to_owned(),
+        attributes: content.attributes.iter().take(ATTRIBUTES_MAX).map(attribute).collect(),
+    }
+}
