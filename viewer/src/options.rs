@@ -19,6 +19,10 @@ pub const CONNECT_DEFAULT: &str = "127.0.0.1:7317";
 /// How the name of a file ends that a viewer has kept.
 pub const KEPT_ENDING: &str = ".visperf";
 
+/// Pixels of a point: the least and the most.
+const SCALE_MIN: f32 = 0.25;
+const SCALE_MAX: f32 = 8.0;
+
 /// Where what is shown comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
@@ -94,13 +98,13 @@ pub struct Options {
     pub at: Option<String>,
     /// Make a picture (.png, .svg) instead of opening a window; no desktop is
     /// needed
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = picture)]
     pub screenshot: Option<PathBuf>,
     /// Size of the picture in pixels
-    #[arg(long, value_name = "WxH", default_value = "1280x800", value_parser = pair, requires = "screenshot")]
+    #[arg(long, value_name = "WxH", default_value = "1280x800", value_parser = size, requires = "screenshot")]
     pub size: (u32, u32),
     /// Pixels of the picture for one point: 2 for screens of high resolution
-    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "screenshot")]
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = scale, requires = "screenshot")]
     pub scale: f32,
     /// Dark on light, whatever the desktop says
     #[arg(long, conflicts_with = "dark")]
@@ -180,7 +184,7 @@ impl Options {
     /// The size of the picture.
     #[must_use]
     pub fn picture_size(&self) -> Size {
-        Size { width: self.size.0, height: self.size.1, scale: self.scale.clamp(0.25, 8.0) }
+        Size { width: self.size.0, height: self.size.1, scale: self.scale }
     }
 
     /// The zone of times.
@@ -225,6 +229,27 @@ fn pair(text: &str) -> Result<(u32, u32), String> {
     match (one.parse(), other.parse()) {
         (Ok(one), Ok(other)) if one <= 16_384 && other <= 16_384 => Ok((one, other)),
         _ => Err(wrong()),
+    }
+}
+
+fn size(text: &str) -> Result<(u32, u32), String> {
+    match pair(text)? {
+        (0, _) | (_, 0) => Err(format!("expected a width and a height of 1 pixel or more, found {text:?}")),
+        size => Ok(size),
+    }
+}
+
+fn scale(text: &str) -> Result<f32, String> {
+    let scale = text.parse().ok().filter(|scale| (SCALE_MIN..=SCALE_MAX).contains(scale));
+    scale.ok_or_else(|| format!("expected a number from {SCALE_MIN} to {SCALE_MAX}, found {text:?}"))
+}
+
+fn picture(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    match ending.to_lowercase().as_str() {
+        "png" | "svg" => Ok(file),
+        _ => Err(format!("expected a file that ends in .png or .svg, found {text:?}")),
     }
 }
 

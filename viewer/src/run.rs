@@ -24,6 +24,8 @@ const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// How long a picture of a daemon's flock lets processes move, and how often what came is looked at.
 const SEEN_FOR: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(50);
+/// In this time sensors have been asked for the past that a picture shows.
+const ASKED_FOR: Duration = Duration::from_secs(1);
 
 /// Why the viewer ends before its time.
 #[derive(Debug, thiserror::Error)]
@@ -154,10 +156,11 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     app.take(now, Update::Status(status));
     app.invent_flock();
     let (now, end) = match options.what() {
-        What::Daemon(plan) => see(&mut app, options, &plan.map_err(Error::Usage)?)?,
+        What::Daemon(plan) => see(&mut app, options, &plan.map_err(Error::Usage)?, at)?,
         What::Invented(..) | What::File(_) | What::Logs => (now, app.timeline().span().1),
     };
     app.stop_at(at.unwrap_or(end));
+    tell_of_time(&app, at, options);
     set_up(&mut app, options, None)?;
     if let Some(question) = app.question_of_choice() {
         match tells {
@@ -183,9 +186,20 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Say so where another time is shown than was wanted, or nothing of it.
+fn tell_of_time(app: &App, at: Option<Time>, options: &Options) {
+    let Some(at) = at else { return };
+    let shown = app.timeline().time();
+    if shown != at {
+        let side = if at < shown { "before the first" } else { "after the last" };
+        let shown = crate::app::text::moment(shown, &options.zone(), true);
+        crate::tell(&format!("--at is {side} moment that is known; shown is that, {shown}"));
+    }
+}
+
 /// Have a daemon's grid tell for a while what the tab in front shows of it, where it was not asked for that yet; the time
 /// then, and that until which it is drawn whole.
-fn see(app: &mut App, options: &Options, plan: &live::Plan) -> Result<(Time, Time), Error> {
+fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) -> Result<(Time, Time), Error> {
     let (feed, inbox) = feed::feed();
     let watch: fn(&mut App) = match options.tab.as_deref() {
         Some("flock") => {
@@ -207,17 +221,30 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan) -> Result<(Time, Tim
         }
         _ => return Ok((clock::now(), app.timeline().span().1)),
     };
+    look_on(app, watch, SEEN_FOR, |_| true);
+    let is_flock = !options.shows_graphs() && !options.shows_sensors();
+    if let (true, Some(at)) = (is_flock, at) {
+        app.stop_at(at);
+        look_on(app, watch, ASKED_FOR, |_| true);
+        look_on(app, watch, ANSWER_WAIT, App::awaits_past);
+        if let Some(why) = app.why_no_flock() {
+            crate::tell(&why);
+        }
+    }
+    let now = clock::now();
+    app.update(now, 0.0);
+    let delay = if is_flock { app.flock_delay() } else { Duration::ZERO };
+    Ok((now, now.minus(delay)))
+}
+
+/// Let things come for a while, as long as something is to come.
+fn look_on(app: &mut App, watch: fn(&mut App), most: Duration, goes_on: fn(&App) -> bool) {
     let begun = clock::instant();
-    while begun.elapsed() < SEEN_FOR {
+    while begun.elapsed() < most && goes_on(app) {
         app.update(clock::now(), 0.0);
         watch(app);
         std::thread::sleep(LOOK);
     }
-    let now = clock::now();
-    app.update(now, 0.0);
-    let is_flock = !options.shows_graphs() && !options.shows_sensors();
-    let delay = if is_flock { app.flock_delay() } else { Duration::ZERO };
-    Ok((now, now.minus(delay)))
 }
 
 fn invent(domains: u32, hosts: u32) -> crate::grid::Grid {

@@ -163,10 +163,10 @@ impl Timeline {
         }
     }
 
-    /// Go to where the next thing of `failures` (by time) is about to happen, from live, which nothing follows, the last one;
-    /// nothing if there is none.
+    /// Go to where the next thing of `failures` (by time) is about to happen, while paused to where it happens; from live, which
+    /// nothing follows, to the last one. Nothing if there is none.
     pub fn jump_to_failure(&mut self, failures: &[Failure]) -> Option<Failure> {
-        let before = self.micros(BEFORE_FAILURE_SECS);
+        let before = if self.mode == Mode::Paused { 0 } else { self.micros(BEFORE_FAILURE_SECS) };
         // The one that was jumped to last is ahead still.
         let after = self.at.micros().saturating_add(before);
         let next = match self.mode {
@@ -263,6 +263,12 @@ mod tests {
             met.push(failure.time.secs_f64());
         }
         assert_eq!(met, [10.0, 10.2, 500.0]);
+        timeline.scrub(at(0.0));
+        timeline.pause();
+        timeline.jump_to_failure(&failures);
+        assert_eq!(timeline.time(), at(10.0), "while time stands still what failed is seen to have");
+        timeline.jump_to_failure(&failures);
+        assert_eq!(timeline.time(), at(10.2));
         let mut live = Timeline::live(at(900.0));
         live.reach(at(0.0), at(900.0));
         assert_eq!(

@@ -78,30 +78,40 @@ fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
     title(ui, &call.id);
     let now = app.timeline.time();
     let (word, color) = standing(&call, now, colors);
+    // What is not yet at the time that is looked at is not told, as in the table of calls.
+    let until_now = |time: Option<Time>| time.filter(|&time| time <= now);
     let moment = |time: Option<Time>| time.map_or_else(String::new, |time| moment(time, &app.zone, true));
     let between = |from: Option<Time>, to: Option<Time>| match (from, to) {
         (Some(from), Some(to)) => span(to.since(from).as_secs_f64()),
         _ => String::new(),
     };
+    let (submitted, offered) = (until_now(call.submitted), until_now(call.offered));
+    let (begun, ended) = (until_now(call.started.or(call.assigned)), until_now(call.ended));
+    let is_whole = call.last().is_some_and(|last| last <= now);
+    let reason = if is_whole { call.reason.clone() } else { String::new() };
     let rows = [
         ("state", word, Some(color)),
-        ("reason", call.reason.clone(), None),
+        ("reason", reason, None),
         ("name", call.name.clone(), None),
         ("user", call.user.clone(), None),
-        ("submitted", moment(call.submitted), None),
-        ("offered", moment(call.offered), None),
-        ("begun", moment(call.started.or(call.assigned)), None),
-        ("ended", moment(call.ended), None),
-        ("waited", between(call.submitted, call.started.or(call.assigned)), None),
-        ("worked", between(call.started.or(call.assigned), call.ended), None),
-        ("tries", if call.tries > 1 { call.tries.to_string() } else { String::new() }, None),
+        ("submitted", moment(submitted), None),
+        ("offered", moment(offered), None),
+        ("begun", moment(begun), None),
+        ("ended", moment(ended), None),
+        ("waited", between(submitted, begun.or(ended).or(Some(now))), None),
+        ("worked", between(begun, ended.or(Some(now))), None),
+        ("tries", if call.tries > 1 && is_whole { call.tries.to_string() } else { String::new() }, None),
         ("events", call.events.to_string(), None),
     ];
     table(ui, colors, "call", &rows);
     let parties: Vec<PlaceId> = [Some(call.client), call.scheduler].into_iter().flatten().collect();
     links(app, ui, colors, "asked by, chosen by", &parties);
-    links(app, ui, colors, "hosts", &call.hosts);
-    links(app, ui, colors, "offered", &call.offers);
+    if begun.is_some() {
+        links(app, ui, colors, "hosts", &call.hosts);
+    }
+    if offered.is_some() {
+        links(app, ui, colors, "offered", &call.offers);
+    }
     super::served::show(app, ui, colors, &call);
     ui.add_space(6.0);
     ui.horizontal_wrapped(|ui| {
@@ -163,7 +173,7 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
         rows.push(("state", state.word().to_owned(), Some(colors.state(state))));
     }
     rows.extend([("at work", number(standing.working), None), ("waiting", number(standing.waiting), None)]);
-    if let Some(report) = &place.report {
+    if let Some(report) = app.report_of(&place) {
         let came = app.grid_at.map_or(0.0, |at| app.now.since(at).as_secs_f64());
         let share = |share: Option<f64>| share.map_or_else(String::new, percent);
         let figure = |figure: Option<f64>| figure.map_or_else(String::new, |figure| format!("{figure:.2}"));
@@ -180,6 +190,13 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
                 ("trouble", line.clone(), Some(colors.state(crate::grid::place::HostState::Down)))
             }),
         );
+    }
+    if place.report.is_some() && app.report_of(&place).is_none() {
+        rows.push((
+            "figures",
+            "those of now are not of this time; the graphs have older ones".to_owned(),
+            None,
+        ));
     }
     table(ui, colors, "place", &rows);
     if app.has_graphs(id) {
@@ -249,11 +266,9 @@ fn domain(app: &mut App, ui: &mut Ui, colors: Colors, name: &str) {
     };
     title(ui, name);
     let domain = app.drawn.grid.domains[at].clone();
-    let (mut waiting, mut working) = (0, 0);
+    let counts = app.scene.domains.get(at).copied().unwrap_or_default();
     let mut states = std::collections::BTreeMap::new();
     for id in domain.ids() {
-        let standing = app.scene.places.get(id.at()).copied().unwrap_or_default();
-        (waiting, working) = (waiting + standing.waiting, working + standing.working);
         let place = app.drawn.grid.place(id);
         if place.part == Part::Server {
             *states.entry(app.state_of(place)).or_insert(0_u32) += 1;
@@ -262,8 +277,8 @@ fn domain(app: &mut App, ui: &mut Ui, colors: Colors, name: &str) {
     let mut rows = vec![
         ("hosts", domain.servers.to_string(), None),
         ("clients", domain.clients.to_string(), None),
-        ("waiting", waiting.to_string(), None),
-        ("at work", working.to_string(), None),
+        ("waiting", counts.waiting.to_string(), None),
+        ("at work", counts.running.to_string(), None),
     ];
     rows.extend(
         states.into_iter().map(|(state, count)| (state.word(), count.to_string(), Some(colors.state(state)))),

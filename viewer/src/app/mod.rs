@@ -34,7 +34,7 @@ pub use selection::Selection;
 use crate::feed::{Drawn, Inbox, Status, Update};
 use crate::graphs::Arrangement;
 use crate::grid::Grid;
-use crate::grid::place::{DomainId, HostState, Place, PlaceId};
+use crate::grid::place::{DomainId, HostState, Place, PlaceId, Report};
 use crate::layout::{Layout, Point, layout};
 use crate::scene::filter::Filter;
 use crate::scene::{Scene, scene};
@@ -293,7 +293,7 @@ impl App {
     #[must_use]
     pub fn wrong_words(&self) -> Option<String> {
         let wrong = self.filter.wrong.first()?;
-        Some(format!("{}, found {wrong}", self.filter.expected()?))
+        Some(format!("found {wrong}, {}", self.filter.expected()?))
     }
 
     /// Enlarge the map around its middle.
@@ -354,6 +354,16 @@ impl App {
             self.timeline = Timeline::of_log(first, last);
             self.is_placed = true;
         }
+    }
+
+    /// What its sensor tells of a place, unless the time that is looked at is another: figures are those of now alone.
+    fn report_of<'a>(&self, place: &'a Place) -> Option<&'a Report> {
+        let behind = self.timeline.span().1.since(self.timeline.time());
+        let is_now = match self.source {
+            Source::Daemon(_) | Source::File(_) => behind.as_secs_f64() < SILENT_AFTER_SECS,
+            Source::Log(_) | Source::Invented => true,
+        };
+        place.report.as_ref().filter(|_| is_now)
     }
 
     /// How a place is at the time that is looked at; now, one that has said nothing for a while is silent.

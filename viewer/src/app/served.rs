@@ -67,8 +67,11 @@ impl ServedView {
 
 impl App {
     /// Take what served a call.
-    pub(super) fn take_served(&mut self, call: &str, by: Arc<ServedBy>) {
+    pub(super) fn take_served(&mut self, call: &str, mut by: Arc<ServedBy>) {
         if self.served.call == call {
+            if let Some(before) = &self.served.by {
+                Arc::make_mut(&mut by).keep(before);
+            }
             self.served.is_out = false;
             match &by.events {
                 Some(events) => self.served.events = events.as_slice().into(),
@@ -165,8 +168,10 @@ fn events(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
     ui.label(RichText::new(head).color(colors.weak).size(theme::SMALL));
     egui::Grid::new("events of a call").num_columns(2).spacing(vec2(10.0, 2.0)).show(ui, |ui| {
         for event in events.iter() {
+            // What is not yet at the time that is looked at stands back.
+            let is_ahead = event.time > app.timeline.time();
             let time = RichText::new(moment(event.time, &app.zone, false)).font(theme::figures());
-            ui.label(time.color(colors.weak));
+            ui.label(time.color(if is_ahead { colors.line } else { colors.weak }));
             let what = format!("{} {}", event.kind.as_str().replace('_', " "), event.outcome);
             let way = match (event.from.as_str(), event.to.as_str()) {
                 ("", "") => String::new(),
@@ -175,6 +180,7 @@ fn events(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
                 (from, to) => format!("{from} → {to}"),
             };
             let text = RichText::new(what.trim_end()).size(theme::SMALL);
+            let text = if is_ahead { text.color(colors.weak) } else { text };
             let told = [&[event.source.clone(), way][..], &event.attributes].concat().join("\n");
             ui.add(egui::Label::new(text).truncate()).on_hover_text(told);
             ui.end_row();
@@ -196,12 +202,17 @@ fn processes(app: &App, ui: &mut Ui, colors: Colors, call: &Call, by: &ServedBy)
         graph(app, ui, colors, ("CPU, cores", &by.processes, |process| &process.cpu), (begun, ended));
         graph(app, ui, colors, ("Memory, bytes", &by.processes, |process| &process.memory), (begun, ended));
     }
+    if by.forgotten > 0 {
+        let words = "Of the oldest samples only this window knows still: sensors forget after a minute what no recording keeps.";
+        ui.add(egui::Label::new(RichText::new(words).color(colors.weak).size(theme::SMALL)).wrap());
+    }
     for process in by.processes.iter().take(LISTED) {
         ui.horizontal(|ui| {
             let (rect, _) = ui.allocate_exact_size(vec2(9.0, 12.0), egui::Sense::hover());
             let square = egui::Rect::from_center_size(rect.center(), vec2(8.0, 8.0));
             ui.painter().rect_filled(square, 2.0, colors.program(&process.name));
-            let text = format!("{} ({}) on {}", process.name, process.pid, process.host);
+            let name = if process.name.is_empty() { "?" } else { process.name.as_str() };
+            let text = format!("{name} ({}) on {}", process.pid, process.host);
             ui.add(egui::Label::new(RichText::new(text).size(theme::SMALL)).truncate())
                 .on_hover_text(format!("known by {}", process.known_by));
         });

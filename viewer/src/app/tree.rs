@@ -172,7 +172,7 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
     painter.circle_filled(pos2(rect.left() + 24.0, rect.center().y), 3.2, colors.state(state));
     // What one that is gone used is no load.
     let is_there = !matches!(state, HostState::Down | HostState::Left);
-    let load = place.report.as_ref().and_then(|report| report.cpu_used).filter(|_| is_there);
+    let load = app.report_of(place).and_then(|report| report.cpu_used).filter(|_| is_there);
     let end = match load {
         Some(load) => load_bar(painter, colors, rect, load),
         None => {
@@ -218,7 +218,7 @@ fn load_bar(painter: &egui::Painter, colors: Colors, row: Rect, load: f64) -> f3
 fn words(app: &App, id: PlaceId) -> String {
     let place = app.drawn.grid.place(id);
     let mut words = vec![format!("{}: {}", place.name, app.state_of(place).word())];
-    if let Some(report) = &place.report {
+    if let Some(report) = app.report_of(place) {
         words.extend(report.cpu_used.map(|used| format!("CPU {}", percent(used))));
         words.extend(report.memory_used.map(|used| format!("memory {}", percent(used))));
         let came = app.grid_at.map_or(0.0, |at| app.now.since(at).as_secs_f64());

@@ -8,7 +8,7 @@ use super::place::{Domain, DomainId, HostState, Part, Place, PlaceId, Report};
 use super::refused::{Reason, Refused};
 use super::text::{host_key, natural_key, shown};
 use super::{Failure, FailureOf, Grid};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use wire::event::Outcome;
 use wire::time::Time;
 
@@ -218,7 +218,10 @@ impl Builder {
         let beyond = names.len().saturating_sub(HOSTS_OF_CALL_MAX);
         self.refused.add_many(Reason::HostsOfCall, beyond as u64);
         let names = names.iter().take(HOSTS_OF_CALL_MAX).filter(|name| !name.is_empty());
-        names.filter_map(|name| self.place(domain, Part::Server, name)).collect()
+        // One host may be named twice: for each of its slots, or by its short name and by its long one.
+        let mut seen = HashSet::new();
+        let places = names.filter_map(|name| self.place(domain, Part::Server, name));
+        places.filter(|place| seen.insert(*place)).collect()
     }
 
     fn client(&mut self, domain: DomainId, name: &str) -> Option<PlaceId> {

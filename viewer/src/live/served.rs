@@ -38,6 +38,8 @@ pub struct ServedBy {
     pub troubles: Vec<String>,
     /// Whether a host could not be asked, which may be otherwise later.
     pub is_partial: bool,
+    /// Samples that were seen before, and that no sensor knows any more.
+    pub forgotten: u64,
 }
 
 impl ServedBy {
@@ -45,6 +47,23 @@ impl ServedBy {
     #[must_use]
     pub fn troubled(why: &str) -> ServedBy {
         ServedBy { troubles: vec![why.to_owned()], is_partial: true, ..ServedBy::default() }
+    }
+
+    /// Take what was seen of the same call before, and its sensors have forgotten since: a memory lasts a minute.
+    pub fn keep(&mut self, before: &ServedBy) {
+        let samples =
+            |processes: &[Process]| processes.iter().map(|it| it.memory.samples().count() as u64).sum();
+        let told: u64 = samples(&self.processes);
+        for old in &before.processes {
+            match self.processes.iter().position(|new| new.key() == old.key()) {
+                Some(at) => self.processes[at].keep(old),
+                None if self.processes.len() < PROCESSES_MAX => self.processes.push(old.clone()),
+                None => self.left_out += 1,
+            }
+        }
+        self.processes.sort_by(|one, other| one.key().cmp(&other.key()));
+        self.forgotten = samples(&self.processes).saturating_sub(told);
+        self.samples += self.forgotten;
     }
 }
 
@@ -55,6 +74,8 @@ pub struct Process {
     pub host: String,
     /// Its number.
     pub pid: u64,
+    /// When it began, in microseconds since 1970; with the number it tells processes of a host apart.
+    pub start_micros: i64,
     /// Its program.
     pub name: String,
     /// By what it is known to serve the call.
@@ -63,6 +84,21 @@ pub struct Process {
     pub cpu: Series,
     /// Memory that it held, in bytes.
     pub memory: Series,
+}
+
+impl Process {
+    fn key(&self) -> (&str, u64, i64) {
+        (&self.host, self.pid, self.start_micros)
+    }
+
+    /// Take what was seen of it before; a sensor forgets the name of who has ended too.
+    fn keep(&mut self, before: &Process) {
+        self.cpu.take(before.cpu.samples().collect::<Vec<_>>().into_iter());
+        self.memory.take(before.memory.samples().collect::<Vec<_>>().into_iter());
+        if self.name.is_empty() {
+            self.name.clone_from(&before.name);
+        }
+    }
 }
 
 /// Ask the domain of a call for its events and its hosts for its processes. What one refuses, or that nobody can be asked, is
@@ -131,8 +167,15 @@ fn take(answer: &Value, host: &str, found: &mut BTreeMap<(u64, i64), Process>, s
         }
         let text = |name: &str| shown(told[name].as_str().unwrap_or_default()).text;
         let process = found.entry(key).or_default();
-        (process.host, process.pid) = (host.to_owned(), key.0);
+        (process.host, process.pid, process.start_micros) = (host.to_owned(), key.0, key.1);
         (process.name, process.known_by) = (text("name"), text("known_by"));
+    }
+    // Of one that has ended only who told of its end, or its samples, know the name.
+    for told in answers::items(answer, "ended").chain(answers::items(answer, "samples")) {
+        let process = key(told).and_then(|key| found.get_mut(&key)).filter(|process| process.name.is_empty());
+        if let (Some(process), Some(name)) = (process, told["name"].as_str()) {
+            process.name = shown(name).text;
+        }
     }
     for sample in answers::items(answer, "samples") {
         let process = key(sample).and_then(|key| found.get_mut(&key));
@@ -180,5 +223,52 @@ mod tests {
         assert_eq!((process.cpu.newest().map(|(_, cpu)| cpu), served.samples), (Some(0.75), 2));
         assert_eq!(process.memory.samples().count(), 2);
         assert!(served.troubles[0].contains("2 processes"));
+    }
+
+    #[test]
+    fn who_has_ended_has_the_name_that_its_end_or_its_samples_tell() {
+        let answer = json!({
+            "processes": [{"pid": 7, "start": 1.5}, {"pid": 8, "start": 1.5}, {"pid": 9, "start": 1.5}],
+            "samples": [{"time": 2.0, "pid": 8, "start": 1.5, "name": "burn"}],
+            "ended": [
+                {"time": 2.0, "pid": 7, "start": 1.5, "name": "bash"},
+                {"time": 2.0, "pid": 8, "start": 9.5, "name": "another of this number"},
+            ],
+        });
+        let (mut found, mut served) = (BTreeMap::new(), ServedBy::default());
+        take(&answer, "wn01", &mut found, &mut served);
+        let names: Vec<&str> = found.values().map(|process| process.name.as_str()).collect();
+        assert_eq!(names, ["bash", "burn", ""]);
+    }
+
+    #[test]
+    fn what_sensors_forget_is_kept_here() {
+        let told = |from: u32, names: &[(u64, &str)]| {
+            let process = |&(pid, name): &(u64, &str)| {
+                let mut process =
+                    Process { host: "wn01".into(), pid, name: name.into(), ..Process::default() };
+                for secs in from..10 {
+                    let time = Time::from_secs_f64(f64::from(secs));
+                    process.cpu.push(time, 0.5);
+                    process.memory.push(time, 1.0);
+                }
+                process
+            };
+            let processes: Vec<Process> = names.iter().map(process).collect();
+            ServedBy { samples: u64::from(10 - from) * names.len() as u64, processes, ..ServedBy::default() }
+        };
+        let before = told(0, &[(7, "bash"), (8, "burn")]);
+        let mut later = told(6, &[(7, "")]);
+        later.keep(&before);
+        let kept: Vec<_> = later
+            .processes
+            .iter()
+            .map(|it| (it.pid, it.name.as_str(), it.cpu.samples().count(), it.memory.samples().count()))
+            .collect();
+        assert_eq!(kept, [(7, "bash", 10, 10), (8, "burn", 10, 10)]);
+        assert_eq!((later.forgotten, later.samples), (16, 20));
+        let mut again = told(8, &[(7, "bash"), (8, "burn")]);
+        again.keep(&later);
+        assert_eq!((again.forgotten, again.samples), (16, 20), "what was kept is kept on");
     }
 }

@@ -12,6 +12,9 @@ use wire::event::Outcome;
 /// Most words; more than a person types.
 const WORDS_MAX: usize = 32;
 
+/// What words can look at.
+const FIELDS: [&str; 7] = ["user", "job", "host", "kind", "outcome", "state", "product"];
+
 /// What kind of call is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -81,7 +84,10 @@ impl Filter {
     /// What may stand after the field of the first word that means nothing.
     #[must_use]
     pub fn expected(&self) -> Option<String> {
-        let field = self.wrong.first()?.split_once(':')?.0;
+        let (field, text) = self.wrong.first()?.split_once(':')?;
+        if let Some(near) = near_field(field) {
+            return Some(format!("did you mean {near}:{text}? Expected one of {}:", FIELDS.join(":, ")));
+        }
         let words: Vec<&str> = match field {
             "kind" => Kind::ALL.map(|(name, _)| name).to_vec(),
             "state" => State::ALL.map(State::as_str).to_vec(),
@@ -103,6 +109,20 @@ impl Filter {
     }
 }
 
+/// The field that was meant by one that there is not: letters are missing, or too many.
+fn near_field(field: &str) -> Option<&'static str> {
+    let is_within = |one: &str, other: &str| {
+        let mut letters = other.chars();
+        one.chars().all(|letter| letters.any(|other| other == letter))
+    };
+    let is_near = |known: &str| {
+        field.len() > 1
+            && field.chars().next() == known.chars().next()
+            && (is_within(field, known) || is_within(known, field))
+    };
+    if FIELDS.contains(&field) { None } else { FIELDS.into_iter().find(|known| is_near(known)) }
+}
+
 impl Word {
     fn parse(word: &str) -> Option<Word> {
         let Some((field, text)) = word.split_once(':').filter(|(_, text)| !text.is_empty()) else {
@@ -117,6 +137,7 @@ impl Word {
             "outcome" => Word::Outcome(Outcome::from_word(&text)?),
             "state" => Word::State(State::ALL.into_iter().find(|state| state.as_str() == text)?),
             "product" => Word::Product(text),
+            _ if near_field(field).is_some() => return None,
             // The id of a call has a colon too.
             _ => Word::Any(word.to_lowercase()),
         })
@@ -180,6 +201,12 @@ mod tests {
         assert!(expected("kind:x").contains("serial, parallel, offered, retried"));
         assert!(expected("state:x").contains("running") && expected("outcome:x").contains("failed"));
         assert_eq!(expected("user:x"), "");
+        assert!(expected("knd:serial").contains("did you mean kind:serial?"));
+        assert!(expected("users:ada").contains("did you mean user:ada?"));
+        assert_eq!(
+            (expected("slurm:17"), expected("pid:4711"), expected("program:burn")),
+            Default::default()
+        );
         assert!(Filter::parse("  ").is_empty());
     }
 }

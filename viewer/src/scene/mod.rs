@@ -11,6 +11,7 @@ use crate::grid::Grid;
 use crate::grid::call::Call;
 use crate::grid::place::PlaceId;
 use course::{Leg, Stand, offering, stand};
+use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
 
@@ -83,10 +84,14 @@ pub struct Edge {
 /// What is at a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Standing {
-    /// Calls that wait here.
+    /// Calls that wait here, wherever their marks are.
     pub waiting: u32,
-    /// Calls at work here.
+    /// Calls at work here, wherever their marks are.
     pub working: u32,
+    /// Marks that wait here.
+    pub queued: u32,
+    /// Marks that go around here.
+    pub circling: u32,
     /// How the last call that ended here a moment ago did, and how fresh that is.
     pub over: Option<(Outcome, f32)>,
 }
@@ -150,7 +155,6 @@ pub fn scene(grid: &Grid, time: Time, flight_micros: i64, fits: &dyn Fn(u32) -> 
 
 impl Counts {
     fn add(&mut self, call: &Call, time: Time) {
-        use wire::call::State;
         let count = match (call.state_at(time), call.outcome) {
             (None, _) => return,
             (Some(State::Waiting), _) => &mut self.waiting,
@@ -171,23 +175,28 @@ impl Scene {
                 .iter()
                 .for_each(|&offer| self.mark(number, call, Leg::Offer, (scheduler, offer), share));
         }
+        match call.state_at(time) {
+            Some(State::Waiting) => self.places[source.at()].waiting += 1,
+            Some(State::Running) => call.hosts.iter().for_each(|host| self.places[host.at()].working += 1),
+            Some(State::Ended) | None => {}
+        }
         match stand(call, time, flight) {
             Stand::Nowhere => {}
-            Stand::Waiting => self.places[source.at()].waiting += 1,
+            Stand::Waiting => self.places[source.at()].queued += 1,
             Stand::Moving(Leg::Submit | Leg::Offer, share) => {
                 if let Some(scheduler) = call.scheduler {
                     self.mark(number, call, Leg::Submit, (call.client, scheduler), share);
                 }
             }
             Stand::Moving(Leg::Assign, share) => {
-                call.hosts
-                    .iter()
-                    .for_each(|&host| self.mark(number, call, Leg::Assign, (source, host), share));
+                for &host in &call.hosts {
+                    self.mark(number, call, Leg::Assign, (source, host), share);
+                }
             }
             Stand::Moving(Leg::Return, share) => self.end(number, call, source, share),
             Stand::Working => {
                 for &host in &call.hosts {
-                    self.places[host.at()].working += 1;
+                    self.places[host.at()].circling += 1;
                     self.edge(source, host, Leg::Assign, Tone::Working, 1.0);
                 }
             }

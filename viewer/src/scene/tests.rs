@@ -57,6 +57,13 @@ proptest! {
         let counts = scene.counts;
         let sum = counts.waiting + counts.running + counts.ok + counts.failed + counts.ended;
         prop_assert_eq!(sum as usize, heard);
+        // What is told of a host is what its calls are, whether their marks have arrived or not.
+        prop_assert_eq!(scene.places.iter().map(|standing| standing.waiting).sum::<u32>(), counts.waiting);
+        for (id, standing) in (0..).map(crate::grid::place::PlaceId).zip(&scene.places) {
+            let at_work = |call: &&Call| call.state_at(time) == Some(wire::call::State::Running);
+            let here = grid.calls.iter().filter(|call| call.hosts.contains(&id)).filter(at_work).count();
+            prop_assert_eq!(standing.working as usize, here);
+        }
         for mark in &scene.marks {
             prop_assert!((0.0..=1.0).contains(&mark.share));
             prop_assert!(scene.edges.iter().any(|edge| (edge.from, edge.to, edge.leg) == (mark.from, mark.to, mark.leg)));

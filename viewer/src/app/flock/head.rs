@@ -12,6 +12,7 @@ use crate::flock::measure::Measure;
 use crate::flock::sweep::HostName;
 use crate::grid::text::shown;
 use crate::scene::Tone;
+use crate::timeline::Mode;
 use egui::{Align, Button, Layout, Mesh, RichText, ScrollArea, Sense, Shape, Ui, pos2, vec2};
 use std::collections::BTreeSet;
 use wire::event::Outcome;
@@ -156,7 +157,8 @@ fn state(app: &App, ui: &mut Ui, colors: Colors) {
                 .on_hover_text(refused.join("\n"));
         }
         let oldest = app.flock.flock.hosts().filter_map(|(_, last)| last).min();
-        if let (Some(oldest), Source::Daemon(_)) = (oldest, &app.source) {
+        let is_live = app.timeline.mode() == Mode::Live;
+        if let (Some(oldest), Source::Daemon(_), true) = (oldest, &app.source, is_live) {
             let old = format!("{} old", span(app.now.since(oldest).as_secs_f64()));
             ui.label(RichText::new(old).size(theme::SMALL).color(colors.weak))
                 .on_hover_text("The newest sweep of the host that is farthest behind");

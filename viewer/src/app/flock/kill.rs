@@ -8,6 +8,7 @@ use crate::app::theme::{self, Colors};
 use crate::app::{App, Source, question};
 use crate::feed::{Kill, Wish};
 use crate::flock::Member;
+use crate::timeline::Mode;
 use egui::{RichText, Ui};
 use wire::control::Signal;
 
@@ -92,6 +93,9 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
         ui.label(RichText::new("End this process?").strong().size(15.0));
         ui.add_space(4.0);
         ui.label(&asked.shown);
+        if app.timeline.mode() != Mode::Live {
+            ui.label("It is shown as it was then, and may have ended since: its sensor looks first.");
+        }
         let words = RichText::new("An operator's order is signed and written down.");
         ui.label(words.size(theme::SMALL).color(colors.weak));
     };

@@ -24,6 +24,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 const ANSWER_MAX: Duration = Duration::from_secs(90);
 /// So often a sensor is asked of which times it has sweeps.
 const SPANS_AGAIN: Duration = Duration::from_secs(30);
+/// The newest sweep of a sensor that is on time was so long before its answer.
+const ON_TIME: Duration = Duration::from_secs(3);
 /// Sweeps a second of a person's time do where time runs faster than it does.
 const HZ_MAX: f64 = 30.0;
 /// What is played back ends so long before a span of sweeps does: from there on nothing would be seen.
@@ -138,8 +140,31 @@ impl App {
     /// From when to when sensors of the flock have sweeps, where it is seen.
     pub(in crate::app) fn spans_of_flock(&self) -> impl Iterator<Item = Span> + '_ {
         let is_seen = self.is_flock_seen();
+        let now = self.now;
         let known = self.flock.past.values().filter(move |_| is_seen);
-        known.flat_map(|known| known.spans.iter().copied())
+        known.flat_map(move |known| {
+            // What reached to the answer reaches to now: a sensor goes on sweeping until it cannot be asked.
+            let goes_on =
+                known.came.filter(|came| known.trouble.is_none() && now.since(*came) <= 2 * SPANS_AGAIN);
+            let until = move |to: Time| match goes_on {
+                Some(came) if came.since(to) <= ON_TIME => now,
+                Some(_) | None => to,
+            };
+            known.spans.iter().map(move |&(from, to)| (from, until(to)))
+        })
+    }
+
+    /// Whether a sensor was asked for the past and has not answered yet.
+    #[must_use]
+    pub fn awaits_past(&self) -> bool {
+        self.flock.past.values().any(|known| known.asked.is_some())
+    }
+
+    /// Why nobody is seen at the time that is looked at, where that is so.
+    #[must_use]
+    pub fn why_no_flock(&self) -> Option<String> {
+        let is_empty = self.flock.flock.hosts_at(self.flock_time()) == 0;
+        is_empty.then(|| words(self, self.flock_time()).0.replace('\n', " "))
     }
 
     /// From when on the timeline reaches to what is kept, where calls are known from `first` to `last`: no farther before them than

@@ -69,7 +69,7 @@ fn place(app: &App, ui: &mut Ui, colors: Colors, scene: &Scene, id: PlaceId) {
     if standing.working > 0 {
         weak(ui, colors, &format!("{} at work", count(standing.working, "call")));
     }
-    if let Some(report) = &place.report {
+    if let Some(report) = app.report_of(place) {
         let came = app.grid_at.map_or(0.0, |at| app.now.since(at).as_secs_f64());
         let figures = [
             report.cpu_used.map(|used| format!("CPU {}", percent(used))),

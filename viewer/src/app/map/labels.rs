@@ -85,7 +85,7 @@ fn scheduler_name(app: &App, painter: &Painter, colors: Colors, id: PlaceId, at:
         elided(painter, &place.name, theme::small(), colors.text, app.layout.name_room[id.at()] * zoom);
     let above = at.y - 22.0 * zoom - galley.size().y;
     painter.galley(pos2(at.x - galley.size().x / 2.0, above), galley, colors.text);
-    let waiting = scene.places[id.at()].waiting;
+    let waiting = scene.places[id.at()].queued;
     if waiting > 50 {
         let below = pos2(at.x, at.y + (15.0 + 24.0 + 5.0 * 8.0) * zoom);
         let text = format!("and {} more", waiting - 50);
@@ -145,7 +145,7 @@ impl Sums {
                 Unknown | Live => {}
                 Silent | Draining | Left | Down => sums.not_live += 1,
             }
-            if let Some(used) = place.report.as_ref().and_then(|report| report.cpu_used) {
+            if let Some(used) = app.report_of(place).and_then(|report| report.cpu_used) {
                 (load, loads) = (load + used, loads + 1);
             }
         }
@@ -261,7 +261,7 @@ fn tiles(app: &App, painter: &Painter, colors: Colors, scene: &Scene, id: Domain
         let color = match state {
             HostState::Down | HostState::Silent | HostState::Draining => colors.state(state),
             HostState::Unknown | HostState::Live | HostState::Left => {
-                server_fill(colors, place, state, &scene.places[id.at()])
+                server_fill(colors, app.report_of(place), state, &scene.places[id.at()])
             }
         };
         ink.square(Rect::from_min_size(at, egui::Vec2::splat(size - pixel)), color);

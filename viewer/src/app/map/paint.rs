@@ -6,7 +6,7 @@ use super::{Target, are_cards, labels};
 use crate::app::mesh::{Ink, around};
 use crate::app::theme::Colors;
 use crate::app::{App, Selection};
-use crate::grid::place::{DomainId, HostState, Part, Place, PlaceId};
+use crate::grid::place::{DomainId, HostState, Part, Place, PlaceId, Report};
 use crate::layout::{Point, ROW_PITCH};
 use crate::scene::course::Leg;
 use crate::scene::curve::{Curve, eased};
@@ -101,7 +101,7 @@ fn place(app: &App, ink: &mut Ink, colors: Colors, id: PlaceId, standing: &Stand
             ink.dot(at, SCHEDULER * zoom, colors.accent.gamma_multiply(0.22));
             ink.ring(at, SCHEDULER * zoom, 1.4 * zoom.max(0.6), colors.accent);
             ink.dot(at, 4.0 * zoom, colors.accent);
-            queue(app, ink, colors, app.layout.places[id.at()], standing.waiting);
+            queue(app, ink, colors, app.layout.places[id.at()], standing.queued);
         }
         Part::Server => server(app, ink, colors, place, at, standing),
     }
@@ -116,7 +116,7 @@ fn server(app: &App, ink: &mut Ink, colors: Colors, place: &Place, at: Pos2, sta
         ink.ring(at, radius + (1.0 - fresh) * 11.0 * zoom, 1.6 * zoom, tone.gamma_multiply(fresh));
     }
     let state = app.state_of(place);
-    let fill = server_fill(colors, place, state, standing);
+    let fill = server_fill(colors, app.report_of(place), state, standing);
     match state {
         HostState::Down => {
             ink.dot(at, radius, colors.state(state));
@@ -128,20 +128,25 @@ fn server(app: &App, ink: &mut Ink, colors: Colors, place: &Place, at: Pos2, sta
         }
         HostState::Unknown | HostState::Live | HostState::Left => ink.dot(at, radius, fill),
     }
-    if standing.working > 0 && zoom > 0.3 {
-        orbit(app, ink, colors.tone(Tone::Working), at, standing.working);
+    if standing.circling > 0 && zoom > 0.3 {
+        orbit(app, ink, colors.tone(Tone::Working), at, standing.circling);
     }
 }
 
 /// A server's colour: its load where that is known, else whether it works.
-pub(super) fn server_fill(colors: Colors, place: &Place, state: HostState, standing: &Standing) -> Color32 {
+pub(super) fn server_fill(
+    colors: Colors,
+    report: Option<&Report>,
+    state: HostState,
+    standing: &Standing,
+) -> Color32 {
     if state == HostState::Left {
         return colors.line;
     }
-    let load = place.report.as_ref().and_then(|report| report.cpu_used);
+    let load = report.and_then(|report| report.cpu_used);
     match load {
         Some(load) => colors.load(load),
-        None if standing.working > 0 => colors.tone(Tone::Working).gamma_multiply(0.55),
+        None if standing.circling > 0 => colors.tone(Tone::Working).gamma_multiply(0.55),
         None => colors.load[0],
     }
 }

@@ -1,6 +1,7 @@
 //! The same facts in any order, the bounds, and what hostile daemons send.
 
 use super::*;
+use crate::invented;
 use wire::call::State;
 use wire::event::Outcome;
 
@@ -142,4 +143,19 @@ fn times_are_made_to_ascend() {
     assert_eq!((call.submitted, call.started, call.ended), (Some(secs(5)), Some(secs(5)), Some(secs(7))));
     assert_eq!(call.state_at(secs(6)), Some(State::Running));
     assert_eq!((call.state_at(secs(4)), call.state_at(secs(7))), (None, Some(State::Ended)));
+}
+
+#[test]
+fn a_host_that_is_named_twice_is_one_host_of_the_call() {
+    let grid = invented::one_domain(&[invented::call(
+        "pbs:1",
+        "ada",
+        &["wn02", "wn01", "wn02", "wn01.site.example"],
+    )]);
+    let names: Vec<&str> = grid.calls[0].hosts.iter().map(|&host| grid.place(host).name.as_str()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(
+        names[0].starts_with("wn02") && names[1].starts_with("wn01"),
+        "in the order of the log: {names:?}"
+    );
 }
