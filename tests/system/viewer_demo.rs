@@ -106,7 +106,7 @@ fn states_seen(folder: &Path) -> Vec<usize> {
 #[test]
 fn the_demo_is_seen_as_its_daemon_answers() {
     let folder = tempfile::tempdir().unwrap();
-    let (_daemon, address) = demo(folder.path());
+    let (daemon, address) = demo(folder.path());
     let (monitored, known) = hosts(address);
     let into: [&OsStr; 2] = ["-fbdir".as_ref(), folder.path().as_os_str()];
     let (_screen, display) = screen_with(&into);
@@ -172,4 +172,23 @@ fn the_demo_is_seen_as_its_daemon_answers() {
         samples.iter().find(near).is_some_and(|sample| sample["value"].as_f64() == Some(value))
     };
     assert!(drawn.len() > 3 && drawn.iter().all(is_told), "{drawn:?}");
+    a_past_flock_is_written_without_a_window(&connect, address, daemon.pid(), folder.path());
+}
+
+/// Nobody has watched this flock: what is written of a time is what the sensor kept of it.
+fn a_past_flock_is_written_without_a_window(connect: &str, address: SocketAddr, daemon: u32, folder: &Path) {
+    let asked = json!({ "from": 0, "to": 0, "limit": 0 });
+    let answer = query::result(address, "sensor.past_processes", &asked).unwrap();
+    let span = |name: &str| answer["spans"][0][name].as_f64().unwrap();
+    let (from, to) = (span("from"), span("to"));
+    // Memory goes on: what is in its newest half is there still when it is asked for.
+    let at = format!("{:.1}", to - (to - from) / 4.0);
+    let file = folder.join("past.csv");
+    let arguments = ["--connect", connect, "--tab", "flock", "--at", &at, "--export"];
+    let written = program::command(program::viewer().unwrap()).args(arguments).arg(&file).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let rows = rows(&file);
+    let own: Vec<_> = rows.iter().filter(|row| row["pid"] == daemon.to_string()).collect();
+    assert_eq!(own.len(), 1, "{} processes; {}", rows.len(), String::from_utf8_lossy(&written.stderr));
+    assert_eq!((own[0]["time"].as_str(), own[0]["program"].as_str()), (at.as_str(), "visperf"));
 }

@@ -192,11 +192,7 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
         );
     }
     if place.report.is_some() && app.report_of(&place).is_none() {
-        rows.push((
-            "figures",
-            "those of now are not of this time; the graphs have older ones".to_owned(),
-            None,
-        ));
+        rows.push(("figures", "known live alone; the graphs have those of then".to_owned(), None));
     }
     table(ui, colors, "place", &rows);
     if app.has_graphs(id) {

@@ -332,6 +332,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_seen_of_a_call_is_seen_on_when_its_sensors_forget() {
+        let (mut app, feed) = chosen();
+        assert!(is_wished(&mut app, &feed, 60.0));
+        let process = Process { pid: 7, name: "burn".into(), ..Process::default() };
+        answer(&feed, ServedBy { processes: vec![process], ..ServedBy::default() });
+        assert!(is_wished(&mut app, &feed, 63.0));
+        answer(&feed, ServedBy::default());
+        app.update(invented::time_f(64.0), 0.0);
+        let seen = |app: &App| app.served.by.as_ref().map_or(0, |by| by.processes.len());
+        assert_eq!(seen(&app), 1);
+        app.select(Some(Selection::Call("slurm:2".into())));
+        app.select(Some(Selection::Call("slurm:1".into())));
+        assert!(!is_wished(&mut app, &feed, 64.0) && seen(&app) == 1, "it is the same call");
+    }
+
+    #[test]
     fn of_a_log_the_events_are_asked_for_as_often_as_there_are_more() {
         let now = invented::time_f(60.0);
         let (feed, inbox) = feed();
