@@ -27,8 +27,9 @@ struct Knot {
 pub struct Way {
     knots: VecDeque<Knot>,
     ended: Option<Time>,
-    /// Where a time was found last: frames ask for one time after the other.
+    /// Where a time was found last, and one a while before it: frames ask for one time after the other, and trails follow them.
     found: Cell<usize>,
+    found_behind: Cell<usize>,
 }
 
 impl Way {
@@ -104,12 +105,35 @@ impl Way {
     /// Where it is at a time; nowhere before it was seen and after its end.
     #[must_use]
     pub fn at(&self, time: Time) -> Option<Spots> {
+        self.after(self.until(time, &self.found), time)
+    }
+
+    /// The same, for who asks for times that are a while before those that [`Way::at`] is asked for: each finds its own again.
+    #[must_use]
+    pub fn behind(&self, time: Time) -> Option<Spots> {
+        self.after(self.until(time, &self.found_behind), time)
+    }
+
+    /// Where it is at times that ascend, from one on that [`Way::behind`] was asked for.
+    pub fn along(&self, times: impl Iterator<Item = Time>) -> impl Iterator<Item = Spots> {
+        let mut until = None;
+        times.filter_map(move |time| {
+            let mut at = until.unwrap_or_else(|| self.until(time, &self.found_behind));
+            while self.knots.get(at).is_some_and(|knot| knot.time <= time) {
+                at += 1;
+            }
+            until = Some(at);
+            self.after(at, time)
+        })
+    }
+
+    /// Where it is at a time until which it has so many knots.
+    fn after(&self, until: usize, time: Time) -> Option<Spots> {
         if self.ended.is_some_and(|ended| time >= ended) {
             return None;
         }
-        let after = self.until(time);
-        let before = self.knots.get(after.checked_sub(1)?)?;
-        Some(match self.knots.get(after) {
+        let before = self.knots.get(until.checked_sub(1)?)?;
+        Some(match self.knots.get(until) {
             Some(next) => between(before, next, time),
             None => before.spots,
         })
@@ -118,15 +142,15 @@ impl Way {
     /// How many knots are not after a time. It is looked first where one was found last, then where it would be if sweeps came
     /// evenly: to halve the way again and again is to wait for memory at each half.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn until(&self, time: Time) -> usize {
-        let near = self.near(self.found.get(), time).or_else(|| {
+    fn until(&self, time: Time, found: &Cell<usize>) -> usize {
+        let near = self.near(found.get(), time).or_else(|| {
             let (first, last) = (self.knots.front()?.time, self.knots.back()?.time);
             let since_first = |at: Time| at.micros().saturating_sub(first.micros()).max(0) as f32;
             let share = since_first(time) / since_first(last).max(1.0);
             self.near((share * self.knots.len() as f32) as usize, time)
         });
         let until = near.unwrap_or_else(|| self.knots.partition_point(|knot| knot.time <= time));
-        self.found.set(until);
+        found.set(until);
         until
     }
 
@@ -227,8 +251,14 @@ mod tests {
             }
             for asked in times.iter().flat_map(|time| [time - 1, *time, time + 1]).chain([asked]) {
                 let until = times.iter().filter(|time| **time <= asked).count();
-                prop_assert_eq!(way.until(Time::from_micros(asked)), until, "{} in {:?}", asked, times);
+                prop_assert_eq!(way.until(Time::from_micros(asked), &way.found), until, "{} in {:?}", asked, times);
             }
+            let mut along: Vec<Time> = times.iter().map(|time| Time::from_micros(time + 500)).collect();
+            along.push(Time::from_micros(asked));
+            along.sort();
+            let alone: Vec<_> = along.iter().filter_map(|time| way.at(*time)).collect();
+            prop_assert_eq!(way.along(along.iter().copied()).collect::<Vec<_>>(), alone.clone());
+            prop_assert_eq!(along.iter().rev().filter_map(|time| way.behind(*time)).count(), alone.len());
         }
     }
 

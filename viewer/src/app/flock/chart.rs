@@ -218,7 +218,8 @@ fn trails(app: &App, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
         if drawn >= TRAILS_MAX || (!view.selected.is_empty() && !view.selected.contains(&member)) {
             return;
         }
-        let Some(then) = track.way.at(begin).or_else(|| track.way.at(begin.plus(TRAIL / 2))) else { return };
+        let then = track.way.behind(begin).or_else(|| track.way.behind(begin.plus(TRAIL / 2)));
+        let Some(then) = then else { return };
         let has_moved = |measure: Measure| has_moved(&then, now, measure);
         let moved =
             Measure::ALL.into_iter().filter(|measure| view.chosen.has(*measure) && has_moved(*measure));
@@ -229,8 +230,8 @@ fn trails(app: &App, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
         let mut way: Option<Vec<Spots>> = None;
         for measure in moved {
             drawn += 1;
-            let point = |point: u32| track.way.at(begin.plus(TRAIL * point / TRAIL_POINTS));
-            let way = way.get_or_insert_with(|| (0..=TRAIL_POINTS).filter_map(point).collect());
+            let times = (0..=TRAIL_POINTS).map(|point| begin.plus(TRAIL * point / TRAIL_POINTS));
+            let way = way.get_or_insert_with(|| track.way.along(times).collect());
             let on_screen = |spots: &Spots| axes.on_screen(spread(member, measure, spots[measure.at()]));
             let points: Vec<Pos2> = way.iter().map(on_screen).collect();
             trail(&mut ink, &points, color);
