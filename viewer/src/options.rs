@@ -5,7 +5,7 @@
 use crate::graphs::metric::Metric;
 use crate::live::Plan;
 use crate::live::via::{self, Proxy, Where};
-use crate::picture::headless::Size;
+use crate::picture::headless::{SCALE_MAX, SCALE_MIN, Size};
 use jiff::tz::TimeZone;
 use overlay::door::Door;
 use std::net::SocketAddr;
@@ -18,10 +18,6 @@ pub const CONNECT_DEFAULT: &str = "127.0.0.1:7317";
 
 /// How the name of a file ends that a viewer has kept.
 pub const KEPT_ENDING: &str = ".visperf";
-
-/// Pixels of a point: the least and the most.
-const SCALE_MIN: f32 = 0.25;
-const SCALE_MAX: f32 = 8.0;
 
 /// Where what is shown comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,6 +275,24 @@ mod tests {
         Options::command().debug_assert();
         let help = Options::command().render_long_help().to_string();
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    }
+
+    #[test]
+    fn pictures_that_cannot_be_are_refused() {
+        let check = |words: &str, expected: &str| {
+            let line = ["visperf-viewer", "--screenshot"].into_iter().chain(words.split(' '));
+            let told =
+                Options::try_parse_from(line).map_or_else(|error| error.to_string(), |_| String::new());
+            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{words}: {told}");
+        };
+        check("map.png --size 1x1 --scale 0.25", "");
+        check("map.SVG --scale 8", "");
+        check("map.jpg", ".png or .svg");
+        check("map", ".png or .svg");
+        check("map.png --size 0x10", "1 pixel or more");
+        check("map.png --size 99999x10", "up to 16384");
+        check("map.png --scale 0", "from 0.25 to 8");
+        check("map.png --scale NaN", "from 0.25 to 8");
     }
 
     #[test]

@@ -120,13 +120,11 @@ fn values(app: &App, call: &Call, word: String) -> [String; 9] {
     let now = app.timeline.time();
     let (first, last) = app.timeline.span();
     let with_date = last.since(first).as_secs() > 86_400;
-    let begun = call.started.or(call.assigned).filter(|&begun| begun <= now);
-    let between = |from: Option<wire::time::Time>, to: wire::time::Time| {
-        from.map_or_else(String::new, |from| span(to.since(from).as_secs_f64()))
-    };
-    let ended = call.ended.filter(|&ended| ended <= now);
+    let steps = call.steps(now);
+    let long =
+        |time: Option<std::time::Duration>| time.map_or_else(String::new, |time| span(time.as_secs_f64()));
     let hosts = match call.hosts.as_slice() {
-        _ if begun.is_none() => String::new(),
+        _ if steps.begun.is_none() => String::new(),
         [] => String::new(),
         [only] => app.drawn.grid.place(*only).name.clone(),
         [first, rest @ ..] => format!("{} and {} more", app.drawn.grid.place(*first).name, rest.len()),
@@ -137,9 +135,9 @@ fn values(app: &App, call: &Call, word: String) -> [String; 9] {
         call.user.clone(),
         word,
         hosts,
-        call.submitted.map_or_else(String::new, |time| moment(time, &app.zone, with_date)),
-        between(call.submitted, begun.or(ended).unwrap_or(now)),
-        begun.map_or_else(String::new, |begun| between(Some(begun), ended.unwrap_or(now))),
-        if ended.is_some() { call.reason.clone() } else { String::new() },
+        steps.submitted.map_or_else(String::new, |time| moment(time, &app.zone, with_date)),
+        long(steps.waited()),
+        long(steps.worked()),
+        if steps.ended.is_some() { call.reason.clone() } else { String::new() },
     ]
 }

@@ -10,6 +10,7 @@ use crate::grid::place::{Part, PlaceId};
 use crate::scene::Tone;
 use crate::scene::course::Leg;
 use egui::{Color32, Frame, Grid, Label, Margin, Panel, RichText, ScrollArea, Ui, vec2};
+use std::time::Duration;
 use wire::call::State;
 use wire::time::Time;
 
@@ -78,15 +79,9 @@ fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
     title(ui, &call.id);
     let now = app.timeline.time();
     let (word, color) = standing(&call, now, colors);
-    // What is not yet at the time that is looked at is not told, as in the table of calls.
-    let until_now = |time: Option<Time>| time.filter(|&time| time <= now);
+    let steps = call.steps(now);
     let moment = |time: Option<Time>| time.map_or_else(String::new, |time| moment(time, &app.zone, true));
-    let between = |from: Option<Time>, to: Option<Time>| match (from, to) {
-        (Some(from), Some(to)) => span(to.since(from).as_secs_f64()),
-        _ => String::new(),
-    };
-    let (submitted, offered) = (until_now(call.submitted), until_now(call.offered));
-    let (begun, ended) = (until_now(call.started.or(call.assigned)), until_now(call.ended));
+    let long = |time: Option<Duration>| time.map_or_else(String::new, |time| span(time.as_secs_f64()));
     let is_whole = call.last().is_some_and(|last| last <= now);
     let reason = if is_whole { call.reason.clone() } else { String::new() };
     let rows = [
@@ -94,22 +89,22 @@ fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
         ("reason", reason, None),
         ("name", call.name.clone(), None),
         ("user", call.user.clone(), None),
-        ("submitted", moment(submitted), None),
-        ("offered", moment(offered), None),
-        ("begun", moment(begun), None),
-        ("ended", moment(ended), None),
-        ("waited", between(submitted, begun.or(ended).or(Some(now))), None),
-        ("worked", between(begun, ended.or(Some(now))), None),
+        ("submitted", moment(steps.submitted), None),
+        ("offered", moment(steps.offered), None),
+        ("begun", moment(steps.begun), None),
+        ("ended", moment(steps.ended), None),
+        ("waited", long(steps.waited()), None),
+        ("worked", long(steps.worked()), None),
         ("tries", if call.tries > 1 && is_whole { call.tries.to_string() } else { String::new() }, None),
         ("events", call.events.to_string(), None),
     ];
     table(ui, colors, "call", &rows);
     let parties: Vec<PlaceId> = [Some(call.client), call.scheduler].into_iter().flatten().collect();
     links(app, ui, colors, "asked by, chosen by", &parties);
-    if begun.is_some() {
+    if steps.begun.is_some() {
         links(app, ui, colors, "hosts", &call.hosts);
     }
-    if offered.is_some() {
+    if steps.offered.is_some() {
         links(app, ui, colors, "offered", &call.offers);
     }
     super::served::show(app, ui, colors, &call);

@@ -202,7 +202,8 @@ fn processes(app: &App, ui: &mut Ui, colors: Colors, call: &Call, by: &ServedBy)
         graph(app, ui, colors, ("CPU, cores", &by.processes, |process| &process.cpu), (begun, ended));
         graph(app, ui, colors, ("Memory, bytes", &by.processes, |process| &process.memory), (begun, ended));
     }
-    if by.forgotten > 0 {
+    // A host that could not be asked has forgotten nothing.
+    if by.forgotten > 0 && !by.is_partial {
         let words = "Of the oldest samples only this window knows still: sensors forget after a minute what no recording keeps.";
         ui.add(egui::Label::new(RichText::new(words).color(colors.weak).size(theme::SMALL)).wrap());
     }

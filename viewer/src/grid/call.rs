@@ -4,6 +4,7 @@
 //! Not here: where its mark stands at a time (`scene::course`).
 
 use super::place::{DomainId, PlaceId};
+use std::time::Duration;
 use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
@@ -51,7 +52,49 @@ pub struct Call {
     pub events: u32,
 }
 
+/// The steps of a call that were by a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// Until when steps are told.
+    pub until: Time,
+    /// When it was handed in.
+    pub submitted: Option<Time>,
+    /// When servers were offered.
+    pub offered: Option<Time>,
+    /// When its work began, or a host was chosen where that is not told.
+    pub begun: Option<Time>,
+    /// When it was over.
+    pub ended: Option<Time>,
+}
+
+impl Steps {
+    /// How long it waited by then, where it was handed in.
+    #[must_use]
+    pub fn waited(&self) -> Option<Duration> {
+        Some(self.begun.or(self.ended).unwrap_or(self.until).since(self.submitted?))
+    }
+
+    /// How long it worked by then, where it began.
+    #[must_use]
+    pub fn worked(&self) -> Option<Duration> {
+        Some(self.ended.unwrap_or(self.until).since(self.begun?))
+    }
+}
+
 impl Call {
+    /// What was of it by a time.
+    #[must_use]
+    pub fn steps(&self, until: Time) -> Steps {
+        let by_then = |step: Option<Time>| step.filter(|&at| at <= until);
+        Steps {
+            until,
+            submitted: by_then(self.submitted),
+            offered: by_then(self.offered),
+            begun: by_then(self.started.or(self.assigned)),
+            ended: by_then(self.ended),
+        }
+    }
+
     /// When it is first heard of.
     #[must_use]
     pub fn first(&self) -> Option<Time> {
@@ -73,14 +116,12 @@ impl Call {
     /// Where it stood at a time: by its times, so that the past is told as it was.
     #[must_use]
     pub fn state_at(&self, time: Time) -> Option<State> {
-        let is_past = |step: Option<Time>| step.is_some_and(|at| at <= time);
-        if is_past(self.ended) {
-            return Some(State::Ended);
+        let steps = self.steps(time);
+        match (steps.ended, steps.begun) {
+            (Some(_), _) => Some(State::Ended),
+            (None, Some(_)) => Some(State::Running),
+            (None, None) => self.first().is_some_and(|first| first <= time).then_some(State::Waiting),
         }
-        if is_past(self.started.or(self.assigned)) {
-            return Some(State::Running);
-        }
-        is_past(self.first()).then_some(State::Waiting)
     }
 
     /// Make the times ascend: a step told to be later than one that follows it is moved before that.

@@ -15,6 +15,11 @@ const FRAME_SECS: f64 = 0.5;
 /// Largest side of a texture, in texels; there is no card that could refuse one.
 const TEXTURE_SIDE_MAX: usize = 8_192;
 
+/// Pixels of a point: the least.
+pub const SCALE_MIN: f32 = 0.25;
+/// The most.
+pub const SCALE_MAX: f32 = 8.0;
+
 /// Width, height and scale of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
@@ -97,11 +102,11 @@ impl Headless {
 
     #[allow(clippy::cast_precision_loss)]
     fn points(&self) -> egui::Vec2 {
-        vec2(self.size.width as f32, self.size.height as f32) / self.size.scale.clamp(0.25, 8.0)
+        vec2(self.size.width as f32, self.size.height as f32) / self.size.scale.clamp(SCALE_MIN, SCALE_MAX)
     }
 
     fn frame(&mut self, app: &mut App) -> egui::FullOutput {
-        let scale = self.size.scale.clamp(0.25, 8.0);
+        let scale = self.size.scale.clamp(SCALE_MIN, SCALE_MAX);
         let points = self.points();
         let mut input = RawInput {
             screen_rect: Some(Rect::from_min_size(pos2(0.0, 0.0), points)),
