@@ -92,6 +92,30 @@ fn a_representative_that_starts_anew_is_replaced_without_waiting() {
     }
 }
 
+/// The representative of so many hosts is killed so long after all obey it.
+fn dies_after(hosts: usize, after: Duration, seed: u64) -> Result<(), String> {
+    Story::new(Domain::new(hosts, seed, |_| {})).tell(&[
+        Step::StartAll,
+        Step::Expect(secs(20), Expected::One),
+        Step::Wait(after),
+        Step::Note,
+        Step::Kill(Who::Representative),
+        Step::Expect(secs(5), Expected::Another),
+    ])
+}
+
+#[test]
+fn a_representative_that_dies_right_after_its_election_is_followed_as_any_other() {
+    for (after, seed) in
+        [0, 5, 20, 100, 300, 600].into_iter().flat_map(|after| (0..10).map(move |s| (after, s)))
+    {
+        for hosts in [4, 20] {
+            let told = dies_after(hosts, Duration::from_millis(after), seed);
+            told.unwrap_or_else(|why| panic!("{hosts} hosts, {after} ms after, seed {seed}: {why}"));
+        }
+    }
+}
+
 #[test]
 fn the_representative_and_both_standbys_may_die_together() {
     for seed in 0..10 {

@@ -93,11 +93,18 @@ impl Node {
         }
     }
 
-    /// Whether others need not stand before us: not who lost the role lately, nor who obeyed a representative that has not told
-    /// it yet of anybody else.
+    /// Whether others need not stand before us: not who lost the role lately, nor who may take a part of the domain for the
+    /// whole.
     pub(super) fn may_stand(&self, now: Moment) -> bool {
-        let is_told = self.following.is_none() || self.table.rows().any(|row| row.member.key != self.me.key);
-        self.me.standing.may_represent && self.cool_off.is_over(&self.config, now) && is_told
+        self.me.standing.may_represent && self.cool_off.is_over(&self.config, now) && self.knows_domain(now)
+    }
+
+    /// Whether the representative that is obeyed has told of others, or covered nobody whom we do not hear.
+    fn knows_domain(&self, now: Moment) -> bool {
+        let Some(following) = &self.following else { return true };
+        let is_told = self.table.rows().any(|row| row.member.key != self.me.key);
+        // It covered itself and us, too.
+        is_told || self.reachable(now).count() + 2 >= usize::from(following.covered)
     }
 
     /// How long after the suspicion it is our turn; `None` while others should.

@@ -15,7 +15,8 @@
 //! * **Suspicion** (`candidacy`): 1.5 s of silence, stretched by own lag and loss (`health`) and by what the
 //!   representative says of its own. A candidate asks its reachable sensors and stands only if half of them
 //!   lost the representative too, or it resigned, and not beside another who hears it and reigns already; each next rank
-//!   (`rank`) waits a second more, and who was not told yet who belongs to the domain stands last.
+//!   (`rank`) waits a second more. Who was not told yet who belongs to the domain, and hears fewer than it covered,
+//!   stands last.
 //! * **Fencing** (`claim`): a promotion raises the term above all it ever heard of and uses it when it is on
 //!   disk. A sensor obeys the highest claim it accepted; ties cannot come up within a round but for one pair
 //!   of keys in a million ([`wire::membership::Term`]), and then the key decides.
