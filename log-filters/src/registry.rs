@@ -21,6 +21,9 @@ const FIRST_LINES_SHARE: usize = 8;
 /// One byte in so many that is no text makes a beginning noise; stray ones in names stay below.
 const NOISE_SHARE: usize = 20;
 
+/// Names that are told as near another.
+const NEAR_MAX: usize = 5;
+
 /// The filters at hand, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
@@ -68,6 +71,29 @@ impl Registry {
     /// Every filter, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Filter>> {
         self.filters.values()
+    }
+
+    /// What to say of a name that no filter has: which are near it, and what shows all.
+    #[must_use]
+    pub fn no_filter(&self, given: &str) -> String {
+        let meant = match self.near(given)[..] {
+            [] => String::new(),
+            ref near => format!("did you mean {}? ", near.join(" or ")),
+        };
+        format!("no filter is called {given:?}; {meant}`visperf filter list` shows them all")
+    }
+
+    /// The names of filters that may be meant by this one, or are of a product of this name.
+    fn near(&self, given: &str) -> Vec<&str> {
+        let given = given.to_lowercase();
+        let is_near = |filter: &&Arc<Filter>| {
+            let name = filter.name();
+            (!given.is_empty() && name.contains(&given))
+                || (given.len() > 3 && given.contains(name))
+                || differ_little(name, &given)
+                || (given.len() >= 3 && filter.product().to_lowercase().contains(&given))
+        };
+        self.iter().filter(is_near).map(|filter| filter.name()).take(NEAR_MAX).collect()
     }
 
     /// The filter that reads a file of this name which begins with these bytes, if any does.
@@ -206,6 +232,15 @@ fn claims(filter: &Filter, file_name: &str) -> bool {
     filter.names.is_match(file_name) || unrotated(file_name).is_some_and(|name| filter.names.is_match(name))
 }
 
+/// At most two letters apart, at the same places.
+fn differ_little(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let same_start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let (one, other) = (&one[same_start..], &other[same_start..]);
+    let same_end = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+    one.len().max(other.len()) - same_end <= 2
+}
+
 /// The name without a rotation suffix, if it has one.
 #[must_use]
 pub fn unrotated(file_name: &str) -> Option<&str> {
@@ -231,6 +266,19 @@ mod tests {
             }
         }
         assert!(problems.is_empty(), "{problems}");
+    }
+
+    #[test]
+    fn names_that_no_filter_has_are_answered_with_near_ones() {
+        let told = |given: &str| Registry::shipped().no_filter(given);
+        for (given, near) in
+            [("slurmctl", "slurmctld"), ("slurnd", "slurmd"), ("PBS", "torque-server"), ("Slurm", "slurmd")]
+        {
+            assert!(told(given).contains(near), "{}", told(given));
+        }
+        for given in ["nope", "", "é"] {
+            assert!(!told(given).contains("did you mean"), "{}", told(given));
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
             {
                 eprintln!("visperf-viewer: {error}");
             }
-            ExitCode::from(if matches!(error, viewer::Error::Usage(_)) { 2 } else { 1 })
+            ExitCode::from(if error.is_of_usage() { 2 } else { 1 })
         }
     }
 }

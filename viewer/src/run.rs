@@ -10,6 +10,7 @@ use crate::live::via::Where;
 use crate::options::{Options, What};
 use crate::picture::headless::Headless;
 use crate::replay::{self, Plan, Reader};
+use crate::timeline::Mode;
 use crate::{clock, export, invented, live, picture};
 use std::path::Path;
 use std::time::Duration;
@@ -55,6 +56,14 @@ pub enum Error {
     /// The system.
     #[error("cannot begin a thread: {0}")]
     Thread(#[from] std::io::Error),
+}
+
+impl Error {
+    /// Whether the command line is to be mended.
+    #[must_use]
+    pub fn is_of_usage(&self) -> bool {
+        matches!(self, Error::Usage(_) | Error::Replay(replay::Error::NoFilter(_)))
+    }
 }
 
 /// Do what the command line says.
@@ -205,6 +214,7 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
         Some("flock") => {
             live::flock::follow(plan.address.clone(), feed)?;
             app.feed_flock(inbox);
+            set_up(app, options, None)?;
             App::watch_flock
         }
         _ if options.shows_graphs() => {
@@ -223,7 +233,9 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
     };
     look_on(app, watch, SEEN_FOR, |_| true);
     let is_flock = !options.shows_graphs() && !options.shows_sensors();
-    if let (true, Some(at)) = (is_flock, at) {
+    // Who chose a call that is over is at its time.
+    let of_choice = (app.timeline().mode() != Mode::Live).then(|| app.timeline().time());
+    if let (true, Some(at)) = (is_flock, at.or(of_choice)) {
         app.stop_at(at);
         look_on(app, watch, ASKED_FOR, |_| true);
         look_on(app, watch, ANSWER_WAIT, App::awaits_past);
@@ -234,7 +246,7 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
     let now = clock::now();
     app.update(now, 0.0);
     let delay = if is_flock { app.flock_delay() } else { Duration::ZERO };
-    Ok((now, now.minus(delay)))
+    Ok((now, of_choice.unwrap_or(now.minus(delay))))
 }
 
 /// Let things come for a while, as long as something is to come.
@@ -292,6 +304,7 @@ fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Erro
         app.settings.graphs.set_metrics(&options.metric);
     }
     if let Some(name) = &options.select
+        && !app.is_selected(name)
         && !app.select_named(name)
     {
         return Err(Error::Usage(format!(

@@ -179,6 +179,9 @@ fn a_log_that_grows_is_followed_and_one_that_is_no_log_refused() {
     let other = folder.path().join("letter.txt");
     std::fs::write(&other, "Dear reader,\nnothing of this is a log.\n").unwrap();
     assert!(refused(&other).contains("--filter"), "{}", refused(&other));
+    let named = Plan { filter: Some("slurmctl".into()), ..plan(&["slurmctld.log"]) };
+    let told = Reader::open(&named, NOW).err().unwrap().to_string();
+    assert!(told.contains("\"slurmctl\"; did you mean slurmctld"), "{told}");
 }
 
 #[test]

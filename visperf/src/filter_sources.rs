@@ -138,34 +138,8 @@ impl FilterSources {
     }
 
     fn no_filter(&self, given: &str) -> String {
-        format!("no filter is called {given:?}{}", self.suggestion(given))
+        self.registry.no_filter(given)
     }
-
-    fn suggestion(&self, given: &str) -> String {
-        let given = given.to_lowercase();
-        let is_near = |filter: &Filter| {
-            let name = filter.name();
-            (!given.is_empty() && name.contains(&given))
-                || (given.len() > 3 && given.contains(name))
-                || differ_little(name, &given)
-                || (given.len() >= 3 && filter.product().to_lowercase().contains(&given))
-        };
-        let near = self.registry.iter().filter(|filter| is_near(filter));
-        let near: Vec<&str> = near.map(|filter| filter.name()).take(5).collect();
-        match near.as_slice() {
-            [] => "; `visperf filter list` shows them all".to_owned(),
-            near => format!("; did you mean {}? `visperf filter list` shows them all", near.join(" or ")),
-        }
-    }
-}
-
-/// At most two letters apart, at the same places.
-fn differ_little(one: &str, other: &str) -> bool {
-    let same_start = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-    let rest = one[same_start..].len().max(other.len() - same_start);
-    let same_end =
-        one[same_start..].bytes().rev().zip(other[same_start..].bytes().rev()).take_while(|(a, b)| a == b);
-    rest - same_end.count() <= 2
 }
 
 fn usual_folders() -> Vec<PathBuf> {
@@ -250,7 +224,6 @@ mod tests {
         let slurmctld = sources.named_or_file("slurmctld").unwrap();
         assert!(sources.is_shipped(&slurmctld));
         assert!(!sources.is_shipped(&Arc::new(Filter::parse("slurmctld.toml", slurmctld.text()).unwrap())));
-        assert!(differ_little("slurmd", "slurnd") && !differ_little("slurmd", "torque-mom"));
         assert_eq!(sources.named_or_file("./no.toml").unwrap_err().code(), 1);
     }
 }

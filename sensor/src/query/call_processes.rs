@@ -200,6 +200,7 @@ impl CallProcesses {
         let mut members: Vec<(Name, Value)> = vec![
             ("pid".into(), Value::UInt(key.pid.into())),
             ("start".into(), time(key.start_ns)),
+            ("start_ns".into(), Value::UInt(key.start_ns)),
             ("known_by".into(), Value::Text(server.by.to_owned())),
             ("job".into(), Value::Text(server.job.to_string())),
         ];

@@ -7,9 +7,7 @@ use super::text::{count, elided, moment, span};
 use super::theme::{self, Colors, ROW_HEIGHT};
 use super::{App, Selection};
 use crate::grid::call::Call;
-use egui::{
-    Align, Color32, FontId, Frame, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2,
-};
+use egui::{Color32, FontId, Frame, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
 
 /// A column: its name, its share of the width, and whether it is of figures.
 const COLUMNS: [(&str, f32, bool); 9] = [
@@ -51,13 +49,31 @@ pub(super) fn show(app: &mut App, ui: &mut Ui) {
             ui.set_min_width(WIDTH_MIN.max(ui.available_width()));
             head(ui, colors);
             ui.spacing_mut().item_spacing.y = 0.0;
-            ScrollArea::vertical().auto_shrink(false).show_rows(ui, ROW_HEIGHT, rows.len(), |ui, seen| {
+            scrolled(app, &rows, ui.available_height()).show_rows(ui, ROW_HEIGHT, rows.len(), |ui, seen| {
                 for &number in &rows[seen] {
                     row(app, ui, colors, number);
                 }
             });
         });
     });
+}
+
+/// The rows; those around a call that was chosen elsewhere, once.
+fn scrolled(app: &mut App, rows: &[usize], height: f32) -> ScrollArea {
+    let area = ScrollArea::vertical().auto_shrink(false);
+    let chosen = app.selected_call().map(|call| call.id.clone());
+    if chosen == app.listed_call {
+        return area;
+    }
+    let row = app.selected_call.and_then(|number| rows.iter().position(|row| *row == number as usize));
+    if chosen.is_none() || row.is_some() {
+        app.listed_call = chosen;
+    }
+    match row {
+        #[allow(clippy::cast_precision_loss)]
+        Some(row) => area.vertical_scroll_offset((row as f32 * ROW_HEIGHT - height / 2.0).max(0.0)),
+        None => area,
+    }
 }
 
 /// The room of each column of a row.
@@ -108,10 +124,8 @@ fn row(app: &mut App, ui: &mut Ui, colors: Colors, number: usize) {
     response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, call.id.as_str()));
     if response.clicked() {
         let id = call.id.clone();
+        app.listed_call = Some(id.clone());
         app.select(Some(Selection::Call(id)));
-    }
-    if is_selected && app.timeline.mode() == crate::timeline::Mode::Paused && response.gained_focus() {
-        response.scroll_to_me(Some(Align::Center));
     }
 }
 

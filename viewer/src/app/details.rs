@@ -107,13 +107,20 @@ fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
     if steps.offered.is_some() {
         links(app, ui, colors, "offered", &call.offers);
     }
-    super::served::show(app, ui, colors, &call);
+    if let Some(process) = super::served::show(app, ui, colors, &call) {
+        app.follow_call(&call, Some(process));
+    }
     ui.add_space(6.0);
     ui.horizontal_wrapped(|ui| {
         let hint = "The graphs of its hosts over its life";
         let has_graphs = call.hosts.iter().any(|host| app.has_graphs(*host));
         if has_graphs && ui.button("Graphs").on_hover_text(hint).clicked() {
             app.open_graphs_of_call(&call);
+        }
+        let hint = "Its processes as marks, over its life";
+        let has_processes = app.has_processes() && call.started.or(call.assigned).is_some();
+        if has_processes && ui.button("In the flock").on_hover_text(hint).clicked() {
+            app.follow_call(&call, None);
         }
         for (name, time) in [("To its begin", call.first()), ("To its end", call.ended)] {
             if let Some(time) = time

@@ -87,6 +87,8 @@ pub struct App {
     selection: Option<Selection>,
     selected_place: Option<PlaceId>,
     selected_call: Option<u32>,
+    /// The call that the table of calls has brought into view.
+    listed_call: Option<String>,
     /// The name of what is to be chosen when it is there.
     to_select: Option<String>,
     camera: Camera,
@@ -141,6 +143,7 @@ impl App {
             selection: None,
             selected_place: None,
             selected_call: None,
+            listed_call: None,
             to_select: None,
             camera: Camera::default(),
             dragged: None,
@@ -174,6 +177,7 @@ impl App {
         self.wish_figures();
         self.wish_sensors();
         self.wish_served();
+        self.choose_followed();
         self.scene =
             Arc::new(scene(&self.drawn.grid, self.timeline.time(), self.timeline.flight_micros(), &|call| {
                 self.fits.get(call as usize).copied().unwrap_or(true)

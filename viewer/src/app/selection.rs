@@ -88,6 +88,12 @@ impl App {
         self.selection.as_ref()
     }
 
+    /// Whether what has this name is chosen.
+    #[must_use]
+    pub fn is_selected(&self, name: &str) -> bool {
+        self.selection.is_some() && self.selection == Selection::named(&self.drawn.grid, name)
+    }
+
     /// Choose something, or nothing.
     pub fn select(&mut self, selection: Option<Selection>) {
         (self.selection, self.to_select) = (selection, None);
@@ -116,9 +122,13 @@ impl App {
                 return true;
             }
             (tabs::Tab::Graphs, Some(id)) => self.open_graphs(id),
+            (tabs::Tab::Flock, Some(id)) => self.watch_flock_of(id),
             _ => {}
         }
         self.select(Some(selection));
+        if let (tabs::Tab::Flock, Some(call)) = (tabs::front(self), self.selected_call().cloned()) {
+            self.follow_call(&call, None);
+        }
         true
     }
 

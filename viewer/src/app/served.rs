@@ -3,6 +3,7 @@
 //! Rule: reduced to the width there is by least and greatest, so that no sample of 64 a second is lost. Not here: asking
 //! for them (`live::served`).
 
+use super::flock::Wanted;
 use super::text::{count, moment};
 use super::theme::{self, Colors};
 use super::{App, Source};
@@ -47,6 +48,11 @@ pub(super) struct ServedView {
 }
 
 impl ServedView {
+    /// What served this call, if that is known.
+    pub(super) fn of(&self, call: &str) -> Option<&ServedBy> {
+        self.by.as_deref().filter(|_| self.call == call)
+    }
+
     /// Whether a call that goes on as `state` and ended then is to be asked about.
     fn is_due(&self, call: &Call, now: Time, has_processes: bool) -> bool {
         let Some(asked) = self.asked.filter(|_| self.call == call.id) else { return true };
@@ -115,7 +121,7 @@ impl App {
     }
 
     /// Whether there are sensors that know processes of calls.
-    fn has_processes(&self) -> bool {
+    pub(super) fn has_processes(&self) -> bool {
         matches!(self.source, Source::Daemon(_))
     }
 
@@ -141,16 +147,19 @@ impl App {
     }
 }
 
-/// Draw them.
-pub(super) fn show(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
-    let Some(by) = app.served.by.as_ref().filter(|_| app.served.call == call.id) else { return };
+/// Draw them. The process that is clicked.
+pub(super) fn show(app: &App, ui: &mut Ui, colors: Colors, call: &Call) -> Option<Wanted> {
+    let by = app.served.of(&call.id)?;
     events(app, ui, colors, call);
+    let mut clicked = None;
     if app.has_processes() && call.started.or(call.assigned).is_some() {
-        processes(app, ui, colors, call, by);
+        summary(app, ui, colors, call, by);
+        clicked = processes(app, ui, colors, call, by);
     }
     for line in &by.troubles {
         ui.add(egui::Label::new(RichText::new(line).color(colors.weak).size(theme::SMALL)).wrap());
     }
+    clicked
 }
 
 /// What the lines of logs told of it; more of each under the pointer.
@@ -188,7 +197,8 @@ fn events(app: &App, ui: &mut Ui, colors: Colors, call: &Call) {
     });
 }
 
-fn processes(app: &App, ui: &mut Ui, colors: Colors, call: &Call, by: &ServedBy) {
+/// How many there are, and what they used together with each other.
+fn summary(app: &App, ui: &mut Ui, colors: Colors, call: &Call, by: &ServedBy) {
     ui.add_space(8.0);
     let words = |number: usize| count(u32::try_from(number).unwrap_or(u32::MAX), "sample");
     let head = match by.processes.len() {
@@ -207,21 +217,33 @@ fn processes(app: &App, ui: &mut Ui, colors: Colors, call: &Call, by: &ServedBy)
         let words = "Of the oldest samples only this window knows still: sensors forget after a minute what no recording keeps.";
         ui.add(egui::Label::new(RichText::new(words).color(colors.weak).size(theme::SMALL)).wrap());
     }
+}
+
+/// Each by its name. The one that is clicked.
+fn processes(app: &App, ui: &mut Ui, colors: Colors, call: &Call, by: &ServedBy) -> Option<Wanted> {
+    let mut clicked = None;
     for process in by.processes.iter().take(LISTED) {
+        let wanted = app.wanted(call, process);
         ui.horizontal(|ui| {
             let (rect, _) = ui.allocate_exact_size(vec2(9.0, 12.0), egui::Sense::hover());
             let square = egui::Rect::from_center_size(rect.center(), vec2(8.0, 8.0));
             ui.painter().rect_filled(square, 2.0, colors.program(&process.name));
             let name = if process.name.is_empty() { "?" } else { process.name.as_str() };
             let text = format!("{name} ({}) on {}", process.pid, process.host);
-            ui.add(egui::Label::new(RichText::new(text).size(theme::SMALL)).truncate())
-                .on_hover_text(format!("known by {}", process.known_by));
+            let color = if wanted.is_some() { colors.accent } else { colors.text };
+            let text = RichText::new(text).size(theme::SMALL).color(color);
+            let label = egui::Label::new(text).truncate().sense(egui::Sense::click());
+            let hint = format!("known by {}; click: in the flock", process.known_by);
+            if ui.add(label).on_hover_text(hint).clicked() {
+                clicked.clone_from(&wanted);
+            }
         });
     }
     let more = by.processes.len().saturating_sub(LISTED) as u64 + by.left_out;
     if more > 0 {
         ui.label(RichText::new(format!("and {more} more")).color(colors.weak).size(theme::SMALL));
     }
+    clicked
 }
 
 /// A small graph with a line for each process, over the life of the call.

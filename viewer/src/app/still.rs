@@ -29,6 +29,7 @@ impl App {
             selection: self.selection.clone(),
             selected_place: self.selected_place,
             selected_call: self.selected_call,
+            listed_call: self.listed_call.clone(),
             to_select: None,
             camera: self.camera,
             dragged: None,

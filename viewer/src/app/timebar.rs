@@ -115,6 +115,7 @@ fn line(app: &mut App, ui: &mut Ui, colors: Colors) {
     if let Some(pointer) = response.interact_pointer_pos() {
         app.timeline.scrub(time_at(rect, first, last, pointer.x));
     }
+    wheel(app, ui, &response, last.since(first));
     let painter = ui.painter_at(rect.expand(2.0));
     let base = rect.bottom() - 13.0;
     painter.hline(rect.x_range(), base, Stroke::new(1.0, colors.line));
@@ -145,6 +146,19 @@ fn line(app: &mut App, ui: &mut Ui, colors: Colors) {
         let time = moment(time_at(rect, first, last, pointer.x), &app.zone, true);
         response.on_hover_text_at_pointer(time);
     }
+}
+
+/// The wheel over the line moves along it: up to what is later.
+fn wheel(app: &mut App, ui: &Ui, response: &egui::Response, whole: std::time::Duration) {
+    let turned =
+        if response.hovered() { ui.input(|input| input.smooth_scroll_delta) } else { egui::Vec2::ZERO };
+    let points = turned.x + turned.y;
+    if points == 0.0 {
+        return;
+    }
+    let by = whole.mul_f64(f64::from(points.abs() / response.rect.width().max(1.0)));
+    let now = app.timeline.time();
+    app.timeline.scrub(if points > 0.0 { now.plus(by) } else { now.minus(by) });
 }
 
 /// Where sweeps of the flock are kept; each point of the line is painted once, however many spans are there.

@@ -146,6 +146,12 @@ impl Flock {
         self.herds.iter().map(|herd| (&herd.name, herd.last()))
     }
 
+    /// The process of this number and start on a host, if the host is one of them.
+    #[must_use]
+    pub fn member(&self, host: &HostName, pid: u32, start_ns: u64) -> Option<Member> {
+        self.by_name.get(host).map(|&host| Member { host, pid, start_ns })
+    }
+
     /// The host of a member.
     #[must_use]
     pub fn host_of(&self, member: Member) -> Option<&HostName> {

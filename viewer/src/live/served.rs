@@ -55,13 +55,14 @@ impl ServedBy {
             |processes: &[Process]| processes.iter().map(|it| it.memory.samples().count() as u64).sum();
         let told: u64 = samples(&self.processes);
         for old in &before.processes {
-            match self.processes.iter().position(|new| new.key() == old.key()) {
+            match self.processes.iter().position(|new| new.is_same(old)) {
                 Some(at) => self.processes[at].keep(old),
                 None if self.processes.len() < PROCESSES_MAX => self.processes.push(old.clone()),
                 None => self.left_out += 1,
             }
         }
-        self.processes.sort_by(|one, other| one.key().cmp(&other.key()));
+        let key = |process: &Process| (process.host.clone(), process.pid, process.start_micros);
+        self.processes.sort_by_cached_key(key);
         self.forgotten = samples(&self.processes).saturating_sub(told);
         self.samples += self.forgotten;
     }
@@ -74,8 +75,11 @@ pub struct Process {
     pub host: String,
     /// Its number.
     pub pid: u64,
-    /// When it began, in microseconds since 1970; with the number it tells processes of a host apart.
+    /// When it began, in microseconds since 1970; with the number it tells processes of a host in one answer apart. Sensors reckon
+    /// it anew for each answer.
     pub start_micros: i64,
+    /// The same in nanoseconds since the host's boot, by which sweeps and orders name it, and answers that come later.
+    pub start_ns: Option<u64>,
     /// Its program.
     pub name: String,
     /// By what it is known to serve the call.
@@ -87,8 +91,10 @@ pub struct Process {
 }
 
 impl Process {
-    fn key(&self) -> (&str, u64, i64) {
-        (&self.host, self.pid, self.start_micros)
+    /// Whether another answer tells of the same process.
+    fn is_same(&self, other: &Process) -> bool {
+        let start = |process: &Process| process.start_ns.ok_or(process.start_micros);
+        (&self.host, self.pid, start(self)) == (&other.host, other.pid, start(other))
     }
 
     /// Take what was seen of it before; a sensor forgets the name of who has ended too.
@@ -169,6 +175,7 @@ fn take(answer: &Value, host: &str, found: &mut BTreeMap<(u64, i64), Process>, s
         let process = found.entry(key).or_default();
         (process.host, process.pid, process.start_micros) = (host.to_owned(), key.0, key.1);
         (process.name, process.known_by) = (text("name"), text("known_by"));
+        process.start_ns = told["start_ns"].as_u64();
     }
     // Of one that has ended only who told of its end, or its samples, know the name.
     for told in answers::items(answer, "ended").chain(answers::items(answer, "samples")) {
@@ -208,7 +215,7 @@ mod tests {
     #[test]
     fn samples_go_to_their_processes_and_strangers_are_left_out() {
         let answer = json!({
-            "processes": [{"pid": 7, "start": 1.5, "name": "burn", "known_by": "cgroup"}, {"pid": "x"}],
+            "processes": [{"pid": 7, "start": 1.5, "start_ns": 9, "name": "burn", "known_by": "cgroup"}, {"pid": "x"}],
             "samples": [
                 {"time": 2.0, "pid": 7, "start": 1.5, "rss_bytes": 4096},
                 {"time": 2.015_625, "pid": 7, "start": 1.5, "cpu": 0.75, "rss_bytes": 8192},
@@ -221,6 +228,7 @@ mod tests {
         let process = found.values().next().unwrap();
         assert_eq!((found.len(), process.name.as_str(), process.known_by.as_str()), (1, "burn", "cgroup"));
         assert_eq!((process.cpu.newest().map(|(_, cpu)| cpu), served.samples), (Some(0.75), 2));
+        assert_eq!(process.start_ns, Some(9));
         assert_eq!(process.memory.samples().count(), 2);
         assert!(served.troubles[0].contains("2 processes"));
     }
@@ -245,8 +253,11 @@ mod tests {
     fn what_sensors_forget_is_kept_here() {
         let told = |from: u32, names: &[(u64, &str)]| {
             let process = |&(pid, name): &(u64, &str)| {
+                // Of each answer the start is some microseconds off.
+                let (start_micros, start_ns) = (i64::from(from), Some(5));
                 let mut process =
                     Process { host: "wn01".into(), pid, name: name.into(), ..Process::default() };
+                (process.start_micros, process.start_ns) = (start_micros, start_ns);
                 for secs in from..10 {
                     let time = Time::from_secs_f64(f64::from(secs));
                     process.cpu.push(time, 0.5);

@@ -44,9 +44,12 @@ pub enum Error {
         /// What is wrong.
         error: String,
     },
-    /// There is no such filter, or none reads the log.
+    /// No filter reads the log.
     #[error("{0}")]
     Filter(String),
+    /// There is no filter of this name.
+    #[error("{0}")]
+    NoFilter(String),
     /// Too many logs.
     #[error("expected at most {LOGS_MAX} logs, found {0}")]
     TooMany(usize),
@@ -263,8 +266,9 @@ fn filter(registry: &Registry, name: &str) -> Result<Arc<Filter>, Error> {
     }
     let path = Path::new(name);
     if !path.is_file() {
-        return Err(Error::Filter(format!(
-            "expected --filter with a name of `visperf filter list` or a file, found {name:?}"
+        return Err(Error::NoFilter(format!(
+            "expected --filter with the name of a filter or a file: {}",
+            registry.no_filter(name)
         )));
     }
     let mut text = String::new();

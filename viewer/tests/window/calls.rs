@@ -91,3 +91,31 @@ fn what_is_named_at_the_start_is_chosen_when_it_is_there() {
     let window = crate::window(made, invented::time_f(NOW_SECS));
     assert!(window.query_by_label("To its begin").is_some());
 }
+
+#[test]
+fn a_call_that_is_chosen_elsewhere_is_brought_into_view_in_the_table_once() {
+    let (mut made, _feed) = app();
+    let calls: Vec<_> =
+        (0..200).map(|n| invented::call(&format!("slurm:{n:03}"), "ada", &["wn01"])).collect();
+    made.take(invented::time_f(NOW_SECS), Update::grid(invented::one_domain(&calls)));
+    made.open_tab("calls");
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    let is_seen = |window: &Harness<'_, App>, id: &str| {
+        window.query_all_by_label(id).any(|node| node.rect().left() < 600.0 && node.rect().height() < 30.0)
+    };
+    let (newest, oldest) = ("slurm:199", "slurm:000");
+    assert!(is_seen(&window, newest) && !is_seen(&window, oldest));
+    window.state_mut().select(Some(Selection::Call(oldest.into())));
+    window.run_steps(3);
+    assert!(!is_seen(&window, newest) && is_seen(&window, oldest));
+    // Whoever scrolls away from it stays there.
+    window.hover_at(egui::pos2(500.0, 400.0));
+    window.event(egui::Event::MouseWheel {
+        unit: egui::MouseWheelUnit::Point,
+        delta: egui::vec2(0.0, 1e5),
+        modifiers: egui::Modifiers::NONE,
+        phase: egui::TouchPhase::Move,
+    });
+    window.run_steps(30);
+    assert!(is_seen(&window, newest) && !is_seen(&window, oldest));
+}

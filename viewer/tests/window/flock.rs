@@ -6,7 +6,7 @@ use egui_kittest::kittest::Queryable as _;
 use std::sync::Arc;
 use std::time::Duration;
 use viewer::app::settings::Settings;
-use viewer::app::{App, Source};
+use viewer::app::{App, Selection, Source};
 use viewer::feed::{Altered, Feed, Kill, Past, Rested, Update, Wish, feed};
 use viewer::flock::measure::Usage;
 use viewer::flock::past::Kept;
@@ -15,6 +15,8 @@ use viewer::grid::Grid;
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
 use viewer::invented;
+use viewer::live::served::{Process, ServedBy};
+use viewer::timeline::Mode;
 use wire::control::Signal;
 use wire::time::Time;
 
@@ -235,4 +237,128 @@ fn what_a_host_with_a_wrong_clock_keeps_stands_where_it_was() {
     window.state_mut().take(now(), update);
     window.run_steps(1);
     assert_eq!(window.state().timeline().span().0, now().minus(Duration::from_secs(80)));
+}
+
+/// When a grid comes that is another.
+fn later() -> Time {
+    now().plus(Duration::from_millis(1))
+}
+
+/// A call at work on a host, of two that are live.
+fn with_call() -> Grid {
+    let mut builder = Builder::new(invented::latest());
+    let domain = builder.domain("demo").expect("there is room");
+    let report =
+        || Report { cpus: Some(4.0), memory_bytes: Some(4e9), age_secs: Some(0.1), ..Report::default() };
+    builder.host(domain, "wn01", HostState::Live, report());
+    builder.host(domain, "wn02", HostState::Live, report());
+    let mut call = invented::call("slurm:1", "ada", &["wn01"]);
+    (call.ended, call.state, call.outcome) = (None, wire::call::State::Running, None);
+    builder.call(domain, &call);
+    builder.build()
+}
+
+/// What served it: those of these numbers.
+fn served(pids: &[u64]) -> Update {
+    let process = |&pid: &u64| Process {
+        host: "wn01".into(),
+        pid,
+        start_ns: Some(9),
+        name: format!("rank{pid}"),
+        ..Process::default()
+    };
+    let processes = pids.iter().map(process).collect();
+    Update::Served {
+        call: "slurm:1".into(),
+        by: Arc::new(ServedBy { processes, events: Some(Vec::new()), ..ServedBy::default() }),
+    }
+}
+
+/// The hosts that are asked for sweeps, where that is wished anew.
+fn watched(feed: &Feed) -> Option<Vec<String>> {
+    let wishes = std::iter::from_fn(|| wished(feed));
+    let flock = |wish| match wish {
+        Wish::Flock(watch) => Some(watch.hosts.iter().map(|host| host.host.to_string()).collect()),
+        _ => None,
+    };
+    wishes.filter_map(flock).last()
+}
+
+#[test]
+fn the_processes_of_a_call_are_chosen_in_the_flock_and_what_was_before_is_a_key_away() {
+    let (mut window, feed) = window();
+    window.state_mut().take(later(), Update::grid(with_call()));
+    window.run_steps(3);
+    assert_eq!(watched(&feed), Some(vec!["wn01".to_owned(), "wn02".to_owned()]));
+    window.state_mut().open_tab("map");
+    window.state_mut().select(Some(Selection::Call("slurm:1".into())));
+    window.run_steps(3);
+    window.state_mut().take(now(), served(&[7]));
+    window.run_steps(3);
+    window.get_by_label("In the flock").click();
+    window.run_steps(3);
+    assert_eq!(watched(&feed), Some(vec!["wn01".to_owned()]), "its hosts alone");
+    assert!(window.query_by_label("1 process of slurm:1").is_some());
+    assert!(window.query_by_label("burn").is_some() && window.query_by_label("rest").is_none());
+    // One more is known by the next answer.
+    window.state_mut().take(now(), served(&[7, 8]));
+    window.run_steps(3);
+    assert!(window.query_by_label("2 processes of slurm:1").is_some());
+    assert!(window.query_by_label("rest").is_some() && window.query_by_label("aside").is_none());
+    // One alone, by its name in the details.
+    window.get_by_label_contains("rank8 (8)").click();
+    window.run_steps(3);
+    assert!(window.query_by_label("1 process of slurm:1").is_some());
+    assert!(window.query_by_label("burn").is_none() && window.query_by_label("rest").is_some());
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert_eq!(watched(&feed), Some(vec!["wn01".to_owned(), "wn02".to_owned()]), "as before");
+    assert!(window.query_by_label_contains("of slurm:1").is_none());
+}
+
+#[test]
+fn who_chooses_by_hand_has_that_whatever_is_told_of_a_call_that_was_followed() {
+    let (mut window, _feed) = window();
+    window.state_mut().take(later(), Update::grid(with_call()));
+    window.state_mut().select(Some(Selection::Call("slurm:1".into())));
+    window.run_steps(3);
+    window.state_mut().take(now(), served(&[7, 8]));
+    window.run_steps(3);
+    window.get_by_label("In the flock").click();
+    window.run_steps(3);
+    window.get_by_label("process 8").click();
+    window.run_steps(3);
+    assert!(window.query_by_label("1 process chosen").is_some());
+    window.state_mut().take(now(), served(&[7, 8, 9]));
+    window.run_steps(3);
+    assert!(window.query_by_label("1 process chosen").is_some());
+}
+
+#[test]
+fn a_call_that_is_over_is_followed_at_a_time_when_it_was_at_work() {
+    let (mut window, _feed) = window();
+    window
+        .state_mut()
+        .take(now(), Update::grid(invented::one_domain(&[invented::call("slurm:2", "ada", &["wn01"])])));
+    assert!(window.state_mut().select_named("slurm:2"), "the flock is in front: it shows the call");
+    window.run_steps(3);
+    let timeline = window.state().timeline();
+    assert_eq!((timeline.time(), timeline.mode()), (invented::time_f(59.0), Mode::Paused));
+    assert!(window.query_by_label("no process of slurm:2 yet").is_some());
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert_eq!(window.state().timeline().mode(), Mode::Live, "as before");
+}
+
+#[test]
+fn of_the_past_it_is_said_that_a_process_may_have_ended_and_not_how_old_the_newest_sweep_is() {
+    let (mut window, _feed) = window();
+    assert!(window.query_by_label_contains(" old").is_some());
+    window.state_mut().stop_at(now().minus(Duration::from_millis(300)));
+    window.state_mut().search("pid:7");
+    window.run_steps(2);
+    window.key_press(Key::K);
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("may have ended since").is_some());
+    assert!(window.query_by_label_contains(" old").is_none());
 }

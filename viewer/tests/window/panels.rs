@@ -74,6 +74,29 @@ fn keys_play_pause_and_jump() {
 }
 
 #[test]
+fn the_wheel_over_the_line_of_time_moves_along_it() {
+    let mut window = window(app(Source::Invented, two_hosts()));
+    let middle = invented::time_f(35.0);
+    window.state_mut().stop_at(middle);
+    let turn = |window: &mut Harness<'_, App>, at: egui::Pos2, points: f32| {
+        window.hover_at(at);
+        window.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            delta: egui::vec2(0.0, points),
+            modifiers: egui::Modifiers::NONE,
+            phase: egui::TouchPhase::Move,
+        });
+        window.run_steps(20);
+        window.state().timeline().time()
+    };
+    let line = egui::pos2(600.0, 780.0);
+    assert_eq!(turn(&mut window, egui::pos2(600.0, 400.0), 50.0), middle, "that enlarges the map");
+    let later = turn(&mut window, line, 50.0);
+    assert!(later > middle);
+    assert!(turn(&mut window, line, -90.0) < middle);
+}
+
+#[test]
 fn a_lost_daemon_is_said_and_what_is_known_stays() {
     let mut app = app(Source::Daemon("127.0.0.1:7317".into()), two_hosts());
     let now = invented::latest();

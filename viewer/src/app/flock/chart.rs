@@ -288,11 +288,8 @@ fn take_pointer(
 
 /// Choose these, or these as well.
 fn choose(app: &mut App, found: BTreeSet<Member>, adds: bool) {
-    if !adds {
-        app.flock.selected.clear();
-    }
-    app.flock.selected.extend(found);
-    app.flock.groups = None;
+    let before = if adds { std::mem::take(&mut app.flock.selected) } else { BTreeSet::new() };
+    app.flock.choose_by_hand(found.into_iter().chain(before).collect());
 }
 
 fn lasso(app: &App, ui: &Ui, colors: Colors, axes: Axes) {

@@ -106,7 +106,7 @@ fn hosts(app: &mut App, ui: &mut Ui) {
                 }
             }
         });
-        app.flock.by_hand = chosen;
+        app.flock.watch_by_hand(chosen);
     });
 }
 

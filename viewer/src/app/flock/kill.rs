@@ -39,12 +39,6 @@ impl App {
         }
     }
 
-    /// Choose none of the flock.
-    pub(in crate::app) fn clear_flock_choice(&mut self) {
-        self.flock.selected.clear();
-        (self.flock.groups, self.flock.rows) = (None, None);
-    }
-
     /// Whether a process is asked about.
     pub(in crate::app) fn asks_of_process(&self) -> bool {
         self.flock.asked.is_some()

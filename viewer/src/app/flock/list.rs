@@ -12,7 +12,9 @@ use crate::flock::groups::{Group, Row, groups, most_used_first, rows};
 use crate::flock::measure::share;
 use crate::flock::names::NameId;
 use crate::flock::{Flock, Member};
-use egui::{Button, Frame, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
+use egui::{
+    Align, Button, Frame, Label, Layout, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::time::Time;
 
@@ -61,33 +63,48 @@ fn head(app: &mut App, ui: &mut Ui, colors: Colors, lines: &[Line]) {
         }
     }
     let chosen = app.flock.selected.len();
+    let followed = app.flock.followed_call();
+    let number = || processes_words(u32::try_from(chosen).unwrap_or(u32::MAX));
+    let text = match (chosen, followed) {
+        (0, None) => format!("{}, {}", count(programs, "program"), processes_words(processes)),
+        (0, Some(call)) => format!("no process of {call} yet"),
+        (_, Some(call)) => format!("{} of {call}", number()),
+        (_, None) => format!("{} chosen", number()),
+    };
+    let is_all = chosen == 0 && followed.is_none();
     ui.horizontal(|ui| {
         ui.set_min_height(22.0);
-        let text = match chosen {
-            0 => format!("{}, {}", count(programs, "program"), processes_words(processes)),
-            _ => format!("{} chosen", processes_words(u32::try_from(chosen).unwrap_or(u32::MAX))),
-        };
-        ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
-        if chosen == 0 {
-            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                let (word, hint) = match app.flock.by_name {
-                    false => ("cores ⏷", "Those that use most are first; click: by name"),
-                    true => ("by name ⏷", "By name; click: those that use most first"),
-                };
-                let text = RichText::new(word).size(theme::SMALL).color(colors.weak);
-                if ui.add(Button::new(text).frame(false)).on_hover_text(hint).clicked() {
-                    app.flock.by_name = !app.flock.by_name;
-                    app.flock.groups = None;
-                }
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            if is_all {
+                order(app, ui, colors)
+            } else {
+                clear(app, ui)
+            }
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                let text = RichText::new(text).size(theme::SMALL).color(colors.weak);
+                ui.add(Label::new(text).truncate());
             });
-        } else {
-            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                if ui.add(Button::new("Clear").small()).on_hover_text("Esc").clicked() {
-                    app.clear_flock_choice();
-                }
-            });
-        }
+        });
     });
+}
+
+/// By what the programs are listed, and the other way.
+fn order(app: &mut App, ui: &mut Ui, colors: Colors) {
+    let (word, hint) = match app.flock.by_name {
+        false => ("cores ⏷", "Those that use most are first; click: by name"),
+        true => ("by name ⏷", "By name; click: those that use most first"),
+    };
+    let text = RichText::new(word).size(theme::SMALL).color(colors.weak);
+    if ui.add(Button::new(text).frame(false)).on_hover_text(hint).clicked() {
+        app.flock.by_name = !app.flock.by_name;
+        app.flock.groups = None;
+    }
+}
+
+fn clear(app: &mut App, ui: &mut Ui) {
+    if ui.add(Button::new("Clear").small()).on_hover_text("Esc").clicked() {
+        app.clear_flock_choice();
+    }
 }
 
 fn processes_words(number: u32) -> String {
@@ -220,8 +237,7 @@ fn process(app: &mut App, ui: &mut Ui, colors: Colors, process: &Row) {
         egui::WidgetInfo::labeled(egui::WidgetType::Button, true, format!("process {}", member.pid))
     });
     if response.clicked() {
-        app.flock.selected = BTreeSet::from([member]);
-        app.flock.groups = None;
+        app.flock.choose_by_hand(BTreeSet::from([member]));
     }
     let threads =
         if process.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", process.threads) };

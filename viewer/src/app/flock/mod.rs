@@ -4,6 +4,7 @@
 //! (`chart`), the list (`list`) and the question before a signal (`kill`) look like.
 
 mod chart;
+mod followed;
 mod glyphs;
 mod head;
 mod instances;
@@ -12,6 +13,7 @@ mod list;
 mod past;
 mod pen;
 
+pub(super) use followed::Wanted;
 pub(super) use instances::Engine;
 
 use super::theme::Colors;
@@ -60,6 +62,8 @@ pub(super) struct FlockView {
     open: BTreeSet<NameId>,
     /// The hosts, where somebody chose.
     by_hand: Option<BTreeSet<HostName>>,
+    /// The call whose processes are chosen.
+    followed: Option<followed::Followed>,
     rate_hz: f64,
     wished: Watch,
     /// What the last wish was made from.
@@ -100,6 +104,7 @@ impl Default for FlockView {
             lasso: None,
             open: BTreeSet::new(),
             by_hand: None,
+            followed: None,
             rate_hz: RATES_HZ[1],
             wished: Watch::default(),
             wished_by: None,
@@ -133,6 +138,7 @@ impl FlockView {
             lasso: self.lasso.clone(),
             open: self.open.clone(),
             by_hand: self.by_hand.clone(),
+            followed: self.followed.clone(),
             rate_hz: self.rate_hz,
             wished: self.wished.clone(),
             wished_by: self.wished_by.clone(),
@@ -291,7 +297,7 @@ impl App {
         let names: Vec<HostName> = hosts.into_iter().map(|(name, _)| name).collect();
         let is_live = matches!(self.source, Source::Daemon(_));
         if is_seen && is_live && self.flock.flock.keep(&names) {
-            self.clear_flock_choice();
+            self.flock.forget_choice();
         }
         let watch = Watch { rate_hz: if names.is_empty() { 0.0 } else { self.flock.rate_hz }, hosts: names };
         if let Some(inbox) = self.flock.inbox.as_ref().filter(|_| watch != self.flock.wished) {

@@ -248,3 +248,30 @@ pub(super) fn state(app: &App, ui: &mut Ui, colors: Colors) {
             .on_hover_text("Of the others no sweeps are kept of this moment");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::settings::Settings;
+    use crate::invented;
+
+    #[test]
+    fn what_reached_to_the_answer_reaches_to_now_as_long_as_its_sensor_can_be_asked() {
+        let (at, host) = (invented::time_f, HostName::new("demo", "wn01"));
+        let source = Source::Daemon("127.0.0.1:7317".into());
+        let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, at(100.0));
+        app.flock.wished.hosts = vec![host.clone()];
+        app.flock.past.insert(host.clone(), Host::default());
+        let told = vec![(at(10.0), at(20.0)), (at(40.0), at(99.0))];
+        app.take_kept(at(100.0), &host, Ok((Arc::default(), told)));
+        let ends = |app: &mut App, now: f64| {
+            (app.now, app.flock.seen) = (at(now), Some(at(now)));
+            app.spans_of_flock().map(|(_, to)| to).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(&mut app, 130.0), [at(20.0), at(130.0)]);
+        assert_eq!(ends(&mut app, 161.0), [at(20.0), at(99.0)], "nothing was heard of it for long");
+        assert_eq!(ends(&mut app, 130.0), [at(20.0), at(130.0)]);
+        app.take_kept(at(131.0), &host, Err("it is gone".to_owned()));
+        assert_eq!(ends(&mut app, 132.0), [at(20.0), at(99.0)]);
+    }
+}
