@@ -58,18 +58,28 @@ impl Drop for Tree {
     }
 }
 
-/// Processes that are said to serve a call: how it is known, and whether they have ended.
-async fn serving(dispatcher: &Dispatcher, call: &str) -> BTreeMap<u64, (String, bool)> {
+/// The processes of a call, as the sensor tells them.
+async fn told(dispatcher: &Dispatcher, call: &str) -> Vec<Value> {
     let params = vec![(Name::Borrowed("call"), Value::from(call))];
-    let answer =
-        dispatcher.call_for(&Caller::client(PATIENCE), "sensor.call_processes", params).await.unwrap();
-    let shown = answer.get("processes").and_then(Value::as_array).unwrap().to_vec();
+    let caller = Caller::client(PATIENCE);
+    let answer = dispatcher.call_for(&caller, "sensor.call_processes", params).await.unwrap();
+    answer.get("processes").and_then(Value::as_array).unwrap().to_vec()
+}
+
+/// How each is known, and whether it has ended, by their numbers.
+async fn serving(dispatcher: &Dispatcher, call: &str) -> BTreeMap<u64, (String, bool)> {
     let one = |process: &Value| {
         let Some(Value::UInt(pid)) = process.get("pid") else { panic!("{process:?}") };
         let by = process.get("known_by").and_then(Value::as_text).unwrap();
         (*pid, (by.to_owned(), process.get("ended").is_some()))
     };
-    shown.iter().map(one).collect()
+    told(dispatcher, call).await.iter().map(one).collect()
+}
+
+/// When each began, by the calendar and since boot.
+async fn starts(dispatcher: &Dispatcher, call: &str) -> Vec<[Value; 2]> {
+    let one = |process: &Value| ["start", "start_ns"].map(|name| process.get(name).unwrap().clone());
+    told(dispatcher, call).await.iter().map(one).collect()
 }
 
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
@@ -127,6 +137,11 @@ async fn check(source: Option<Kind>, number: u32) {
     until("their ends", async || living(&serving(&dispatcher, call).await).is_empty()).await;
     let after = serving(&dispatcher, call).await;
     assert!(pids.iter().all(|pid| after.contains_key(pid)), "{pids:?} {after:?}");
+    let told = starts(&dispatcher, call).await;
+    assert!(told.len() >= 4);
+    for _ in 0..20 {
+        assert_eq!(starts(&dispatcher, call).await, told, "a process has one start in all answers");
+    }
     shutdown.cancel();
     run.await.unwrap().unwrap();
 }

@@ -4,9 +4,9 @@
 //! this boot that overlap the call's life, a bounded number of them.
 //! Not here: who serves what (`serving`), which calls there are (`log_filters::join`).
 
-use super::declared;
 use super::samples::{self, Samples, Wanted};
 use super::shape;
+use super::{declared, processes};
 use crate::process::details;
 use crate::process::procfs::boot_ns;
 use crate::process::sampler;
@@ -73,6 +73,7 @@ struct Asked {
     call: Option<Call>,
     from_ns: u64,
     to_ns: u64,
+    /// When the host was booted, as the calendar stands.
     booted: Time,
 }
 
@@ -89,19 +90,21 @@ impl CallProcesses {
     #[must_use]
     pub fn method(&self) -> Method {
         let (own, apart) = (self.clone(), Apart::new("looking for processes", AT_ONCE_MAX));
+        // Looked at once, so that a process has one start and a sample one time in all answers.
+        let booted = processes::booted();
         declared::sensor_call_processes().handler(move |params| {
             let (own, apart) = (own.clone(), apart.clone());
-            async move { apart.run(move || own.answer(&params)).await }
+            async move { apart.run(move || own.answer(&params, booted)).await }
         })
     }
 
-    fn answer(&self, params: &Params) -> Result<Value, Fault> {
+    fn answer(&self, params: &Params, booted: Time) -> Result<Value, Fault> {
         let mut wanted = Wanted::new(params)?;
         let asked = self.asked(params.need_text("call")?)?;
         let recordings = self.recordings(&asked);
         let mut servers = self.servers(&asked, &recordings);
         wanted.keys = Some(servers.keys().copied().collect());
-        let mut samples = Samples::between(asked.booted, asked.from_ns, asked.to_ns, &wanted);
+        let mut samples = Samples::between(booted, asked.from_ns, asked.to_ns, &wanted);
         let held = self.recorder.as_ref().map(|recorder| recorder.ring().window(asked.from_ns, asked.to_ns));
         let held = held.unwrap_or_default();
         // Recordings have segments of the ring as they are.
@@ -119,7 +122,7 @@ impl CallProcesses {
         }
         let counts = self.serving.counts();
         let mut members = samples.shown();
-        let shown = servers.iter().map(|(key, server)| self.shown(*key, server, asked.booted));
+        let shown = servers.iter().map(|(key, server)| self.shown(*key, server, booted));
         members.push(("processes".into(), Value::array(shown)));
         members.push(("unreadable".into(), Value::UInt(counts.unreadable_total)));
         members.push(("passed_over".into(), Value::UInt(counts.passed_over_total)));
@@ -137,8 +140,8 @@ impl CallProcesses {
         }
         let meant = Meant::call(&joiner, id);
         drop(joiner);
-        let now_ns = boot_ns();
-        let booted = calendar().minus(Duration::from_nanos(now_ns));
+        // Logs tell of the calendar as it stands.
+        let (now_ns, booted) = (boot_ns(), processes::booted());
         let moment_ns = |time: Time| u64::try_from(time.since(booted).as_nanos()).unwrap_or(u64::MAX);
         let began = call.as_ref().and_then(|call| call.selected.or(call.started).or(call.submitted));
         let ended = call.as_ref().and_then(|call| call.ended);
@@ -225,9 +228,4 @@ fn play_new(samples: &mut Samples<'_>, segment: &Segment, next_ns: u64) -> u64 {
     }
     samples.play(segment);
     segment.last_ns + 1
-}
-
-#[allow(clippy::disallowed_methods)] // The shell that brings times since boot to the calendar.
-fn calendar() -> Time {
-    std::time::SystemTime::now().into()
 }

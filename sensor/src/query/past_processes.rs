@@ -39,12 +39,14 @@ const PERIOD_MIN: Duration = Duration::from_millis(50);
 #[must_use]
 pub fn method(recorder: Option<Handle>) -> Method {
     let apart = Apart::new("reading past sweeps", AT_ONCE_MAX);
+    // Looked at once, so that a sweep has one time in all answers.
+    let booted = processes::booted();
     declared::sensor_past_processes().handler(move |params| {
         let (recorder, apart) = (recorder.clone(), apart.clone());
         async move {
             let wanted = Wanted::new(&params)?;
             let recorder = super::recordings::needed(recorder.as_ref())?.clone();
-            apart.run(move || Ok(answer(&recorder, &wanted))).await
+            apart.run(move || Ok(answer(&recorder, &wanted, booted))).await
         }
     })
 }
@@ -122,8 +124,7 @@ impl Span {
     }
 }
 
-fn answer(recorder: &Handle, wanted: &Wanted) -> Value {
-    let booted = processes::booted();
+fn answer(recorder: &Handle, wanted: &Wanted, booted: Time) -> Value {
     let spans = spans(recorder, booted);
     let mut past = Past::new(*wanted);
     // With no process wanted it is asked of which times there are sweeps.
