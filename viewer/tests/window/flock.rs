@@ -277,9 +277,9 @@ fn served(pids: &[u64]) -> Update {
 /// The hosts that are asked for sweeps, where that is wished anew.
 fn watched(feed: &Feed) -> Option<Vec<String>> {
     let wishes = std::iter::from_fn(|| wished(feed));
-    let flock = |wish| match wish {
-        Wish::Flock(watch) => Some(watch.hosts.iter().map(|host| host.host.to_string()).collect()),
-        _ => None,
+    let flock = |wish| {
+        let Wish::Flock(watch) = wish else { return None };
+        Some(watch.hosts.iter().map(|host| host.host.to_string()).collect())
     };
     wishes.filter_map(flock).last()
 }
