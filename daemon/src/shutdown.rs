@@ -1,23 +1,34 @@
 //! How a daemon ends: a token that says so, and the wait for its tasks.
 //!
 //! Rule: the first SIGINT or SIGTERM fires the token and every task finishes what it holds; the second
-//! one exits at once. A task that ends by itself, fails or panics ends the daemon too: none is optional.
+//! one exits at once, from the signal's handler, and [`END_AFTER`] the first the process exits in any case: neither depends on
+//! a thread that may be held up. A task that ends by itself, fails or panics ends the daemon too: none is optional.
 //! Not here: what a task has to save before it ends (each task knows).
 
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Handle;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// How long tasks may take to finish after the token fired: long enough to write a checkpoint to a slow
-/// disk, short enough that a service manager (90 s by default) does not kill the process first.
-pub const GRACE: Duration = Duration::from_secs(10);
+/// disk. What is not written then is read again at the next start.
+pub const GRACE: Duration = Duration::from_secs(4);
+
+/// How long after the first signal the process exits, whatever its threads do.
+pub const END_AFTER: Duration = Duration::from_millis(4_700);
 
 /// Exit status after the second signal: that of a program ended by SIGINT.
 pub const EXIT_CODE_FORCED: i32 = 130;
+
+/// Exit status of a process whose threads were still at work [`END_AFTER`] the first signal.
+pub const EXIT_CODE_STUCK: i32 = 1;
 
 /// What a task fails with.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -59,44 +70,50 @@ pub enum Error {
 }
 
 /// The two signals that end a daemon, caught from the moment this exists.
-#[derive(Debug)]
-pub struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
+pub struct Signals(signal_hook::iterator::Signals);
+
+/// That the signals are obeyed. Dropped, the first one has no effect any more.
+pub struct Obeying(Handle);
 
 impl Signals {
     /// Catch SIGINT and SIGTERM from now on.
     ///
     /// # Errors
     /// If the system refuses the handlers.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
     pub fn catch() -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// Fire `shutdown` at the first signal and exit the process at the second. Returns never but by being
-    /// dropped, which the caller does once everything has ended.
-    pub async fn obey(mut self, shutdown: CancellationToken) {
-        let name = self.next().await;
-        tracing::info!(signal = name, "shutting down; the same again ends the program at once");
-        shutdown.cancel();
-        let name = self.next().await;
-        // Nothing can be done about a standard error that is gone.
-        let _ = writeln!(io::stderr(), "visperf: {name} a second time, exiting at once");
-        std::process::exit(EXIT_CODE_FORCED);
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
+        let has_come = Arc::new(AtomicBool::new(false));
+        for number in [SIGINT, SIGTERM] {
+            // In this order: the first signal finds the flag unset and sets it.
+            flag::register_conditional_shutdown(number, EXIT_CODE_FORCED, Arc::clone(&has_come))?;
+            flag::register(number, Arc::clone(&has_come))?;
         }
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map(Signals)
+    }
+
+    /// Fire `shutdown` at the first signal, on a thread of its own: those of the daemon may be held up.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn obey(mut self, shutdown: CancellationToken) -> io::Result<Obeying> {
+        let handle = self.0.handle();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            let Some(number) = self.0.forever().next() else { return };
+            let name = if number == SIGINT { "SIGINT" } else { "SIGTERM" };
+            tracing::info!(signal = name, "shutting down; the same again ends the program at once");
+            shutdown.cancel();
+            std::thread::sleep(END_AFTER);
+            // Nothing can be done about a standard error that is gone.
+            let secs = END_AFTER.as_secs_f32();
+            let _ = writeln!(io::stderr(), "visperf: still at work {secs} s after {name}, exiting");
+            std::process::exit(EXIT_CODE_STUCK);
+        })?;
+        Ok(Obeying(handle))
+    }
+}
+
+impl Drop for Obeying {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use daemon::shutdown::{EXIT_CODE_FORCED, Failure, GRACE, Signals, Tasks};
+use daemon::shutdown::{EXIT_CODE_FORCED, EXIT_CODE_STUCK, Failure, GRACE, Signals, Tasks};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 use tokio_util::sync::CancellationToken;
@@ -24,15 +24,16 @@ fn child() {
             println!("\nready");
             told.cancelled().await;
             println!("draining");
-            if role == "slow" {
-                std::future::pending::<()>().await;
+            match role.as_str() {
+                "slow" => std::future::pending::<()>().await,
+                // Holds up a thread of the runtime, and its end.
+                "held" => std::thread::park(),
+                _ => {}
             }
             Ok::<(), Failure>(())
         });
-        tokio::select! {
-            result = tasks.run(GRACE) => result,
-            () = signals.obey(shutdown) => unreachable!("obey waits for ever"),
-        }
+        let _obeying = signals.obey(shutdown).unwrap();
+        tasks.run(GRACE).await
     });
     println!("drained");
     std::process::exit(i32::from(result.is_err()));
@@ -51,16 +52,27 @@ fn either_signal_drains_and_ends_well() {
 }
 
 #[test]
-fn the_second_signal_exits_at_once_with_a_message() {
-    let (mut child, mut lines) = start("slow");
+fn the_second_signal_exits_at_once_whatever_is_at_work() {
+    for role in ["slow", "held"] {
+        let (mut child, mut lines) = start(role);
+        await_line(&mut lines, "ready");
+        send(&child, "-TERM");
+        await_line(&mut lines, "draining");
+        send(&child, "-INT");
+        assert_eq!(child.wait().unwrap().code(), Some(EXIT_CODE_FORCED), "{role}");
+    }
+}
+
+#[test]
+fn a_thread_that_is_held_up_does_not_keep_the_process() {
+    let (mut child, mut lines) = start("held");
     await_line(&mut lines, "ready");
     send(&child, "-TERM");
     await_line(&mut lines, "draining");
-    send(&child, "-INT");
-    let mut told = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut told).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(EXIT_CODE_FORCED));
-    assert!(told.contains("SIGINT a second time"), "{told}");
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(EXIT_CODE_STUCK));
+    assert!(text.contains("still at work 4.7 s after SIGTERM"), "{text}");
 }
 
 #[allow(clippy::disallowed_methods)] // Only a process of its own can be sent a signal that ends it.

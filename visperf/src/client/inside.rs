@@ -130,10 +130,8 @@ impl Inside {
     /// # Errors
     /// If signals cannot be caught, or the listener does not tell its address.
     pub(crate) fn serve(&self, listener: std::net::TcpListener) -> Result<(), String> {
-        let entered = self.runtime.enter();
-        let signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
-        drop(entered);
-        self.runtime.spawn(signals.obey(self.shutdown.clone()));
+        let obeying = Signals::catch().and_then(|signals| signals.obey(self.shutdown.clone()));
+        let _obeying = obeying.map_err(|error| format!("cannot catch signals: {error}"))?;
         self.runtime.spawn(way::tell(
             Arc::clone(&self.visit),
             self.within.0.domain.clone(),

@@ -7,6 +7,7 @@ use crate::refusal;
 use crate::serve::grid::{Grid, LISTEN_DEFAULT, Plan};
 use crate::state_folder;
 use daemon::config_file::{self, ConfigError};
+use daemon::shutdown::GRACE;
 use daemon::telemetry::{self, Form};
 use jiff::tz::TimeZone;
 use rpc::config::Listen;
@@ -163,7 +164,10 @@ where
         .enable_all()
         .build()
         .map_err(|error| Failure::of("cannot start the runtime", error))?;
-    runtime.block_on(work)
+    let outcome = runtime.block_on(work);
+    // A thread that waits for a disk or a file server must not keep the process alive.
+    runtime.shutdown_timeout(GRACE);
+    outcome
 }
 
 /// Open a plan.

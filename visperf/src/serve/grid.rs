@@ -242,8 +242,8 @@ impl Grid {
         shutdown: CancellationToken,
         more: impl FnOnce(&mut Tasks),
     ) -> anyhow::Result<()> {
-        let signals = Signals::catch().context("cannot catch signals")?;
-        let obeying = tokio::spawn(signals.obey(shutdown.clone()));
+        let signals = Signals::catch().and_then(|signals| signals.obey(shutdown.clone()));
+        let _obeying = signals.context("cannot catch signals")?;
         let mut tasks = Tasks::new(shutdown.clone());
         let Grid { lock, state, listener, address, registry, http, sensor, directory, proxy, member, term } =
             self;
@@ -277,7 +277,6 @@ impl Grid {
         tell_service_manager(&[NotifyState::Stopping]);
         state_dir::remove_listen(&state);
         drop(lock);
-        obeying.abort();
         result.map_err(anyhow::Error::from)
     }
 }
