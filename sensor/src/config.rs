@@ -44,6 +44,9 @@ pub struct RawConfig {
     pub process_hz: Option<f64>,
     /// What reads the processes: `procfs`, `bpf-sweep` or `bpf-changed`; the best that works by default.
     pub process_source: Option<Kind>,
+    /// Types of file systems on which files that processes name as their job's are read, beside the local ones.
+    #[serde(default)]
+    pub job_file_systems: Vec<String>,
     /// Where to begin with logs found at the very first start: `beginning` or `end`.
     pub first_start: Option<FirstStartWord>,
     /// Disk space for events, in MiB.
@@ -142,6 +145,8 @@ pub struct Config {
     pub process_rate: Rate,
     /// What must read the processes; the best that works if none is named.
     pub process_source: Option<Kind>,
+    /// Types of file systems on which files that processes name as their job's are read, beside the local ones.
+    pub job_file_systems: Vec<String>,
     /// Where to begin with logs found at the very first start.
     pub first_start: FirstStart,
     /// Disk space for events, in bytes.
@@ -205,6 +210,11 @@ impl Config {
         for (entry, folder) in raw.filters.iter().enumerate() {
             wrong.unless(whole(folder), |message| Error::of_entry("filters", entry, None, message));
         }
+        for (entry, name) in raw.job_file_systems.iter().enumerate() {
+            wrong.unless(job_file_system(name), |message| {
+                Error::of_entry("job_file_systems", entry, None, message)
+            });
+        }
         let recorder = recorder::config::Config::new(raw.recorder);
         let recorder = recorder.map_err(|mistakes| wrong.of_section("recorder", mistakes)).ok();
         let control = control::config::Config::new(raw.control);
@@ -232,6 +242,7 @@ impl Config {
                 sample_rate,
                 process_rate,
                 process_source: raw.process_source,
+                job_file_systems: raw.job_file_systems,
                 first_start,
                 journal_bytes: mib << 20,
                 recorder,
@@ -252,6 +263,19 @@ impl Config {
         config.journal.budget_bytes = self.journal_bytes;
         config
     }
+}
+
+/// Types of the kernel's own file systems, whose files are questions to the kernel.
+const OF_KERNEL: [&str; 4] = ["proc", "sysfs", "tracefs", "debugfs"];
+
+fn job_file_system(name: &str) -> Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if name.is_empty() || name.len() > 32 || !name.bytes().all(fits) || OF_KERNEL.contains(&name) {
+        return Err(format!(
+            "{name:?}: expected a type of file systems as in /proc/filesystems, such as \"nfs4\", and none of the kernel's own"
+        ));
+    }
+    Ok(())
 }
 
 /// What is wrong so far.

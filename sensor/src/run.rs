@@ -99,6 +99,7 @@ pub struct Status {
     tail: Arc<tail::handle::Handle>,
     sampler: sampler::Handle,
     processes: process::sampler::Handle,
+    serving: watch::Handle,
     recorder: Option<desk::Handle>,
     modules: Option<module::desk::Handle>,
     /// None while the sensor is put together.
@@ -142,6 +143,7 @@ impl Sensor {
             tail: Arc::clone(&tail),
             sampler: sampler.handle(),
             processes: processes.handle(),
+            serving: serving.1.clone(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
@@ -205,6 +207,7 @@ impl Sensor {
             tail: Arc::clone(&self.tail),
             sampler: self.sampler.handle(),
             processes: self.processes.handle(),
+            serving: self.serving.1.clone(),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
@@ -401,6 +404,7 @@ impl Status {
         let files = self.tail.files();
         let troubled = files.iter().filter(|file| file.is_ill());
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.standing.told())));
+        health.extend(self.serving.health());
         health.extend(self.recorder.as_ref().and_then(desk::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::desk::Handle::health));
         if let Some((reporting, office)) = &self.report {

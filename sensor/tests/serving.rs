@@ -97,17 +97,40 @@ fn living(serving: &BTreeMap<u64, (String, bool)>) -> BTreeSet<u64> {
     serving.iter().filter(|(_, (_, has_ended))| !has_ended).map(|(pid, _)| *pid).collect()
 }
 
+/// A sensor of this host that is served in this process, by sweeps of `source`.
+struct Running {
+    dispatcher: Dispatcher,
+    status: sensor::run::Status,
+    shutdown: CancellationToken,
+    run: tokio::task::JoinHandle<Result<(), sensor::run::Error>>,
+}
+
+impl Running {
+    fn start(folder: &Path, source: Option<Kind>) -> Running {
+        let text = "process_hz = 20\n[recorder]\nhz = 20\n";
+        let mut raw: RawConfig = daemon::config_file::load(Path::new("f"), text).unwrap();
+        raw.process_source = source;
+        let config = Config::new(raw, "wn01", jiff::tz::TimeZone::UTC).unwrap();
+        let sensor = Sensor::open(config, &folder.join("state")).unwrap();
+        let (methods, status) = (sensor.methods().unwrap(), sensor.status());
+        let dispatcher = Dispatcher::new(methods, Limits::default(), std::sync::Arc::default());
+        let shutdown = CancellationToken::new();
+        let run = tokio::spawn(sensor.run(shutdown.clone()));
+        Running { dispatcher, status, shutdown, run }
+    }
+
+    async fn end(self) {
+        self.shutdown.cancel();
+        let ended = tokio::time::timeout(daemon::shutdown::GRACE, self.run).await;
+        ended.expect("it ends in time").unwrap().unwrap();
+    }
+}
+
 /// Each has jobs of its own number: every sensor sees all processes of the machine.
 async fn check(source: Option<Kind>, number: u32) {
     let folder = tempfile::tempdir().unwrap();
-    let text = "process_hz = 20\n[recorder]\nhz = 20\n";
-    let mut raw: RawConfig = daemon::config_file::load(Path::new("f"), text).unwrap();
-    raw.process_source = source;
-    let config = Config::new(raw, "wn01", jiff::tz::TimeZone::UTC).unwrap();
-    let sensor = Sensor::open(config, &folder.path().join("state")).unwrap();
-    let dispatcher = Dispatcher::new(sensor.methods().unwrap(), Limits::default(), std::sync::Arc::default());
-    let shutdown = CancellationToken::new();
-    let run = tokio::spawn(sensor.run(shutdown.clone()));
+    let sensor = Running::start(folder.path(), source);
+    let dispatcher = &sensor.dispatcher;
 
     let ad = folder.path().join(".job.ad");
     std::fs::write(&ad, format!("ClusterId = {number}\nProcId = 1\n")).unwrap();
@@ -127,23 +150,22 @@ async fn check(source: Option<Kind>, number: u32) {
     for (call, tree) in &trees {
         until(call, async || {
             let pids = tree.pids();
-            pids.len() == 4 && living(&serving(&dispatcher, call).await) == pids
+            pids.len() == 4 && living(&serving(dispatcher, call).await) == pids
         })
         .await;
     }
     let (call, tree) = &mut trees[0];
     let pids = tree.pids();
     tree.kill();
-    until("their ends", async || living(&serving(&dispatcher, call).await).is_empty()).await;
-    let after = serving(&dispatcher, call).await;
+    until("their ends", async || living(&serving(dispatcher, call).await).is_empty()).await;
+    let after = serving(dispatcher, call).await;
     assert!(pids.iter().all(|pid| after.contains_key(pid)), "{pids:?} {after:?}");
-    let told = starts(&dispatcher, call).await;
+    let told = starts(dispatcher, call).await;
     assert!(told.len() >= 4);
     for _ in 0..20 {
-        assert_eq!(starts(&dispatcher, call).await, told, "a process has one start in all answers");
+        assert_eq!(starts(dispatcher, call).await, told, "a process has one start in all answers");
     }
-    shutdown.cancel();
-    run.await.unwrap().unwrap();
+    sensor.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,4 +176,92 @@ async fn the_processes_of_a_job_are_named_and_no_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_processes_of_a_job_are_named_where_only_proc_is_read() {
     check(Some(Kind::Procfs), 9043).await;
+}
+
+/// A file system in user space whose server never answers; gone when it is dropped.
+struct Unanswering(std::path::PathBuf, #[allow(dead_code)] std::fs::File);
+
+impl Unanswering {
+    fn mount(place: &Path) -> Unanswering {
+        use std::os::fd::AsRawFd as _;
+        std::fs::create_dir(place).unwrap();
+        let server = std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").unwrap();
+        let options = format!("fd={},rootmode=40000,user_id=0,group_id=0,allow_other", server.as_raw_fd());
+        let options = std::ffi::CString::new(options).unwrap();
+        let flags = rustix::mount::MountFlags::empty();
+        rustix::mount::mount("fuse", place, "fuse", flags, options.as_c_str()).unwrap();
+        Unanswering(place.to_owned(), server)
+    }
+}
+
+impl Drop for Unanswering {
+    fn drop(&mut self) {
+        rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH).unwrap();
+    }
+}
+
+/// Each has a job of its own number, which comes after what should hold the sensor up.
+async fn check_hostile(folder: &Path, hostile: &[(&str, &str)]) {
+    let sensor = Running::start(folder, None);
+    for (number, (file, refused)) in hostile.iter().enumerate() {
+        let attack = Tree::start(&[("_CONDOR_JOB_AD", (*file).to_owned())]);
+        until(file, async || sensor.status.health().iter().any(|text| text.contains(refused))).await;
+        let job = format!("77{}{number}", std::process::id());
+        let tree = Tree::start(&[("SLURM_JOB_ID", job.clone())]);
+        until(&format!("the job after {file}"), async || {
+            let pids = tree.pids();
+            pids.len() == 4 && living(&serving(&sensor.dispatcher, &format!("slurm:{job}")).await) == pids
+        })
+        .await;
+        drop(attack);
+    }
+    sensor.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_a_process_names_holds_up_no_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (pipe, link) = (place("pipe"), place("link"));
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    std::os::unix::fs::symlink("/etc/shadow", &link).unwrap();
+    let mut hostile = vec![
+        ("/proc/kmsg", "/proc/kmsg: it is on a file system of type proc"),
+        (pipe.as_str(), "pipe: it is not a plain file"),
+        (link.as_str(), "link: it leads through a symbolic link"),
+    ];
+    if !rustix::process::geteuid().is_root() {
+        hostile.push(("/etc/passwd", "/etc/passwd: it belongs to user 0"));
+        check_hostile(folder.path(), &hostile).await;
+        return;
+    }
+    let (mount, traces) = (place("fuse"), place("tracing"));
+    let file = format!("{mount}/ad");
+    let _mount = Unanswering::mount(Path::new(&mount));
+    std::fs::create_dir(&traces).unwrap();
+    rustix::mount::mount("tracefs", &traces, "tracefs", rustix::mount::MountFlags::empty(), None).unwrap();
+    let pipe_of_traces = format!("{traces}/trace_pipe");
+    hostile.push((&file, "fuse/ad: it is on a file system of type fuse"));
+    hostile.push((&pipe_of_traces, "trace_pipe: it is on a file system of type tracefs"));
+    check_hostile(folder.path(), &hostile).await;
+    rustix::mount::unmount(&traces, rustix::mount::UnmountFlags::DETACH).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_job_of_a_huge_file_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let number = std::process::id();
+    let ad = folder.path().join("ad");
+    std::fs::write(&ad, format!("ClusterId = {number}\nProcId = 7\n")).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&ad).unwrap().set_len(100 << 30).unwrap();
+    let sensor = Running::start(folder.path(), None);
+    let tree = Tree::start(&[("_CONDOR_JOB_AD", ad.display().to_string())]);
+    until("the job", async || {
+        let pids = tree.pids();
+        let call = format!("htcondor:{number}.7");
+        pids.len() == 4 && living(&serving(&sensor.dispatcher, &call).await) == pids
+    })
+    .await;
+    sensor.end().await;
 }

@@ -27,7 +27,7 @@ pub(super) fn sweeping(
     tail: &tail::handle::Handle,
     channels: &Hub,
 ) -> Result<Sweeping, Error> {
-    let (spotter, watch, serving) = watch::over(PROC.into());
+    let (spotter, watch, serving) = watch::over(PROC.into(), config.job_file_systems.clone());
     let rate = config.recorder.rate(chosen.source.kind());
     let ring = config.recorder.ring.map(tap::Shared::new);
     let mut taps: Vec<Box<dyn process::tap::Tap>> = vec![Box::new(spotter)];

@@ -1,27 +1,24 @@
 //! What a process says of the job it serves, from `/proc`.
 //!
 //! Shell. Rules: so much is read and no more; a number may have been taken by another process since, so what was read counts
-//! only if the process still began when the asked one did; a file that an environment names is read only if it is a
-//! plain file.
-//! Not here: what the words mean (`named`).
+//! only if the process still began when the asked one did.
+//! Not here: what the words mean (`named`), how a file that an environment names is opened (`job_file`).
 
+use super::job_file::{self, Refusal};
 use super::known::KnownBy;
 use super::named::{self, Jobs};
 use crate::process::stat;
-use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wire::process::ProcessKey;
 
 /// Most of a control group's file that is read, in bytes: some lines of paths.
 const CGROUP_LEN_MAX_BYTES: u64 = 16 << 10;
 /// Most of an environment that is read, in bytes: schedulers set theirs among a few KiB of others.
 const ENVIRON_LEN_MAX_BYTES: u64 = 128 << 10;
-/// Most of a job's file that is read, in bytes.
-const JOB_AD_LEN_MAX_BYTES: u64 = 128 << 10;
+/// Most of a process's status that is read, in bytes.
+const STATUS_LEN_MAX_BYTES: u64 = 16 << 10;
 
 /// What a process says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,52 +33,71 @@ pub enum Heard {
     Gone,
 }
 
-/// Ask a process; `proc` is where `/proc` is.
+/// A file that a process names and that was not read.
+#[derive(Debug)]
+pub struct Refused {
+    /// The file.
+    pub path: PathBuf,
+    /// The user of the process.
+    pub user: u32,
+    /// Why.
+    pub why: Refusal,
+}
+
+/// Who started a process: the effective user of a program with the rights of another is that other, but its environment is that of
+/// the one who started it. `proc` is where `/proc` is. None if it is gone.
 #[must_use]
-pub fn ask(proc: &Path, key: ProcessKey) -> Heard {
+pub fn real_user(proc: &Path, pid: u32) -> Option<u32> {
+    let status = some(&proc.join(pid.to_string()).join("status"), STATUS_LEN_MAX_BYTES).ok()?;
+    let text = String::from_utf8_lossy(&status);
+    text.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok())
+}
+
+/// Ask a process of this user; `file_systems` are the types on which job files are read beside the local ones.
+#[must_use]
+pub fn ask(
+    proc: &Path,
+    key: ProcessKey,
+    user: Option<u32>,
+    file_systems: &[String],
+) -> (Heard, Option<Refused>) {
     let folder = proc.join(key.pid.to_string());
-    let cgroup = open(&folder.join("cgroup")).and_then(|file| some(file, CGROUP_LEN_MAX_BYTES));
-    let environ = open(&folder.join("environ")).and_then(|file| some(file, ENVIRON_LEN_MAX_BYTES));
-    let told = std::fs::read(folder.join("stat")).ok();
-    match told.as_deref().and_then(stat::stat) {
-        Some(told) if told.start_ns / stat::TICK_NS == key.start_ns / stat::TICK_NS => {}
-        _ => return Heard::Gone,
+    let cgroup = some(&folder.join("cgroup"), CGROUP_LEN_MAX_BYTES);
+    let environ = some(&folder.join("environ"), ENVIRON_LEN_MAX_BYTES);
+    let stat = some(&folder.join("stat"), STATUS_LEN_MAX_BYTES).ok();
+    match stat.as_deref().and_then(stat::stat) {
+        Some(stat) if stat.start_ns / stat::TICK_NS == key.start_ns / stat::TICK_NS => {}
+        _ => return (Heard::Gone, None),
     }
     let by_cgroup = cgroup.map(|text| named::by_cgroup(&String::from_utf8_lossy(&text))).unwrap_or_default();
     let is_readable = environ.is_ok();
     let mut said = environ.map(|environ| named::by_environment(&environ)).unwrap_or_default();
-    if let Some(ad) = said.job_ad.take() {
-        let read = plain(Path::new(ad.as_str())).and_then(|file| some(file, JOB_AD_LEN_MAX_BYTES));
-        said.jobs.extend(read.ok().and_then(|text| named::by_job_ad(&String::from_utf8_lossy(&text))));
+    let mut refused = None;
+    if let Some((ad, user)) = said.job_ad.take().zip(user) {
+        let path = PathBuf::from(ad.as_str());
+        match job_file::read(&path, user, file_systems) {
+            Ok(text) => said.jobs.extend(named::by_job_ad(&String::from_utf8_lossy(&text))),
+            Err(why) if why.is_absence() => {}
+            Err(why) => refused = Some(Refused { path, user, why }),
+        }
     }
+    (heard(by_cgroup, said.jobs, is_readable), refused)
+}
+
+fn heard(by_cgroup: Jobs, by_environment: Jobs, is_readable: bool) -> Heard {
     if !by_cgroup.is_empty() {
         // The environment knows the other names of a job; it is believed where it names the same.
-        let agrees = by_cgroup.iter().any(|job| said.jobs.contains(job));
-        return Heard::Job(if agrees { said.jobs } else { by_cgroup }, KnownBy::Cgroup);
+        let agrees = by_cgroup.iter().any(|job| by_environment.contains(job));
+        return Heard::Job(if agrees { by_environment } else { by_cgroup }, KnownBy::Cgroup);
     }
-    match (said.jobs.is_empty(), is_readable) {
-        (false, _) => Heard::Job(said.jobs, KnownBy::Environment),
+    match (by_environment.is_empty(), is_readable) {
+        (false, _) => Heard::Job(by_environment, KnownBy::Environment),
         (true, true) => Heard::Nothing,
         (true, false) => Heard::Unreadable,
     }
 }
 
-fn open(path: &Path) -> std::io::Result<File> {
-    File::open(path)
-}
-
-/// A pipe that somebody's environment names would hold the sensor up, and to open a device may set it off: it is looked
-/// at before it is opened, by the same handle.
-fn plain(path: &Path) -> std::io::Result<File> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW;
-    let found = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    match found.metadata()?.is_file() {
-        true => File::open(format!("/proc/self/fd/{}", found.as_raw_fd())),
-        false => Err(std::io::ErrorKind::InvalidInput.into()),
-    }
-}
-
-fn some(file: File, len_max: u64) -> std::io::Result<Vec<u8>> {
+fn some(path: &Path, len_max: u64) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    file.take(len_max).read_to_end(&mut text).map(|_| text)
+    File::open(path)?.take(len_max).read_to_end(&mut text).map(|_| text)
 }

@@ -1,39 +1,35 @@
-//! Asks every process once which job it serves: told of newcomers on the sampling thread, asking beside it.
+//! Sees on the sampling thread which processes are new, has them asked which job they serve, and keeps what is known.
 //!
-//! Shell. Rules: the sampling thread reads no file for it; a process is asked when it is first seen and when it has become
-//! another program, and once more a little later if it named no job, since a program is begun as a copy of its parent; so
-//! many are asked a second and no more, the others serve what their parents serve.
-//! Not here: what the words mean (`named`), what follows (`known`).
+//! Shell. Rule: the sampling thread reads no file for it; a process is asked when it is first seen and when it has become another
+//! program.
+//! Not here: asking (`asker`), what the words mean (`named`), what follows (`known`).
 
+use super::asker::{Asker, THREADS_MAX};
 use super::known::{Known, Newcomer, Serves};
-use super::read::{self, Heard};
-use crate::process::procfs::boot_ns;
+use super::read::Refused;
 use crate::process::source::View;
 use crate::process::tap::Tap;
 use crate::sample::beat::locked;
 use compact_str::CompactString;
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::process::{Process, ProcessKey, State};
 
 /// Batches of news that wait, each of one sweep.
 const BATCHES_MAX: usize = 256;
-/// Processes asked a second: at 50 µs each, 2 % of a core at most.
-const ASKED_A_SECOND_MAX: u64 = 400;
-/// Processes asked at once: those that are there at the start.
-const ASKED_AT_ONCE_MAX: u64 = 16_384;
-/// How long after the first time a process is asked again.
-const AGAIN_AFTER_NS: u64 = 1_000_000_000;
-/// The number of the kernel's thread that begins its other threads.
-const KTHREADD: u32 = 2;
+/// Newcomers that may wait for their turn on the sampling thread: those that are there at the start.
+pub(super) const WAITING_MAX: usize = 16_384;
+/// How often it is looked whether a process holds the asking thread up.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// For how long a refused file is shown.
+const REFUSED_SHOWN: Duration = Duration::from_secs(600);
 
 /// What a sweep brought.
 #[derive(Clone, Copy, Debug)]
-enum News {
+pub(super) enum News {
     /// It is there, or has become another program.
     Came(Newcomer),
     /// It is gone since then.
@@ -56,6 +52,7 @@ pub struct Spotter {
 /// Asks them, once run.
 pub struct Watch {
     proc: PathBuf,
+    file_systems: Vec<String>,
     news: mpsc::Receiver<Vec<News>>,
     shared: Arc<Shared>,
 }
@@ -65,11 +62,13 @@ pub struct Watch {
 pub struct Handle(Arc<Shared>);
 
 #[derive(Default)]
-struct Shared {
-    known: Mutex<Known>,
-    counts: Mutex<Counts>,
+pub(super) struct Shared {
+    pub(super) known: Mutex<Known>,
+    pub(super) counts: Mutex<Counts>,
+    /// The last file that a process named and that was not read.
+    pub(super) refused: Mutex<Option<(Instant, Refused)>>,
     /// How often something became known.
-    changes: tokio::sync::watch::Sender<u64>,
+    pub(super) changes: tokio::sync::watch::Sender<u64>,
 }
 
 /// What could not be asked.
@@ -81,11 +80,17 @@ pub struct Counts {
     pub unreadable_total: u64,
     /// Processes that were too many to be asked.
     pub passed_over_total: u64,
+    /// Files that processes named and that were not read.
+    pub refused_total: u64,
+    /// Processes that did not answer in time; others were asked on another thread.
+    pub stuck_total: u64,
+    /// Of them, those that still hold up a thread.
+    pub stuck: u64,
 }
 
-/// The parts of a watch over the processes of `proc`.
+/// The parts of a watch over the processes of `proc`; `file_systems` are the types on which job files are read beside the local ones.
 #[must_use]
-pub fn over(proc: PathBuf) -> (Spotter, Watch, Handle) {
+pub fn over(proc: PathBuf, file_systems: Vec<String>) -> (Spotter, Watch, Handle) {
     let (sender, news) = mpsc::channel(BATCHES_MAX);
     let shared = Arc::<Shared>::default();
     let spotter = Spotter {
@@ -96,7 +101,7 @@ pub fn over(proc: PathBuf) -> (Spotter, Watch, Handle) {
         waiting: Vec::new(),
         shared: Arc::clone(&shared),
     };
-    (spotter, Watch { proc, news, shared: Arc::clone(&shared) }, Handle(shared))
+    (spotter, Watch { proc, file_systems, news, shared: Arc::clone(&shared) }, Handle(shared))
 }
 
 impl Handle {
@@ -115,6 +120,31 @@ impl Handle {
     #[must_use]
     pub fn counts(&self) -> Counts {
         *locked(&self.0.counts)
+    }
+
+    /// What is wrong with the asking now, in sentences.
+    #[must_use]
+    pub fn health(&self) -> Vec<String> {
+        let counts = self.counts();
+        let mut health = Vec::new();
+        if counts.stuck > 0 {
+            health.push(format!(
+                "{} processes do not let themselves be asked for their jobs and hold up a thread each; {}",
+                counts.stuck,
+                if counts.stuck < THREADS_MAX { "others are asked" } else { "no process is asked any more" }
+            ));
+        }
+        let refused = locked(&self.0.refused);
+        if let Some((_, Refused { path, user, why })) =
+            refused.as_ref().filter(|(when, _)| when.elapsed() < REFUSED_SHOWN)
+        {
+            let total = counts.refused_total;
+            health.push(format!(
+                "job files named by processes and not read: {total}; the last, of user {user}: {}: {why}",
+                path.display().to_string().escape_debug()
+            ));
+        }
+        health
     }
 
     /// Those that served a job between these moments, in nanoseconds since boot.
@@ -175,7 +205,7 @@ impl Spotter {
         match self.news.try_reserve() {
             Ok(place) => place.send(std::mem::take(&mut self.waiting)),
             // They wait for the next sweep; beyond the most, they are not asked.
-            Err(_) if self.waiting.len() as u64 <= ASKED_AT_ONCE_MAX => {}
+            Err(_) if self.waiting.len() <= WAITING_MAX => {}
             Err(_) => {
                 locked(&self.shared.counts).passed_over_total += self.waiting.len() as u64;
                 self.waiting.clear();
@@ -184,113 +214,21 @@ impl Spotter {
     }
 }
 
-/// What the asking task keeps to itself.
-struct Asking {
-    proc: PathBuf,
-    shared: Arc<Shared>,
-    /// To be asked again, each with when.
-    again: VecDeque<(u64, Newcomer)>,
-    /// How many may still be asked, and since when that is reckoned.
-    left: u64,
-    since_ns: u64,
-}
-
 impl Watch {
     /// Ask until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
-        let Watch { proc, mut news, shared } = self;
-        let (left, since_ns) = (ASKED_AT_ONCE_MAX, boot_ns());
-        let mut asking = Asking { proc, shared, again: VecDeque::new(), left, since_ns };
+        let Watch { proc, file_systems, mut news, shared } = self;
+        let asker = Asker::start(proc, file_systems, shared);
+        let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
-            let wait_ns = asking.again.front().map(|(due_ns, _)| due_ns.saturating_sub(boot_ns()));
-            let due = tokio::time::sleep(Duration::from_nanos(wait_ns.unwrap_or(0)));
-            let batch = tokio::select! {
+            tokio::select! {
                 () = shutdown.cancelled() => return,
-                batch = news.recv() => match batch {
-                    Some(batch) => batch,
+                batch = news.recv(), if asker.has_room() => match batch {
+                    Some(batch) => asker.put(batch),
                     None => return,
                 },
-                () = due, if wait_ns.is_some() => Vec::new(),
-            };
-            // Files of `/proc` can take long on a host in trouble.
-            let asked = tokio::task::spawn_blocking(move || {
-                asking.hear(batch);
-                asking
-            });
-            match asked.await {
-                Ok(back) => asking = back,
-                Err(_) => return,
+                _ = look.tick() => asker.replace_if_stuck(),
             }
         }
-    }
-}
-
-impl Asking {
-    fn hear(&mut self, mut batch: Vec<News>) {
-        // Parents before their children.
-        batch.sort_by_key(|news| match news {
-            News::Gone(..) => 0,
-            News::Came(newcomer) | News::Lived(newcomer, _) => newcomer.key.start_ns,
-        });
-        for news in batch {
-            match news {
-                News::Came(newcomer) => self.ask(newcomer, true),
-                News::Gone(key, end_ns) => locked(&self.shared.known).gone(key, end_ns),
-                News::Lived(newcomer, end_ns) => {
-                    let mut known = locked(&self.shared.known);
-                    known.came(newcomer, None);
-                    known.gone(newcomer.key, end_ns);
-                }
-            }
-        }
-        let now_ns = boot_ns();
-        while let Some((_, newcomer)) = self.again.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
-            self.ask(newcomer, false);
-        }
-        self.shared.changes.send_modify(|times| *times += 1);
-    }
-
-    fn ask(&mut self, newcomer: Newcomer, is_first: bool) {
-        let is_of_kernel = newcomer.key.pid == KTHREADD || newcomer.parent == KTHREADD;
-        if is_of_kernel {
-            return;
-        }
-        if !self.may_ask() {
-            locked(&self.shared.counts).passed_over_total += 1;
-            locked(&self.shared.known).came(newcomer, None);
-            return;
-        }
-        let heard = read::ask(&self.proc, newcomer.key);
-        let mut counts = locked(&self.shared.counts);
-        counts.asked_total += 1;
-        let said = match heard {
-            Heard::Job(jobs, by) => Some((jobs, by)),
-            Heard::Nothing => None,
-            Heard::Unreadable => {
-                counts.unreadable_total += u64::from(is_first);
-                None
-            }
-            // It was told as gone meanwhile, and is not there again.
-            Heard::Gone if !is_first => return,
-            Heard::Gone => None,
-        };
-        if said.is_none() && is_first && (self.again.len() as u64) < ASKED_AT_ONCE_MAX {
-            self.again.push_back((boot_ns() + AGAIN_AFTER_NS, newcomer));
-        }
-        locked(&self.shared.known).came(newcomer, said);
-    }
-
-    fn may_ask(&mut self) -> bool {
-        let now_ns = boot_ns();
-        let more = now_ns.saturating_sub(self.since_ns) * ASKED_A_SECOND_MAX / 1_000_000_000;
-        if more > 0 {
-            self.left = (self.left + more).min(ASKED_AT_ONCE_MAX);
-            self.since_ns = now_ns;
-        }
-        self.left = match self.left.checked_sub(1) {
-            Some(left) => left,
-            None => return false,
-        };
-        true
     }
 }

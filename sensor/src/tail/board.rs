@@ -7,6 +7,10 @@ use compact_str::CompactString;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a turn of the thread that reads may take: one reads so much of each file and no more.
+const TURN_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// One file, as `sensor.files` tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,6 +84,8 @@ pub struct Board {
 struct Inner {
     files: BTreeMap<PathBuf, FileState>,
     state: State,
+    /// Since when the thread that reads has been at work without a pause.
+    turn_since: Option<Instant>,
 }
 
 impl Board {
@@ -92,7 +98,19 @@ impl Board {
     /// What is known as a whole.
     #[must_use]
     pub fn state(&self) -> State {
-        self.lock().state.clone()
+        let inner = self.lock();
+        let mut state = inner.state.clone();
+        let held_up = inner.turn_since.map(|since| since.elapsed()).filter(|time| *time > TURN_TIME_MAX);
+        state.health.extend(held_up.map(|time| {
+            let secs = time.as_secs();
+            format!("no log is read since {secs} s: a file system with logs, or that of the state folder, does not answer")
+        }));
+        state
+    }
+
+    /// The thread that reads begins a turn, or has ended one.
+    pub(super) fn set_at_work(&self, is_at_work: bool) {
+        self.lock().turn_since = is_at_work.then(Instant::now);
     }
 
     pub(super) fn set_file(&self, file: FileState) {
@@ -109,5 +127,21 @@ impl Board {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_held_up_is_shown_until_its_turn_ends() {
+        let board = Board::default();
+        board.set_at_work(true);
+        assert_eq!(board.state().health, Vec::<String>::new());
+        board.lock().turn_since = Instant::now().checked_sub(TURN_TIME_MAX + Duration::from_secs(5));
+        assert!(board.state().health[0].starts_with("no log is read since 20 s"), "{:?}", board.state());
+        board.set_at_work(false);
+        assert_eq!(board.state().health, Vec::<String>::new());
     }
 }

@@ -150,6 +150,7 @@ impl Drop for Handle {
 }
 
 fn run(mut ingest: Ingest, mut watch: Watch, bell: &Bell) {
+    let board = ingest.board();
     let mut wake = Wake::all();
     loop {
         if let Some(next) = wake.acknowledged {
@@ -159,9 +160,11 @@ fn run(mut ingest: Ingest, mut watch: Watch, bell: &Bell) {
             ingest.drain();
             return;
         }
+        board.set_at_work(true);
         let wait = ingest.turn(&wake);
         let is_new = watch.set(ingest.directories());
         ingest.set_watch_trouble(watch.trouble());
+        board.set_at_work(false);
         wake = bell.wait(if is_new { Duration::ZERO } else { wait });
         wake.all |= is_new;
     }

@@ -192,11 +192,13 @@ impl Ingest {
 
     /// Read everything there is and make it durable: the end of an orderly run.
     pub fn drain(&mut self) {
-        // Bounded: a log that is written faster than it is read must not keep the process alive.
-        const TURNS_MAX: usize = 1000;
-        for _ in 0..TURNS_MAX {
+        // Bounded: a log that is written faster than it is read must not keep the process alive. The next start goes on.
+        const TIME_MAX: Duration = Duration::from_secs(2);
+        let until = self.core.clock.monotonic() + TIME_MAX;
+        loop {
             self.turn(&Wake::default());
-            if self.busy.is_empty() || self.core.journal.is_held() {
+            let is_done = self.busy.is_empty() || self.core.journal.is_held();
+            if is_done || self.core.clock.monotonic() >= until {
                 break;
             }
         }

@@ -1,7 +1,7 @@
 //! Which file systems are mounted, from `/proc/self/mountinfo`, and how each is to be asked.
 //!
 //! Pure. Left out as node_exporter does by default: file systems without storage of their own, and what
-//! containers mount for themselves. Not here: asking them (`filesystem`, `remote_mounts`).
+//! containers mount for themselves; and those for which a program of an ordinary user answers. Not here: asking them (`filesystem`, `remote_mounts`).
 
 use super::fields::{self, Malformed};
 use std::borrow::Cow;
@@ -95,20 +95,46 @@ pub struct Mount<'a> {
 pub fn parse(text: &[u8]) -> Result<Vec<Mount<'_>>, Malformed> {
     let mut mounts: Vec<Mount<'_>> = Vec::new();
     for line in fields::lines(text) {
-        let (mountpoint, fstype, device) = read(line).ok_or_else(|| {
+        let (mountpoint, fstype, device, options) = read(line).ok_or_else(|| {
             Malformed::new("a mount: numbers, root, place, options, '-', type and device", line)
         })?;
         // Whatever it is, it hides what was mounted on the same place before.
         mounts.retain(|earlier| earlier.mountpoint != mountpoint);
-        if is_told(&mountpoint, fstype) {
-            let reach = if TYPES_LOCAL.contains(&fstype) { Reach::Local } else { Reach::Remote };
+        if is_told(&mountpoint, fstype) && !is_a_user_s(fstype, options) {
+            let reach = if is_local(fstype) { Reach::Local } else { Reach::Remote };
             mounts.push(Mount { device, mountpoint, fstype, reach });
         }
     }
     Ok(mounts)
 }
 
-type Parts<'a> = (Cow<'a, [u8]>, &'a [u8], Cow<'a, [u8]>);
+/// A line of the table: any mount, also one that is left out of the figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Its number (`mnt_id` of proc_pid_fdinfo(5)).
+    pub id: u64,
+    /// Where it is mounted.
+    pub mountpoint: Cow<'a, [u8]>,
+    /// Of which type.
+    pub fstype: &'a [u8],
+}
+
+/// Every line that is a mount, in the table's order: of several at one place the last hides the others.
+pub fn table(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    fields::lines(text).filter_map(|line| {
+        let id = str::from_utf8(fields::fields(line).next()?).ok()?.parse().ok()?;
+        let (mountpoint, fstype, ..) = read(line)?;
+        Some(Line { id, mountpoint, fstype })
+    })
+}
+
+/// Whether a file system of this type answers from this host's own memory or disks, and so at once.
+#[must_use]
+pub fn is_local(fstype: &[u8]) -> bool {
+    TYPES_LOCAL.contains(&fstype)
+}
+
+type Parts<'a> = (Cow<'a, [u8]>, &'a [u8], Cow<'a, [u8]>, &'a [u8]);
 
 fn read(line: &[u8]) -> Option<Parts<'_>> {
     let mut fields = fields::fields(line);
@@ -116,7 +142,15 @@ fn read(line: &[u8]) -> Option<Parts<'_>> {
     // Some optional fields follow the options; a lone dash ends them.
     fields.find(|field| *field == b"-")?;
     let (fstype, device) = (fields.next()?, fields.next()?);
-    Some((unescaped(mountpoint), fstype, unescaped(device)))
+    Some((unescaped(mountpoint), fstype, unescaped(device), fields.next().unwrap_or_default()))
+}
+
+/// Whether an ordinary user's program answers for it (the option `user_id` of mount.fuse(8)): it may never do, and a thread that
+/// waits for it cannot be ended.
+fn is_a_user_s(fstype: &[u8], options: &[u8]) -> bool {
+    let is_fuse = fstype.starts_with(b"fuse.") || [&b"fuse"[..], b"fuseblk"].contains(&fstype);
+    let mut users = options.split(|byte| *byte == b',').filter_map(|option| option.strip_prefix(b"user_id="));
+    is_fuse && users.any(|user| user != b"0")
 }
 
 fn is_told(mountpoint: &[u8], fstype: &[u8]) -> bool {
@@ -172,7 +206,8 @@ mod tests {
 25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw
 30 27 0:30 / /run rw - tmpfs tmpfs rw
 31 27 0:31 / /home rw - nfs4 server:/home rw,addr=10.0.0.1
-32 27 0:32 / /mnt/a\\040b rw - fuse.sshfs me@x:/ rw
+32 27 0:32 / /mnt/a\\040b rw - fuse.sshfs me@x:/ rw,user_id=0,group_id=0
+36 27 0:36 / /home/ann/far rw - fuse.sshfs ann@x:/ rw,user_id=1000,group_id=1000
 33 27 0:33 / /var/lib/docker/overlay2/x rw - ext4 /dev/vdb rw
 34 27 0:34 / /var/lib/docker rw - ext4 /dev/vdc rw
 35 27 0:35 / /devices rw - xfs /dev/vdd rw

@@ -1,0 +1,338 @@
+//! Asks processes which job they serve, on a thread that can be given up.
+//!
+//! Shell. Rules: so many are asked a second and no more, the others serve what their parents serve; one that named no job is
+//! asked once more a little later, since a program starts as a copy of its parent; a process that does not answer keeps its thread,
+//! those of other users are asked on another one, and nothing waits for these threads at the end.
+//! Not here: who is new (`watch`), what is read (`read`), what follows (`known`).
+
+use super::known::Newcomer;
+use super::read::{self, Heard, Refused};
+use super::watch::{News, Shared, WAITING_MAX};
+use crate::process::procfs::boot_ns;
+use crate::sample::beat::locked;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Processes asked a second: at 50 µs each, 2 % of a core at most.
+const ASKED_A_SECOND_MAX: u64 = 400;
+/// Processes asked at once: those that are there at the start.
+const ASKED_AT_ONCE_MAX: u64 = WAITING_MAX as u64;
+/// How long after the first time a process is asked again.
+const AGAIN_AFTER_NS: u64 = 1_000_000_000;
+/// How long a process may take to answer: files of `/proc` can take long on a host in trouble.
+const STUCK_AFTER: Duration = Duration::from_secs(3);
+/// Threads that processes may hold up at a time, the last of them for good.
+pub(super) const THREADS_MAX: u64 = 16;
+/// Enough for some files of 128 KiB, which are on the heap.
+const STACK_LEN_BYTES: usize = 256 << 10;
+/// The number of the kernel's thread that starts its other threads.
+const KTHREADD: u32 = 2;
+
+/// The owner's side. Dropped, the asking ends after the process that is asked.
+pub(super) struct Asker(Arc<Inner>);
+
+struct Inner {
+    proc: PathBuf,
+    file_systems: Vec<String>,
+    shared: Arc<Shared>,
+    work: Mutex<Work>,
+    changed: Condvar,
+}
+
+/// What is to be done; never locked while a process is asked.
+struct Work {
+    news: VecDeque<News>,
+    /// To be asked again, each with when.
+    again: VecDeque<(u64, Newcomer)>,
+    /// How many may still be asked, and since when that is counted.
+    left: u64,
+    since_ns: u64,
+    /// Since when a process has been asked, and whose it is as far as that is known.
+    asking: Option<(Instant, Option<u32>)>,
+    /// Whose processes hold threads up.
+    held_up_by: Vec<u32>,
+    /// The thread whose turn it is: those before it are held up.
+    turn: u64,
+    stop: bool,
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        locked(&self.0.work).stop = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Asker {
+    /// Start to ask the processes of `proc`.
+    pub(super) fn start(proc: PathBuf, file_systems: Vec<String>, shared: Arc<Shared>) -> Asker {
+        let work = Work {
+            news: VecDeque::new(),
+            again: VecDeque::new(),
+            left: ASKED_AT_ONCE_MAX,
+            since_ns: boot_ns(),
+            asking: None,
+            held_up_by: Vec::new(),
+            turn: 0,
+            stop: false,
+        };
+        let (work, changed) = (Mutex::new(work), Condvar::new());
+        let asker = Asker(Arc::new(Inner { proc, file_systems, shared, work, changed }));
+        asker.spawn(0);
+        asker
+    }
+
+    /// Whether more news is taken now.
+    pub(super) fn has_room(&self) -> bool {
+        locked(&self.0.work).news.len() < WAITING_MAX
+    }
+
+    /// News of a sweep.
+    pub(super) fn put(&self, mut batch: Vec<News>) {
+        // Parents before their children.
+        batch.sort_by_key(|news| match news {
+            News::Gone(..) => 0,
+            News::Came(newcomer) | News::Lived(newcomer, _) => newcomer.key.start_ns,
+        });
+        locked(&self.0.work).news.extend(batch);
+        self.0.changed.notify_all();
+    }
+
+    /// Go on with another thread if a process does not answer.
+    pub(super) fn replace_if_stuck(&self) {
+        let mut work = locked(&self.0.work);
+        let Some((_, user)) = work.asking.filter(|(since, _)| since.elapsed() >= STUCK_AFTER) else { return };
+        let mut counts = locked(&self.0.shared.counts);
+        if counts.stuck >= THREADS_MAX {
+            return;
+        }
+        counts.stuck += 1;
+        counts.stuck_total += 1;
+        work.turn += 1;
+        work.asking = None;
+        work.held_up_by.extend(user);
+        let (turn, is_last) = (work.turn, counts.stuck == THREADS_MAX);
+        drop((work, counts));
+        if !is_last {
+            self.spawn(turn);
+        }
+    }
+
+    fn spawn(&self, turn: u64) {
+        let inner = Arc::clone(&self.0);
+        let thread = std::thread::Builder::new().name("jobs".to_owned()).stack_size(STACK_LEN_BYTES);
+        if let Err(error) = thread.spawn(move || inner.run(turn)) {
+            tracing::warn!(%error, "no thread to ask processes for their jobs");
+        }
+    }
+}
+
+impl Inner {
+    fn run(&self, turn: u64) {
+        while let Some((newcomer, is_first)) = self.next(turn) {
+            let user = read::real_user(&self.proc, newcomer.key.pid);
+            let is_held_up = self.holds_up(turn, user);
+            let answer = (!is_held_up).then(|| read::ask(&self.proc, newcomer.key, user, &self.file_systems));
+            if !self.is_back(turn, user) {
+                return;
+            }
+            match answer {
+                Some((heard, refused)) => self.take(newcomer, heard, refused, is_first),
+                None => self.pass_over(newcomer),
+            }
+        }
+    }
+
+    /// The next process to be asked, and whether that is for the first time; waits for it. None if it is no longer this thread's turn.
+    fn next(&self, turn: u64) -> Option<(Newcomer, bool)> {
+        let mut work = locked(&self.work);
+        let mut has_changed = false;
+        loop {
+            if work.stop || work.turn != turn {
+                return None;
+            }
+            let now_ns = boot_ns();
+            let again = work.again.pop_front_if(|(due_ns, _)| *due_ns <= now_ns);
+            let due = match again {
+                Some((_, newcomer)) => Some((newcomer, false)),
+                None => match work.news.pop_front() {
+                    None => None,
+                    Some(news) => {
+                        has_changed = true;
+                        match self.heed(news) {
+                            Some(newcomer) => Some((newcomer, true)),
+                            None => continue,
+                        }
+                    }
+                },
+            };
+            match due {
+                Some(due) if work.may_ask(now_ns) => {
+                    work.asking = Some((Instant::now(), None));
+                    return Some(due);
+                }
+                Some((newcomer, _)) => self.pass_over(newcomer),
+                None => {
+                    if std::mem::take(&mut has_changed) {
+                        self.shared.changes.send_modify(|times| *times += 1);
+                    }
+                    let wait_ns =
+                        work.again.front().map_or(u64::MAX, |(due_ns, _)| due_ns.saturating_sub(now_ns));
+                    let waited = self.changed.wait_timeout(work, Duration::from_nanos(wait_ns));
+                    (work, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    /// What needs no question; else who is to be asked.
+    fn heed(&self, news: News) -> Option<Newcomer> {
+        let mut known = locked(&self.shared.known);
+        match news {
+            News::Came(newcomer) => {
+                let is_of_kernel = newcomer.key.pid == KTHREADD || newcomer.parent == KTHREADD;
+                return (!is_of_kernel).then_some(newcomer);
+            }
+            News::Gone(key, end_ns) => known.gone(key, end_ns),
+            News::Lived(newcomer, end_ns) => {
+                known.came(newcomer, None);
+                known.gone(newcomer.key, end_ns);
+            }
+        }
+        None
+    }
+
+    /// Whether a process of this user, whose turn it would be, holds up a thread.
+    fn holds_up(&self, turn: u64, user: Option<u32>) -> bool {
+        let mut work = locked(&self.work);
+        if work.turn == turn
+            && let Some((_, whose)) = &mut work.asking
+        {
+            *whose = user;
+        }
+        user.is_some_and(|user| work.held_up_by.contains(&user))
+    }
+
+    /// A process has answered: whether it is still this thread's turn.
+    fn is_back(&self, turn: u64, user: Option<u32>) -> bool {
+        let mut work = locked(&self.work);
+        if work.turn == turn {
+            work.asking = None;
+            return true;
+        }
+        if let Some(at) = work.held_up_by.iter().position(|held| Some(*held) == user) {
+            work.held_up_by.swap_remove(at);
+        }
+        locked(&self.shared.counts).stuck -= 1;
+        false
+    }
+
+    fn pass_over(&self, newcomer: Newcomer) {
+        locked(&self.shared.counts).passed_over_total += 1;
+        locked(&self.shared.known).came(newcomer, None);
+    }
+
+    fn take(&self, newcomer: Newcomer, heard: Heard, refused: Option<Refused>, is_first: bool) {
+        let mut counts = locked(&self.shared.counts);
+        counts.asked_total += 1;
+        counts.unreadable_total += u64::from(is_first && heard == Heard::Unreadable);
+        // One that names no job is asked twice: a file is counted once.
+        if let Some(refused) = refused.filter(|_| is_first) {
+            counts.refused_total += 1;
+            *locked(&self.shared.refused) = Some((Instant::now(), refused));
+        }
+        drop(counts);
+        let said = match heard {
+            Heard::Job(jobs, by) => Some((jobs, by)),
+            Heard::Nothing | Heard::Unreadable => None,
+            // It was gone meanwhile, and is not there again.
+            Heard::Gone if !is_first => return,
+            Heard::Gone => None,
+        };
+        if said.is_none() && is_first {
+            let mut work = locked(&self.work);
+            if (work.again.len() as u64) < ASKED_AT_ONCE_MAX {
+                work.again.push_back((boot_ns() + AGAIN_AFTER_NS, newcomer));
+            }
+        }
+        let is_news = said.is_some();
+        locked(&self.shared.known).came(newcomer, said);
+        if is_news {
+            self.shared.changes.send_modify(|times| *times += 1);
+        }
+    }
+}
+
+impl Work {
+    fn may_ask(&mut self, now_ns: u64) -> bool {
+        let more = now_ns.saturating_sub(self.since_ns) * ASKED_A_SECOND_MAX / 1_000_000_000;
+        if more > 0 {
+            self.left = (self.left + more).min(ASKED_AT_ONCE_MAX);
+            self.since_ns = now_ns;
+        }
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::stat;
+    use std::path::Path;
+    use wire::process::ProcessKey;
+
+    /// A process of a made-up `/proc`, of this user, serving this job; one of no job does not answer.
+    fn process(proc: &Path, pid: u32, user: u32, job: Option<u32>) -> News {
+        let folder = proc.join(pid.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("status"), format!("Name:\tx\nUid:\t{user}\t0\t0\t0\n")).unwrap();
+        std::fs::write(folder.join("cgroup"), "0::/\n").unwrap();
+        let text = std::fs::read("/proc/self/stat").unwrap();
+        std::fs::write(folder.join("stat"), &text).unwrap();
+        let environ = folder.join("environ");
+        match job {
+            Some(job) => std::fs::write(environ, format!("SLURM_JOB_ID={job}\0")).unwrap(),
+            None => {
+                let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+                rustix::fs::mknodat(rustix::fs::CWD, environ, kind, mode, 0).unwrap();
+            }
+        }
+        let start_ns = stat::stat(&text).expect("the kernel's form").start_ns;
+        News::Came(Newcomer { key: ProcessKey { pid, start_ns }, parent: 1 })
+    }
+
+    fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+        let since = Instant::now();
+        while !is_so() {
+            assert!(since.elapsed() < Duration::from_secs(60), "not within its time: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_answer_holds_up_only_its_own_user_s() {
+        let proc = tempfile::tempdir().unwrap();
+        let shared = Arc::<Shared>::default();
+        let stuck = process(proc.path(), 42, 1000, None);
+        let (own, other) = (process(proc.path(), 43, 1000, Some(1)), process(proc.path(), 44, 1001, Some(2)));
+        let asker = Asker::start(proc.path().to_owned(), Vec::new(), Arc::clone(&shared));
+        asker.put(vec![stuck, own, other]);
+        until("another thread", || {
+            asker.replace_if_stuck();
+            locked(&shared.counts).stuck == 1
+        });
+        let jobs = || locked(&shared.known).all().map(|(key, _)| key.pid).collect::<Vec<u32>>();
+        until("the process of another user", || jobs() == [44]);
+        assert_eq!(locked(&shared.counts).passed_over_total, 1, "the other one of the same user");
+
+        drop(std::fs::OpenOptions::new().write(true).open(proc.path().join("42/environ")).unwrap());
+        until("the thread's return", || locked(&shared.counts).stuck == 0);
+        asker.put(vec![process(proc.path(), 45, 1000, Some(3))]);
+        until("the user to be asked again", || jobs() == [44, 45]);
+        assert_eq!(locked(&shared.counts).stuck_total, 1);
+    }
+}
