@@ -35,7 +35,7 @@ fn every_example_configuration_is_good() {
 
 #[test]
 fn a_key_that_is_not_known_is_told_with_its_line() {
-    let text = std::fs::read_to_string(&deployed(".toml")[0]).unwrap();
+    let text = std::fs::read_to_string(program::workspace().join("deploy/sensor.toml")).unwrap();
     let broken = text.replace("\nsample_hz", "\nsample_hertz");
     assert_ne!(text, broken);
     let line = broken.lines().position(|line| line.starts_with("sample_hertz")).unwrap() + 1;
@@ -50,7 +50,7 @@ fn a_key_that_is_not_known_is_told_with_its_line() {
 #[test]
 fn every_unit_starts_a_command_that_there_is_with_flags_it_has() {
     let units = deployed(".service");
-    assert!(units.len() >= 2, "found {units:?}");
+    assert!(units.len() >= 3, "found {units:?}");
     for unit in units {
         let text = std::fs::read_to_string(&unit).unwrap();
         let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/visperf ")).unwrap();
@@ -64,5 +64,28 @@ fn every_unit_starts_a_command_that_there_is_with_flags_it_has() {
         }
         let state = text.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
         assert!(start.contains(&format!("--state /var/lib/{state} ")), "{start}: the state is in {state}");
+        let config = start.split(' ').skip_while(|word| *word != "--config").nth(1).unwrap();
+        let example = program::workspace().join("deploy").join(config.strip_prefix("/etc/visperf/").unwrap());
+        assert!(example.exists(), "{}: {config} is not among the examples", unit.display());
+        assert!(text.lines().any(|line| line == "User=visperf"), "{}: it has no user", unit.display());
     }
+}
+
+/// Every address of one machine: the daemons start beside each other as they are installed.
+#[test]
+fn no_two_daemons_listen_at_one_address() {
+    let mut found = Vec::new();
+    for path in deployed(".service").into_iter().chain(deployed(".toml")) {
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            let flag = line.split_once("--listen ").map(|(_, address)| address.to_owned());
+            let key = line.strip_prefix("# ").unwrap_or(line).strip_prefix("listen = ");
+            let key = key.map(|address| address.trim_matches('"').to_owned());
+            found.extend(flag.or(key).map(|address| address.rsplit_once(':').unwrap().1.to_owned()));
+        }
+    }
+    assert!(found.len() >= 6, "{found:?}");
+    let mut distinct = found.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), found.len(), "{found:?}");
 }

@@ -13,6 +13,7 @@ mod output;
 mod refusal;
 mod serve;
 mod state_folder;
+mod state_owner;
 mod top;
 mod trial;
 mod wrong_word;

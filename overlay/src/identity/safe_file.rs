@@ -29,10 +29,7 @@ pub enum Error {
         error: io::Error,
     },
     /// Somebody else's.
-    #[error(
-        "{} belongs to user {found}, expected {expected}, who runs this; run visperf as user {found}, or type `chown \
-         {expected} {}`", path.display(), path.display()
-    )]
+    #[error("{} belongs to user {found}, expected user {expected}, who runs this; {}", path.display(), owner_hint(path, *found, *expected))]
     Owner {
         /// Which file.
         path: PathBuf,
@@ -66,6 +63,17 @@ impl Error {
     pub(super) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
         let path = path.to_owned();
         move |error| Error::File { action, path, error }
+    }
+}
+
+/// What to do about a file of another owner. A daemon started by root must not take a service's files from their user: the
+/// service would not start again.
+fn owner_hint(path: &Path, found: u32, expected: u32) -> String {
+    match expected {
+        0 => format!(
+            "run it as their owner: setpriv --reuid {found} --clear-groups visperf ..., or as the service that owns them"
+        ),
+        _ => format!("run visperf as user {found}, or have root type `chown {expected} {}`", path.display()),
     }
 }
 
@@ -182,7 +190,12 @@ mod tests {
         assert!(check_owner(path, 1000, 1000, 0o100_600).is_ok());
         assert!(check_owner(path, 1000, 1000, 0o100_400).is_ok());
         let said = check_owner(path, 0, 1000, 0o100_600).expect_err("another's").to_string();
-        assert!(said.contains("user 0, expected 1000") && said.contains("`chown 1000 /state/key`"), "{said}");
+        assert!(
+            said.contains("user 0, expected user 1000") && said.contains("`chown 1000 /state/key`"),
+            "{said}"
+        );
+        let said = check_owner(path, 995, 0, 0o100_600).expect_err("another's").to_string();
+        assert!(said.contains("--reuid 995") && !said.contains("chown"), "{said}");
         for mode in [0o640, 0o604, 0o620, 0o601] {
             let said = check_owner(path, 1000, 1000, 0o100_000 | mode).expect_err("open").to_string();
             assert!(

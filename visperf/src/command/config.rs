@@ -26,7 +26,7 @@ enum Action {
     /// Read a configuration file as the daemons do, and say whether it can be used
     ///
     /// Ends with 6 if it is refused, and shows all that is wrong, each with its place.
-    #[command(after_long_help = "Example:\n  visperf config check /etc/visperf/visperf.toml")]
+    #[command(after_long_help = "Example:\n  visperf config check /etc/visperf/sensor.toml")]
     Check {
         /// The file
         #[arg(value_name = "FILE")]

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// Resolve the names of domains to their representatives
 #[derive(Debug, clap::Args)]
 #[command(
-    after_long_help = "Example:\n  visperf directory --config /etc/visperf/visperf.toml --listen 127.0.0.1:7319"
+    after_long_help = "Example:\n  visperf directory --config /etc/visperf/directory.toml --listen 127.0.0.1:7319"
 )]
 pub(crate) struct Args {
     /// Configuration file; its [directory] section says how the directory behaves

@@ -65,7 +65,7 @@ enum Given {
 /// If what was given is no token or certificate, the issuer is not reached or refuses, or a file cannot be kept.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let given = given(&args.given)?;
-    let folder = args.state.folder();
+    let folder = args.state.open()?;
     let joined = match given {
         Given::Certificate(admitted) => {
             daemons::run(async { joining::install(&folder, *admitted).await.map_err(failure) })?
@@ -171,7 +171,7 @@ fn show(args: &Args, joined: &Joined) -> Result<(), Failure> {
     if args.state.is_running() {
         note("a daemon with this state folder runs: it takes part in the domain once it is started again");
     } else if certificate.roles.has(Role::Publisher) {
-        membership::next(&[(args.state.with("visperf sensor"), "start this host's daemon")]);
+        membership::next(&[(args.state.start_sensor(), "start this host's daemon")]);
     }
     Ok(())
 }

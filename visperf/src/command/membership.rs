@@ -7,17 +7,24 @@ use crate::command::daemons;
 use crate::exit::Failure;
 use crate::output::note;
 use crate::output::times::shown;
-use crate::state_folder;
+use crate::{state_folder, state_owner};
 use jiff::tz::TimeZone;
 use overlay::identity::domain_files::{self, DomainFiles};
 use overlay::identity::join::Membership;
 use overlay::identity::key::Key;
 use overlay::identity::{key_file, member_files};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use wire::credential::{Role, Roles};
 use wire::id::HostName;
 use wire::join::Directory;
 use wire::time::Time;
+
+/// The state folder of the sensor that systemd starts (deploy/visperf-sensor.service).
+const SERVICE_STATE: &str = "/var/lib/visperf";
+
+/// Present where systemd is the init (sd_booted(3)).
+const SYSTEMD_RUNS: &str = "/run/systemd/system";
 
 /// The state folder of this host's daemon.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,9 +35,27 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The folder.
-    pub(crate) fn folder(&self) -> PathBuf {
+    /// The folder, opened for work on it: root acts as its owner from here on.
+    ///
+    /// # Errors
+    /// As [`state_owner::assume`].
+    pub(crate) fn open(&self) -> Result<PathBuf, Failure> {
+        let folder = self.path();
+        state_owner::assume(&folder)?;
+        Ok(folder)
+    }
+
+    fn path(&self) -> PathBuf {
         self.state.clone().unwrap_or_else(state_folder::usual)
+    }
+
+    /// How this host's sensor is started: as a service where the folder is that of the service, else by hand.
+    pub(crate) fn start_sensor(&self) -> String {
+        let by_hand = self.with("visperf sensor");
+        let path = self.path();
+        let is_service = path == Path::new(SERVICE_STATE) && Path::new(SYSTEMD_RUNS).exists();
+        let has_user = std::fs::metadata(&path).is_ok_and(|found| found.uid() != 0);
+        if is_service && has_user { "systemctl restart visperf-sensor".to_owned() } else { by_hand }
     }
 
     /// The folder that was named and is not there.
@@ -51,7 +76,7 @@ impl State {
     /// # Errors
     /// If it cannot be read or made.
     pub(crate) fn key(&self) -> Result<Key, Failure> {
-        key_file::load_or_create(&self.folder()).map_err(|error| Failure::Failed(error.to_string()))
+        key_file::load_or_create(&self.open()?).map_err(|error| Failure::Failed(error.to_string()))
     }
 
     /// What this host is a member of; none if it has joined nothing.
@@ -59,7 +84,7 @@ impl State {
     /// # Errors
     /// If it cannot be read.
     pub(crate) fn membership(&self) -> Result<Option<Membership>, Failure> {
-        member_files::load_membership(&self.folder()).map_err(|error| Failure::Failed(error.to_string()))
+        member_files::load_membership(&self.open()?).map_err(|error| Failure::Failed(error.to_string()))
     }
 
     /// The directories that this host knows as a member.
@@ -75,7 +100,7 @@ impl State {
     /// # Errors
     /// If none was, or the key cannot be read.
     pub(crate) fn domain_files(&self) -> Result<DomainFiles, Failure> {
-        let folder = self.folder();
+        let folder = self.open()?;
         // Asked first, so that a mistyped folder is not made by looking into it.
         let absent = domain_files::Error::NotHere { path: folder.join("domain") };
         let key = key_file::load(&folder).map_err(|error| Failure::Failed(error.to_string()))?;
@@ -85,7 +110,7 @@ impl State {
 
     /// Whether a daemon seems to run with this folder.
     pub(crate) fn is_running(&self) -> bool {
-        state_folder::listen_address(&self.folder()).is_some()
+        state_folder::listen_address(&self.path()).is_some()
     }
 }
 

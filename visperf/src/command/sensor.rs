@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// Follow this host's logs, sample it, and answer queries
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  visperf sensor --config /etc/visperf/visperf.toml
+  visperf sensor --config /etc/visperf/sensor.toml
   visperf sensor --tail /data/my.log=slurmctld --state ./s --listen 127.0.0.1:0
   visperf sensor --via 12D3KooW...@proxy.example:7318   through a proxy")]
 pub(crate) struct Args {

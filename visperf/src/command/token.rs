@@ -125,7 +125,7 @@ fn create(args: &Create) -> Result<(), Failure> {
     if !args.state.is_running() {
         note(&format!(
             "this host's daemon does not run yet; they join while it does: {}",
-            args.state.with("visperf sensor")
+            args.state.start_sensor()
         ));
     }
     note("type on the other host:");
@@ -144,7 +144,7 @@ fn addresses(args: &Create) -> Result<Vec<Address>, Failure> {
         return Err(Failure::Usage(format!("--address: a token holds {ADDRESSES_MAX} addresses at most")));
     }
     if args.address.is_empty() {
-        let told = state_folder::reached_at(&args.state.folder());
+        let told = state_folder::reached_at(&args.state.open()?);
         return if told.is_empty() { own_addresses::find(&daemons::host_name(), PORT) } else { Ok(told) };
     }
     Ok(args.address.clone())

@@ -29,7 +29,7 @@ pub(super) struct Args {
 /// # Errors
 /// If the file cannot be used.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let held = account_file::read(&args.state.folder());
+    let held = account_file::read(&args.state.open()?);
     let held = held.map_err(|error| Failure::Failed(error.to_string()))?;
     let accounts: Vec<&Account> = held.iter().flat_map(|held| held.all()).collect();
     let mut output = args.width.output();

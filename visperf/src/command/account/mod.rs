@@ -160,7 +160,7 @@ impl Granted {
 }
 
 fn add(args: &Add) -> Result<(), Failure> {
-    let state = args.state.folder();
+    let state = args.state.open()?;
     let mut drawn = [0; SECRET_LEN_BYTES];
     getrandom::fill(&mut drawn).map_err(|error| Failure::of("the system gives no random numbers", error))?;
     let secret = BASE32_NOPAD.encode(&drawn).to_ascii_lowercase();
@@ -181,7 +181,7 @@ fn add(args: &Add) -> Result<(), Failure> {
 }
 
 fn remove(args: &Remove) -> Result<(), Failure> {
-    let state = args.state.folder();
+    let state = args.state.open()?;
     let removed = account_file::change(&state, REALM_DEFAULT, |all| Ok(all.remove(&args.name)));
     if removed.map_err(failure)? {
         note(&format!("removed {}", args.name));
@@ -205,7 +205,7 @@ fn import(args: &Import) -> Result<(), Failure> {
     let found =
         htdigest::read(&text, &realm).map_err(|error| Failure::Refused(format!("{shown}: {error}")))?;
     let count = found.len();
-    let added = account_file::change(&args.state.folder(), &realm, |all| {
+    let added = account_file::change(&args.state.open()?, &realm, |all| {
         found.into_iter().try_for_each(|(name, ha1)| {
             let (grant, proofs) = (grant.clone(), Proofs::of_md5(ha1));
             all.add(Account { name, rights: Rights::Viewer, grant, proofs })
@@ -218,7 +218,7 @@ fn import(args: &Import) -> Result<(), Failure> {
 
 /// The realm of the accounts here, which no option changes once there are any.
 fn realm(state: &State, given: Option<&str>) -> Result<String, Failure> {
-    let held = account_file::read(&state.folder()).map_err(failure)?;
+    let held = account_file::read(&state.open()?).map_err(failure)?;
     match (held, given) {
         (Some(held), Some(given)) if held.realm() != given => Err(Failure::Usage(format!(
             "--realm {given}: the accounts here are of realm {}, and all of a proxy have one",

@@ -9,7 +9,7 @@ use crate::command::query::{Params, items};
 use crate::exit::Failure;
 use crate::output::figures::text_of;
 use crate::output::times;
-use crate::state_folder;
+use crate::{state_folder, state_owner};
 use overlay::identity::operator::Operator;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -51,6 +51,9 @@ impl Giver {
         })?;
         let host = HostName::try_from(host).map_err(|error| Failure::Usage(error.to_string()))?;
         let folders = folders(target, &client.address(), &info);
+        if let Some(folder) = folders.first() {
+            state_owner::assume(folder)?;
+        }
         let operator =
             Operator::find(&folders, &domain).map_err(|error| Failure::Failed(error.to_string()))?;
         Ok(Giver { client, domain, host, operator })

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         DomainName::try_from(args.name.as_str()).map_err(|error| Failure::Usage(error.to_string()))?;
     let host = membership::host(args.host.as_deref())?;
     let key = args.state.key()?;
-    let files = DomainFiles::new(&args.state.folder(), key.clone());
+    let files = DomainFiles::new(&args.state.open()?, key.clone());
     let created = files.create(&domain, &host, times::now()).map_err(membership::failure)?;
     let certificate =
         created.membership.certificate().map_err(|error: Refused| Failure::Failed(error.to_string()))?;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     output.line(&format!("  root    {}  (a directory's operator admits the domain by it)", created.root))?;
     output.line(&format!("  issuer  {}  (this host's daemon)", key.peer()))?;
     output.flush()?;
-    let root_key = args.state.folder().join("domain/root.key");
+    let root_key = args.state.open()?.join("domain/root.key");
     if root_key.exists() {
         note(&format!(
             "whoever has {} has the domain: keep a copy where nobody else comes",
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         ));
     }
     membership::next(&[
-        (args.state.with("visperf sensor"), "start this host's daemon; others can join while it runs"),
+        (args.state.start_sensor(), "start this host's daemon; others can join while it runs"),
         (args.state.with("visperf token create"), "make a line to paste on the next host"),
     ]);
     Ok(())

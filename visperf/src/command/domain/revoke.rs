@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     output.flush()?;
     if !args.state.is_running() {
         note("the daemon of this host does not run: others hear of it once it does");
-        membership::next(&[(args.state.with("visperf sensor"), "start it")]);
+        membership::next(&[(args.state.start_sensor(), "start it")]);
     }
     Ok(())
 }

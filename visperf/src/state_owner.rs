@@ -1,0 +1,59 @@
+//! The user who owns a state folder, and as whom root's commands work on it.
+//!
+//! The packaged daemons run as a user of their own. What root would create in their folder they could not read, and what root
+//! follows there they could have laid: so a command that root starts gives up root's rights for those of the folder's owner.
+//! Rule: this is for good, for all threads, and before the first file in the folder is opened.
+//! Not here: the rights of the files themselves (`overlay::identity::safe_file`).
+
+use crate::exit::Failure;
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// Act as the owner of `folder` from here on, if this is root and the folder belongs to another user.
+///
+/// # Errors
+/// If the folder cannot be looked at, or the system refuses the change of user.
+pub(crate) fn assume(folder: &Path) -> Result<(), Failure> {
+    let found = match std::fs::metadata(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        found => {
+            found.map_err(|error| Failure::of(&format!("cannot look at {}", folder.display()), error))?
+        }
+    };
+    let Some((user, group)) = other_owner(Uid::effective(), found.uid(), found.gid()) else { return Ok(()) };
+    let change = setgroups(&[group])
+        .and_then(|()| setresgid(group, group, group))
+        .and_then(|()| setresuid(user, user, user));
+    change.map_err(|error| {
+        Failure::of(&format!("cannot act as user {user}, who owns {}", folder.display()), error)
+    })
+}
+
+/// The user and group to act as: none for one who is not root, or for root's own folder.
+fn other_owner(own: Uid, user: u32, group: u32) -> Option<(Uid, Gid)> {
+    (own.is_root() && user != 0).then(|| (Uid::from_raw(user), Gid::from_raw(group)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_root_acts_as_another_and_only_for_a_folder_of_another() {
+        let (root, ann) = (Uid::from_raw(0), Uid::from_raw(1000));
+        assert_eq!(other_owner(root, 995, 990), Some((Uid::from_raw(995), Gid::from_raw(990))));
+        assert_eq!(other_owner(root, 0, 0), None);
+        assert_eq!(other_owner(ann, 995, 990), None);
+        assert_eq!(other_owner(ann, 1000, 1000), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_yet_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let before = Uid::effective();
+        assume(&folder.path().join("none")).unwrap();
+        assert_eq!(Uid::effective(), before);
+    }
+}
