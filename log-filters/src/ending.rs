@@ -19,6 +19,8 @@ const ASKED_LATE_MICROS: i64 = 1_000_000;
 pub(crate) struct Ending {
     at: Option<Told<Time>>,
     outcome: Option<Told<Outcome>>,
+    /// The outcome was only concluded by its log: that of another log replaces it.
+    is_presumed: bool,
     code: CompactString,
     signal: CompactString,
     /// It ended for good; a wish to cancel a waiting job is not yet that.
@@ -30,8 +32,21 @@ impl Ending {
         self.at.as_ref().map(|at| at.value)
     }
 
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
-        self.outcome.as_ref().map(|outcome| outcome.value)
+    /// The outcome of a call which was asked to be cancelled at that time: a signal that follows is that request.
+    pub(crate) fn outcome(&self, cancel_asked: Option<Time>) -> Option<Outcome> {
+        let known = self.outcome.as_ref().map(|outcome| outcome.value);
+        let asked = cancel_asked
+            .zip(self.at())
+            .is_some_and(|(asked, at)| asked.micros() <= at.micros() + ASKED_LATE_MICROS);
+        match known {
+            Some(Outcome::Failed) if asked && !self.signal.is_empty() => Some(Outcome::Cancelled),
+            _ => known,
+        }
+    }
+
+    /// Whether it was cancelled, and did not only end after it was asked to.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| outcome.value == Outcome::Cancelled)
     }
 
     pub(crate) fn code(&self) -> &CompactString {
@@ -66,20 +81,15 @@ impl Ending {
         }
     }
 
-    /// Take in an event that tells the end of a call which somebody may have asked to be cancelled.
-    pub(crate) fn tell(&mut self, content: &Content, cancel_asked: Option<Time>, by: Authority) {
+    /// Take in an event that ends a call.
+    pub(crate) fn tell(&mut self, content: &Content, by: Authority) {
         self.forget_supposed();
         self.is_final = true;
         let at = content.ended.unwrap_or(content.time);
         set_time(&mut self.at, at, by);
         let text = |name: &str| content.attribute(name).and_then(Value::as_text).unwrap_or_default();
-        let (code, signal) = (text("code"), text("signal"));
-        let mut outcome = content.outcome.unwrap_or(Outcome::Finished);
-        let asked = cancel_asked.is_some_and(|asked| asked.micros() <= at.micros() + ASKED_LATE_MICROS);
-        if outcome == Outcome::Failed && asked && !signal.is_empty() {
-            outcome = Outcome::Cancelled;
-        }
-        self.tell_outcome(outcome, code, signal, by);
+        let outcome = content.outcome.unwrap_or(Outcome::Finished);
+        self.tell_outcome((outcome, !text("presumed").is_empty()), text("code"), text("signal"), by);
     }
 
     /// Take in how a part of the call ended, that is known no longer.
@@ -99,23 +109,20 @@ impl Ending {
             set_time(&mut self.at, value, by);
         }
         if let Some(Told { value, by: Some(by) }) = other.outcome {
-            self.tell_outcome(value, &other.code, &other.signal, by);
+            self.tell_outcome((value, other.is_presumed), &other.code, &other.signal, by);
         }
     }
 
-    fn tell_outcome(&mut self, outcome: Outcome, code: &str, signal: &str, by: Authority) {
-        let replaces = self.outcome.as_ref().is_none_or(|known| {
-            match (known.value == Outcome::Finished, outcome == Outcome::Finished) {
-                (true, false) => true,
-                (false, true) => false,
-                (true, true) => known.by < Some(by),
-                (false, false) => {
-                    known.by < Some(by) || (known.by == Some(by) && specific(outcome) > specific(known.value))
-                }
-            }
-        });
+    fn tell_outcome(&mut self, new: (Outcome, bool), code: &str, signal: &str, by: Authority) {
+        let worth = |(outcome, is_presumed): (Outcome, bool), by: Option<Authority>| {
+            let says = outcome != Outcome::Finished;
+            (says, says && !is_presumed, by, specific(outcome))
+        };
+        let known = self.outcome.as_ref().map(|known| worth((known.value, self.is_presumed), known.by));
+        let replaces = known.is_none_or(|known| worth(new, Some(by)) > known);
         if replaces {
-            self.outcome = Some(Told { value: outcome, by: Some(by) });
+            self.outcome = Some(Told { value: new.0, by: Some(by) });
+            self.is_presumed = new.1;
         }
         for (own, their) in [(&mut self.code, code), (&mut self.signal, signal)] {
             if !their.is_empty() && (own.is_empty() || replaces) {
@@ -156,8 +163,8 @@ mod tests {
             let mut ending = Ending::default();
             ending.suppose(secs(9), Outcome::Cancelled);
             assert_eq!((ending.at(), ending.is_final()), (Some(secs(9)), false));
-            ending.tell(&end(5, outcome, ""), None, Authority::Message);
-            assert_eq!((ending.at(), ending.outcome()), (Some(secs(5)), Some(outcome)));
+            ending.tell(&end(5, outcome, ""), Authority::Message);
+            assert_eq!((ending.at(), ending.outcome(None)), (Some(secs(5)), Some(outcome)));
             ending.forget_supposed();
             assert_eq!(ending.at(), Some(secs(5)), "what was told stays");
         }
@@ -172,8 +179,12 @@ mod tests {
             (Some(12), "9", Outcome::Failed),
         ] {
             let mut ending = Ending::default();
-            ending.tell(&end(10, Outcome::Failed, signal), asked.map(secs), Authority::Scheduler);
-            assert_eq!(ending.outcome(), Some(expected), "asked at {asked:?}, signal {signal:?}");
+            ending.tell(&end(10, Outcome::Failed, signal), Authority::Scheduler);
+            assert_eq!(
+                ending.outcome(asked.map(secs)),
+                Some(expected),
+                "asked at {asked:?}, signal {signal:?}"
+            );
         }
     }
 
@@ -188,19 +199,41 @@ mod tests {
             let (mut read, mut met) = (Ending::default(), Ending::default());
             for at in order {
                 let (content, by) = &accounts[at];
-                read.tell(content, None, *by);
+                read.tell(content, *by);
                 let mut one = Ending::default();
-                one.tell(content, None, *by);
+                one.tell(content, *by);
                 met.absorb(&one);
             }
             for ending in [read, met] {
                 assert_eq!(ending.at(), Some(secs(5)), "{order:?}");
                 assert_eq!(
-                    (ending.outcome(), &**ending.signal()),
+                    (ending.outcome(None), &**ending.signal()),
                     (Some(Outcome::Timeout), "15"),
                     "{order:?}"
                 );
                 assert!(ending.is_final());
+            }
+        }
+    }
+    #[test]
+    fn a_presumed_outcome_holds_until_any_log_has_one() {
+        let presumed = |by: Authority| {
+            let mut content = end(5, Outcome::Cancelled, "9");
+            content.attributes.push(("presumed".into(), Value::Text("yes".into())));
+            (content, by)
+        };
+        let failed = (end(6, Outcome::Failed, "9"), Authority::Message);
+        let finished = (end(6, Outcome::Finished, ""), Authority::Scheduler);
+        let accounting = presumed(Authority::Accounting);
+        for (accounts, expected) in [
+            ([&accounting, &finished], Outcome::Cancelled),
+            ([&accounting, &failed], Outcome::Failed),
+            ([&presumed(Authority::Scheduler), &accounting], Outcome::Cancelled),
+        ] {
+            for order in [[0, 1], [1, 0]] {
+                let mut ending = Ending::default();
+                order.iter().for_each(|&at| ending.tell(&accounts[at].0, accounts[at].1));
+                assert_eq!((ending.at(), ending.outcome(None)), (Some(secs(5)), Some(expected)), "{order:?}");
             }
         }
     }

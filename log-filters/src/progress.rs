@@ -17,10 +17,10 @@ use wire::call::{Authority, Call, State};
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 
+mod runs;
+
 /// Most hosts kept of one call.
 pub(crate) const HOSTS_MAX: usize = 4_096;
-/// Two logs that tell of one requeue may differ by this.
-const SAME_REQUEUE_MICROS: i64 = 2_000_000;
 
 /// A call in the making.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl Progress {
     }
 
     pub(crate) fn ended(&self) -> Option<Time> {
-        self.ending.at()
+        self.ending.at().filter(|_| !self.is_end_of_earlier_run())
     }
 
     pub(crate) fn submitted(&self) -> Option<Time> {
@@ -104,7 +104,7 @@ impl Progress {
     }
 
     pub(crate) fn is_final(&self) -> bool {
-        self.ending.is_final()
+        self.ending.is_final() && !self.is_end_of_earlier_run()
     }
 
     /// When it started, by what logs tell or else by its choice.
@@ -133,6 +133,8 @@ impl Progress {
 
     pub(crate) fn call(&self) -> Call {
         let (implied_end, implied_outcome) = self.implied_end().unzip();
+        let open = Ending::default();
+        let ending = if self.is_end_of_earlier_run() { &open } else { &self.ending };
         let ended = self.ended().or(implied_end);
         let mut times = [self.submitted(), self.offered, self.selected(), self.began(), ended];
         in_order(&mut times);
@@ -151,9 +153,9 @@ impl Progress {
             ended,
             offers: self.offers.to_vec(),
             hosts: self.hosts.value.clone(),
-            outcome: self.ending.outcome().or(implied_outcome),
-            code: self.ending.code().clone(),
-            signal: self.ending.signal().clone(),
+            outcome: ending.outcome(self.cancel_asked).or(implied_outcome),
+            code: ending.code().clone(),
+            signal: ending.signal().clone(),
             reason: CompactString::default(),
             tries: self.requeues + u32::from(self.began().is_some()),
             events: self.events,
@@ -209,7 +211,7 @@ impl Progress {
                 if let Some(started) = content.started {
                     self.start(started, by);
                 }
-                self.requeue(content.time);
+                self.requeue(content.time, content.started);
             }
             _ => {}
         }
@@ -299,11 +301,6 @@ impl Progress {
         set_time(&mut self.submitted, at, by);
     }
 
-    /// Whether this was before the call was last put back; a log that is read later may tell of it.
-    fn is_earlier_try(&self, at: Time) -> bool {
-        self.last_requeue.is_some_and(|requeue| at < requeue)
-    }
-
     fn start(&mut self, at: Time, by: Authority) {
         if self.is_earlier_try(at) {
             // The requeue was told first, when no try was known.
@@ -311,72 +308,6 @@ impl Progress {
             return;
         }
         self.beginning.tell(at, by);
-    }
-
-    fn end(&mut self, content: &Content, by: Authority) {
-        if self.is_earlier_try(content.ended.unwrap_or(content.time)) {
-            return;
-        }
-        if let Some(started) = content.started {
-            self.started_by_end(started, by);
-        }
-        self.ending.tell(content, self.cancel_asked, by);
-    }
-
-    /// An end that tells when the job started is believed against a requeue in between: a running job that
-    /// is removed is evicted first, and was not started again.
-    fn started_by_end(&mut self, at: Time, by: Authority) {
-        if self.is_earlier_try(at) {
-            if self.started().is_some() {
-                return;
-            }
-            self.requeues = self.requeues.saturating_sub(1);
-            self.requeue_undone = true;
-        }
-        self.beginning.tell_by_end(at, by);
-    }
-
-    fn cancel(&mut self, at: Time) {
-        self.cancel_asked = self.cancel_asked.or(Some(at));
-        let waits = self.started().is_none() && self.selected().is_none() && self.ended().is_none();
-        if waits {
-            // Nothing else may ever be printed of it; a start or an end that comes after all sets this right.
-            self.ending.suppose(at, Outcome::Cancelled);
-        }
-    }
-
-    fn requeue(&mut self, at: Time) {
-        let told = |known: Time| (known.micros() - at.micros()).abs() <= SAME_REQUEUE_MICROS;
-        if self.last_requeue.is_some_and(told) {
-            return;
-        }
-        if self.started().is_some_and(|started| started > at) {
-            self.requeues += 1;
-            return;
-        }
-        if self.started().is_some() || self.selected().is_some() {
-            self.requeues += 1;
-        }
-        self.last_requeue = self.last_requeue.max(Some(at));
-        self.requeue_undone = false;
-        if self.ended().is_some_and(|ended| ended.micros() > at.micros() + 1_000_000) {
-            // A poorer account told the end already; what is known of a start is of the try before.
-            if self.started().is_some_and(|started| started < at) {
-                self.beginning = Beginning::default();
-                self.hosts = Told::default();
-            }
-            return;
-        }
-        self.beginning = Beginning::default();
-        self.ending = Ending::default();
-        self.hosts = Told::default();
-    }
-
-    /// A job that was only asked to be cancelled goes on after all.
-    fn reopen(&mut self, at: Time) {
-        if self.ended().is_some_and(|ended| ended < at) {
-            self.ending.forget_supposed();
-        }
     }
 
     fn ran_on(&mut self, content: &Content, by: Authority) {

@@ -84,3 +84,83 @@ fn a_job_that_a_restarted_server_found_waiting_was_put_back_only_if_it_ran() {
         assert_eq!((call.state, call.tries), (state, tries), "substate {substate}: {call:#?}");
     }
 }
+
+const SLURM_REQUEUE: &str = "\
+[2026-11-20T13:25:04.072] _slurm_rpc_submit_batch_job: JobId=1 InitPrio=1 usec=704
+[2026-11-20T13:25:06.003] sched: Allocate JobId=1 NodeList=n1 #CPUs=1 Partition=p
+[2026-11-20T13:26:18.000] Requeuing JobId=1
+[2026-11-20T13:26:18.020] _job_complete: JobId=1 WTERMSIG 15
+[2026-11-20T13:28:17.003] Recovered JobId=1 Assoc=0
+[2026-11-20T13:28:27.003] sched: Allocate JobId=1 NodeList=n2 #CPUs=1 Partition=p
+";
+
+#[test]
+fn the_late_end_of_a_run_that_was_put_back_does_not_end_the_job() {
+    let waiting: String = SLURM_REQUEUE.lines().take(5).map(|line| line.to_owned() + "\n").collect();
+    let call = only(&[("slurmctld.log", &waiting)]);
+    assert_eq!((call.state, call.outcome, call.ended), (State::Waiting, None, None), "{call:#?}");
+    assert_eq!((call.signal.as_str(), call.tries), ("", 1), "{call:#?}");
+    let call = only(&[("slurmctld.log", SLURM_REQUEUE)]);
+    assert_eq!((call.id.as_str(), call.state, call.tries), ("slurm:1", State::Running, 2), "{call:#?}");
+    assert_eq!(call.submitted, Some(moment("2026-11-20T13:25:04.072")));
+    assert_eq!((call.started, call.ended), (Some(moment("2026-11-20T13:28:27.003")), None), "{call:#?}");
+    assert_eq!(call.hosts, ["n2"]);
+    let ends = SLURM_REQUEUE.to_owned() + "[2026-11-20T13:28:40.000] _job_complete: JobId=1 WEXITSTATUS 0\n";
+    let call = only(&[("slurmctld.log", &ends)]);
+    assert_eq!(
+        (call.outcome, call.ended),
+        (Some(Outcome::Ok), Some(moment("2026-11-20T13:28:40"))),
+        "{call:#?}"
+    );
+}
+
+#[test]
+fn a_job_that_was_put_back_and_is_cancelled_while_it_waits_ends() {
+    let log: String = SLURM_REQUEUE.lines().take(3).map(|line| line.to_owned() + "\n").collect();
+    let log = log + "[2026-11-20T13:26:30.000] job_signal: 9 of pending JobId=1 successful\n";
+    let call = only(&[("slurmctld.log", &log)]);
+    assert_eq!((call.state, call.outcome), (State::Ended, Some(Outcome::Cancelled)), "{call:#?}");
+}
+
+#[test]
+fn a_rerun_whose_exit_is_printed_late_waits() {
+    let log = "\
+11/20/2026 07:58:46;0008;PBS_Server;Job;27.pbs1;Job Queued at request of ann@pbs1, owner = ann@pbs1, job name = g, queue = workq
+11/20/2026 07:58:46;0008;PBS_Server;Job;27.pbs1;Job Run at request of Scheduler@pbs1
+11/20/2026 07:58:51;0008;PBS_Server;Job;27.pbs1;Job Rerun at request of root@pbs1
+11/20/2026 07:58:53;0010;PBS_Server;Job;27.pbs1;Exit_status=271 resources_used.cput=00:00:00 resources_used.walltime=00:00:07
+";
+    let call = only(&[("server_log", log)]);
+    assert_eq!((call.state, call.ended, call.outcome), (State::Waiting, None, None), "{call:#?}");
+    let again = log.to_owned()
+        + "11/20/2026 07:59:00;0008;PBS_Server;Job;27.pbs1;Job Run at request of Scheduler@pbs1\n";
+    let call = only(&[("server_log", &again)]);
+    assert_eq!((call.state, call.tries), (State::Running, 2), "{call:#?}");
+}
+
+/// A record of the accounting of a job that ran on one host.
+fn record(job: u32, times: &str, how: &str, run_secs: u32, category: &str) -> String {
+    format!(
+        "all.q:n1.x:ann:ann:b:{job}:sge:0:{times}:{how}:{run_secs}:0.0:0.0:5204.0:0:0:0:0:597:0:0:8.0:8:0:0:0:13:9:NONE:dep:NONE:1:0:0.01:0.0:0.0:{category}:0.0:NONE:0.0:0:0\n"
+    )
+}
+
+#[test]
+fn a_job_that_is_put_back_twice_within_two_seconds_waits() {
+    let again = |start: u32| {
+        let times = format!("1795181359:{start}:{}", start + 1);
+        record(4, &times, "25:99", 1, "NONE")
+    };
+    for second in [1_795_181_361, 1_795_181_363] {
+        let accounting = again(1_795_181_360) + &again(second);
+        let call = only(&[("accounting", &accounting)]);
+        assert_eq!((call.state, call.started, call.tries), (State::Waiting, None, 2), "{call:#?}");
+    }
+    let messages = "\
+11/20/2026 13:29:21|worker|m|W|job 4.1 failed on host n1.x rescheduling because: job was rescheduled
+11/20/2026 13:29:22|worker|m|W|job 4.1 failed on host n1.x rescheduling because: job was rescheduled
+";
+    let accounting = again(1_795_181_360) + &again(1_795_181_361);
+    let call = only(&[("accounting", &accounting), ("qmaster.messages", messages)]);
+    assert_eq!((call.state, call.started, call.tries), (State::Waiting, None, 2), "{call:#?}");
+}

@@ -1,0 +1,180 @@
+//! The runs of a call that is put back to the queue: which of them a start, an end or a requeue is of.
+//!
+//! Pure. Rule: what was before the last requeue is of an earlier run; so is an end soon after it, as long as the call
+//! waits: the host needs some time to end what was put back. Not here: other events (`super`).
+
+use super::Progress;
+use crate::beginning::Beginning;
+use crate::ending::Ending;
+use crate::told::Told;
+use wire::call::Authority;
+use wire::event::{Content, Outcome};
+use wire::time::Time;
+
+/// Two logs may print one requeue at times that differ by this.
+const SAME_REQUEUE_MICROS: i64 = 2_000_000;
+/// How long after a requeue a host may end the run that was put back: Slurm kills after 30 s and gives up after 60 s.
+const LATE_END_OF_RUN_MICROS: i64 = 120_000_000;
+
+impl Progress {
+    /// Whether the end that is known is that of the run that the last requeue took back. A job that waits may be
+    /// cancelled, but it cannot fail.
+    pub(super) fn is_end_of_earlier_run(&self) -> bool {
+        let Some(requeue) = self.last_requeue.filter(|_| !self.requeue_undone) else { return false };
+        let Some(ended) = self.ending.at() else { return false };
+        let ran = self.requeues > 0 || self.is_selected();
+        let waits = self.started().is_none() && self.selected().is_none();
+        let is_cancelled =
+            self.ending.is_cancelled() || self.cancel_asked.is_some_and(|asked| asked >= requeue);
+        ran && waits && !is_cancelled && ended.micros() <= requeue.micros() + LATE_END_OF_RUN_MICROS
+    }
+
+    /// Whether this was before the call was last put back; a log that is read later may print it.
+    pub(super) fn is_earlier_try(&self, at: Time) -> bool {
+        self.last_requeue.is_some_and(|requeue| at < requeue)
+    }
+
+    pub(super) fn end(&mut self, content: &Content, by: Authority) {
+        let at = content.ended.unwrap_or(content.time);
+        if self.is_earlier_try(at) {
+            return;
+        }
+        if let Some(started) = content.started {
+            self.started_by_end(started, by);
+        }
+        if self.is_end_of_earlier_run() {
+            // The later one may be that of a run of which the start is read later still.
+            if self.ending.at() > Some(at) {
+                return;
+            }
+            self.ending = Ending::default();
+        }
+        self.ending.tell(content, by);
+    }
+
+    /// An end that says when the job started is believed against a requeue in between: a running job that
+    /// is removed is evicted first, and was not started again.
+    fn started_by_end(&mut self, at: Time, by: Authority) {
+        if self.is_earlier_try(at) {
+            if self.started().is_some() {
+                return;
+            }
+            self.requeues = self.requeues.saturating_sub(1);
+            self.requeue_undone = true;
+        }
+        self.beginning.tell_by_end(at, by);
+    }
+
+    pub(super) fn cancel(&mut self, at: Time) {
+        self.cancel_asked = self.cancel_asked.filter(|&asked| !self.is_earlier_try(asked)).or(Some(at));
+        let waits = self.started().is_none() && self.selected().is_none() && self.ended().is_none();
+        if waits {
+            self.ending = Ending::default();
+            // Nothing else may ever be printed of it; a start or an end that comes after all sets this right.
+            self.ending.suppose(at, Outcome::Cancelled);
+        }
+    }
+
+    /// The call was put back; `started` is when the run began that this took back, where the same record says so.
+    pub(super) fn requeue(&mut self, at: Time, started: Option<Time>) {
+        let is_same = |known: Time| {
+            let is_of_later_run = at > known && started.is_some_and(|started| started >= known);
+            (known.micros() - at.micros()).abs() <= SAME_REQUEUE_MICROS && !is_of_later_run
+        };
+        if self.last_requeue.is_some_and(is_same) {
+            return;
+        }
+        if self.started().is_some_and(|started| started > at) {
+            self.requeues += 1;
+            return;
+        }
+        if self.started().is_some() || self.selected().is_some() {
+            self.requeues += 1;
+        }
+        self.last_requeue = self.last_requeue.max(Some(at));
+        self.requeue_undone = false;
+        if self.ending.at().is_some_and(|ended| ended.micros() > at.micros() + 1_000_000) {
+            // A poorer account had the end already; what is known of a start is of the try before.
+            if self.started().is_some_and(|started| started < at) {
+                self.beginning = Beginning::default();
+                self.hosts = Told::default();
+            }
+            return;
+        }
+        self.beginning = Beginning::default();
+        self.ending = Ending::default();
+        self.hosts = Told::default();
+    }
+
+    /// The call is chosen or starts: a job that was only asked to be cancelled goes on after all, and an end before this
+    /// was that of an earlier run.
+    pub(super) fn reopen(&mut self, at: Time) {
+        if self.is_end_of_earlier_run() && self.ending.at() < Some(at) && !self.is_earlier_try(at) {
+            self.ending = Ending::default();
+        }
+        if self.ended().is_some_and(|ended| ended < at) {
+            self.ending.forget_supposed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::event::Kind;
+
+    fn event(kind: Kind, secs: i64, outcome: Option<Outcome>) -> Content {
+        let mut content = Content::new(kind, Time::from_micros(secs * 1_000_000));
+        content.outcome = outcome;
+        content
+    }
+
+    /// Start, requeue and last end as they are read in this order.
+    fn check(events: &[(Kind, i64, Option<Outcome>)], started: Option<i64>, ended: Option<i64>) {
+        let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
+        for &(kind, secs, outcome) in events {
+            progress.apply(&event(kind, secs, outcome), Authority::Scheduler);
+        }
+        let call = progress.call();
+        let secs = |time: Option<Time>| time.map(|time| time.micros() / 1_000_000);
+        assert_eq!((secs(call.started), secs(call.ended)), (started, ended), "{events:?}");
+        assert_eq!(call.outcome.is_some(), ended.is_some(), "{events:?}");
+    }
+
+    #[test]
+    fn an_end_soon_after_a_requeue_is_that_of_the_run_before() {
+        use Kind::{JobCancel, JobEnd, JobRequeue, JobStart};
+        use Outcome::{Cancelled, Failed, Ok};
+        let [start, requeue, late] =
+            [(JobStart, 10, None), (JobRequeue, 20, None), (JobEnd, 22, Some(Failed))];
+        let [again, end] = [(JobStart, 30, None), (JobEnd, 40, Some(Ok))];
+        check(&[start, requeue, late], None, None);
+        check(&[start, late, requeue], None, None);
+        check(&[start, requeue, late, again], Some(30), None);
+        check(&[start, requeue, late, again, end], Some(30), Some(40));
+        check(&[start, requeue, late, end, again], Some(30), Some(40));
+        check(&[start, requeue, end, late, again], Some(30), Some(40));
+        // It never ran, was cancelled while it waited, or nothing of a host is that late.
+        check(&[requeue, late], None, Some(22));
+        check(&[start, requeue, (JobEnd, 22, Some(Cancelled))], None, Some(22));
+        check(&[start, requeue, (JobCancel, 21, None), late], None, Some(22));
+        check(&[start, requeue, (JobEnd, 141, Some(Failed))], None, Some(141));
+    }
+
+    #[test]
+    fn a_record_of_a_run_that_began_after_the_last_requeue_is_another_requeue() {
+        let record = |started: i64| {
+            let mut content = event(Kind::JobRequeue, started + 1, None);
+            content.started = Some(Time::from_micros(started * 1_000_000));
+            content
+        };
+        for (second, tries) in [(10, 1), (11, 2), (12, 2), (40, 2)] {
+            let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
+            for content in [record(10), record(second), record(second)] {
+                progress.apply(&content, Authority::Accounting);
+            }
+            let call = progress.call();
+            assert_eq!((call.started, call.tries), (None, tries), "{second}");
+        }
+    }
+}
