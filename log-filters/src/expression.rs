@@ -5,6 +5,7 @@
 
 use crate::fields::{Field, Record};
 use crate::operation::{Operation, VALUE_LEN_MAX_BYTES, Value, number};
+use crate::relation::Relation;
 use compact_str::CompactString;
 use std::borrow::Cow;
 use wire::event::{Content, Value as Attribute};
@@ -20,7 +21,14 @@ pub(crate) enum Expression {
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Literal(Vec<u8>),
-    Reference { source: Reference, operations: Vec<Operation> },
+    Reference { source: Reference, operations: Vec<Step> },
+}
+
+/// What is done with a reference's value.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Plain(Operation),
+    With(Relation, Reference),
 }
 
 /// What `${…}` names.
@@ -198,12 +206,19 @@ fn template<'a>(pieces: &'a [Piece], context: &Context<'a, '_>) -> Value<'a> {
     }
 }
 
-fn reference<'a>(source: &'a Reference, operations: &[Operation], context: &Context<'a, '_>) -> Value<'a> {
+fn reference<'a>(source: &'a Reference, operations: &'a [Step], context: &Context<'a, '_>) -> Value<'a> {
+    operations.iter().fold(source_value(source, context), |value, step| match step {
+        Step::Plain(operation) => operation.apply(value),
+        Step::With(relation, other) => relation.apply(value, &source_value(other, context)),
+    })
+}
+
+fn source_value<'a>(source: &'a Reference, context: &Context<'a, '_>) -> Value<'a> {
     let named = |values: &'a [(CompactString, CompactString)], name: &CompactString| {
         let value = values.iter().find(|(known, _)| known == name);
         value.map_or(Value::Nothing, |(_, value)| Value::Text(Cow::Borrowed(value.as_bytes())))
     };
-    let value = match source {
+    match source {
         Reference::Capture(slot) => match context.spans.get(*slot).copied().flatten() {
             Some((start, end)) => Value::Text(Cow::Borrowed(&context.record.text()[start..end])),
             None => Value::Nothing,
@@ -219,8 +234,7 @@ fn reference<'a>(source: &'a Reference, operations: &[Operation], context: &Cont
         Reference::Recalled(name) => named(context.recalled, name),
         Reference::Part(name) => named(context.parts, name),
         Reference::Own(name) => own(name, context.own),
-    };
-    operations.iter().fold(value, |value, operation| operation.apply(value))
+    }
 }
 
 fn own<'a>(name: &str, content: Option<&'a Content>) -> Value<'a> {
@@ -283,7 +297,21 @@ fn parse_reference(
     slot: &mut dyn FnMut(&str) -> Result<usize, String>,
 ) -> Result<Piece, String> {
     let mut parts = inner.split('|');
-    let name = parts.next().unwrap_or_default().trim();
+    let source = parse_source(parts.next().unwrap_or_default().trim(), inner, slot)?;
+    let step = |text: &str| match Relation::parse(text) {
+        Some((relation, other)) => Ok(Step::With(relation, parse_source(other, inner, slot)?)),
+        None => Operation::parse(text).map(Step::Plain),
+    };
+    let operations = parts.map(step).collect::<Result<_, String>>()?;
+    Ok(Piece::Reference { source, operations })
+}
+
+/// What a name means, its sign before it; `inner` is the whole reference, for messages.
+fn parse_source(
+    name: &str,
+    inner: &str,
+    slot: &mut dyn FnMut(&str) -> Result<usize, String>,
+) -> Result<Reference, String> {
     let rest = name.get(1..).unwrap_or_default();
     if name.is_empty()
         || (!name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && rest.is_empty())
@@ -291,7 +319,7 @@ fn parse_reference(
         return Err(format!("`${{{inner}}}` names nothing"));
     }
     let slot = slot(name)?;
-    let source = match name.as_bytes()[0] {
+    Ok(match name.as_bytes()[0] {
         b'#' => match rest.parse() {
             Ok(number) if number > 0 => Reference::Field(number),
             _ => return Err(format!("`${{{inner}}}`: fields are numbered from 1")),
@@ -301,9 +329,7 @@ fn parse_reference(
         b'@' => Reference::Part(rest.into()),
         b'.' => Reference::Own(rest.into()),
         _ => Reference::Capture(slot),
-    };
-    let operations = parts.map(Operation::parse).collect::<Result<_, _>>()?;
-    Ok(Piece::Reference { source, operations })
+    })
 }
 
 #[cfg(test)]
@@ -336,7 +362,19 @@ mod tests {
             if name == "a" || name.starts_with(['#', '=']) { Ok(0) } else { Err(format!("no `{name}`")) }
         };
         assert_eq!(parse("x$$${a|lower}y", &mut slot).map(|pieces| pieces.len()), Ok(3));
-        for bad in ["$a", "${b}", "${", "${}", "${#0}", "${=}", "${a|what}"] {
+        assert_eq!(parse("${a|sub:$#2|drop:$=k|drop:$}", &mut slot).map(|pieces| pieces.len()), Ok(1));
+        for bad in [
+            "${a|sub:$b}",
+            "${a|sub:$#0}",
+            "${a|sub:$=}",
+            "$a",
+            "${b}",
+            "${",
+            "${}",
+            "${#0}",
+            "${=}",
+            "${a|what}",
+        ] {
             assert!(parse(bad, &mut slot).is_err(), "{bad}");
         }
     }

@@ -3,6 +3,7 @@
 //! Pure. Each works on a text; on a list it works on every element, but for those that are about lists.
 //! Rule: an operation that does not fit its text gives nothing, never an error: logs are testimony.
 
+use crate::span::seconds;
 use std::borrow::Cow;
 
 /// A value while an expression is worked out.
@@ -34,6 +35,7 @@ pub(crate) enum Operation {
     Upper,
     Trim,
     Number,
+    Seconds,
     Add(i64),
     Sub(i64),
     Mod(i64),
@@ -51,8 +53,8 @@ pub(crate) enum Operation {
     Join(Vec<u8>),
 }
 
-const KNOWN: &str = "drop:TEXT before:TEXT after:TEXT before_last:TEXT after_last:TEXT lower upper trim number add:N \
-                     sub:N mod:N div:N short base replace:A,B split:TEXT hostlist at:N first last count unique join:TEXT";
+const KNOWN: &str = "drop:TEXT before:TEXT after:TEXT before_last:TEXT after_last:TEXT lower upper trim number seconds \
+                     add:N sub:N mod:N div:N short base replace:A,B split:TEXT hostlist at:N first last count unique join:TEXT";
 
 impl Operation {
     /// Read an operation such as `before:@`.
@@ -88,6 +90,7 @@ impl Operation {
             "upper" => plain(Operation::Upper),
             "trim" => plain(Operation::Trim),
             "number" => plain(Operation::Number),
+            "seconds" => plain(Operation::Seconds),
             "add" => Ok(Operation::Add(whole()?)),
             "sub" => Ok(Operation::Sub(whole()?)),
             "mod" => Ok(Operation::Mod(divisor()?)),
@@ -169,6 +172,7 @@ impl Operation {
                 let end = text.len();
                 Some(slice(text, zeros, end))
             }
+            Operation::Seconds => seconds(&text).map(|number| Cow::Owned(number.to_string().into_bytes())),
             Operation::Add(by) => arithmetic(&text, |n| n.checked_add(*by)),
             Operation::Sub(by) => arithmetic(&text, |n| n.checked_sub(*by)),
             Operation::Mod(by) => arithmetic(&text, |n| n.checked_rem(*by)),
@@ -396,6 +400,8 @@ mod tests {
         check("number", "007", "7");
         check("number", "000", "0");
         check("number", "0x", "-");
+        check("seconds", "1-00:01:30", "86490");
+        check("seconds", "12.9", "12");
         check("sub:256", "271", "15");
         check("div:256|add:1", "1024", "5");
         check("short", "neo15.sinrg.cs.utk.edu", "neo15");

@@ -146,6 +146,44 @@ fn record(job: u32, times: &str, how: &str, run_secs: u32, category: &str) -> St
 }
 
 #[test]
+fn a_deleted_job_with_a_far_limit_of_time_is_cancelled() {
+    let messages = "\
+11/20/2026 12:50:31|worker|m|I|ann has registered the job 4 for deletion
+11/20/2026 12:50:32|worker|m|W|job 4.1 failed on host n1.x assumedly after job because: job 4.1 died through signal KILL (9)
+";
+    let deleted = record(4, "1795179030:1795179030:1795179032", "100:137", 2, "-l h_rt=86400");
+    let over = record(4, "1795179030:1795179030:1795179042", "100:137", 12, "-l h_rt=12");
+    for files in
+        [&[("accounting", &*deleted)][..], &[("accounting", &*deleted), ("qmaster.messages", messages)]]
+    {
+        let call = only(files);
+        assert_eq!(call.outcome, Some(Outcome::Cancelled), "{call:#?}");
+    }
+    assert_eq!(only(&[("accounting", &over)]).outcome, Some(Outcome::Timeout));
+}
+
+#[test]
+fn a_job_killed_though_no_log_has_a_request_failed() {
+    let failed = "\
+11/20/2026 12:50:32|worker|m|W|job 3.1 failed on host n1.x assumedly after job because: job 3.1 died through signal KILL (9)
+";
+    let accounting = record(3, "1795179030:1795179030:1795179032", "100:137", 2, "NONE");
+    let call = only(&[("accounting", &accounting), ("qmaster.messages", failed)]);
+    assert_eq!((call.outcome, call.signal.as_str()), (Some(Outcome::Failed), "9"), "{call:#?}");
+    assert_eq!((call.code.as_str(), call.ended), ("137", Some(moment("2026-11-20T12:50:32"))), "{call:#?}");
+    let log =
+        |text: &str| format!("1795179030:job_log:1795179030:{text}:1024:1795179030:b:ann:ann::dep:sge:x\n");
+    let reporting = log("delivered:3:0:NONE:r:master:m:0") + "1795179033:acct:" + &accounting;
+    let call = only(&[("reporting", &reporting)]);
+    assert_eq!(call.outcome, Some(Outcome::Failed), "{call:#?}");
+    let reporting = log("delivered:3:0:NONE:r:master:m:0")
+        + &log("deleted:3:0:NONE:r:ann:m:0")
+        + "1795179033:acct:"
+        + &accounting;
+    assert_eq!(only(&[("reporting", &reporting)]).outcome, Some(Outcome::Cancelled));
+}
+
+#[test]
 fn a_job_that_is_put_back_twice_within_two_seconds_waits() {
     let again = |start: u32| {
         let times = format!("1795181359:{start}:{}", start + 1);
