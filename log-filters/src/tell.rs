@@ -4,11 +4,12 @@
 
 use crate::calendar::Clock;
 use crate::engine::{Engine, Last};
-use crate::expression::{Context, Expression};
+use crate::expression::{Context, Expression, compact};
 use crate::fields::Record;
 use crate::filter::{ALSO_MAX, CallChoice, Calls, Filter, Rule, Telling};
 use crate::found::{Change, Found};
 use crate::memory::Entry;
+use crate::operation;
 use compact_str::CompactString;
 use std::sync::Arc;
 use wire::call::Keys;
@@ -17,6 +18,9 @@ use wire::time::Time;
 
 /// Most bytes of attributes that one record may give, its events together.
 const TOLD_LEN_MAX_BYTES: usize = 1 << 20;
+
+/// Most names of one event's call: a job of a thousand processes is known well enough by some of them.
+const NAMES_MAX: usize = 64;
 
 /// Events that stand where a recalled record stands are numbered from here on, each rule's for themselves:
 /// that record may have told events of its own, before a stop of the program as well as after it.
@@ -251,10 +255,15 @@ fn keys(
     }
     let own = Context { own: Some(content), ..*context };
     let mut names: Vec<CompactString> = Vec::with_capacity(calls.names.len());
-    for expression in &calls.names {
-        let name = expression.text(&own);
-        if !name.is_empty() && !names.contains(&name) {
+    let mut add = |name: CompactString| {
+        if !name.is_empty() && names.len() < NAMES_MAX && !names.contains(&name) {
             names.push(name);
+        }
+    };
+    for expression in &calls.names {
+        match expression.value(&own) {
+            operation::Value::List(list) => list.iter().for_each(|name| add(compact(name))),
+            operation::Value::Nothing | operation::Value::Text(_) => add(expression.text(&own)),
         }
     }
     if names.is_empty() {

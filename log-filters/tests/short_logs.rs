@@ -202,3 +202,22 @@ fn a_job_that_is_put_back_twice_within_two_seconds_waits() {
     let call = only(&[("accounting", &accounting), ("qmaster.messages", messages)]);
     assert_eq!((call.state, call.started, call.tries), (State::Waiting, None, 2), "{call:#?}");
 }
+
+#[test]
+fn a_job_of_several_processes_is_one_call() {
+    let manager = "\
+ts=2026-11-20T13:11:46.140409Z id=7 event=gram.job.start level=DEBUG gramid=/17/23/ peer=10.0.0.1
+ts=2026-11-20T13:11:46.240409Z id=7 event=gram.job.info level=INFO msg=\"job submitted to lrm\" gramid=/17/23/ lrm_id=\"ed-1:509,ed-1:510\"
+ts=2026-11-20T13:11:56.240409Z id=7 event=gram.job.end level=INFO gramid=/17/23/ job_status=8 exit_code=0 status=0 msg=\"Job complete\"
+";
+    let states = "\
+001;1795180306;ed-1:509;2;0
+001;1795180306;ed-1:510;2;0
+001;1795180310;ed-1:509;8;0
+001;1795180316;ed-1:510;8;0
+";
+    let call = only(&[("gram_ann.log", manager), ("globus-seg-fork.20261120", states)]);
+    assert_eq!((call.user.as_str(), call.job.as_str()), ("ann", "/17/23/"), "{call:#?}");
+    assert_eq!((call.state, call.outcome), (State::Ended, Some(Outcome::Ok)), "{call:#?}");
+    assert_eq!(call.ended, Some(moment("2026-11-20T13:11:56.240409")), "{call:#?}");
+}

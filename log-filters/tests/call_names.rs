@@ -1,0 +1,71 @@
+//! The names of a call that one event gives: each expression one, a list each of its elements.
+//!
+//! Not here: which events belong together by their names (`joining`).
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use log_filters::engine::{Engine, Source};
+use log_filters::filter::Filter;
+use proptest::prelude::*;
+use std::sync::{Arc, LazyLock};
+use wire::time::Time;
+
+/// Most names of one event's call, as the page of the format says.
+const NAMES_MAX: usize = 64;
+
+const FILTER: &str = r#"
+[filter]
+name = "x"
+[calls]
+names = ["${.job}", "${.parts|split:,}"]
+[[rule]]
+match = '^(?P<job>\S*) (?P<parts>\S*)$'
+event = "job_start"
+job = "${job}"
+attributes = { parts = "${parts}" }
+"#;
+
+fn names(line: &str) -> Vec<String> {
+    static FILTER_READ: LazyLock<Arc<Filter>> =
+        LazyLock::new(|| Arc::new(Filter::parse("x.toml", FILTER).unwrap()));
+    let source = Source {
+        file_name: "x.log".into(),
+        host: "h".into(),
+        cluster: String::new(),
+        zone: jiff::tz::TimeZone::UTC,
+    };
+    let mut engine = Engine::new(Arc::clone(&FILTER_READ), &source);
+    let mut found = Vec::new();
+    engine.line(line.as_bytes(), 0, Time::default(), &mut found);
+    let keys = found.first().and_then(|found| found.keys.as_ref());
+    keys.map(|keys| keys.names.iter().map(ToString::to_string).collect()).unwrap_or_default()
+}
+
+#[test]
+fn each_element_of_a_list_is_a_name() {
+    for (line, expected) in [
+        ("7 a:1,a:2", &["7", "a:1", "a:2"][..]),
+        ("7 a:1", &["7", "a:1"]),
+        ("7 ,,7,a,a,", &["7", "a"]),
+        (" a,b", &["a", "b"]),
+        (" ", &[]),
+    ] {
+        assert_eq!(names(line), expected, "{line}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn names_are_distinct_elements_in_order_and_bounded(list in prop::collection::vec("[a-d0-9]{0,2}", 0..400)) {
+        let found = names(&format!("job {}", list.join(",")));
+        let mut expected = vec!["job".to_owned()];
+        for name in list {
+            if !name.is_empty() && !expected.contains(&name) {
+                expected.push(name);
+            }
+        }
+        expected.truncate(NAMES_MAX);
+        prop_assert_eq!(found, expected);
+    }
+}
