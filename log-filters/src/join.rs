@@ -11,7 +11,6 @@ use crate::found::Found;
 use crate::lives::Lives;
 use crate::namesakes::{Shared, Standing, Told, tell};
 use crate::progress::Progress;
-use crate::whole;
 use compact_str::{CompactString, format_compact};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -20,6 +19,7 @@ use wire::event::{Id, Kind};
 use wire::id::{Generation, SensorKey};
 
 mod shares;
+mod sharing;
 mod snapshot;
 mod wholes;
 
@@ -107,10 +107,7 @@ impl Joiner {
         let names: Vec<CompactString> = keys.names.iter().map(|name| scoped(keys, name)).collect();
         let slot = match keys.naming {
             Naming::Unique | Naming::Part => self.unique(found, &names),
-            Naming::Shared => {
-                let (kind, time) = (found.content.kind, found.content.time);
-                self.of_record(&names, id).or_else(|| self.shared.find(&names, id.generation, kind, time))
-            }
+            Naming::Shared => self.of_record(&names, id).or_else(|| self.namesake(found, &names, id)),
         };
         let slot = slot.unwrap_or_else(|| self.open(found, keys, &names, id));
         self.add_names(slot, &names);
@@ -150,13 +147,6 @@ impl Joiner {
             self.parts.entry(parent.clone()).or_default().push_back(slot);
         }
         entry.parent = Some(parent);
-    }
-
-    /// What one record tells under one name is of one call: a list of servers and the choice of its first.
-    fn of_record(&self, names: &[CompactString], id: Id) -> Option<u64> {
-        let (generation, offset, name, slot) = self.last_record.as_ref()?;
-        let same = id.number > 0 && *generation == id.generation && *offset == id.offset;
-        (same && names.first() == Some(name) && self.entries.contains_key(slot)).then_some(*slot)
     }
 
     /// The call of this id, or that it became; else the latest that has this name.
@@ -203,40 +193,6 @@ impl Joiner {
 
     fn slot(&self, id: &str) -> Option<u64> {
         self.by_id.get(id).copied().or_else(|| self.by_name.get(id)?.last())
-    }
-
-    /// A part takes from the whole what its own events do not tell, and a whole from its parts.
-    fn shown(&self, slot: u64) -> Call {
-        let entry = &self.entries[&slot];
-        let parts = self.parts(slot).map(|part| self.entries[&part].progress.call());
-        let mut call = whole::with_parts(entry.progress.call(), parts);
-        if let Some(parent) = self.parent(entry).map(|slot| self.entries[&slot].progress.call()) {
-            call.submitted = call.submitted.or(parent.submitted);
-            for (own, whole) in
-                [(&mut call.user, parent.user), (&mut call.name, parent.name), (&mut call.from, parent.from)]
-            {
-                if own.is_empty() {
-                    *own = whole;
-                }
-            }
-        }
-        call
-    }
-
-    /// The parts of a call that is no more than they are.
-    fn parts(&self, slot: u64) -> impl Iterator<Item = u64> {
-        let names = if self.parts.is_empty() { &[] } else { self.entries[&slot].names.as_slice() };
-        let parts = names.iter().filter_map(|name| self.parts.get(name)).flatten().copied();
-        parts.filter(move |part| self.parent(&self.entries[part]) == Some(slot))
-    }
-
-    /// The call that this one is a part of: of several of that name the last that had begun.
-    fn parent(&self, entry: &Entry) -> Option<u64> {
-        let lives = self.by_name.get(entry.parent.as_ref()?)?;
-        let begun = |slot: &u64| {
-            self.entries[slot].progress.first.micros() <= entry.progress.first.micros() + CLOCKS_DIFFER_MICROS
-        };
-        lives.latest(LIVES_LOOKED_AT).rev().find(begun).or_else(|| lives.iter().next())
     }
 
     /// The call of the event's names, if it is not one that begins here.
@@ -293,23 +249,6 @@ impl Joiner {
         let submitted = self.entries[&slot].progress.submitted();
         submitted.is_some_and(|at| content.time.micros() > at.micros() + 2 * CLOCKS_DIFFER_MICROS)
             && self.parts(slot).next().is_some()
-    }
-
-    /// Put a call of a shared name where it now stands.
-    fn file(&mut self, slot: u64) {
-        let entry = self.entries.get_mut(&slot).expect("the caller has it");
-        if entry.told.is_empty() {
-            return;
-        }
-        let standing = Standing::new(&entry.told, entry.progress.started(), entry.progress.ended());
-        if entry.standing.as_deref() == Some(&standing) {
-            return;
-        }
-        if let Some(former) = &entry.standing {
-            self.shared.unfile(&entry.names, slot, former);
-        }
-        self.shared.file(&entry.names, slot, &standing);
-        entry.standing = Some(Box::new(standing));
     }
 
     fn open(&mut self, found: &Found, keys: &Keys, names: &[CompactString], id: Id) -> u64 {

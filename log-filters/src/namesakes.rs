@@ -13,7 +13,9 @@ use wire::id::Generation;
 use wire::time::Time;
 
 /// How far two logs may differ on when the same transfer was.
-const SAME_TRANSFER_MICROS: i64 = 2_000_000;
+pub(crate) const SAME_TRANSFER_MICROS: i64 = 2_000_000;
+/// How many open calls of one name are looked at for one that fits an event of another file.
+const OPEN_LOOKED_AT: usize = 64;
 
 /// Which kinds each file has told of a call, as bits by rank; files ascending.
 pub(crate) type Told = Vec<(Generation, u32)>;
@@ -131,29 +133,39 @@ impl Shared {
         }
     }
 
-    /// The call of the first of `names` that has one for an event of this kind and time told by `file`.
+    /// The call of the first of `names` that has one for an event of this kind and time in `file`; of another
+    /// file's calls one that `fits` what else the event says.
     pub(crate) fn find(
         &self,
         names: &[CompactString],
         file: Generation,
-        kind: Kind,
-        time: Time,
+        (kind, time): (Kind, Time),
+        fits: &dyn Fn(u64) -> bool,
     ) -> Option<u64> {
         names.iter().find_map(|name| {
             let group = self.groups.get(name)?;
-            group.iter().filter_map(|(class, members)| choose(class, members, file, kind, time)).min()
+            let choices =
+                group.iter().filter_map(|(class, members)| choose(class, members, file, (kind, time), fits));
+            choices.min()
         })
     }
 }
 
 /// The oldest call of a class that the event may be of.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
-fn choose(class: &Class, members: &Members, file: Generation, kind: Kind, time: Time) -> Option<u64> {
+fn choose(
+    class: &Class,
+    members: &Members,
+    file: Generation,
+    (kind, time): (Kind, Time),
+    fits: &dyn Fn(u64) -> bool,
+) -> Option<u64> {
     let oldest = || members.slots.0.front().copied();
+    let oldest_fit = || members.slots.0.iter().take(OPEN_LOOKED_AT).copied().find(|&slot| fits(slot));
     let near = |by_moment: &Ordered<(i64, u64)>| {
         let first = (time.micros().saturating_sub(SAME_TRANSFER_MICROS), 0);
         let last = (time.micros().saturating_add(SAME_TRANSFER_MICROS), u64::MAX);
-        by_moment.range(first, last).map(|&(_, slot)| slot).min()
+        by_moment.range(first, last).map(|&(_, slot)| slot).filter(|&slot| fits(slot)).min()
     };
     let told = class.told.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds);
     if told != 0 {
@@ -168,7 +180,7 @@ fn choose(class: &Class, members: &Members, file: Generation, kind: Kind, time: 
         Kind::JobSubmit => None,
         Kind::TransferStart | Kind::JobStart => near(&members.by_start),
         _ if class.is_ended => near(&members.by_end),
-        _ if is_opened(class, kind) => oldest(),
+        _ if is_opened(class, kind) => oldest_fit(),
         _ => None,
     }
 }
@@ -231,7 +243,11 @@ mod tests {
     }
 
     fn check(shared: &Shared, file: Generation, kind: Kind, secs: i64, expected: Option<u64>) {
-        assert_eq!(shared.find(&["n".into()], file, kind, at(secs)), expected, "{file:?} {kind} {secs}");
+        assert_eq!(
+            shared.find(&["n".into()], file, (kind, at(secs)), &|_| true),
+            expected,
+            "{file:?} {kind} {secs}"
+        );
     }
 
     #[test]
@@ -257,6 +273,18 @@ mod tests {
         check(&all, B, Kind::TransferEnd, 19, Some(0));
         check(&all, B, Kind::TransferEnd, 30, None);
         check(&all, A, Kind::TransferEnd, 20, None);
+    }
+
+    #[test]
+    fn a_call_that_does_not_fit_is_not_chosen() {
+        let whole: &[_] = &[(A, Kind::TransferStart), (A, Kind::TransferEnd)];
+        let open: &[_] = &[(A, Kind::TransferStart)];
+        let all = shared(&[(whole, Some(10), Some(20)), (whole, Some(11), Some(21)), (open, Some(12), None)]);
+        for (unfit, expected) in [(9, 0), (0, 1)] {
+            let found = all.find(&["n".into()], B, (Kind::TransferEnd, at(21)), &|slot| slot != unfit);
+            assert_eq!(found, Some(expected), "{unfit}");
+        }
+        assert_eq!(all.find(&["n".into()], B, (Kind::TransferEnd, at(21)), &|slot| slot == 2), Some(2));
     }
 
     #[test]

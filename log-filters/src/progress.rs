@@ -7,6 +7,7 @@
 use crate::beginning::Beginning;
 use crate::ending::Ending;
 use crate::implied::Implied;
+use crate::namesakes::SAME_TRANSFER_MICROS;
 use crate::reason::Reason;
 use crate::sameness::{better_job, hosts_of, same_host};
 use crate::steps::{Alone, Steps};
@@ -215,6 +216,20 @@ impl Progress {
             }
             _ => {}
         }
+    }
+
+    /// Whether an event of another log may be of this call: neither its user, its start nor its outcome is another one.
+    pub(crate) fn agrees_with(&self, content: &Content) -> bool {
+        let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        let own = &self.user.value;
+        let same_user = *own == content.user || is_number(own) || is_number(&content.user);
+        let both = self.started().zip(content.started);
+        let same_start =
+            both.is_none_or(|(own, other)| (own.micros() - other.micros()).abs() <= SAME_TRANSFER_MICROS);
+        let ends = (self.ending.outcome(None), content.outcome);
+        let contradict =
+            [(Some(Outcome::Ok), Some(Outcome::Failed)), (Some(Outcome::Failed), Some(Outcome::Ok))];
+        same_user && same_start && !contradict.contains(&ends)
     }
 
     /// Take the job's number from an event that knew so many names of it: the more it knew, the better it tells.

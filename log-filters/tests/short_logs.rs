@@ -221,3 +221,25 @@ ts=2026-11-20T13:11:56.240409Z id=7 event=gram.job.end level=INFO gramid=/17/23/
     assert_eq!((call.state, call.outcome), (State::Ended, Some(Outcome::Ok)), "{call:#?}");
     assert_eq!(call.ended, Some(moment("2026-11-20T13:11:56.240409")), "{call:#?}");
 }
+
+#[test]
+fn a_failed_transfer_does_not_take_the_record_of_the_next_of_its_file() {
+    let session = "\
+[100] Fri Nov 20 12:33:22 2026 :: User ann successfully authorized.
+[100] Fri Nov 20 12:33:22 2026 :: Starting to transfer \"/d/a.root\".
+[100] Fri Nov 20 12:33:22 2026 :: Failure attempting to transfer \"/d/a.root\".
+[100] Fri Nov 20 12:33:22 2026 :: Transfer failure:
+an end-of-file was reached
+[200] Fri Nov 20 12:33:23 2026 :: User bob successfully authorized.
+[200] Fri Nov 20 12:33:23 2026 :: Starting to transfer \"/d/a.root\".
+[200] Fri Nov 20 12:33:23 2026 :: Finished transferring \"/d/a.root\".
+";
+    let transfer = "\
+DATE=20261120123323.561449 HOST=se01.x NAME=x PROG=globus-gridftp-server NL.EVNT=FTP_INFO START=20261120123323.159831 USER=bob FILE=/d/a.root BUFFER=69120 BLOCK=262144 NBYTES=300000 VOLUME=/ STREAMS=1 STRIPES=1 DEST=[10.82.1.13] TYPE=RETR CODE=226 TASKID=none
+"
+    .replace(" NAME=x", "");
+    let calls = calls(&[("se01.gridftp.log", session), ("se01.transfer.log", &transfer)]);
+    let ends: Vec<_> =
+        calls.iter().map(|call| (call.user.as_str(), call.outcome, call.code.as_str())).collect();
+    assert_eq!(ends, [("ann", Some(Outcome::Failed), ""), ("bob", Some(Outcome::Ok), "226")], "{calls:#?}");
+}

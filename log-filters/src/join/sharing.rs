@@ -1,0 +1,43 @@
+//! Calls of shared names: which of them an event is of.
+//!
+//! Pure. Rule: an event of another file must agree with the call in user, start and outcome, as far as both are known.
+//! Not here: the order of such calls (`namesakes`).
+
+use super::Joiner;
+use crate::found::Found;
+use crate::namesakes::Standing;
+use compact_str::CompactString;
+use wire::event::Id;
+
+impl Joiner {
+    /// The events of one record under one name are of one call: a list of servers and the choice of its first.
+    pub(super) fn of_record(&self, names: &[CompactString], id: Id) -> Option<u64> {
+        let (generation, offset, name, slot) = self.last_record.as_ref()?;
+        let same = id.number > 0 && *generation == id.generation && *offset == id.offset;
+        (same && names.first() == Some(name) && self.entries.contains_key(slot)).then_some(*slot)
+    }
+
+    /// The call of one of these names that the event may be of, if it does not open another.
+    pub(super) fn namesake(&self, found: &Found, names: &[CompactString], id: Id) -> Option<u64> {
+        let content = &found.content;
+        let fits = |slot: u64| self.entries[&slot].progress.agrees_with(content);
+        self.shared.find(names, id.generation, (content.kind, content.time), &fits)
+    }
+
+    /// Put a call of a shared name where it now stands.
+    pub(super) fn file(&mut self, slot: u64) {
+        let entry = self.entries.get_mut(&slot).expect("the caller has it");
+        if entry.told.is_empty() {
+            return;
+        }
+        let standing = Standing::new(&entry.told, entry.progress.started(), entry.progress.ended());
+        if entry.standing.as_deref() == Some(&standing) {
+            return;
+        }
+        if let Some(former) = &entry.standing {
+            self.shared.unfile(&entry.names, slot, former);
+        }
+        self.shared.file(&entry.names, slot, &standing);
+        entry.standing = Some(Box::new(standing));
+    }
+}
