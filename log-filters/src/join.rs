@@ -116,10 +116,7 @@ impl Joiner {
         if keys.naming == Naming::Shared || !entry.told.is_empty() {
             tell(&mut entry.told, id.generation, found.content.kind);
         }
-        // A part's record may give the number of the whole: then its own is its chief name.
-        let job = &found.content.job;
-        let job =
-            if keys.parent.as_ref() == Some(job) && !keys.names.contains(job) { &keys.names[0] } else { job };
+        let job = name_of_job(keys, &found.content.job);
         entry.progress.known_as(job, u8::try_from(names.len()).unwrap_or(u8::MAX));
         entry.progress.apply(&found.content, keys.authority);
         if keys.naming != Naming::Shared {
@@ -408,6 +405,13 @@ fn bear(by_name: &mut HashMap<CompactString, Lives>, name: &CompactString, slot:
             by_name.insert(name.clone(), Lives::One(slot));
         }
     }
+}
+
+/// The number of the job, as the call has it: a record may give that of the whole, or the part's own beside its place in
+/// the whole. Then the chief name is the one that other logs print.
+fn name_of_job<'a>(keys: &'a Keys, job: &'a CompactString) -> &'a CompactString {
+    let is_lesser = keys.parent.as_ref() == Some(job) || keys.names.contains(job);
+    if is_lesser && keys.naming != Naming::Shared { &keys.names[0] } else { job }
 }
 
 fn scoped(keys: &Keys, name: &str) -> CompactString {

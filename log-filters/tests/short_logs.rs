@@ -243,3 +243,37 @@ DATE=20261120123323.561449 HOST=se01.x NAME=x PROG=globus-gridftp-server NL.EVNT
         calls.iter().map(|call| (call.user.as_str(), call.outcome, call.code.as_str())).collect();
     assert_eq!(ends, [("ann", Some(Outcome::Failed), ""), ("bob", Some(Outcome::Ok), "226")], "{calls:#?}");
 }
+
+#[test]
+fn an_arrays_task_and_a_part_of_a_heterogeneous_job_have_one_number_in_every_log() {
+    let controller = "\
+[2026-11-20T12:24:21.447] sched: Allocate JobId=9_0(13) NodeList=wn04 #CPUs=1 Partition=short
+[2026-11-20T12:24:22.498] _job_complete: JobId=9_0(13) WEXITSTATUS 0
+[2026-11-20T12:24:23.447] sched: Allocate JobId=14+1(15) NodeList=wn04 #CPUs=1 Partition=short
+[2026-11-20T12:24:24.498] _job_complete: JobId=14+1(15) WEXITSTATUS 0
+";
+    let record = |job: u32, end: u32, rest: &str| {
+        format!(
+            "JobId={job} UserId=ann(1001) GroupId=ann(1001) Name=x JobState=COMPLETED Partition=short TimeLimit=10 StartTime=2026-11-20T12:24:21 EndTime=2026-11-20T12:24:{end} NodeList=wn04 NodeCnt=1 ProcCnt=1 WorkDir=/ ReservationName= Tres= Account= QOS= WcKey= Cluster=a SubmitTime=2026-11-20T12:24:20 EligibleTime=2026-11-20T12:24:20 {rest} DerivedExitCode=0:0 ExitCode=0:0 \n"
+        )
+    };
+    let completed =
+        record(13, 22, "ArrayJobId=9 ArrayTaskId=0") + &record(15, 24, "HetJobId=14 HetJobOffset=1");
+    let (controller, completed) = (("slurmctld.log", controller), ("jobcomp.log", &*completed));
+    for files in [&[controller][..], &[completed], &[controller, completed]] {
+        let jobs: Vec<String> = calls(files).iter().map(|call| call.job.to_string()).collect();
+        assert_eq!(jobs, ["14+1", "9_0"], "{files:?}");
+    }
+}
+
+#[test]
+fn an_element_of_an_array_has_one_number_in_accounting_and_events() {
+    let accounting = r#""JOB_FINISH" "7.06" 1302184020 436491 10001 33816691 4 1302184001 0 0 1302184004 "viglen" "normal" "" "" "" "comp000" "bin" "" "IMB.out" "" "1302184001.436491" 0 1 "comp042" 64 60.0 "imb[1-3]" "run" 0.4 1.1 0 0 -1 0 0 149746 0 0 0 0 -1 0 0 0 1907 1746 -1 "" "default" 0 4 "" "" 1 2 25 "" "" "" "" 0 "" 0 "" -1 "" "" "" "" -1 "" "" 0
+"#;
+    let events = r#""JOB_START" "9.11" 1302184004 436491 4 0 0 60.0 1 "comp042" "" "" 0 "" 1 "" 0 0
+"#;
+    let (accounting, events) = (("lsb.acct", accounting), ("lsb.events", events));
+    for files in [&[accounting][..], &[events], &[events, accounting]] {
+        assert_eq!(only(files).job, "436491[1]", "{files:?}");
+    }
+}
