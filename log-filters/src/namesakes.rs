@@ -14,6 +14,8 @@ use wire::time::Time;
 
 /// How far two logs may differ on when the same transfer was.
 pub(crate) const SAME_TRANSFER_MICROS: i64 = 2_000_000;
+/// The ranks of [`is_before_start`].
+const BEFORE_START: u32 = 0b111;
 /// How many open calls of one name are looked at for one that fits an event of another file.
 const OPEN_LOOKED_AT: usize = 64;
 
@@ -144,10 +146,25 @@ impl Shared {
     ) -> Option<u64> {
         names.iter().find_map(|name| {
             let group = self.groups.get(name)?;
-            let choices =
-                group.iter().filter_map(|(class, members)| choose(class, members, file, (kind, time), fits));
-            choices.min()
+            let choices = group.iter().filter_map(|(class, members)| {
+                let slot = choose(class, members, file, (kind, time), fits)?;
+                Some((class.kinds_of(file) & (1 << rank(Kind::JobStart)) == 0, slot))
+            });
+            // A call of which the file has the start comes before those of which it has none.
+            choices.min().map(|(_, slot)| slot)
         })
+    }
+}
+
+impl Class {
+    /// Which kinds this file has of it.
+    fn kinds_of(&self, file: Generation) -> u32 {
+        self.told.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds)
+    }
+
+    /// Which kinds any file has of it.
+    fn kinds(&self) -> u32 {
+        self.told.iter().fold(0, |all, (_, kinds)| all | kinds)
     }
 }
 
@@ -162,22 +179,32 @@ fn choose(
 ) -> Option<u64> {
     let oldest = || members.slots.0.front().copied();
     let oldest_fit = || members.slots.0.iter().take(OPEN_LOOKED_AT).copied().find(|&slot| fits(slot));
+    let earliest = (time.micros().saturating_sub(SAME_TRANSFER_MICROS), 0);
     let near = |by_moment: &Ordered<(i64, u64)>| {
-        let first = (time.micros().saturating_sub(SAME_TRANSFER_MICROS), 0);
         let last = (time.micros().saturating_add(SAME_TRANSFER_MICROS), u64::MAX);
-        by_moment.range(first, last).map(|&(_, slot)| slot).filter(|&slot| fits(slot)).min()
+        by_moment.range(earliest, last).map(|&(_, slot)| slot).filter(|&slot| fits(slot)).min()
     };
-    let told = class.told.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds);
-    if told != 0 {
-        // Its own file goes on with it, unless another file has already told that it was over elsewhen.
-        return match (rank(kind) > highest_rank(told), class.is_ended) {
+    let next = |by_moment: &Ordered<(i64, u64)>| {
+        let slots = by_moment.range(earliest, (i64::MAX, u64::MAX)).map(|&(_, slot)| slot);
+        slots.take(OPEN_LOOKED_AT).find(|&slot| fits(slot))
+    };
+    let own = class.kinds_of(file);
+    if own != 0 {
+        // Its own file goes on with it, unless by another file it was over at another time.
+        return match (rank(kind) > highest_rank(own), class.is_ended) {
             (false, _) => None,
             (true, false) => oldest(),
+            (true, true) if is_before_start(kind) => next(&members.by_end),
             (true, true) => near(&members.by_end),
         };
     }
     match kind {
+        // A run of which the request is read later.
+        _ if is_before_start(kind) && class.is_started && class.kinds() & BEFORE_START == 0 => {
+            next(&members.by_start)
+        }
         Kind::JobSubmit => None,
+        Kind::JobStart if !class.is_started && !class.is_ended && is_selected(class) => oldest_fit(),
         Kind::TransferStart | Kind::JobStart => near(&members.by_start),
         _ if class.is_ended => near(&members.by_end),
         _ if is_opened(class, kind) => oldest_fit(),
@@ -185,11 +212,18 @@ fn choose(
     }
 }
 
-/// Whether a call that another file began may get this event; only an end follows on a mere choice of host.
+/// Whether a call that another file opened may get this event; only a start or an end follows on a mere choice of host.
 fn is_opened(class: &Class, kind: Kind) -> bool {
-    let selected = 1 << rank(Kind::JobSelect);
-    let is_selected = || class.told.iter().any(|&(_, kinds)| kinds & selected != 0);
-    class.is_started || (kind == Kind::JobEnd && is_selected())
+    class.is_started || (kind == Kind::JobEnd && is_selected(class))
+}
+
+fn is_selected(class: &Class) -> bool {
+    class.kinds() & (1 << rank(Kind::JobSelect)) != 0
+}
+
+/// Kinds of a request, in the order of their ranks.
+fn is_before_start(kind: Kind) -> bool {
+    matches!(kind, Kind::JobSubmit | Kind::ServerList | Kind::JobSelect)
 }
 
 /// The place of a kind in a call's life.
@@ -258,10 +292,11 @@ mod tests {
         check(&all, A, Kind::JobSelect, 5, Some(1));
         check(&all, A, Kind::JobEnd, 5, Some(0));
         check(&all, A, Kind::JobSubmit, 5, None);
-        // Another file's end follows on a choice, its submission on nothing.
+        // Another file's start and end follow on a choice, its submission on nothing.
         check(&all, B, Kind::JobEnd, 5, Some(0));
         check(&all, B, Kind::JobSubmit, 5, None);
-        check(&all, B, Kind::JobStart, 5, None);
+        check(&all, B, Kind::JobStart, 5, Some(0));
+        check(&shared(&[(submitted, None, None)]), B, Kind::JobStart, 5, None);
     }
 
     #[test]
@@ -273,6 +308,19 @@ mod tests {
         check(&all, B, Kind::TransferEnd, 19, Some(0));
         check(&all, B, Kind::TransferEnd, 30, None);
         check(&all, A, Kind::TransferEnd, 20, None);
+    }
+
+    #[test]
+    fn a_request_is_of_the_next_run_in_another_file() {
+        let run: &[_] = &[(B, Kind::JobStart), (B, Kind::JobEnd)];
+        let asked: &[_] = &[(A, Kind::JobSubmit), (B, Kind::JobStart), (B, Kind::JobEnd)];
+        let all =
+            shared(&[(run, Some(10), Some(90)), (run, Some(30), Some(40)), (asked, Some(50), Some(60))]);
+        check(&all, A, Kind::JobSubmit, 5, Some(0));
+        check(&all, A, Kind::JobSubmit, 20, Some(1));
+        check(&all, A, Kind::JobSubmit, 45, None);
+        check(&all, A, Kind::JobSelect, 46, Some(2));
+        check(&all, A, Kind::JobSelect, 70, None);
     }
 
     #[test]

@@ -218,7 +218,8 @@ impl Progress {
         }
     }
 
-    /// Whether an event of another log may be of this call: neither its user, its start nor its outcome is another one.
+    /// Whether an event of another log may be of this call: neither its user, its start nor its outcome is another one,
+    /// and a start or an end is not before the choice of the host.
     pub(crate) fn agrees_with(&self, content: &Content) -> bool {
         let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let own = &self.user.value;
@@ -229,7 +230,10 @@ impl Progress {
         let ends = (self.ending.outcome(None), content.outcome);
         let contradict =
             [(Some(Outcome::Ok), Some(Outcome::Failed)), (Some(Outcome::Failed), Some(Outcome::Ok))];
-        same_user && same_start && !contradict.contains(&ends)
+        let follows = matches!(content.kind, Kind::JobStart | Kind::JobEnd);
+        let is_early = follows
+            && self.selected.is_some_and(|at| at.micros() > content.time.micros() + SAME_TRANSFER_MICROS);
+        same_user && same_start && !is_early && !contradict.contains(&ends)
     }
 
     /// Take the job's number from an event that knew so many names of it: the more it knew, the better it tells.
