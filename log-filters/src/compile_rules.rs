@@ -7,7 +7,7 @@ use crate::compile::Place;
 use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
-use crate::filter::{ALSO_MAX, CallChoice, Calls, Implies, Remember, Rule, Telling};
+use crate::filter::{ALSO_MAX, CallChoice, Calls, Implies, RECALL_KEYS_MAX, Remember, Rule, Telling};
 use crate::pattern::{self, Set};
 use crate::references::{Known, Slots};
 use std::ops::Range;
@@ -85,7 +85,7 @@ pub(crate) fn compile_rule(
     if compiled.is_empty() {
         return Err(place.error(span, "`match` is empty; expected a regex"));
     }
-    let mut slots = Slots::new(known, &compiled, raw.recall.as_ref());
+    let mut slots = Slots::new(known, &compiled, raw.recall.is_some());
     let mut slot = |name: &str| slots.slot(name);
     let mut tellings = vec![telling(place, &raw.into(), calls, &mut slot)?];
     if raw.also.len() > ALSO_MAX {
@@ -103,7 +103,7 @@ pub(crate) fn compile_rule(
             values: table(place, &remember.values, &mut slot)?,
         }),
     };
-    let recall = optional(place, raw.recall.as_ref(), &mut slot)?;
+    let recall = recall_keys(place, raw.recall.as_ref(), &mut slot)?;
     let forget = optional(place, raw.forget.as_ref(), &mut slot)?;
     let names = slots.into_names();
     let alternatives = sources(raw.matches.get_ref())
@@ -257,6 +257,25 @@ fn optional(
     slot: &mut Slot<'_>,
 ) -> Result<Option<Expression>, Error> {
     raw.map(|raw| spanned_expression(place, raw, slot)).transpose()
+}
+
+/// The keys that a rule recalls, in their order.
+fn recall_keys(
+    place: &Place<'_>,
+    raw: Option<&Spanned<raw::Recall>>,
+    slot: &mut Slot<'_>,
+) -> Result<Vec<Expression>, Error> {
+    let Some(spanned) = raw else { return Ok(Vec::new()) };
+    let keys = match spanned.get_ref() {
+        raw::Recall::One(key) => std::slice::from_ref(key),
+        raw::Recall::Several(raw::RecallKeys { keys }) => keys,
+    };
+    if !(1..=RECALL_KEYS_MAX).contains(&keys.len()) {
+        let message = format!("`recall` has {} keys; 1 to {RECALL_KEYS_MAX} are allowed", keys.len());
+        return Err(place.error(spanned.span(), message));
+    }
+    let compile = |key| compile_expression(key, slot).map_err(|message| place.error(spanned.span(), message));
+    keys.iter().map(compile).collect()
 }
 
 fn spanned_expression(

@@ -127,7 +127,7 @@ pub(crate) struct Rule {
     pub(crate) matches: Spanned<Patterns>,
     pub(crate) unless: Option<Spanned<String>>,
     pub(crate) remember: Option<Remember>,
-    pub(crate) recall: Option<Spanned<Expression>>,
+    pub(crate) recall: Option<Spanned<Recall>>,
     pub(crate) forget: Option<Spanned<Expression>>,
     pub(crate) origin: Option<OriginWord>,
     #[serde(default)]
@@ -212,6 +212,19 @@ telling_of!(Telling);
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OriginWord {
     Recalled,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected an expression, or `{ keys = [EXPR, EXPR] }`")]
+pub(crate) enum Recall {
+    Several(RecallKeys),
+    One(Expression),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecallKeys {
+    pub(crate) keys: Vec<Expression>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -23,6 +23,9 @@ pub const RULES_MAX: usize = 256;
 /// Most further events of a rule: one line tells of a handful at most.
 pub(crate) const ALSO_MAX: usize = 16;
 
+/// Most keys that a rule recalls: a job, its session, its host and one more.
+pub(crate) const RECALL_KEYS_MAX: usize = 4;
+
 /// Longest filter file, in bytes: 256 rules of ordinary size are a tenth of it.
 pub const FILE_LEN_MAX_BYTES: usize = 1 << 20;
 
@@ -108,7 +111,7 @@ pub(crate) struct Rule {
     pub(crate) alternatives: Vec<Captures>,
     pub(crate) unless: Option<Regex>,
     pub(crate) remember: Option<Remember>,
-    pub(crate) recall: Option<Expression>,
+    pub(crate) recall: Vec<Expression>,
     pub(crate) forget: Option<Expression>,
     pub(crate) origin_recalled: bool,
     pub(crate) tellings: Vec<Telling>,

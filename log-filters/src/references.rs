@@ -3,9 +3,8 @@
 //! Pure. Rule: the message says what there is, or which key is missing. Not here: working references out
 //! (`expression`).
 
-use crate::definition::{Definition, Expression};
+use crate::definition::Definition;
 use regex::bytes::Regex;
-use toml::Spanned;
 
 /// Parts that every log has, besides those of its filter.
 const PARTS: [&str; 3] = ["host", "cluster", "file"];
@@ -79,12 +78,8 @@ pub(crate) struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    pub(crate) fn new(
-        known: &'a Known,
-        regexes: &'a [Regex],
-        recall: Option<&Spanned<Expression>>,
-    ) -> Slots<'a> {
-        Slots { known, regexes, recalls: recall.is_some(), names: Vec::new() }
+    pub(crate) fn new(known: &'a Known, regexes: &'a [Regex], recalls: bool) -> Slots<'a> {
+        Slots { known, regexes, recalls, names: Vec::new() }
     }
 
     /// The names of captures that were asked for.

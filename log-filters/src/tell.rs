@@ -67,8 +67,7 @@ fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, 
     let parts = std::mem::take(&mut engine.parts);
     let record = Record::new(&filter.cutting, place.text);
     let mut context = Context { record: &record, spans: &spans, recalled: &[], parts: &parts, own: None };
-    let recalled: Option<Entry> =
-        rule.recall.as_ref().and_then(|key| engine.memory.get(&key.text(&context)).cloned());
+    let recalled = recall(engine, rule, &context);
     if let Some(entry) = &recalled {
         context.recalled = &entry.values;
     }
@@ -84,6 +83,20 @@ fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, 
     remember(engine, rule, &context, place);
     engine.scratch.spans = spans;
     engine.parts = parts;
+}
+
+/// The values under the keys that the rule recalls: of a name under several keys that of the first, as are offset and
+/// time.
+fn recall(engine: &Engine, rule: &Rule, context: &Context<'_, '_>) -> Option<Entry> {
+    let mut found = rule.recall.iter().filter_map(|key| engine.memory.get(&key.text(context)));
+    let mut all = found.next()?.clone();
+    for entry in found {
+        let new =
+            |(name, _): &&(CompactString, CompactString)| !all.values.iter().any(|(known, _)| known == name);
+        let added: Vec<_> = entry.values.iter().filter(new).cloned().collect();
+        all.values.extend(added);
+    }
+    Some(all)
 }
 
 fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_, '_>, place: Place<'_>) {
