@@ -277,3 +277,15 @@ fn an_element_of_an_array_has_one_number_in_accounting_and_events() {
         assert_eq!(only(files).job, "436491[1]", "{files:?}");
     }
 }
+
+#[test]
+fn a_request_to_end_a_job_that_is_refused_does_not_end_it() {
+    let log = "\
+[2026-11-20T12:24:17.446] _slurm_rpc_submit_batch_job: JobId=42 InitPrio=1 usec=718
+[2026-11-20T12:31:27.874] _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=42 uid 1003
+[2026-11-20T12:31:27.874] error: Security violation, REQUEST_KILL_JOB RPC for JobId=42 from uid 1003
+[2026-11-20T12:31:27.874] _slurm_rpc_kill_job: job_str_signal() uid=1003 JobId=42 sig=9 returned: Access/permission denied
+";
+    let call = only(&[("slurmctld.log", log)]);
+    assert_eq!((call.state, call.outcome), (State::Waiting, None), "{call:#?}");
+}
