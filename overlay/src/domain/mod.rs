@@ -106,10 +106,15 @@ impl Lease {
     }
 }
 
+/// How often a term is tried again that the disk does not take.
+const STORE_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
 /// What others hold of the running part.
 #[derive(Clone, Debug)]
 pub struct DomainHandle {
     lease: Arc<Lease>,
+    /// Why the last term is not on disk yet.
+    trouble: watch::Receiver<Option<String>>,
     view: watch::Receiver<Arc<View>>,
     load: watch::Sender<Load>,
     met: mpsc::Sender<(PeerKey, Vec<Address>)>,
@@ -128,6 +133,14 @@ impl DomainHandle {
     #[must_use]
     pub fn may_serve(&self) -> bool {
         self.lease.holds()
+    }
+
+    /// What is wrong with this sensor's part, in sentences.
+    #[must_use]
+    pub fn health(&self) -> Vec<String> {
+        let trouble = self.trouble.borrow();
+        let shown = |error: &String| format!("{error}; this sensor does not stand for election until it can");
+        trouble.iter().map(shown).collect()
     }
 
     /// How busy this host is, told with every heartbeat.
@@ -157,6 +170,7 @@ pub struct Domain {
     view: watch::Sender<Arc<View>>,
     stored: mpsc::Receiver<Persisted>,
     store: mpsc::Sender<Persisted>,
+    trouble: watch::Sender<Option<String>>,
     lease: Arc<Lease>,
 }
 
@@ -182,7 +196,14 @@ impl Domain {
         let links = Links::new(net.clone(), events_tx);
         let (view, view_rx) = watch::channel(Arc::new(view_of(&node, &links, now)));
         let lease = Arc::new(Lease::default());
-        let handle = DomainHandle { lease: Arc::clone(&lease), view: view_rx, load: load_tx, met: met_tx };
+        let (trouble, trouble_rx) = watch::channel(None);
+        let handle = DomainHandle {
+            lease: Arc::clone(&lease),
+            trouble: trouble_rx,
+            view: view_rx,
+            load: load_tx,
+            met: met_tx,
+        };
         let domain = Domain {
             config,
             node,
@@ -197,6 +218,7 @@ impl Domain {
             view,
             stored,
             store,
+            trouble,
             lease,
         };
         Ok((domain, handle))
@@ -218,20 +240,18 @@ impl Domain {
     }
 
     /// Take part until `shutdown`; then resign and leave.
-    ///
-    /// # Errors
-    /// If a term cannot be written: without its memory a sensor may not take part.
-    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), Error> {
+    pub async fn run(mut self, shutdown: CancellationToken) {
         let (persist, writing) = self.writer();
         let mut publish = tokio::time::interval(PUBLISH_INTERVAL);
         let mut writing = std::pin::pin!(writing);
-        let result = loop {
+        loop {
             self.carry_out(&persist).await;
             self.lease.set(self.node.serves_until());
             let due = self.node.poll_timeout();
             tokio::select! {
-                () = shutdown.cancelled() => break Ok(()),
-                failed = &mut writing => break failed,
+                () = shutdown.cancelled() => break,
+                // It ends with this.
+                () = &mut writing => {}
                 Some(event) = self.events.recv() => self.handle_link(event),
                 Some(visit) = self.visits.recv() => self.handle_visit(visit),
                 Ok(event) = self.peers.recv() => self.handle_peer(&event),
@@ -244,30 +264,36 @@ impl Domain {
                 () = sleep_until(due) => self.node.handle_timeout(clock::now()),
                 _ = publish.tick() => self.tick(),
             }
-        };
+        }
         self.lease.set(None);
         self.node.handle_resign(clock::now());
         self.carry_out(&persist).await;
         self.publish();
         self.links.flush(FAREWELL).await;
-        result
     }
 
-    /// A task that writes terms, the last asked for.
-    fn writer(&self) -> (watch::Sender<Persisted>, impl Future<Output = Result<(), Error>> + use<>) {
+    /// A task that writes terms, the last asked for, each until the disk takes it: without its memory a sensor may not stand.
+    fn writer(&self) -> (watch::Sender<Persisted>, impl Future<Output = ()> + use<>) {
         let (sender, mut wanted) = watch::channel(Persisted::default());
         wanted.mark_unchanged();
-        let (folder, store) = (self.config.folder.clone(), self.store.clone());
+        let (folder, store, trouble) = (self.config.folder.clone(), self.store.clone(), self.trouble.clone());
         let writing = async move {
             while wanted.changed().await.is_ok() {
-                let persisted = *wanted.borrow_and_update();
-                let folder = folder.clone();
-                let written = tokio::task::spawn_blocking(move || term_file::store(&folder, persisted)).await;
-                written.expect("writing does not panic")?;
-                // The driver reads until it ends.
-                let _ = store.send(persisted).await;
+                loop {
+                    let (persisted, folder) = (*wanted.borrow_and_update(), folder.clone());
+                    let writing = tokio::task::spawn_blocking(move || term_file::store(&folder, persisted));
+                    let Err(error) = writing.await.expect("writing does not panic") else {
+                        trouble.send_replace(None);
+                        // The driver reads until it ends.
+                        let _ = store.send(persisted).await;
+                        break;
+                    };
+                    if trouble.send_replace(Some(error.to_string())).is_none() {
+                        tracing::warn!(%error, "the election's term is not on disk");
+                    }
+                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
+                }
             }
-            Ok(())
         };
         (sender, writing)
     }

@@ -13,6 +13,7 @@ use super::sources::Sources;
 use super::state::State;
 use super::{Config, REPLAYED_MAX_BYTES};
 use crate::segments::disk::{Disk, Stored};
+use crate::segments::late::{self, Late};
 use crate::segments::list::Segments;
 use crate::segments::recovery::{self, Live};
 use crate::segments::segment::{self, Segment, Table, name};
@@ -72,10 +73,12 @@ impl Journal {
         let recovered = recovery::recover::<Fold, Sources, _>(&*disk, replay)?;
         let live = match recovered.live {
             Some(live) => live,
-            None => begin(&*disk, State::new(fresh_key), &Nothing)?,
+            None => begin_first(&disk, State::new(fresh_key))?,
         };
-        // What is there may have been written by a process that was killed before it could sync.
-        live.segment.file().sync().map_err(Error::disk("sync the journal"))?;
+        // What is there may have been written by a process that was killed before it could sync; what waits for room is not there.
+        let synced = live.segment.file().sync().map_err(Error::disk("sync the journal"));
+        let is_late = synced.as_ref().is_err_and(late::is_for_now);
+        synced.or_else(|error| if is_late { Ok(()) } else { Err(error) })?;
         let segments = Segments::new(recovered.older, live.segment.clone(), live.state.head.next);
         let shared = Shared::new(segments, live.state.head.sensor);
         let journal = Journal {
@@ -85,7 +88,7 @@ impl Journal {
             live: live.segment,
             len: live.len,
             head_len: live.head_len,
-            synced: live.len,
+            synced: if is_late { 0 } else { live.len },
             sync_failed: false,
             chain: live.chain,
             pending: Vec::new(),
@@ -272,6 +275,23 @@ impl Journal {
         self.chain = chain::encode(self.chain, body, &mut self.pending)?;
         Ok(())
     }
+}
+
+/// The first segment of a journal, on the disk or, while that is full, waiting for it.
+fn begin_first(disk: &Arc<dyn Disk>, state: State) -> Result<Live<State, Sources>, Error> {
+    match begin(&**disk, state.clone(), &Nothing) {
+        Err(error) if late::is_for_now(&error) => {}
+        begun => return begun,
+    }
+    let first = state.head.next;
+    let file = Arc::new(Late::new(Arc::clone(disk), first));
+    let mut head = Head { file: &*file, at: 0, out: Vec::new(), chain: 0 };
+    head.write(&state, &Nothing)?;
+    head.flush()?;
+    let (len, chain) = (head.at, head.chain);
+    file.end_head();
+    let segment = Arc::new(Segment::new(first, file, Some(Table::new(len, Sources::default()))));
+    Ok(Live { state, segment, len, head_len: len, chain })
 }
 
 fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<Live<State, Sources>, Error> {

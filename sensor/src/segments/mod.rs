@@ -13,6 +13,7 @@
 
 pub mod chain;
 pub mod disk;
+pub mod late;
 pub mod list;
 pub mod pace;
 pub mod recovery;

@@ -51,6 +51,31 @@ fn a_full_disk_stops_the_reading_and_nothing_is_lost_or_repeated() {
 }
 
 #[test]
+fn a_start_on_a_full_disk_reads_once_there_is_space_and_nothing_is_lost_or_repeated() {
+    let disk = Simulated::default();
+    disk.refuse_writes(u32::MAX);
+    let mut rig = rig(&disk);
+    rig.append("log", "one\n");
+    rig.start();
+    rig.append("log", "two\n");
+    rig.pass(Duration::from_secs(60));
+    assert_eq!(rig.lines(), [""; 0]);
+    let health = rig.ingest.as_ref().unwrap().board().state().health;
+    assert!(health.iter().any(|why| why.contains("check the space")), "{health:?}");
+    disk.refuse_writes(0);
+    rig.pass(Duration::from_secs(2));
+    rig.look();
+    assert_eq!(rig.lines(), ["one", "two"]);
+    assert_eq!(rig.ingest.as_ref().unwrap().board().state().health, [""; 0]);
+    rig.kill();
+    rig.start();
+    rig.append("log", "three\n");
+    rig.look();
+    assert_eq!(rig.lines(), ["one", "two", "three"]);
+    rig.check_gaps("log", &[]);
+}
+
+#[test]
 fn beyond_the_budget_for_deleted_files_the_loss_is_counted_to_the_byte() {
     let disk = Simulated::default();
     let mut rig = rig(&disk);

@@ -6,6 +6,7 @@
 
 use super::elsewhere::Router;
 use super::entering::Entering;
+use super::late_files::LateFiles;
 use super::lookups::Lookups;
 use super::others::{Lookup, Others};
 use super::overlay::{Overlay, Part};
@@ -134,6 +135,7 @@ impl Gateway {
         membership: Option<&Membership>,
         config: &proxy::config::Config,
         overlay_config: &Config,
+        files: &LateFiles,
     ) -> anyhow::Result<Gateway> {
         let membership = membership.ok_or_else(|| {
             anyhow!(
@@ -152,7 +154,7 @@ impl Gateway {
         let chain = Some(membership.chain.clone());
         let place = (certificate.host.as_str(), CONNECTIONS_MAX, Part::Proxy);
         let overlay = Overlay::open(key, gate, chain, overlay_config, place)?;
-        state_dir::write_reached(state, &overlay.advertised)?;
+        state_dir::write_reached(state, &overlay.advertised, files)?;
         let contacts = Arc::new(Contacts::new(overlay.net.clone(), None));
         let me = overlay.key.peer();
         let directories = Directories::new(me, Arc::clone(&contacts), known);

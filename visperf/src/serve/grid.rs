@@ -6,6 +6,7 @@
 use super::elsewhere::Alone;
 use super::gateway::{self, Gateway, Told};
 use super::info::{self, Identity, Reach, Sources};
+use super::late_files::LateFiles;
 use super::member::{self, Member};
 use super::replica::{self, Replica};
 use super::{control, registration, state_dir};
@@ -48,6 +49,8 @@ pub(crate) struct Grid {
     /// Of the whole folder, whatever daemons it is of: held until the last of them has ended.
     lock: Lock,
     state: PathBuf,
+    /// Of the folder, those that the disk did not take yet.
+    files: LateFiles,
     listener: tokio::net::TcpListener,
     address: SocketAddr,
     registry: Registry,
@@ -84,6 +87,7 @@ impl Grid {
         }
         state_dir::prepare(&plan.state)?;
         let lock = Lock::take(&plan.state, crate::output::times::now())?;
+        let files = LateFiles::default();
         daemon::descriptors::raise();
         let membership = member::membership(&plan.state)?;
         let mut sensor = match plan.sensor {
@@ -99,7 +103,7 @@ impl Grid {
         let address = listener.local_addr().context("the listener does not tell its address")?;
         let member = match (&mut sensor, &membership) {
             (Some(sensor), Some(membership)) => {
-                Some(Member::open(&plan.state, membership, &plan.overlay, address, sensor)?)
+                Some(Member::open(&plan.state, membership, &plan.overlay, address, sensor, &files)?)
             }
             _ => None,
         };
@@ -113,14 +117,15 @@ impl Grid {
         };
         let proxy = match &plan.proxy {
             Some(config) => {
-                Some(Gateway::open(&plan.state, membership.as_ref(), config, &plan.overlay).await?)
+                Some(Gateway::open(&plan.state, membership.as_ref(), config, &plan.overlay, &files).await?)
             }
             None => None,
         };
         let http = Arc::new(Statistics::default());
         let mut grid = Grid {
             lock,
-            term: registration::next_term(&plan.state)?,
+            term: registration::next_term(&plan.state, &files)?,
+            files,
             state: plan.state,
             listener,
             address,
@@ -137,6 +142,8 @@ impl Grid {
 
     fn fill_registry(&mut self) -> anyhow::Result<()> {
         let mut sources = Sources::default();
+        let files = self.files.clone();
+        sources.health.push(Box::new(move || files.health()));
         if let Some(sensor) = &self.sensor {
             sensor.set_address(format!("http://{}", self.address));
             self.registry.merge(sensor.methods()?)?;
@@ -193,7 +200,8 @@ impl Grid {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
             let (welcome, reception) = (member.welcome(), member.between.reception());
-            let health = move || [welcome.health(), reception.health()].concat();
+            let election = member.view.clone();
+            let health = move || [election.health(), welcome.health(), reception.health()].concat();
             match &self.sensor {
                 Some(sensor) => sensor.set_health_beside(health),
                 None => sources.health.push(Box::new(health)),
@@ -245,8 +253,21 @@ impl Grid {
         let signals = Signals::catch().and_then(|signals| signals.obey(shutdown.clone()));
         let _obeying = signals.context("cannot catch signals")?;
         let mut tasks = Tasks::new(shutdown.clone());
-        let Grid { lock, state, listener, address, registry, http, sensor, directory, proxy, member, term } =
-            self;
+        let Grid {
+            lock,
+            state,
+            files,
+            listener,
+            address,
+            registry,
+            http,
+            sensor,
+            directory,
+            proxy,
+            member,
+            term,
+        } = self;
+        tasks.spawn_sure("files", files.clone().run(shutdown.clone()));
         if let (Some(sensor), Some(place)) = (&sensor, &directory) {
             let config = sensor.config();
             let record = registration::record(&config.domain, &config.host, address, term);
@@ -271,11 +292,11 @@ impl Grid {
         }
         tasks.spawn("queries", rpc::server::serve_methods(listener, dispatcher, shutdown.clone()));
         more(&mut tasks);
-        state_dir::write_listen(&state, &address.to_string())?;
+        state_dir::write_listen(&state, &address.to_string(), &files);
         tell_service_manager(&[NotifyState::Ready]);
         let result = tasks.run(GRACE).await;
         tell_service_manager(&[NotifyState::Stopping]);
-        state_dir::remove_listen(&state);
+        state_dir::remove_listen(&state, &files);
         drop(lock);
         result.map_err(anyhow::Error::from)
     }

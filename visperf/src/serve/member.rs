@@ -7,6 +7,7 @@
 use super::between::Between;
 use super::elsewhere::{Belonging, Members, Own, Router};
 use super::issuing::Issuing;
+use super::late_files::LateFiles;
 use super::overlay::{Overlay, Part};
 use super::reporting::Reporting;
 use super::welcome::Welcome;
@@ -104,6 +105,7 @@ impl Member {
         config: &Config,
         address: SocketAddr,
         sensor: &mut Sensor,
+        files: &LateFiles,
     ) -> anyhow::Result<Member> {
         let certificate = membership.certificate()?;
         let key = key_file::load_or_create(state)?;
@@ -116,7 +118,7 @@ impl Member {
         let mut overlay =
             Overlay::open(key, gate, chain, config, (certificate.host.as_str(), CONNECTIONS_MAX, Part::End))?;
         let is_usual = config.listen.is_none() && config.advertise.is_empty();
-        state_dir::write_reached(state, if is_usual { &[] } else { &overlay.advertised })?;
+        state_dir::write_reached(state, if is_usual { &[] } else { &overlay.advertised }, files)?;
         let questions = overlay.hub.questions(Protocol::Query);
         let renewal = Renewal {
             state: state.to_owned(),
@@ -222,19 +224,13 @@ impl Member {
                 nothing
             }
         };
-        tasks.spawn("domain", async move {
-            let result = match own.belonging {
+        tasks.spawn_sure("domain", async move {
+            match own.belonging {
                 Belonging::Sensor => domain.run(ending).await,
-                Belonging::Visitor { .. } => {
-                    domain.visit(ending).await;
-                    Ok(())
-                }
-            };
-            if result.is_ok() {
-                let _ = tokio::time::timeout(FAREWELL, reported.cancelled()).await;
+                Belonging::Visitor { .. } => domain.visit(ending).await,
             }
+            let _ = tokio::time::timeout(FAREWELL, reported.cancelled()).await;
             closing.cancel();
-            result
         });
         overlay.spawn(tasks, quiet);
         between.spawn(tasks, shutdown);

@@ -16,6 +16,7 @@ pub(crate) mod info;
 pub(crate) mod interfaces;
 pub(crate) mod issuing;
 pub(crate) mod known_logs;
+mod late_files;
 pub(crate) mod lookups;
 pub(crate) mod member;
 pub(crate) mod others;

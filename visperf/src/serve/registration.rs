@@ -3,10 +3,11 @@
 //! The term is kept on disk and grows with every start, so that a directory that remembers an earlier
 //! start believes the later one. Not here: registration over the network (the overlay).
 
+use super::late_files::LateFiles;
 use anyhow::Context as _;
 use directory::handle::Handle;
 use directory::registry::RENEWAL_INTERVAL;
-use overlay::whole_file::{self, Readers};
+use overlay::whole_file::Readers;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, HostName};
@@ -15,7 +16,7 @@ use wire::registration::{Record, SensorType};
 const TERM_FILE: &str = "term";
 
 /// A term higher than any used with this state directory before.
-pub(crate) fn next_term(state: &Path) -> anyhow::Result<u64> {
+pub(crate) fn next_term(state: &Path, files: &LateFiles) -> anyhow::Result<u64> {
     let path = state.join(TERM_FILE);
     let last = match std::fs::read_to_string(&path) {
         Ok(text) => text.trim().parse::<u64>().unwrap_or(0),
@@ -23,8 +24,8 @@ pub(crate) fn next_term(state: &Path) -> anyhow::Result<u64> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     let term = last + 1;
-    whole_file::replace(&path, Readers::AsMasked, format!("{term}\n").as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    // A directory of the same process forgets terms with it: one that is not written yet does no harm.
+    files.write(&path, Readers::AsMasked, format!("{term}\n").into_bytes());
     Ok(term)
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Not here: where it is by default, and reading the address (`state_folder`).
 
+use super::late_files::LateFiles;
 use crate::state_folder::{LISTEN_FILE, REACHED_FILE};
 use anyhow::Context as _;
-use overlay::whole_file::{self, Readers};
+use overlay::whole_file::Readers;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use wire::address::Address;
@@ -17,14 +18,12 @@ pub(crate) fn prepare(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Tell other programs of this user where queries go.
-pub(crate) fn write_listen(state: &Path, address: &str) -> anyhow::Result<()> {
-    let path = state.join(LISTEN_FILE);
-    whole_file::replace(&path, Readers::AsMasked, format!("{address}\n").as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))
+pub(crate) fn write_listen(state: &Path, address: &str, files: &LateFiles) {
+    files.write(&state.join(LISTEN_FILE), Readers::AsMasked, format!("{address}\n").into_bytes());
 }
 
 /// Tell commands where other daemons reach this one; nothing is told for the usual place.
-pub(crate) fn write_reached(state: &Path, addresses: &[Address]) -> anyhow::Result<()> {
+pub(crate) fn write_reached(state: &Path, addresses: &[Address], files: &LateFiles) -> anyhow::Result<()> {
     let path = state.join(REACHED_FILE);
     if addresses.is_empty() {
         return match std::fs::remove_file(&path) {
@@ -35,12 +34,13 @@ pub(crate) fn write_reached(state: &Path, addresses: &[Address]) -> anyhow::Resu
         };
     }
     let text: String = addresses.iter().map(|address| format!("{address}\n")).collect();
-    whole_file::replace(&path, Readers::AsMasked, text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))
+    files.write(&path, Readers::AsMasked, text.into_bytes());
+    Ok(())
 }
 
 /// Take it back, while the folder's lock is held: a daemon that comes next has not told its own yet.
-pub(crate) fn remove_listen(state: &Path) {
+pub(crate) fn remove_listen(state: &Path, files: &LateFiles) {
+    files.forget(&state.join(LISTEN_FILE));
     // Only a hint for clients: that it stays behind does no harm, they say that nobody answers.
     let _ = std::fs::remove_file(state.join(LISTEN_FILE));
 }

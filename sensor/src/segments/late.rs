@@ -1,0 +1,95 @@
+//! A log's first segment while the disk has no room for it: its head waits in memory until there is.
+//!
+//! Shell. Rule: what is written after the head reaches the disk or is refused, as by any other file; so nothing is taken that could
+//! be lost. Not here: what is in the head (`journal::writer`).
+
+use super::Error;
+use super::disk::{Disk, Stored};
+use super::segment;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The file of a segment that could not begin.
+pub struct Late {
+    disk: Arc<dyn Disk>,
+    first: u64,
+    head: Mutex<Vec<u8>>,
+    /// Set when the head is whole.
+    is_whole: OnceLock<()>,
+    file: OnceLock<Arc<dyn Stored>>,
+}
+
+/// Whether a segment that this keeps from beginning can begin later.
+#[must_use]
+pub fn is_for_now(error: &Error) -> bool {
+    let kinds = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::ReadOnlyFilesystem];
+    matches!(error, Error::Disk { source, .. } if kinds.contains(&source.kind()))
+}
+
+impl Late {
+    /// The segment of this first event; what is written until [`Late::end_head`] is its head.
+    #[must_use]
+    pub fn new(disk: Arc<dyn Disk>, first: u64) -> Late {
+        let (head, is_whole, file) = Default::default();
+        Late { disk, first, head, is_whole, file }
+    }
+
+    /// The head is whole.
+    pub fn end_head(&self) {
+        self.is_whole.get_or_init(|| ());
+    }
+
+    /// The file on the disk, made now if need be. Only the one thread that writes calls it.
+    fn file(&self) -> io::Result<&Arc<dyn Stored>> {
+        if self.file.get().is_none() {
+            let mut head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
+            let write = |file: &dyn Stored| {
+                file.write_at(&head, 0).map_err(Error::disk("write the head of a segment"))
+            };
+            let begun = segment::begin(&*self.disk, self.first, write).map_err(|error| match error {
+                Error::Disk { source, .. } => source,
+                error => io::Error::other(error),
+            })?;
+            self.file.get_or_init(|| begun);
+            head.clear();
+        }
+        Ok(self.file.get().expect("made above"))
+    }
+}
+
+impl Stored for Late {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = self.file.get() {
+            return file.read_at(into, at);
+        }
+        let rest = usize::try_from(at).ok().and_then(|at| head.get(at..)).unwrap_or_default();
+        let len = rest.len().min(into.len());
+        into[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        if self.is_whole.get().is_some() {
+            return self.file()?.write_at(bytes, at);
+        }
+        let mut head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(head.len() as u64, at, "a head is written from its start to its end");
+        head.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        // Without a file there is nothing after the head.
+        self.file.get().map_or(Ok(()), |file| file.truncate(len))
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
+        self.file.get().map_or(Ok(head.len() as u64), |file| file.size())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file()?.sync()
+    }
+}

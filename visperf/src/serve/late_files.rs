@@ -1,0 +1,121 @@
+//! Small files of a state folder that a daemon writes at its start: one that the disk does not take now is written later.
+//!
+//! Shell. Rule: a full disk keeps no daemon from starting; what is not written yet is shown in its health.
+//! Not here: what is in the files (`state_dir`, `registration`), events and samples (the sensor's journal waits by itself).
+
+use overlay::whole_file::{self, Readers};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(2);
+
+/// The files that wait; to be cloned freely.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LateFiles(Arc<Mutex<BTreeMap<PathBuf, Late>>>);
+
+#[derive(Clone, Debug)]
+struct Late {
+    readers: Readers,
+    content: Vec<u8>,
+    why: String,
+}
+
+impl LateFiles {
+    /// Replace the content of a file, now or when that is possible.
+    pub(crate) fn write(&self, path: &Path, readers: Readers, content: Vec<u8>) {
+        match whole_file::replace(path, readers, &content) {
+            Ok(()) => drop(self.lock().remove(path)),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a file of the state folder is written later");
+                let late = Late { readers, content, why: error.to_string() };
+                self.lock().insert(path.to_owned(), late);
+            }
+        }
+    }
+
+    /// A file that waits is not wanted any more.
+    pub(crate) fn forget(&self, path: &Path) {
+        self.lock().remove(path);
+    }
+
+    /// What waits, in sentences.
+    pub(crate) fn health(&self) -> Vec<String> {
+        let late = self.lock();
+        late.iter().map(|(path, late)| format!("cannot write {}: {}", path.display(), late.why)).collect()
+    }
+
+    /// Try again until `shutdown`.
+    pub(crate) async fn run(self, shutdown: CancellationToken) {
+        let mut retry = tokio::time::interval(RETRY_EVERY);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                _ = retry.tick() => {}
+            }
+            let files = self.clone();
+            // A disk in trouble can take long.
+            if tokio::task::spawn_blocking(move || files.retry()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn retry(&self) {
+        let waiting = self.lock().clone();
+        for (path, late) in waiting {
+            let outcome = whole_file::replace(&path, late.readers, &late.content);
+            let mut files = self.lock();
+            match (outcome, files.get_mut(&path)) {
+                (Ok(()), Some(held)) if held.content == late.content => {
+                    files.remove(&path);
+                }
+                (Err(error), Some(held)) => held.why = error.to_string(),
+                _ => {}
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Late>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_shown_and_written_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("absent/term");
+        let files = LateFiles::default();
+        files.write(&path, Readers::Owner, b"1\n".to_vec());
+        assert!(files.health()[0].starts_with("cannot write /"), "{:?}", files.health());
+        files.retry();
+        assert_eq!(files.health().len(), 1);
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        files.retry();
+        assert_eq!(files.health(), Vec::<String>::new());
+        assert_eq!(std::fs::read(&path).unwrap(), b"1\n");
+    }
+
+    #[test]
+    fn the_newest_content_counts_and_what_is_forgotten_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let absent = folder.path().join("absent");
+        let (term, listen) = (absent.join("term"), absent.join("listen"));
+        let files = LateFiles::default();
+        files.write(&term, Readers::Owner, b"1\n".to_vec());
+        files.write(&listen, Readers::Owner, b"x\n".to_vec());
+        files.write(&term, Readers::Owner, b"2\n".to_vec());
+        files.forget(&listen);
+        std::fs::create_dir(&absent).unwrap();
+        files.retry();
+        assert_eq!(std::fs::read(&term).unwrap(), b"2\n");
+        assert!(!listen.exists());
+    }
+}
