@@ -17,6 +17,7 @@ pub(crate) mod wanted;
 
 mod event;
 mod places;
+mod position;
 mod table;
 
 use crate::dispatch::{Dispatcher, checked, too_large};
@@ -62,6 +63,8 @@ struct Inner {
     table: Table<Option<Arc<Permit>>>,
     /// What ends the task of each question.
     stops: BTreeMap<u64, CancellationToken>,
+    /// Questions so far that have a position of their own.
+    positions: u64,
 }
 
 /// What somebody was allowed.
@@ -78,6 +81,8 @@ struct Asking {
     method: &'static str,
     arguments: Vec<Value>,
     stop: CancellationToken,
+    /// Whether each answer continues at the cursor of the one before.
+    has_cursor: bool,
     /// The place among calls in work of who followed it first, until the first answer.
     held: Option<Held>,
 }
@@ -90,7 +95,8 @@ pub(crate) struct Tasks {
 impl Follows {
     pub(crate) fn new(bounds: Bounds, statistics: Arc<Statistics>) -> (Arc<Follows>, Tasks) {
         let (to_ask, new) = mpsc::channel(bounds.questions.max(1));
-        let inner = Mutex::new(Inner { table: Table::new(bounds.clone()), stops: BTreeMap::new() });
+        let inner =
+            Mutex::new(Inner { table: Table::new(bounds.clone()), stops: BTreeMap::new(), positions: 0 });
         (Arc::new(Follows { inner, bounds, statistics, began: Instant::now(), to_ask }), Tasks { new })
     }
 
@@ -131,7 +137,9 @@ impl Follows {
         values.extend(integers.map(|value| (Name::Borrowed(BIG_INTEGERS), value.clone())));
         values.sort_by(|(one, _), (other, _)| one.cmp(other));
         let values = Value::Struct(values);
-        let key = Key { method: name, params: json::write_answer(&values), every };
+        let has_cursor = position::has_cursor(declaration);
+        let position = if has_cursor { self.new_position() } else { 0 };
+        let key = Key { method: name, params: json::write_answer(&values), every, position };
         let owned = |name| params.text(name).map(|text| text.map(str::to_owned));
         let (domain, host) = (owned("domain")?, owned("host")?);
         let access = scope.access.clone();
@@ -143,9 +151,17 @@ impl Follows {
             method: name,
             arguments: vec![values],
             stop,
+            has_cursor,
             held: Some(held),
         })?;
         Ok(Following::new(Arc::clone(self), place, Arc::clone(&conversation.pipe)))
+    }
+
+    /// The number of a question that advances by its own cursor, which a later follower cannot share.
+    fn new_position(&self) -> u64 {
+        let mut inner = self.lock();
+        inner.positions += 1;
+        inner.positions
     }
 
     fn take(
@@ -231,11 +247,10 @@ impl Follows {
         Event::fault(0, calendar(), fault).bytes(0).1
     }
 
-    fn put(&self, question: u64, number: u64, answer: Result<Answered, Fault>) {
+    /// An answer for all who follow; whether it was delivered, and not a fault in its place.
+    fn put(&self, question: u64, number: u64, answer: Result<Bytes, Fault>) -> bool {
         let most = self.bounds.answer_bytes;
-        let written = answer.map(Answered::into_json);
-        let written =
-            written.and_then(|text| if text.len() > most { Err(too_large(most)) } else { Ok(text) });
+        let written = answer.and_then(|text| if text.len() > most { Err(too_large(most)) } else { Ok(text) });
         let len_bytes = written.as_ref().map_or(0, Bytes::len);
         let slow = Fault::new(
             fault::BUSY,
@@ -250,7 +265,7 @@ impl Follows {
             && does_not_pass(fault)
         {
             wake(self.lock().table.let_all_go(question, &self.farewell(fault)));
-            return;
+            return false;
         }
         let event = match &written {
             Ok(json) => Event::answer(number, calendar(), &String::from_utf8_lossy(json)),
@@ -258,6 +273,7 @@ impl Follows {
         };
         let woken = self.lock().table.put(question, event, self.now());
         wake(woken);
+        written.is_ok()
     }
 
     fn now(&self) -> Moment {
@@ -304,12 +320,23 @@ impl Asking {
                 let at = follows.lock().table.ask_at(self.question, follows.now());
                 let Some(at) = at else { return };
                 sleep_until(follows.began + at.0).await;
+                // A slow follower would otherwise skip answers, and with them events.
+                if self.has_cursor && !follows.lock().table.is_given(self.question) {
+                    continue;
+                }
                 let answer = dispatcher
                     .call_for_all(follows.bounds.ask_time, self.method, self.arguments.clone())
-                    .await;
+                    .await
+                    .map(Answered::into_json);
                 drop(self.held.take());
                 number += 1;
-                follows.put(self.question, number, answer);
+                let is_delivered = follows.put(self.question, number, answer.clone());
+                if self.has_cursor
+                    && is_delivered
+                    && let Ok(answer) = answer
+                {
+                    position::advance(&mut self.arguments, &answer);
+                }
             }
         };
         tokio::select! {

@@ -27,6 +27,8 @@ pub(crate) struct Key {
     /// Its parameters, written.
     pub(crate) params: String,
     pub(crate) every: Duration,
+    /// The number of a question that advances by a cursor, and is therefore shared with no other follower; 0 of others.
+    pub(crate) position: u64,
 }
 
 /// A follower's place.
@@ -152,6 +154,13 @@ impl<W: Clone> Table<W> {
         let beats = at.since(asked.next).as_millis() / every.as_millis().max(1) + 1;
         asked.next = asked.next.plus(every * u32::try_from(beats).unwrap_or(u32::MAX));
         Some(at)
+    }
+
+    /// Whether each follower of a question was given its latest answer.
+    pub(crate) fn is_given(&self, question: u64) -> bool {
+        let Some(asked) = self.questions.get(&question) else { return true };
+        let latest = asked.latest.as_ref().map_or(0, |(event, _)| event.number());
+        asked.followers.values().all(|one| one.seen >= latest || one.end.is_some())
     }
 
     /// Whether there is place for an answer of so many bytes, after those who are behind were let go if that makes it.

@@ -13,7 +13,7 @@ fn at(ms: u64) -> Moment {
 }
 
 fn key(params: &str) -> Key {
-    Key { method: "test.echo", params: params.to_owned(), every: EVERY }
+    Key { method: "test.echo", params: params.to_owned(), every: EVERY, position: 0 }
 }
 
 fn asker() -> Asker {
