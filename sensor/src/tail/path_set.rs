@@ -32,6 +32,8 @@ struct Pattern {
 #[derive(Debug)]
 enum Part {
     Name(OsString),
+    /// The end of a path without wildcards: a file, or a folder whose logs are meant once it is there.
+    Whole(OsString),
     /// A wildcard; whether it leaves out rotated copies.
     Glob(GlobMatcher, Rotated),
     AnyDepth,
@@ -82,7 +84,7 @@ impl PathSet {
         self.patterns.iter().any(|pattern| pattern.matches(path) || pattern.may_be_sibling(path))
     }
 
-    /// The files there are now. A path without wildcards is always among them.
+    /// The files there are now. A path without wildcards is always among them, unless it is a folder: its logs are then.
     #[must_use]
     pub fn scan(&self) -> Scan {
         let (mut scan, mut seen, mut budget) = (Scan::default(), BTreeSet::new(), ENTRIES_MAX);
@@ -118,7 +120,7 @@ impl Pattern {
             let part = Part::new(name).map_err(|why| error(why.to_string()))?;
             match part {
                 Part::Name(name) if parts.is_empty() => base.push(name),
-                part @ (Part::Name(_) | Part::Glob(..) | Part::AnyDepth) => parts.push(part),
+                part @ (Part::Name(_) | Part::Whole(_) | Part::Glob(..) | Part::AnyDepth) => parts.push(part),
             }
         }
         if parts.is_empty() {
@@ -126,7 +128,7 @@ impl Pattern {
                 return Err(error("expected a path to a file".into()));
             };
             base.pop();
-            parts.push(Part::Name(name));
+            parts.push(Part::Whole(name));
         }
         let roots = if spec.roots.is_empty() { vec![base.clone()] } else { spec.roots.clone() };
         Ok(Pattern { base, parts, roots })
@@ -143,6 +145,10 @@ impl Pattern {
         let Some(name) = path.file_name() else { return false };
         match self.parts.last() {
             Some(Part::Name(own)) => name.as_encoded_bytes().starts_with(own.as_encoded_bytes()),
+            Some(Part::Whole(own)) => {
+                name.as_encoded_bytes().starts_with(own.as_encoded_bytes())
+                    || path.starts_with(self.base.join(own))
+            }
             Some(Part::Glob(..) | Part::AnyDepth) => path.starts_with(&self.base),
             None => false,
         }
@@ -154,6 +160,9 @@ fn matches(parts: &[Part], names: &[&OsStr]) -> bool {
         (None, None) => true,
         (Some((Part::AnyDepth, parts)), _) => {
             (0..=names.len().min(DEPTH_MAX)).any(|depth| matches(parts, &names[depth..]))
+        }
+        (Some((Part::Whole(own), _)), Some((name, [inside]))) => {
+            own == name && !is_rotated(&inside.to_string_lossy())
         }
         (Some((part, parts)), Some((name, names))) => part.takes(name) && matches(parts, names),
         (None, Some(_)) | (Some(_), None) => false,
@@ -178,7 +187,7 @@ impl Part {
 
     fn takes(&self, name: &OsStr) -> bool {
         match self {
-            Part::Name(own) => own == name,
+            Part::Name(own) | Part::Whole(own) => own == name,
             Part::Glob(glob, rotated) => {
                 glob.is_match(name) && (*rotated == Rotated::Meant || !is_rotated(&name.to_string_lossy()))
             }
@@ -216,6 +225,14 @@ impl Walk<'_> {
                     self.part(&path, after, depth);
                 }
             }
+            Part::Whole(name) => {
+                let path = directory.join(name);
+                if path.is_dir() {
+                    self.logs_of(&path);
+                } else {
+                    self.found.push(path);
+                }
+            }
             Part::Glob(..) => {
                 for (name, is_directory) in self.entries(directory) {
                     let path = directory.join(&name);
@@ -235,6 +252,16 @@ impl Walk<'_> {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// The files in a folder, without rotated copies, as the glob `folder/*` has them.
+    fn logs_of(&mut self, folder: &Path) {
+        self.directories.insert(folder.to_owned());
+        for (name, is_directory) in self.entries(folder) {
+            if !is_directory && !is_rotated(&name.to_string_lossy()) {
+                self.found.push(folder.join(name));
             }
         }
     }
@@ -295,6 +322,29 @@ mod tests {
         for (path, spec) in &scan.files {
             assert_eq!(set.spec_of(path), Some(*spec), "{path:?}");
         }
+    }
+
+    #[test]
+    fn a_path_without_wildcards_is_a_file_or_the_logs_of_a_folder() {
+        check(
+            &["a.log", "logs"],
+            &["logs/b.log", "logs/b.log.1", "logs/deep/c.log"],
+            &["a.log", "logs/b.log"],
+        );
+        check(&["logs/*"], &["logs/b.log", "logs/b.log.1"], &["logs/b.log"]);
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("later");
+        let set = PathSet::new(&[Spec::new(folder.to_str().unwrap())]).unwrap();
+        assert_eq!(set.scan().files, [(folder.clone(), 0)], "it is awaited");
+        std::fs::create_dir(&folder).unwrap();
+        let scan = set.scan();
+        assert_eq!(scan.files, [], "it is no log itself");
+        assert!(scan.directories.contains(&folder), "what comes in it is noticed");
+        let log = folder.join("b.log");
+        std::fs::write(&log, "x").unwrap();
+        assert_eq!(set.scan().files, [(log.clone(), 0)]);
+        assert!(set.concerns(&log) && set.concerns(&folder.join("b.log.1")) && set.spec_of(&log) == Some(0));
+        assert_eq!(set.spec_of(&folder.join("b.log.1")), None, "a rotated copy");
     }
 
     #[test]
