@@ -10,7 +10,7 @@
 //!
 //! Pure. Rule: an error says what was expected, what was found and at which character. Which fields there are is not
 //! known here, so an unknown one is found by who compiles the result. Numbers may end in k, M, G or T, of a thousand each,
-//! or ki, Mi, Gi, Ti, of 1024.
+//! or ki, Mi, Gi, Ti, of 1024, each also with a B, or in %, of a hundred.
 //! Not here: how a text falls into words (`words`).
 
 use super::TEXT_LEN_MAX_BYTES;
@@ -229,6 +229,20 @@ mod tests {
         assert_eq!(parsed, Ok(Filter { predicates: expected, top: top.clone() }));
         assert_eq!(filter("top 10 by rss_bytes"), Ok(Filter { predicates: Vec::new(), top }));
         assert_eq!(filter("  "), Ok(Filter::default()));
+    }
+
+    #[test]
+    fn numbers_are_taken_as_tables_print_them() {
+        let check = |text: &str, expected: &str| assert_eq!(filter(text), filter(expected), "{text}");
+        check("cpu > 50 % and threads > 1", "cpu > 0.5 and threads > 1");
+        check("cpu > 50% top 5 by cpu", "cpu > 0.5 top 5 by cpu");
+        check("rss_bytes > 1G", "rss_bytes > 1000000000");
+        check("rss_bytes > 1.5GiB", "rss_bytes > 1610612736");
+        check("read_bytes changes by 512B", "read_bytes changes by 512");
+        for wrong in ["child of 50 %", "top 5 % by cpu", "cpu > % 5", "cpu > 1X", "cpu > B"] {
+            assert!(filter(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(condition("sum cpu > 300 % for 10 s"), condition("sum cpu > 3 for 10 s"));
     }
 
     #[test]

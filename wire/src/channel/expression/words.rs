@@ -188,8 +188,11 @@ fn token(text: &str) -> Result<(Token<'_>, &str), Unknown> {
         let (word, rest) =
             split_where(text, |char| !(char.is_ascii_alphanumeric() || matches!(char, '.' | '-')));
         let number = number(word)
-            .ok_or_else(|| ("a number such as 0.5, 10k or 4Mi".to_owned(), format!("{word:?}")))?;
-        return Ok((Token::Number(number, word), rest));
+            .ok_or_else(|| ("a number such as 0.5, 50 %, 10k or 4Mi".to_owned(), format!("{word:?}")))?;
+        return Ok(match rest.trim_start().strip_prefix('%') {
+            Some(rest) => (Token::Number(number / 100.0, &text[..text.len() - rest.len()]), rest),
+            None => (Token::Number(number, word), rest),
+        });
     }
     const SIGNS: [(&str, Token<'static>); 9] = [
         (">=", Token::Comparison(Comparison::AtLeast)),
@@ -241,6 +244,8 @@ fn number(word: &str) -> Option<f64> {
         ("G", 1e9),
         ("T", 1e12),
     ];
+    // As tables print it: 1.5GiB.
+    let word = word.strip_suffix('B').unwrap_or(word);
     let split = UNITS.into_iter().find_map(|(unit, factor)| Some((word.strip_suffix(unit)?, factor)));
     let (digits, factor) = split.unwrap_or((word, 1.0));
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
