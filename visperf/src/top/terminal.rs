@@ -103,11 +103,17 @@ pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Resu
 /// What the next key wants, if one comes within a moment.
 fn key(state: &mut State, is_new: &mut bool) -> Result<Option<Wish>, Failure> {
     let fail = |error| Failure::of("cannot read keys", error);
-    if is_gone(KEY_WAIT).map_err(fail)? {
-        return Ok(Some(Wish::Quit));
-    }
-    if !event::poll(Duration::ZERO).map_err(fail)? {
-        return Ok(None);
+    // Keys that came together were read together, and are in the queue of crossterm: waiting for the terminal comes second.
+    for wait in [Duration::ZERO, KEY_WAIT] {
+        if is_gone(wait).map_err(fail)? {
+            return Ok(Some(Wish::Quit));
+        }
+        if event::poll(Duration::ZERO).map_err(fail)? {
+            break;
+        }
+        if wait == KEY_WAIT {
+            return Ok(None);
+        }
     }
     match event::read().map_err(fail)? {
         Event::Key(key) if key.kind != KeyEventKind::Release => {

@@ -115,6 +115,20 @@ fn the_terminal_is_given_back_after_a_key_and_after_a_signal() {
     }
 }
 
+/// Keys that are pasted, or typed while the screen is drawn, come in one piece.
+#[test]
+fn keys_that_come_together_are_taken_together() {
+    let (home, daemon) = (Home::new(), Daemon::start("127.0.0.1:0", &Events::default()));
+    let mut top = OnTerminal::start(&home, &["top", "--connect", &daemon.connect()]);
+    top.shows("1 of 1 hosts live");
+    let before = Instant::now();
+    let keys = format!("/{}\u{3}", "pasted".repeat(20));
+    top.controller.write_all(keys.as_bytes()).unwrap();
+    assert_eq!(top.ends().code(), Some(0));
+    let took = before.elapsed();
+    assert!(took < std::time::Duration::from_secs(6), "{took:?} for 122 keys");
+}
+
 /// Of a terminal that is nobody's in particular no signal tells that it is gone.
 #[test]
 fn it_ends_with_its_terminal() {
