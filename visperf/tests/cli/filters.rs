@@ -213,6 +213,9 @@ fn what_cannot_be_read_is_told_and_the_others_go_on() {
         .with_code(7)
         .notes(&["no filter reads odd.txt", "visperf filter new"]);
     home.run(&["filter", "try"]).with_code(2);
+    for zone in [&["--zone", "-05:00"][..], &["--zone=-05:00"], &["--zone", "+05:00"], &["--zone", "UTC"]] {
+        home.run(&[&["filter", "try", "--filters", "filters"][..], zone, &["toy.log"]].concat()).ok();
+    }
     home.run(&["filter", "try", "--zone", "Moon/Base", "toy.log"]).with_code(2).notes(&["Europe/Rome"]);
 }
 

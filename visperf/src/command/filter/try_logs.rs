@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "NAME-or-FILE")]
     filter: Option<String>,
     /// Zone of stamps that print none: UTC, +02:00, Europe/Rome. Default: this machine's
-    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
     zone: Option<TimeZone>,
     /// The cluster the logs belong to, if job numbers of several clusters must be told apart
     #[arg(long, value_name = "NAME", default_value = "")]
