@@ -240,6 +240,35 @@ async fn a_cursor_is_refused_by_every_journal_but_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn bounds_on_the_time_of_metrics_imply_the_history() {
+    let running = Running::start().await;
+    let dispatcher = &running.dispatcher;
+    let all = ["sensor.metrics", "domain.metrics"].map(|method| {
+        [("since", Value::Double(1.0)), ("until", Value::Double(4e9))].map(|bound| (method, bound))
+    });
+    for (method, bound) in all.into_iter().flatten() {
+        let parameters = [("name", Value::from("node_load1")), bound];
+        let swept = async {
+            let mut look = tokio::time::interval(Duration::from_millis(20));
+            loop {
+                look.tick().await;
+                let answer = ask(dispatcher, method, &parameters).await;
+                match answer.as_ref().map(|answer| answer.get("metrics")) {
+                    Ok(Some(Value::Array(metrics))) if !metrics.is_empty() => return metrics[0].clone(),
+                    _ => {}
+                }
+            }
+        };
+        let metric = tokio::time::timeout(Duration::from_secs(60), swept).await.expect("no sweep");
+        assert!(
+            matches!(metric.get("samples"), Some(Value::Array(_))),
+            "{method} {parameters:?}: {metric:?}"
+        );
+    }
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_summary_adds_amounts_and_no_moments() {
     let running = Running::start().await;
     let dispatcher = &running.dispatcher;

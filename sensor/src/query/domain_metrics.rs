@@ -5,7 +5,7 @@
 
 use super::declared;
 use super::domain::absent;
-use super::metrics::{POINTS_MAX, Wanted};
+use super::metrics::{POINTS_MAX, Wanted, is_of_history};
 use super::shape;
 use crate::representative::domain::{Domain, Now};
 use crate::representative::office::Handle;
@@ -37,7 +37,7 @@ async fn answer(office: &Handle, params: Params) -> Result<Value, Fault> {
     let is_host = move |name: &HostName| host.as_ref().is_none_or(|host| host == name.as_str());
     let since = params.time("since")?.unwrap_or(Time::from_micros(i64::MIN));
     let until = params.time("until")?.unwrap_or(Time::from_micros(i64::MAX));
-    let (metrics, time, complete) = if params.flag("history")? == Some(true) {
+    let (metrics, time, complete) = if is_of_history(&params)? {
         let question = move |domain: &Domain, _| {
             domain.metrics(is_host, |metric| wanted.fits(metric), since, POINTS_MAX)
         };

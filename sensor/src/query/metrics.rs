@@ -29,12 +29,18 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
         .details("Names and units are node_exporter's. Counters that the kernel counts in whole numbers are whole.")
         .parameter(Parameter::new("name", Type::Text, "only metrics of this name, or of this glob (node_cpu_*)"))
         .parameter(Parameter::new("labels", Type::Struct, "only metrics with these labels"))
-        .parameter(Parameter::new("history", Type::Flag, "all sweeps kept instead of the newest").default(false))
+        .parameter(Parameter::new("history", Type::Flag, "all stored sweeps instead of the newest; since and until imply it").default(false))
         .parameter(Parameter::new("since", Type::Time, "of the history, sweeps at this time or later"))
         .parameter(Parameter::new("until", Type::Time, "of the history, sweeps at this time or earlier"))
         .parameter(
             Parameter::new("limit", Type::Whole { min: 1, max: 100_000 }, "at most so many metrics").default(10_000),
         )
+}
+
+/// Whether sweeps of a time are requested, and not the newest alone: bounds on the time imply the history.
+pub(super) fn is_of_history(params: &Params) -> Result<bool, Fault> {
+    let is_bounded = params.time("since")?.is_some() || params.time("until")?.is_some();
+    Ok(is_bounded || params.flag("history")? == Some(true))
 }
 
 pub(super) struct Wanted {
@@ -75,7 +81,7 @@ fn answer(sampler: &Handle, params: &Params) -> Result<Value, Fault> {
     let latest = sampler
         .latest()
         .ok_or_else(|| Fault::unavailable("no sweep has been made yet; ask again in a second"))?;
-    let metrics: Vec<Value> = if params.flag("history")? == Some(true) {
+    let metrics: Vec<Value> = if is_of_history(params)? {
         let since = params.time("since")?.unwrap_or(Time::from_micros(i64::MIN));
         let until = params.time("until")?.unwrap_or(Time::from_micros(i64::MAX));
         let (series, _) = sampler.history(|metric| wanted.fits(metric), since, POINTS_MAX);

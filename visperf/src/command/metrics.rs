@@ -18,7 +18,7 @@ use wire::time::Time;
 #[command(after_long_help = "Examples:
   visperf metrics
   visperf metrics 'node_memory_*' --host wn01
-  visperf metrics node_load1 --history --since 10m
+  visperf metrics node_load1 --since 10m
   visperf metrics --json node_cpu_seconds_total --label mode=idle")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Only metrics with this label, such as device=sda; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     label: Vec<(String, String)>,
-    /// Every value kept, not just the newest
+    /// Every stored value, not just the newest; implied by --since and --until
     #[arg(long)]
     history: bool,
     #[command(flatten)]
@@ -56,6 +56,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
+    let history = args.history || args.between.since.is_some() || args.between.until.is_some();
     let labels: Map<String, Value> =
         args.label.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let params = Params::default()
@@ -65,13 +66,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .with("host", args.host.clone())
         .with("since", args.between.since.map(Time::secs_f64))
         .with("until", args.between.until.map(Time::secs_f64))
-        .with("history", args.history.then_some(true));
+        .with("history", history.then_some(true));
     let method = if args.local { "sensor.metrics" } else { "domain.metrics" };
     let answer = query::ask(&args.query, method, params)?;
     let metrics = query::items(&answer, "metrics");
-    query::print(&args.query, metrics, "no metric fits", |metrics, output| {
-        table(metrics, args.history, output)
-    })
+    query::print(&args.query, metrics, "no metric fits", |metrics, output| table(metrics, history, output))
 }
 
 fn table(metrics: &[Value], history: bool, output: &mut Output) -> Result<(), Failure> {

@@ -58,6 +58,11 @@ fn answers_are_tables_or_json() {
         .prints(&["slurm:1", "ok", "5m", "wn01,wn02"])
         .notes(&["2 of 7 calls"]);
     ask(&daemon, &["metrics"]).ok().prints(&["wn01  node_big_total  9007199254740993  total  device=sda"]);
+    for bound in [["--since", "10m"], ["--until", "1m"]] {
+        ask(&daemon, &[&["metrics"][..], &bound].concat())
+            .ok()
+            .prints(&["2026-11-20T12:41:29", "  41  total"]);
+    }
     ask(&daemon, &["resolve", "UT-ICL"]).ok().prints(&["rep", "7317"]);
     let line = |name: &str, value: &str| format!("\n{name:<32}{value}");
     ask(&daemon, &["info"]).ok().prints(&[

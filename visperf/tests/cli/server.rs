@@ -132,7 +132,6 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
         ("unit", "total".into()),
         ("host", "wn01".into()),
     ]);
-    canned("domain.metrics", Value::object([("metrics", Value::array([metric]))]));
     canned("sensor.files", Value::object([("files", Value::array(files()))]));
     let figures = Value::object([("events_total", Value::from(7)), ("lines_total", 9.into())]);
     let info = [
@@ -145,8 +144,31 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
     let declared = Declaration::new("directory.resolve", "canned")
         .parameter(Parameter::new("domain", Type::Text, "any").required());
     registry.add(declared.handler_now(resolve)).unwrap();
+    registry.add(metrics_method(metric)).unwrap();
     registry.add(events_method(events, waits)).unwrap();
     registry
+}
+
+/// One metric: its newest value, or its samples where the history is requested by its own parameter.
+fn metrics_method(newest: Value) -> rpc::method::Method {
+    Declaration::new("domain.metrics", "canned")
+        .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "any"))
+        .parameter(Parameter::new("name", Type::Text, "any"))
+        .parameter(Parameter::new("host", Type::Text, "any"))
+        .parameter(Parameter::new("history", Type::Flag, "any"))
+        .parameter(Parameter::new("since", Type::Time, "any"))
+        .parameter(Parameter::new("until", Type::Time, "any"))
+        .handler_now(move |params| {
+            let is_of_this = params.text("name")?.is_none_or(|name| name == "node_big_total");
+            let mut metric = newest.clone();
+            if let (Value::Struct(members), Some(true)) = (&mut metric, params.flag("history")?) {
+                members.retain(|(name, _)| name != "value");
+                let sample = Value::object([("time", Value::from(1_795_178_489.5)), ("value", 41.into())]);
+                members.push(("samples".into(), Value::array([sample])));
+            }
+            let metrics = is_of_this.then_some(metric).into_iter().collect();
+            Ok(Value::object([("metrics", Value::Array(metrics))]))
+        })
 }
 
 /// A log that is followed, and one that is awaited.
