@@ -164,6 +164,36 @@ async fn events_are_found_by_job_user_and_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_are_chosen_by_one_outcome_or_several() {
+    let running = Running::start().await;
+    let total = async |outcomes: &[&str]| {
+        let wanted = Value::array(outcomes.iter().map(|outcome| Value::from(*outcome)));
+        let params = [("outcome", wanted), ("limit", Value::Int(1))];
+        let answer = call(&running.dispatcher, "sensor.calls", &params).await;
+        match answer.get("total") {
+            Some(Value::UInt(total)) => *total,
+            other => panic!("{other:?}"),
+        }
+    };
+    let all = ["ok", "failed", "cancelled", "timeout", "node_fail", "finished"];
+    let mut sum = 0;
+    for outcome in all {
+        sum += total(&[outcome]).await;
+        assert_eq!(
+            running.calls("outcome", outcome).await.len() as u64,
+            total(&[outcome]).await,
+            "{outcome}"
+        );
+    }
+    assert!(sum > 0, "no call of this log ended");
+    assert_eq!(total(&all).await, sum);
+    assert_eq!(total(&["ok", "failed"]).await, total(&["ok"]).await + total(&["failed"]).await);
+    let refused = ask(&running.dispatcher, "sensor.calls", &[("outcome", "fine".into())]).await.unwrap_err();
+    assert!(refused.message.contains("expected one of ok, failed"), "{refused}");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shortened_id_and_a_name_with_gaps_find_their_calls() {
     let running = Running::start().await;
     let asked = |parameter: &'static str, wanted: String| {

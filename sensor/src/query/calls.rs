@@ -14,6 +14,7 @@ use rpc::value::Value;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::call::Call;
+use wire::event::Outcome;
 use wire::time::Time;
 
 /// `sensor.calls`.
@@ -33,7 +34,6 @@ pub(super) fn answering(declaration: Declaration, joiner: &Arc<Mutex<Joiner>>) -
 
 pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {
     let states = Type::Choice(&["waiting", "running", "ended"]);
-    let outcomes = Type::Choice(&["ok", "failed", "cancelled", "timeout", "node_fail", "finished"]);
     Declaration::new(name, summary)
         .reading()
         .parameter(Parameter::new(
@@ -58,7 +58,11 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
             "only those that ran on this host (with or without its domain)",
         ))
         .parameter(Parameter::new("state", states, "only those that stand so"))
-        .parameter(Parameter::new("outcome", outcomes, "only those that ended so"))
+        .parameter(Parameter::new(
+            "outcome",
+            Type::Texts,
+            "only those with this outcome, or one of these outcomes",
+        ))
         .parameter(Parameter::new("since", Type::Time, "only those whose latest time is this or later"))
         .parameter(Parameter::new("until", Type::Time, "only those whose latest time is this or earlier"))
         .parameter(
@@ -116,6 +120,14 @@ pub(super) fn shown(mut calls: Vec<Call>, params: &Params) -> Result<Value, Faul
     ]))
 }
 
+/// The outcome of this name.
+fn outcome(word: &str) -> Result<Outcome, Fault> {
+    Outcome::ALL.iter().copied().find(|outcome| outcome.as_str() == word).ok_or_else(|| {
+        let known: Vec<_> = Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
+        Fault::invalid_params(format!("outcome: expected one of {}, found {word:?}", known.join(", ")))
+    })
+}
+
 struct Wanted<'a> {
     /// Ids of the calls that the job number means.
     job: Option<HashSet<CompactString>>,
@@ -123,7 +135,7 @@ struct Wanted<'a> {
     user: Option<&'a str>,
     host: Option<&'a str>,
     state: Option<&'a str>,
-    outcome: Option<&'a str>,
+    outcomes: Vec<Outcome>,
     since: Option<Time>,
     until: Option<Time>,
 }
@@ -136,7 +148,7 @@ impl<'a> Wanted<'a> {
             user: params.text("user")?,
             host: params.text("on_host")?,
             state: params.text("state")?,
-            outcome: params.text("outcome")?,
+            outcomes: params.texts("outcome")?.into_iter().map(outcome).collect::<Result<_, _>>()?,
             since: params.time("since")?,
             until: params.time("until")?,
         })
@@ -149,7 +161,7 @@ impl<'a> Wanted<'a> {
             && self.user.is_none_or(|user| call.user == user)
             && self.host.is_none_or(on)
             && self.state.is_none_or(|state| call.state.as_str() == state)
-            && self.outcome.is_none_or(|outcome| call.outcome.is_some_and(|known| known.as_str() == outcome))
+            && (self.outcomes.is_empty() || call.outcome.is_some_and(|known| self.outcomes.contains(&known)))
             && self.since.is_none_or(|since| latest(call) >= Some(since))
             && self.until.is_none_or(|until| latest(call) <= Some(until))
     }

@@ -10,6 +10,7 @@ use crate::output::call_table::{call_table, print_rows};
 use crate::output::times;
 use crate::wrong_word;
 use jiff::tz::TimeZone;
+use serde_json::Value;
 use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
@@ -19,6 +20,7 @@ use wire::time::Time;
 #[command(after_long_help = "Examples:
   visperf calls --in running
   visperf calls --user mrossi --outcome failed --since 1h
+  visperf calls --outcome failed --outcome timeout
   visperf calls --name 'relax-*' --in waiting
   visperf calls --host wn01 --json | jq -r .id")]
 pub(crate) struct Args {
@@ -44,9 +46,9 @@ pub(crate) struct Args {
     /// Only the calls of this job number, as the middleware prints it, in any product; also their parts
     #[arg(long, value_name = "JOB", value_parser = chosen)]
     job: Option<String>,
-    /// Only calls that ended so
+    /// Only calls with this outcome; may be repeated
     #[arg(long, value_name = "OUTCOME", value_parser = words(Outcome::ALL.iter().map(|outcome| outcome.as_str())))]
-    outcome: Option<String>,
+    outcome: Vec<String>,
     #[command(flatten)]
     between: Between,
     /// At most so many
@@ -90,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .with("user", args.user.clone())
         .with("on_host", args.host.clone())
         .with("job", args.job.clone())
-        .with("outcome", args.outcome.clone())
+        .with("outcome", outcomes(&args.outcome))
         .with("since", args.between.since.map(Time::secs_f64))
         .with("until", args.between.until.map(Time::secs_f64))
         .with("limit", Some(args.limit))
@@ -103,4 +105,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     note_left_out(&answer, "calls");
     note_unheard(&answer);
     Ok(())
+}
+/// One outcome as a text, which every version of a daemon takes; several as a list.
+fn outcomes(all: &[String]) -> Option<Value> {
+    match all {
+        [] => None,
+        [one] => Some(one.as_str().into()),
+        several => Some(several.into()),
+    }
 }
