@@ -21,6 +21,9 @@ const REFUSED: u8 = 6;
 /// No filter reads the log.
 const NO_FILTER: u8 = 7;
 
+/// A host of the domain does not report.
+const HOST_AWAY: u8 = 8;
+
 /// Ctrl-C, as a shell tells it of a program that a signal ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -34,7 +37,9 @@ pub(crate) const HELP: &str = "Exit codes:
   5  a filter's embedded tests failed
   6  a filter or configuration file is refused
   7  no filter reads the log
-  130  Ctrl-C (a daemon that Ctrl-C ends has done its work: 0)";
+  8  a host of the domain does not report (visperf hosts)
+  130  Ctrl-C (a daemon that Ctrl-C ends has done its work: 0)
+visperf check: 0 OK, 1 warning, 2 critical, 3 unknown, as monitoring plugins";
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +67,21 @@ pub(crate) enum Failure {
     NoFilter(String),
     /// All has been said; only the code is left.
     Told(Kind),
+    /// The state that a check found, printed already.
+    Check(Level),
+}
+
+/// The states of a monitoring plugin; the exit codes are theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Within limits.
+    Ok = 0,
+    /// Above the first limit.
+    Warning = 1,
+    /// Above the second, or the service does not answer.
+    Critical = 2,
+    /// Nothing can be said.
+    Unknown = 3,
 }
 
 /// The kinds of failure that are told as they are met.
@@ -81,6 +101,8 @@ pub(crate) enum Kind {
     Unreachable,
     /// A daemon's fault, for one of several.
     Fault,
+    /// A host of the domain does not report.
+    HostAway,
 }
 
 impl Failure {
@@ -106,6 +128,7 @@ impl Failure {
             Failure::Refused(_) => Kind::Refused,
             Failure::NoFilter(_) => Kind::NoFilter,
             Failure::Told(kind) => kind,
+            Failure::Check(_) => return self,
         })
     }
 
@@ -120,6 +143,8 @@ impl Failure {
             Failure::Told(Kind::Tests) => TESTS,
             Failure::Refused(_) | Failure::Told(Kind::Refused) => REFUSED,
             Failure::NoFilter(_) | Failure::Told(Kind::NoFilter) => NO_FILTER,
+            Failure::Told(Kind::HostAway) => HOST_AWAY,
+            Failure::Check(level) => *level as u8,
         }
     }
 
@@ -127,7 +152,7 @@ impl Failure {
     /// a file of this machine.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
-            Failure::Closed | Failure::Told(_) => None,
+            Failure::Closed | Failure::Told(_) | Failure::Check(_) => None,
             Failure::Fault { code, message } => {
                 Some(clean_lines(&format!("error: the daemon answered: {message} (fault {code})")))
             }
@@ -149,7 +174,10 @@ mod tests {
     fn the_help_lists_every_code() {
         let listed: Vec<u8> =
             HELP.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
-        assert_eq!(listed, [0, FAILED, USAGE, UNREACHABLE, FAULT, TESTS, REFUSED, NO_FILTER, INTERRUPTED]);
+        assert_eq!(
+            listed,
+            [0, FAILED, USAGE, UNREACHABLE, FAULT, TESTS, REFUSED, NO_FILTER, HOST_AWAY, INTERRUPTED]
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => wrong_word::explained(error, &arguments).exit(),
+        Err(error) => return mistaken(&wrong_word::explained(error, &arguments), &arguments),
     };
     match command::run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,4 +37,13 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// The end of a command line that is wrong, or that wants help: a monitoring plugin has its own code and line for it.
+fn mistaken(error: &clap::Error, arguments: &[String]) -> ExitCode {
+    if !error.use_stderr() || arguments.first().is_none_or(|command| command != "check") {
+        error.exit();
+    }
+    let failure = command::check::mistaken(&error.to_string());
+    ExitCode::from(failure.code())
 }

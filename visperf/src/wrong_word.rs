@@ -41,7 +41,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["stop", "quit", "down", "restart"], "Ctrl-C ends a daemon where it runs; visperf info prints its pid"),
     (&["demo"], "visperf up --demo"),
     (&["version"], "visperf --version"),
-    (&["check", "validate"], "visperf config check FILE"),
+    (&["validate"], "visperf config check FILE"),
     (
         &["list", "ls", "show", "get", "query"],
         "visperf calls, events, hosts, files or metrics; visperf help tells more",

@@ -4,7 +4,7 @@
 
 use crate::cli::{OfDomain, Query};
 use crate::command::query::{self, Params};
-use crate::exit::Failure;
+use crate::exit::{Failure, Kind};
 use crate::output::figures::{bytes, number_of, plain, share, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::times::age;
@@ -12,6 +12,8 @@ use crate::output::{Color, Output, clean};
 use serde_json::Value;
 
 /// Print the hosts of the domain: alive or not, load, CPU, memory, calls at work
+///
+/// Ends with 8 if a host that should report does not (its state is last_seen): all hosts are printed nevertheless.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -23,10 +25,13 @@ pub(crate) struct Args {
 /// Print the hosts.
 ///
 /// # Errors
-/// If no daemon is reached, or it answers with a fault.
+/// If no daemon is reached, or it answers with a fault; or if a host does not report.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let answer = query::ask(&args.query, "domain.hosts", Params::default().of(&args.whose))?;
-    query::print(&args.query, query::items(&answer, "hosts"), "the domain has no host yet", table)
+    let hosts = query::items(&answer, "hosts");
+    let is_away = hosts.iter().any(|host| text_of(host, "state") == "last_seen");
+    query::print(&args.query, hosts, "the domain has no host yet", table)?;
+    if is_away { Err(Failure::Told(Kind::HostAway)) } else { Ok(()) }
 }
 
 fn table(hosts: &[Value], output: &mut Output) -> Result<(), Failure> {

@@ -44,7 +44,11 @@ pub(crate) struct Args {
     local: bool,
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+/// A label that is chosen by.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
         .ok_or_else(|| format!("expected NAME=VALUE such as device=sda, found {text:?}"))

@@ -6,6 +6,7 @@ mod account;
 mod call;
 mod call_follow;
 mod calls;
+pub(crate) mod check;
 mod completions;
 mod config;
 pub(crate) mod control;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Kill(control::kill::Args),
     Renice(control::renice::Args),
     Hosts(hosts::Args),
+    Check(check::Args),
     Summary(summary::Args),
     Domains(domains::Args),
     Resolve(resolve::Args),
@@ -107,6 +109,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Kill(args) => control::kill::run(&args),
         Command::Renice(args) => control::renice::run(&args),
         Command::Hosts(args) => hosts::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Domains(args) => domains::run(&args),
         Command::Resolve(args) => resolve::run(&args),

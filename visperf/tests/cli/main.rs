@@ -5,6 +5,7 @@
     reason = "these tests start programs, and may panic"
 )]
 
+mod check;
 mod control;
 mod filters;
 mod followed;

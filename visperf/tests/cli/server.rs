@@ -97,14 +97,6 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
             .parameter(Parameter::new("name", Type::Text, "any"));
         registry.add(declared.handler_now(move |_| Ok(answer.clone()))).unwrap();
     };
-    let host = Value::object([
-        ("host", Value::from("wn01")),
-        ("health", Value::array(["no daemon lets this one in: revoked"])),
-        ("state", "live".into()),
-        ("load1", 0.5.into()),
-        ("memory_total", Value::from(2_u64 << 30)),
-    ]);
-    canned("domain.hosts", Value::object([("domain", Value::from("d")), ("hosts", Value::array([host]))]));
     let call = Value::object([
         ("id", Value::from("slurm:1")),
         ("state", "ended".into()),
@@ -144,9 +136,27 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
     let declared = Declaration::new("directory.resolve", "canned")
         .parameter(Parameter::new("domain", Type::Text, "any").required());
     registry.add(declared.handler_now(resolve)).unwrap();
+    registry.add(hosts_method()).unwrap();
     registry.add(metrics_method(metric)).unwrap();
     registry.add(events_method(events, waits)).unwrap();
     registry
+}
+
+/// One host, which does not report in the domain `away`.
+fn hosts_method() -> rpc::method::Method {
+    let declared =
+        Declaration::new("domain.hosts", "canned").parameter(Parameter::new("domain", Type::Text, "any"));
+    declared.handler_now(|params| {
+        let state = if params.text("domain")? == Some("away") { "last_seen" } else { "live" };
+        let host = Value::object([
+            ("host", Value::from("wn01")),
+            ("health", Value::array(["no daemon lets this one in: revoked"])),
+            ("state", state.into()),
+            ("load1", 0.5.into()),
+            ("memory_total", Value::from(2_u64 << 30)),
+        ]);
+        Ok(Value::object([("domain", Value::from("d")), ("hosts", Value::array([host]))]))
+    })
 }
 
 /// One metric: its newest value, or its samples where the history is requested by its own parameter.

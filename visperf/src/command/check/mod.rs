@@ -1,0 +1,196 @@
+//! `visperf check`: a plugin for Nagios, Icinga and what else runs their plugins.
+//!
+//! Shell. Rule: standard output has one line, and the exit code is the state: 0 OK, 1 warning, 2 critical, 3 unknown,
+//! also for a wrong command line and for a daemon that does not answer.
+//! Not here: what the answers mean (`subjects`), the line (`report`), ranges (`range`).
+
+mod range;
+mod report;
+mod subjects;
+
+use crate::cli::{OfDomain, chosen};
+use crate::client::connection::Patience;
+use crate::client::target::Target;
+use crate::client::{Client, Error};
+use crate::command::query::{Params, items};
+use crate::exit::{Failure, Level};
+use crate::output::{Output, times};
+use overlay::clock;
+use range::Range;
+use report::Report;
+use serde_json::{Map, Value};
+use std::time::Duration;
+use subjects::Thresholds;
+
+/// Check hosts, sensors, the domain or a metric, as a plugin of Nagios or Icinga
+///
+/// Prints one line with performance data. Exit codes: 0 OK, 1 warning, 2 critical, 3 unknown. A daemon that cannot be
+/// reached is critical; a wrong command line, or a fault of the daemon, is unknown.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf check hosts                            critical if one does not report
+  visperf check hosts --warning 0 --critical 5   warn for one, critical for six
+  visperf check hosts --host se01 --host se02    these must be live
+  visperf check sensors                          warn if one has a problem
+  visperf check domain --domain UT-ICL --warning 1 --critical 5
+  visperf check metric node_load1 --warning 32 --critical 64
+  visperf check metric node_filesystem_avail_bytes --label mountpoint=/scratch \\
+      --host se01 --critical 1073741824:
+
+RANGE as in the Monitoring Plugins guidelines: 10 (alert below 0 or above 10),
+10: (below 10), ~:10 (above 10), 10:20 (outside), @10:20 (inside).")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+/// What is checked.
+#[derive(Debug, clap::Subcommand)]
+enum Subject {
+    /// Hosts that do not report; RANGE is their number [default: --critical 0]
+    Hosts {
+        #[command(flatten)]
+        common: Common,
+        /// Only this host, which must be live; may be repeated [default: all that should report]
+        #[arg(long, value_name = "HOST", value_parser = chosen)]
+        host: Vec<String>,
+    },
+    /// Live sensors that report a problem; RANGE is their number [default: --warning 0]
+    Sensors {
+        #[command(flatten)]
+        common: Common,
+        /// Only the sensor of this host; may be repeated
+        #[arg(long, value_name = "HOST", value_parser = chosen)]
+        host: Vec<String>,
+    },
+    /// Representative present, data complete; RANGE is the time to the answer in seconds
+    Domain {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// A metric of each host that has it; RANGE is its value
+    Metric {
+        #[command(flatten)]
+        common: Common,
+        /// A metric's name, or a glob such as 'node_load*'
+        #[arg(value_name = "NAME-GLOB")]
+        name: String,
+        /// Only of this host
+        #[arg(long, value_name = "HOST", value_parser = chosen)]
+        host: Option<String>,
+        /// Only with this label, such as device=sda; may be repeated
+        #[arg(long, value_name = "NAME=VALUE", value_parser = super::metrics::label)]
+        label: Vec<(String, String)>,
+        /// Values older than this many seconds are unknown
+        #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+        max_age: f64,
+    },
+}
+
+/// The options of every check.
+#[derive(Debug, clap::Args)]
+struct Common {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    whose: OfDomain,
+    /// Warn outside this range
+    #[arg(long, short, value_name = "RANGE", allow_hyphen_values = true)]
+    warning: Option<Range>,
+    /// Critical outside this range
+    #[arg(long, short, value_name = "RANGE", allow_hyphen_values = true)]
+    critical: Option<Range>,
+    /// Seconds to wait for the answer
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
+    timeout: u64,
+}
+
+/// Print the state.
+///
+/// # Errors
+/// Every state but OK.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let report = report(&args.subject).unwrap_or_else(|failure| failed(&failure));
+    print(&report)
+}
+
+fn print(report: &Report) -> Result<(), Failure> {
+    let mut output = Output::stdout().whole();
+    output.line(&report.line())?;
+    output.flush()?;
+    match report.level {
+        Level::Ok => Ok(()),
+        level => Err(Failure::Check(level)),
+    }
+}
+
+fn report(subject: &Subject) -> Result<Report, Failure> {
+    match subject {
+        Subject::Hosts { common, host } => {
+            let answer = common.ask("domain.hosts", Params::default())?;
+            Ok(subjects::hosts(&items(&answer, "hosts"), host, &common.thresholds()))
+        }
+        Subject::Sensors { common, host } => {
+            let answer = common.ask("domain.hosts", Params::default())?;
+            Ok(subjects::sensors(&items(&answer, "hosts"), host, &common.thresholds()))
+        }
+        Subject::Domain { common } => {
+            let before = clock::now();
+            let answer = common.ask("domain.summary", Params::default())?;
+            let took = clock::now().since(before).as_secs_f64();
+            Ok(subjects::domain(&answer, took, &common.thresholds()))
+        }
+        Subject::Metric { common, name, host, label, max_age } => {
+            let labels: Map<String, Value> =
+                label.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+            let params = Params::default()
+                .with("name", Some(name.clone()))
+                .with("host", host.clone())
+                .with("labels", (!labels.is_empty()).then_some(labels));
+            let answer = common.ask("domain.metrics", params)?;
+            let now = times::now().secs_f64();
+            Ok(subjects::metric(&items(&answer, "metrics"), name, &common.thresholds(), (now, *max_age)))
+        }
+    }
+}
+
+impl Common {
+    fn thresholds(&self) -> Thresholds<'_> {
+        Thresholds { warning: self.warning.as_ref(), critical: self.critical.as_ref() }
+    }
+
+    fn ask(&self, method: &str, params: Params) -> Result<Value, Failure> {
+        let patience = Patience { most: Duration::from_secs(self.timeout), tell_after: None };
+        let mut client = Client::new(&self.target);
+        match client.call(method, &params.of(&self.whose).value(), patience) {
+            Ok(answer) => Ok(answer),
+            Err(error @ Error::Lost { .. }) => Err(Failure::Unreachable(error.to_string())),
+            Err(error) => Err(client.explain(method, error)),
+        }
+    }
+}
+
+/// The subject of a line that is about no check in particular.
+const PLUGIN: &str = "VISPERF";
+
+/// Faults of a service that is there and does not work now: unavailable, timeout, busy.
+const NOT_NOW: [i64; 3] = [-32011, -32004, -32005];
+
+/// The report where there is no answer.
+fn failed(failure: &Failure) -> Report {
+    let is_down = matches!(failure, Failure::Unreachable(_))
+        || matches!(failure, Failure::Fault { code, .. } if NOT_NOW.contains(code));
+    Report::new(PLUGIN, if is_down { Level::Critical } else { Level::Unknown }, text_of(failure.message()))
+}
+
+/// Print the state for a command line that is wrong, in the words of clap.
+pub(crate) fn mistaken(message: &str) -> Failure {
+    crate::output::report(message.trim_end());
+    let first = message.lines().next().map(str::to_owned);
+    print(&Report::new(PLUGIN, Level::Unknown, text_of(first))).err().unwrap_or(Failure::Closed)
+}
+
+fn text_of(message: Option<String>) -> String {
+    let text = message.unwrap_or_default();
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}

@@ -1,0 +1,233 @@
+//! Evaluation of a daemon's answers: hosts, sensors, the domain, one metric.
+//!
+//! Pure. Rule: a host or value that is missing or out of date is never OK. Not here: the question (`super`), the line (`report`).
+
+use super::range::Range;
+use super::report::{Figure, Report, level_of, listed};
+use crate::exit::Level;
+use crate::output::figures::{number_of, plain, text_of};
+use serde_json::Value;
+
+/// When to raise alerts.
+#[derive(Debug, Default)]
+pub(super) struct Thresholds<'a> {
+    pub(super) warning: Option<&'a Range>,
+    pub(super) critical: Option<&'a Range>,
+}
+
+/// Hosts that do not report: all of the domain that should, or those that are named.
+pub(super) fn hosts(all: &[Value], named: &[String], thresholds: &Thresholds<'_>) -> Report {
+    let chosen: Vec<&Value> = all.iter().filter(|host| is_named(host, named)).collect();
+    let unknown =
+        named.iter().filter(|name| !chosen.iter().any(|host| text_of(host, "host") == name.as_str()));
+    // A host that left said so; a named one is expected to be there.
+    let is_away = |host: &&&Value| match text_of(host, "state") {
+        "live" => false,
+        "left" => !named.is_empty(),
+        _ => true,
+    };
+    let mut away: Vec<String> = chosen
+        .iter()
+        .filter(is_away)
+        .map(|host| format!("{}{}", text_of(host, "host"), since(host)))
+        .collect();
+    away.extend(unknown.map(|name| format!("{name} (unknown to the domain)")));
+    let live = chosen.iter().filter(|host| text_of(host, "state") == "live").count();
+    let total = live + away.len();
+    let default = Range::at_most(0);
+    let critical = thresholds.critical.or(Some(&default));
+    let level = level_of(count(away.len()), thresholds.warning, critical);
+    let text = match away.as_slice() {
+        [] if total == 0 => "the domain has no host yet".to_owned(),
+        [] => format!("{live} of {total} hosts live"),
+        away => format!("{} of {total} hosts not live: {}", away.len(), listed(away)),
+    };
+    let level = if total == 0 { Level::Unknown } else { level };
+    Report::new("HOSTS", level, text)
+        .figure(&Figure {
+            label: "live",
+            value: count(live),
+            min: Some(0.0),
+            max: Some(count(total)),
+            ..Figure::default()
+        })
+        .figure(&Figure {
+            label: "not_live",
+            value: count(away.len()),
+            warning: thresholds.warning,
+            critical,
+            min: Some(0.0),
+            max: Some(count(total)),
+            ..Figure::default()
+        })
+}
+
+fn since(host: &Value) -> String {
+    let age = number_of(host, "age").map(crate::output::times::age);
+    age.map_or(String::new(), |age| format!(" ({} ago)", age))
+}
+
+/// Sensors that report a problem of their own.
+pub(super) fn sensors(all: &[Value], named: &[String], thresholds: &Thresholds<'_>) -> Report {
+    let live: Vec<&Value> =
+        all.iter().filter(|host| is_named(host, named) && text_of(host, "state") == "live").collect();
+    let problems = |host: &Value| host.get("health").and_then(Value::as_array).cloned().unwrap_or_default();
+    let sick: Vec<String> = live
+        .iter()
+        .filter_map(|host| {
+            Some(format!("{}: {}", text_of(host, "host"), plain(Some(problems(host).first()?))))
+        })
+        .collect();
+    let default = Range::at_most(0);
+    let warning = thresholds.warning.or(Some(&default));
+    let level = match live.len() {
+        0 => Level::Unknown,
+        _ => level_of(count(sick.len()), warning, thresholds.critical),
+    };
+    let text = match sick.as_slice() {
+        [] if live.is_empty() => "no sensor is live".to_owned(),
+        [] => format!("{} of {} sensors healthy", live.len(), live.len()),
+        sick => format!("{} of {} sensors report a problem: {}", sick.len(), live.len(), listed(sick)),
+    };
+    let sum = |name: &str| live.iter().filter_map(|host| number_of(host, name)).sum::<f64>();
+    Report::new("SENSORS", level, text)
+        .figure(&Figure {
+            label: "unhealthy",
+            value: count(sick.len()),
+            warning,
+            critical: thresholds.critical,
+            min: Some(0.0),
+            max: Some(count(live.len())),
+            ..Figure::default()
+        })
+        .figure(&Figure {
+            label: "events_behind",
+            value: sum("events_behind"),
+            min: Some(0.0),
+            ..Figure::default()
+        })
+        .figure(&Figure { label: "events_lost", value: sum("events_lost"), unit: "c", ..Figure::default() })
+}
+
+/// The domain as a whole: represented, complete, and how fast it answers.
+pub(super) fn domain(summary: &Value, took_secs: f64, thresholds: &Thresholds<'_>) -> Report {
+    let missing: Vec<String> = summary
+        .get("unheard")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|host| plain(Some(host)))
+        .collect();
+    let number = |name: &str| number_of(summary, name).unwrap_or(0.0);
+    let calls = |name: &str| summary.get("calls").and_then(|calls| number_of(calls, name)).unwrap_or(0.0);
+    let slow = level_of(took_secs, thresholds.warning, thresholds.critical);
+    let level = slow.max(if missing.is_empty() { Level::Ok } else { Level::Warning });
+    let mut text = format!(
+        "{} represented by {}, {} of {} hosts live, answered in {took_secs:.3} s",
+        text_of(summary, "domain"),
+        text_of(summary, "representative"),
+        number("hosts_live"),
+        number("hosts"),
+    );
+    if !missing.is_empty() {
+        text = format!("{text}; events and calls may be missing of {}", listed(&missing));
+    }
+    let gauge = |label, value| Figure { label, value, min: Some(0.0), ..Figure::default() };
+    Report::new("DOMAIN", level, text)
+        .figure(&Figure {
+            unit: "s",
+            warning: thresholds.warning,
+            critical: thresholds.critical,
+            ..gauge("time", (took_secs * 1e3).round() / 1e3)
+        })
+        .figure(&gauge("hosts", number("hosts")))
+        .figure(&gauge("hosts_live", number("hosts_live")))
+        .figure(&gauge("calls_waiting", calls("waiting")))
+        .figure(&gauge("calls_running", calls("running")))
+}
+
+/// One metric, of each host and label set that has it. `now` and `age_max_secs` say which values are out of date.
+pub(super) fn metric(
+    all: &[Value],
+    name: &str,
+    thresholds: &Thresholds<'_>,
+    (now, age_max_secs): (f64, f64),
+) -> Report {
+    if all.is_empty() {
+        return Report::new("METRIC", Level::Unknown, format!("no metric {name} is known"));
+    }
+    let (mut level, mut alerts, mut old) = (Level::Ok, Vec::new(), Vec::new());
+    for one in all {
+        let value = number_of(one, "value").unwrap_or(f64::NAN);
+        let of_this = level_of(value, thresholds.warning, thresholds.critical);
+        if number_of(one, "time").is_some_and(|time| now - time > age_max_secs) {
+            old.push(label(one, name));
+        } else if of_this != Level::Ok {
+            level = level.max(of_this);
+            alerts.push((of_this, format!("{} is {value}", label(one, name))));
+        }
+    }
+    alerts.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
+    let alerts: Vec<String> = alerts.into_iter().map(|(_, text)| text).collect();
+    let text = match (alerts.as_slice(), old.as_slice()) {
+        ([], []) => format!("{name} within limits: {}", values(all, name)),
+        ([], old) => format!("{name} is older than {age_max_secs} s: {}", listed(old)),
+        (alerts, []) => format!("{name}: {}", listed(alerts)),
+        (alerts, old) => {
+            format!("{name}: {}; older than {age_max_secs} s: {}", listed(alerts), listed(old))
+        }
+    };
+    // Nothing is known of what is out of date; what is known to be wrong comes first.
+    let level = if level == Level::Ok && !old.is_empty() { Level::Unknown } else { level };
+    all.iter().fold(Report::new("METRIC", level, text), |report, one| {
+        report.figure(&Figure {
+            label: &label(one, name),
+            value: number_of(one, "value").unwrap_or(f64::NAN),
+            unit: unit(one),
+            warning: thresholds.warning,
+            critical: thresholds.critical,
+            ..Figure::default()
+        })
+    })
+}
+
+fn values(all: &[Value], name: &str) -> String {
+    let all: Vec<String> =
+        all.iter().map(|one| format!("{} is {}", label(one, name), plain(one.get("value")))).collect();
+    listed(&all)
+}
+
+/// `wn01`, with the name where a glob was given, and the labels.
+fn label(metric: &Value, name: &str) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(Some(text_of(metric, "host").to_owned()).filter(|host| !host.is_empty()));
+    let own = text_of(metric, "name");
+    if own != name || parts.is_empty() {
+        parts.push(own.to_owned());
+    }
+    let labels = metric.get("labels").and_then(Value::as_object).into_iter().flatten();
+    parts.extend(labels.map(|(name, value)| format!("{name}:{}", plain(Some(value)))));
+    parts.join(" ")
+}
+
+/// The unit of the performance data: seconds, bytes, a counter, or none.
+fn unit(metric: &Value) -> &'static str {
+    match (text_of(metric, "semantics"), text_of(metric, "unit")) {
+        ("counter", _) => "c",
+        (_, "seconds") => "s",
+        (_, "bytes") => "B",
+        _ => "",
+    }
+}
+
+fn is_named(host: &Value, named: &[String]) -> bool {
+    named.is_empty() || named.iter().any(|name| name == text_of(host, "host"))
+}
+
+#[allow(clippy::cast_precision_loss)] // hosts are few
+fn count(number: usize) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests;
