@@ -9,6 +9,7 @@ mod command;
 mod demo;
 mod exit;
 mod filter_sources;
+mod near_names;
 mod output;
 mod refusal;
 mod serve;

@@ -18,6 +18,7 @@ mod way;
 pub(crate) mod xml;
 
 use crate::exit::Failure;
+use crate::near_names;
 use connection::{Connection, Patience};
 use http::Response;
 use overlay::door;
@@ -222,8 +223,19 @@ impl Client {
             (Error::Fault { code, message }, Some(hint)) => {
                 Failure::Fault { code, message: format!("{message}; {hint}") }
             }
+            (Error::Fault { code: NO_METHOD, message }, None) => {
+                let near = self.near_methods(method);
+                Failure::Fault { code: NO_METHOD, message: format!("{message}{near}") }
+            }
             (error, _) => error.into(),
         }
+    }
+
+    /// Methods of the daemon that may have been meant.
+    fn near_methods(&mut self, method: &str) -> String {
+        let known = self.call("system.listMethods", &Value::Object(serde_json::Map::new()), EXPLAINING);
+        let known = known.ok().and_then(|known| known.as_array().cloned()).unwrap_or_default();
+        near_names::suggestion(method, known.iter().filter_map(Value::as_str))
     }
 
     /// The address in use, or the one that would be tried.

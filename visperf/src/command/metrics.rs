@@ -3,8 +3,9 @@
 //! Not here: sampling (`sensor::sample`).
 
 use crate::cli::{Between, OfDomain, Query};
-use crate::command::query::{self, Params};
+use crate::command::query::{self, LIMIT_MAX, Params};
 use crate::exit::Failure;
+use crate::near_names;
 use crate::output::figures::{bytes, number, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, shown};
@@ -74,7 +75,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let method = if args.local { "sensor.metrics" } else { "domain.metrics" };
     let answer = query::ask(&args.query, method, params)?;
     let metrics = query::items(&answer, "metrics");
+    if let (true, Some(name)) = (metrics.is_empty(), &args.name) {
+        check_name(args, method, name)?;
+    }
     query::print(&args.query, metrics, "no metric fits", |metrics, output| table(metrics, history, output))
+}
+
+/// Refuse a name that no metric has; a glob may fit none.
+fn check_name(args: &Args, method: &str, name: &str) -> Result<(), Failure> {
+    if name.contains(['*', '?', '[', '{']) {
+        return Ok(());
+    }
+    let params =
+        Params::default().of(&args.whose).with("host", args.host.clone()).with("limit", Some(LIMIT_MAX));
+    let answer = query::ask(&args.query, method, params)?;
+    let all = query::items(&answer, "metrics");
+    let known = || all.iter().map(|metric| text_of(metric, "name"));
+    if all.is_empty() || known().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("no metric is named {name}{}", near_names::suggestion(name, known()))))
 }
 
 fn table(metrics: &[Value], history: bool, output: &mut Output) -> Result<(), Failure> {

@@ -63,6 +63,9 @@ fn answers_are_tables_or_json() {
             .ok()
             .prints(&["2026-11-20T12:41:29", "  41  total"]);
     }
+    ask(&daemon, &["metrics", "node_bg_total"]).with_code(2).notes(&["did you mean node_big_total?"]);
+    ask(&daemon, &["metrics", "node_b?g"]).ok().notes(&["no metric fits"]);
+    ask(&daemon, &["call", "domain.host"]).with_code(4).notes(&["did you mean domain.hosts?"]);
     ask(&daemon, &["resolve", "UT-ICL"]).ok().prints(&["rep", "7317"]);
     let line = |name: &str, value: &str| format!("\n{name:<32}{value}");
     ask(&daemon, &["info"]).ok().prints(&[

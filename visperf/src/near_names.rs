@@ -1,0 +1,65 @@
+//! Near names: what a name that does not exist may have been meant for.
+//!
+//! Pure. Not here: filters (`log_filters::registry`), keys of configuration files (`daemon`), words of the command line (`wrong_word`).
+
+/// Most names that are suggested.
+const SUGGESTED_MAX: usize = 3;
+
+/// `; did you mean a, b or c?`, of at most three of the names; empty if none is near.
+pub(crate) fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let mut near: Vec<(usize, &str)> =
+        known.into_iter().filter_map(|name| Some((distance(given, name)?, name))).collect();
+    near.sort_unstable();
+    near.dedup();
+    let near: Vec<&str> = near.into_iter().take(SUGGESTED_MAX).map(|(_, name)| name).collect();
+    match near.split_last() {
+        None => String::new(),
+        Some((last, [])) => format!("; did you mean {last}?"),
+        Some((last, first)) => format!("; did you mean {} or {last}?", first.join(", ")),
+    }
+}
+
+/// How far two names are apart; none if too far. One that has the other in it is near.
+fn distance(given: &str, name: &str) -> Option<usize> {
+    let (given, name) = (given.to_lowercase(), name.to_lowercase());
+    let edits = edits(&given, &name);
+    let is_part = given.len() >= 3 && (name.contains(&given) || given.contains(&name));
+    (is_part || edits <= (given.len() / 4).max(2).min(given.len() / 2)).then_some(edits)
+}
+
+/// Characters to insert, remove or replace.
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, char) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, expected) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(char != *expected);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested_the_nearest_first() {
+        let known =
+            ["sensor.events", "domain.events", "domain.hosts", "node_load1", "node_load15", "daemon.info"];
+        let check = |given: &str, expected: &str| assert_eq!(suggestion(given, known), expected, "{given}");
+        check("sensor.event", "; did you mean sensor.events?");
+        check("events", "; did you mean domain.events or sensor.events?");
+        check("node_load", "; did you mean node_load1 or node_load15?");
+        check("Domain.Host", "; did you mean domain.hosts?");
+        check("deamon.info", "; did you mean daemon.info?");
+        check("x", "");
+        check("", "");
+        check("something.else", "");
+        assert_eq!((edits("", "abc"), edits("abc", "abc"), edits("kitten", "sitting")), (3, 0, 3));
+    }
+}
