@@ -4,6 +4,7 @@
 
 use super::Common;
 use crate::exit::Failure;
+use std::ffi::OsString;
 use wire::control::{Act, Signal};
 
 /// Send a signal to processes of a host, as an operator of its domain
@@ -14,6 +15,7 @@ use wire::control::{Act, Signal};
 #[command(after_long_help = "Examples:
   visperf kill localhost 4711                 ask process 4711 here to end
   visperf kill wn01 4711 --signal KILL        end it without asking it
+  visperf kill wn01 -9 4711                   the same, as kill(1) has it
   visperf kill wn01 4711 4712 --signal STOP   pause two; CONT lets them go on
   visperf kill wn01 4711 --yes --json         from a script
 
@@ -33,4 +35,40 @@ pub(crate) struct Args {
 /// If there is no such process, this user is no operator, or the sensor refuses.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     super::run(&args.common, Act::Signal(args.signal))
+}
+
+/// The arguments of the program with `-9` and `-KILL`, as kill(1) has them, as `--signal`.
+pub(crate) fn with_signals(arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_none_or(|command| command != "kill") {
+        return arguments;
+    }
+    let mut is_value = false;
+    let of = |argument: OsString| {
+        let signal = argument.to_str().and_then(|text| text.strip_prefix('-')?.parse::<Signal>().ok());
+        let is_signal = !std::mem::replace(&mut is_value, argument == "-s" || argument == "--signal");
+        match signal.filter(|_| is_signal) {
+            Some(signal) => format!("--signal={}", signal.as_str()).into(),
+            None => argument,
+        }
+    };
+    arguments.into_iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_may_be_given_as_kill_has_it() {
+        let check = |given: &str, expected: &str| {
+            let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+            assert_eq!(with_signals(words(given)), words(expected), "{given}");
+        };
+        check("visperf kill wn01 -9 4711", "visperf kill wn01 --signal=KILL 4711");
+        check("visperf kill -TERM wn01 4711 -y", "visperf kill --signal=TERM wn01 4711 -y");
+        check("visperf kill wn01 4711 --signal -9", "visperf kill wn01 4711 --signal -9");
+        check("visperf kill wn01 4711 -s 9", "visperf kill wn01 4711 -s 9");
+        check("visperf kill wn01 -99 4711", "visperf kill wn01 -99 4711");
+        check("visperf renice wn01 4711 -9", "visperf renice wn01 4711 -9");
+    }
 }
