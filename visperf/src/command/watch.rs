@@ -33,6 +33,7 @@ const PAGE: u64 = 1_000;
 #[command(after_long_help = "Examples:
   visperf watch --filter 'top 5 by cpu'
   visperf watch --rate 64 --filter 'cpu > 0.5 and name ~ \"^slurm\"'
+  visperf watch wn07
   visperf watch UT-ICL/wn07 --rate 64 --filter 'cpu > 0.5'
   visperf watch --under 4711 --condition 'sum cpu > 3 until 2 for 10 s'
   visperf watch --rate 10 --samples 100 --json | jq '.processes[].name'
@@ -48,10 +49,10 @@ kind.")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Which host of which domain; that of the daemon that is asked, unless
-    /// given
-    #[arg(value_name = "DOMAIN/HOST", value_parser = place, conflicts_with_all = ["domain", "host"])]
-    of: Option<(String, String)>,
+    /// Host to watch, of the daemon's own domain or of another [default: the
+    /// daemon's own host]
+    #[arg(value_name = "[DOMAIN/]HOST", value_parser = place, conflicts_with_all = ["domain", "host"])]
+    of: Option<Place>,
     #[command(flatten)]
     place: Place,
     /// What to watch
@@ -113,10 +114,7 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, it answers with a fault, or the sensor stopped the subscription.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let place = match &args.of {
-        Some((domain, host)) => Place { domain: Some(domain.clone()), host: Some(host.clone()) },
-        None => args.place.clone(),
-    };
+    let place = args.of.clone().unwrap_or_else(|| args.place.clone());
     let mut watching = Kept::subscribe(Wish {
         target: args.query.target.clone(),
         wanted: wanted(args, &place)?,
@@ -187,12 +185,12 @@ fn wanted(args: &Args, place: &Place) -> Result<Value, Failure> {
         .value())
 }
 
-/// A domain and a host of it.
-fn place(text: &str) -> Result<(String, String), String> {
-    let (domain, host) = text
-        .split_once('/')
-        .ok_or_else(|| format!("expected DOMAIN/HOST, found no / in {:?}", clean(text)))?;
-    Ok((chosen(domain)?, chosen(host)?))
+/// A host, with its domain unless that is the daemon's own.
+fn place(text: &str) -> Result<Place, String> {
+    Ok(match text.split_once('/') {
+        Some((domain, host)) => Place { domain: Some(chosen(domain)?), host: Some(chosen(host)?) },
+        None => Place { domain: None, host: Some(chosen(text)?) },
+    })
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -226,9 +224,12 @@ mod tests {
         assert_eq!(filter("cpu > 0.5").as_deref(), Ok("cpu > 0.5"));
         assert_eq!(rate("64"), Ok(64.0));
         assert!(rate("2000").expect_err("too fast").contains("0.1 to 1000"));
-        assert_eq!(place("UT-ICL/wn07"), Ok(("UT-ICL".to_owned(), "wn07".to_owned())));
-        assert!(place("wn07").expect_err("no domain").starts_with("expected DOMAIN/HOST"));
-        assert!(place("/wn07").is_err());
+        let of = |text: &str| {
+            place(text).map(|place| (place.domain.unwrap_or_default(), place.host.unwrap_or_default()))
+        };
+        assert_eq!(of("UT-ICL/wn07"), Ok(("UT-ICL".to_owned(), "wn07".to_owned())));
+        assert_eq!(of("wn07"), Ok((String::new(), "wn07".to_owned())));
+        assert!(place("/wn07").is_err() && place("").is_err());
         assert_eq!([0.1, 0.3, 1.0, 1000.0].map(first_wait_secs), [20, 7, 5, 5]);
     }
 }
