@@ -10,7 +10,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::times::in_table;
 use crate::output::{Color, Output, clean, note};
 use jiff::tz::TimeZone;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::time::Time;
 
 /// Print the processes of a host, those that use most first
@@ -90,14 +90,65 @@ fn of_call(args: &Args, call: &str) -> Result<(), Failure> {
         args.pid.is_none_or(|pid| process["pid"].as_u64() == Some(pid))
             && args.name.as_ref().is_none_or(|name| text_of(process, "name") == name)
     };
-    let lives = query::items(&answer, "ended");
+    let (lives, samples) = (query::items(&answer, "ended"), newest_samples(args, call, &answer)?);
     let processes = query::items(&answer, "processes").into_iter().filter_map(|process| {
-        let whole = with_end(&process, &lives);
+        let whole = with_usage(with_end(&process, &lives), &samples);
         is_wanted(&whole).then_some(if args.query.json { process } else { whole })
     });
     let processes = processes.collect();
     let nothing = "no process of this host serves the call, as far as the sensor may see; see --host";
     query::print(&args.query, processes, nothing, table_of_call)
+}
+
+/// The newest samples of the call's processes, in the order of time; none for JSON, which has the processes alone.
+fn newest_samples(args: &Args, call: &str, answer: &Value) -> Result<Vec<Value>, Failure> {
+    let total = answer.get("total").and_then(Value::as_u64).unwrap_or(0);
+    if total == 0 || args.query.json {
+        return Ok(Vec::new());
+    }
+    let params = Params::default()
+        .with("call", Some(call))
+        .at(&args.place)
+        .with("offset", Some(total.saturating_sub(LIMIT_MAX)))
+        .with("limit", Some(LIMIT_MAX));
+    Ok(query::items(&query::ask(&args.query, "sensor.call_processes", params)?, "samples"))
+}
+
+/// A process with what its newest sample says that it uses; of one that ended the share of a core is none.
+fn with_usage(mut process: Value, samples: &[Value]) -> Value {
+    let is_it = |sample: &&Value| sample["pid"] == process["pid"] && sample["start"] == process["start"];
+    let Some(sample) = samples.iter().rev().find(is_it) else { return process };
+    let lives = process["ended"].is_null();
+    for name in ["cpu", "rss_bytes"].into_iter().filter(|_| lives).chain(USED) {
+        process[name] = sample[name].clone();
+    }
+    process
+}
+
+/// What a process used up to now, also after its end.
+const USED: [&str; 3] = ["cpu_seconds", "read_bytes", "written_bytes"];
+
+/// The sum of what the processes use; none where nothing is known.
+fn sum(processes: &[Value]) -> Option<Value> {
+    let mut sum = Map::new();
+    for name in ["cpu", "rss_bytes"].into_iter().chain(USED) {
+        let known = processes.iter().filter_map(|process| number_of(process, name));
+        sum.extend(known.reduce(|one, other| one + other).map(|sum| (name.to_owned(), sum.into())));
+    }
+    (!sum.is_empty()).then_some(Value::Object(sum))
+}
+
+/// The cells CPU, CPU TIME, MEMORY and IO.
+fn usage_cells(process: &Value) -> [Cell; 4] {
+    let figure = |name: &str| number_of(process, name);
+    let io = figure("read_bytes").zip(figure("written_bytes")).map(|(read, written)| read + written);
+    [
+        figure("cpu").map(share),
+        figure("cpu_seconds").map(cpu_time),
+        figure("rss_bytes").map(bytes),
+        io.map(bytes),
+    ]
+    .map(|text| Cell::figure(text.unwrap_or_default()))
 }
 
 /// A process with what is told of its end: of one that lived shortly nothing else is known.
@@ -130,8 +181,9 @@ fn exit(process: &Value) -> String {
 }
 
 fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
-    let heads = ["PID", "KNOWN BY", "STARTED", "ENDED", "EXIT", "NAME", "COMMAND"];
-    let mut table = Table::new(&heads).spares(&["STARTED", "COMMAND"]);
+    let heads =
+        ["PID", "KNOWN BY", "CPU", "CPU TIME", "MEMORY", "IO", "STARTED", "ENDED", "EXIT", "NAME", "COMMAND"];
+    let mut table = Table::new(&heads).spares(&["STARTED", "COMMAND", "IO", "CPU TIME"]);
     let zone = TimeZone::system();
     for process in processes {
         let figure = |name: &str| number_of(process, name);
@@ -139,14 +191,36 @@ fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure
             let time = figure(name).map(Time::from_secs_f64);
             time.map(|time| in_table(time, &zone, output)).unwrap_or_default()
         };
+        let [cpu, cpu_time, memory, io] = usage_cells(process);
         table.row(vec![
             Cell::figure(figure("pid").map(|pid| pid.to_string()).unwrap_or_default()),
             Cell::whole(text_of(process, "known_by")).color(Color::Dim),
+            cpu,
+            cpu_time,
+            memory,
+            io,
             Cell::whole(time("start", output)),
             Cell::whole(time("ended", output)),
             Cell::whole(exit(process)),
             Cell::text(text_of(process, "name")).color(Color::Name),
             Cell::text(text_of(process, "command")),
+        ]);
+    }
+    if let Some(sum) = sum(processes) {
+        let [cpu, cpu_time, memory, io] = usage_cells(&sum);
+        let empty = || Cell::whole("");
+        table.row(vec![
+            Cell::figure("sum"),
+            empty(),
+            cpu,
+            cpu_time,
+            memory,
+            io,
+            empty(),
+            empty(),
+            empty(),
+            empty(),
+            empty(),
         ]);
     }
     table.print(output)
@@ -224,6 +298,34 @@ mod tests {
         assert_eq!(rows[0], ["0", "true", "/bin/true"], "{}", shared.text());
         assert_eq!(rows[1], ["signal", "9", "burned", "burn", "--hot"], "{}", shared.text());
         assert_eq!(rows[2].len(), 0, "another of that number: {}", shared.text());
+    }
+
+    #[test]
+    fn of_a_call_what_its_processes_use_is_printed_with_the_sum() {
+        let samples = [
+            json!({"pid": 7, "start": 1.25, "cpu": 9.0, "cpu_seconds": 1.0, "rss_bytes": 1024, "read_bytes": 0, "written_bytes": 0}),
+            json!({"pid": 7, "start": 1.25, "cpu": 0.5, "cpu_seconds": 61.0, "rss_bytes": 2048, "read_bytes": 1024, "written_bytes": 1024}),
+            json!({"pid": 8, "start": 1.5, "cpu": 1.0, "cpu_seconds": 2.0, "rss_bytes": 4096}),
+            json!({"pid": 9, "start": 9.5, "cpu": 0.25, "cpu_seconds": 1.0, "rss_bytes": 1024}),
+        ];
+        let processes = [
+            json!({"pid": 7, "start": 1.25, "known_by": "cgroup", "name": "burn"}),
+            json!({"pid": 8, "start": 1.5, "known_by": "parent", "ended": 2.5, "name": "true"}),
+            json!({"pid": 9, "start": 1.0, "known_by": "parent", "name": "another"}),
+        ];
+        let whole: Vec<Value> =
+            processes.iter().map(|process| with_usage(process.clone(), &samples)).collect();
+        let shared = Kept::default();
+        let mut output = Output::into_writer(shared.clone(), None);
+        table_of_call(&whole, &mut output).expect("printed");
+        output.flush().expect("printed");
+        let text = shared.text();
+        let rows: Vec<Vec<&str>> =
+            text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0][..8], ["7", "cgroup", "50", "%", "1:01.00", "2.0", "KiB", "2.0"], "{text}");
+        assert_eq!(rows[1][..3], ["8", "parent", "0:02.00"], "it ended: {text}");
+        assert!(rows[2].ends_with(&["another"]) && !text.contains("25 %"), "another of that number: {text}");
+        assert_eq!(rows[3], ["sum", "50", "%", "1:03.00", "2.0", "KiB", "2.0", "KiB"], "{text}");
     }
 
     #[test]
