@@ -87,7 +87,8 @@ fn what_died_is_told_as_it_is() {
     }
     let said = visperf(&dirs[0], &["hosts"]).expect_err("a directory is of no domain").to_string();
     assert!(said.contains("name one with --domain DOMAIN; `visperf domains` lists them"), "{said}");
-    visperf(&dirs[0], &["hosts", "--domain", "UT-ICL"]).expect("as it was told");
+    let (code, said) = ended(&dirs[0], &["hosts", "--domain", "UT-ICL"]);
+    assert_eq!(code, Some(8), "{silent} is dead: {said}");
     nobody_takes_the_record(server, &members, &representative);
 }
 
