@@ -32,6 +32,18 @@ fn events_are_read_page_by_page() {
 }
 
 #[test]
+fn the_events_of_an_answer_are_sorted_by_their_time() {
+    let events = Events::default();
+    events.lock().unwrap().extend([3, 1, 2].map(event));
+    let daemon = Daemon::start("127.0.0.1:0", &events);
+    for arguments in [&["events", "--json"][..], &["events", "--json", "--limit", "3"]] {
+        let events = ask(&daemon, arguments).ok().json();
+        let ids: Vec<&str> = events.iter().map(|event| event["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["e-1", "e-2", "e-3"], "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_limit_means_the_newest_events_oldest_first() {
     let daemon = daemon(2_500);
     let ids = |arguments: &[&str]| -> Vec<String> {

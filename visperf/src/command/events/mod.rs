@@ -12,7 +12,7 @@ use crate::client::{Client, PATIENCE};
 use crate::command::query::{Params, items, note_unheard};
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
-use crate::output::figures::{count, text_of};
+use crate::output::figures::{count, number_of, text_of};
 use crate::output::seen::Seen;
 use crate::output::times;
 use crate::output::{Output, note};
@@ -250,7 +250,12 @@ impl Reading<'_> {
     fn print(&mut self, events: &[Value], answer: &Value, most: u64) -> Result<u64, Failure> {
         let printing = self.place.begin();
         let mut printed = 0;
-        for event in events.iter().take(usize::try_from(most).unwrap_or(usize::MAX)) {
+        let mut events: Vec<&Value> =
+            events.iter().take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
+        // Logs are read one after the other, and each may be behind.
+        let time = |event: &Value| number_of(event, "time").unwrap_or(f64::NEG_INFINITY);
+        events.sort_by(|one, other| time(one).total_cmp(&time(other)));
+        for event in events {
             if self.seen.as_mut().is_some_and(|seen| !seen.is_new(text_of(event, "id"))) {
                 continue;
             }
