@@ -11,6 +11,7 @@ mod exit;
 mod filter_sources;
 mod near_names;
 mod output;
+mod port_owner;
 mod refusal;
 mod serve;
 mod state_folder;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                output::report(&message);
+                output::report(&port_owner::explained(&message));
             }
             ExitCode::from(failure.code())
         }
