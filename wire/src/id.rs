@@ -2,6 +2,10 @@
 //!
 //! Pure. Checked where a name enters from outside (`TryFrom`); a value of the type is valid.
 
+mod host_name;
+
+pub use host_name::NoMemberName;
+
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,7 +61,7 @@ fn check(what: &'static str, name: &str) -> Result<(), Error> {
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Serialize, Deserialize)]
         #[serde(try_from = "CompactString", into = "CompactString")]
         pub struct $type(CompactString);
 
@@ -99,14 +103,59 @@ macro_rules! name {
 
 name!(
     /// A domain: a named set of hosts, such as `UT-ICL` (visPerf section 3.3). Not a DNS name.
+    #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
     DomainName,
     "domain name"
 );
 name!(
-    /// A host's name as its sensor tells it.
+    /// A host's name in the spelling of its sensor. Compared as DNS compares names: without regard to the case of letters
+    /// and to a final dot, so that one host is not two.
     HostName,
     "host name"
 );
+
+impl HostName {
+    /// Whether `name` is a spelling of this name.
+    #[must_use]
+    pub fn is_spelled(&self, name: &str) -> bool {
+        host_name::folded(&self.0).eq(host_name::folded(name))
+    }
+
+    /// Whether a member of a domain may have this name: it names one host, and the same one everywhere.
+    ///
+    /// # Errors
+    /// If each host has that name, or it is an address, or longer than what DNS can carry with a final dot.
+    pub fn check_member(&self) -> Result<(), NoMemberName> {
+        host_name::check_member(&self.0)
+    }
+}
+
+impl PartialEq for HostName {
+    fn eq(&self, other: &HostName) -> bool {
+        self.is_spelled(&other.0)
+    }
+}
+
+impl Eq for HostName {}
+
+impl PartialOrd for HostName {
+    fn partial_cmp(&self, other: &HostName) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for HostName {
+    fn cmp(&self, other: &HostName) -> std::cmp::Ordering {
+        host_name::folded(&self.0).cmp(host_name::folded(&other.0))
+    }
+}
+
+impl std::hash::Hash for HostName {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        host_name::folded(&self.0).for_each(|byte| state.write_u8(byte));
+        state.write_u8(0xff);
+    }
+}
 
 /// A daemon's public key (ed25519): who it is to other daemons.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -196,6 +245,21 @@ mod tests {
         {
             assert!(bad.parse::<PeerKey>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_host_has_one_name_however_it_is_spelled() {
+        use std::collections::{BTreeSet, HashSet};
+        let host = |name: &str| HostName::try_from(name).expect(name);
+        let spellings = ["wn01.Site", "WN01.site", "wn01.site.", "wn01.site.."].map(host);
+        assert_eq!(spellings.iter().collect::<BTreeSet<_>>().len(), 1);
+        assert_eq!(spellings.iter().collect::<HashSet<_>>().len(), 1);
+        assert!(host("wn01") != host("wn01.site") && host("wn1") < host("WN2") && host("WN1") < host("wn2"));
+        assert!(host("a1").is_spelled("A1.") && !host("a1").is_spelled("a11"));
+        assert_eq!(host("WN01.site.").as_str(), "WN01.site.", "shown as it was written");
+        // The text that is signed and stored is the spelling itself, as earlier versions have it.
+        let bytes = postcard::to_stdvec(&host("A2.")).expect("encoded");
+        assert_eq!(bytes, postcard::to_stdvec("A2.").expect("encoded"));
     }
 
     #[test]

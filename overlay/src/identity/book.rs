@@ -1,7 +1,8 @@
 //! The issuer's book: its tokens, whom it gave which certificate, and the next number.
 //!
 //! Pure. Rules: tokens and certificates are one value, so that using up a token and giving its certificate is
-//! one write; a peer has one entry, its newest certificate; a host name speaks for one key at a time.
+//! one write; a peer has one entry, its newest certificate; a host name speaks for one key at a time, which
+//! is checked when a certificate is given and when it is renewed.
 //! Not here: the file (`domain_files`), how often somebody may try (`join`).
 
 use super::certificate::{self, LIFE};
@@ -146,6 +147,7 @@ impl Book {
         let trust = Trust::of_member(self.domain.clone(), self.root, Readers::Nobody);
         certificate::verify(chain, peer, now, deny, &trust)?;
         let shown = certificate::open(chain)?.certificate;
+        self.check_renewed(&shown, deny, now)?;
         if let Some(entry) = self.members.get(&peer)
             && entry.certificate.serial > shown.serial
             && now < certificate::renewed_from(&entry.certificate)
@@ -231,20 +233,41 @@ impl Book {
         deny: &Denials,
         now: Time,
     ) -> Result<(), Refused> {
+        host.check_member()?;
+        self.other_holders(host, peer, roles, deny, now)
+            .next()
+            .map_or(Ok(()), |other| Err(taken(host, other)))
+    }
+
+    /// Whether the name in `shown` is still its own. Two spellings of one name that a version without this check let in are
+    /// both renewed: which of them to revoke is the operator's choice.
+    fn check_renewed(&self, shown: &Certificate, deny: &Denials, now: Time) -> Result<(), Refused> {
+        let is_given = |other: &&Certificate| {
+            other.issued >= shown.expires || other.host.as_str() == shown.host.as_str()
+        };
+        let mut others = self.other_holders(&shown.host, shown.peer, shown.roles, deny, now);
+        others.find(is_given).map_or(Ok(()), |other| Err(taken(&shown.host, other)))
+    }
+
+    /// Certificates in force of other keys that speak for this host, for a key that is to speak for it too.
+    fn other_holders<'a>(
+        &'a self,
+        host: &'a HostName,
+        peer: PeerKey,
+        roles: Roles,
+        deny: &'a Denials,
+        now: Time,
+    ) -> impl Iterator<Item = &'a Certificate> {
         let speaks = |roles: Roles| roles.has(Role::Publisher) || roles.has(Role::Representative);
-        let taken = self.members.values().map(|entry| &entry.certificate).find(|other| {
-            other.host == *host
+        let certificates = self.members.values().map(|entry| &entry.certificate);
+        certificates.filter(move |other| {
+            speaks(roles)
+                && other.host == *host
                 && other.peer != peer
                 && speaks(other.roles)
                 && now < other.expires
                 && deny.check(&self.domain, self.root, other.peer, other.issued).is_ok()
-        });
-        match taken {
-            Some(other) if speaks(roles) => {
-                Err(Refused::HostTaken { host: host.clone(), peer: other.peer, until: other.expires })
-            }
-            _ => Ok(()),
-        }
+        })
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is one field of the certificate")]
@@ -303,4 +326,8 @@ impl Book {
         let entry = Entry { chain: chain.clone(), certificate };
         self.members.insert(entry.certificate.peer, entry);
     }
+}
+
+fn taken(host: &HostName, other: &Certificate) -> Refused {
+    Refused::HostTaken { host: host.clone(), peer: other.peer, until: other.expires }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 use wire::credential::{Roles, Serial};
-use wire::id::{DomainName, HostName, PeerKey};
+use wire::id::{DomainName, HostName, NoMemberName, PeerKey};
 use wire::time::Time;
 
 /// A moment as people read it, `2026-11-21T06:08:07Z`.
@@ -315,6 +315,9 @@ pub enum Refused {
         /// Until when.
         until: Time,
     },
+    /// A name that no member may have.
+    #[error(transparent)]
+    HostName(#[from] NoMemberName),
     /// Asked before half of its life.
     #[error("certificate {serial} is renewed from {} on", At(*from))]
     TooEarly {

@@ -20,25 +20,30 @@ const SECRET: Secret = Secret([0x5a; 16]);
 
 /// An issuer with one token.
 #[derive(Clone)]
-struct Desk1 {
-    parts: Parts,
-    book: Book,
-    deny: Denials,
+pub(crate) struct Desk1 {
+    pub(crate) parts: Parts,
+    pub(crate) book: Book,
+    pub(crate) deny: Denials,
 }
 
 impl Desk1 {
-    fn new(wish: Wish) -> Desk1 {
+    pub(crate) fn new(wish: Wish) -> Desk1 {
         let parts = Parts::good();
         let mut book = Book::new(domain("alpha"), parts.root.peer());
         book.tokens().add(SECRET, wish, NOW).expect("room");
         Desk1 { parts, book, deny: Denials::default() }
     }
 
-    fn ask(&self, of_host: &str) -> Join {
+    pub(crate) fn ask(&self, of_host: &str) -> Join {
         Join { secret: SECRET, root: self.parts.root.peer(), host: host(of_host), wanted: Roles::NONE }
     }
 
-    fn redeem(&mut self, question: &Join, peer: PeerKey, now: Time) -> Result<Certificate, Refused> {
+    pub(crate) fn redeem(
+        &mut self,
+        question: &Join,
+        peer: PeerKey,
+        now: Time,
+    ) -> Result<Certificate, Refused> {
         let delegation = self.parts.chain().delegation.expect("there");
         let signing = Signing { key: &self.parts.issuer, delegation: &delegation };
         let chain = self.book.redeem(question, peer, signing, &self.deny, now)?;
@@ -46,7 +51,7 @@ impl Desk1 {
         Ok(certificate::open(&chain).expect("a good chain").certificate)
     }
 
-    fn renew(&mut self, chain: &Chain, peer: PeerKey, now: Time) -> Result<Certificate, Refused> {
+    pub(crate) fn renew(&mut self, chain: &Chain, peer: PeerKey, now: Time) -> Result<Certificate, Refused> {
         let delegation = self.parts.chain().delegation.expect("there");
         let signing = Signing { key: &self.parts.issuer, delegation: &delegation };
         let chain = self.book.renew(chain, peer, signing, &self.deny, now)?;

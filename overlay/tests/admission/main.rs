@@ -5,6 +5,7 @@ mod audit;
 mod deny_lists;
 mod files;
 mod flips;
+mod host_names;
 mod joining;
 mod leaves;
 mod orders;

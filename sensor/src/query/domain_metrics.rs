@@ -34,7 +34,7 @@ async fn answer(office: &Handle, params: Params) -> Result<Value, Fault> {
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
     let named = params.text("host")?.map(ToOwned::to_owned);
     let host = named.clone();
-    let is_host = move |name: &HostName| host.as_ref().is_none_or(|host| host == name.as_str());
+    let is_host = move |name: &HostName| host.as_ref().is_none_or(|host| name.is_spelled(host));
     let since = params.time("since")?.unwrap_or(Time::from_micros(i64::MIN));
     let until = params.time("until")?.unwrap_or(Time::from_micros(i64::MAX));
     let (metrics, time, complete) = if is_of_history(&params)? {
@@ -63,8 +63,8 @@ async fn check_host(office: &Handle, wanted: &str) -> Result<(), Fault> {
     let name = wanted.to_owned();
     let is_known = move |domain: &Domain, now: Now| {
         let mut here = domain.hosts(now.moment).into_iter().map(|row| row.host);
-        here.any(|host| host.as_str() == name)
-            || domain.departed().iter().any(|gone| gone.host.as_str() == name)
+        here.any(|host| host.is_spelled(&name))
+            || domain.departed().iter().any(|gone| gone.host.is_spelled(&name))
     };
     if office.ask(is_known).await.map_err(absent)? {
         return Ok(());

@@ -120,11 +120,14 @@ pub(crate) fn failure(error: domain_files::Error) -> Failure {
     if matches!(error, domain_files::Error::Wish(_)) { Failure::Usage(text) } else { Failure::Failed(text) }
 }
 
-/// This host's name as `--host` gives it, or as the system calls it.
+/// This host's name as `--host` gives it, or as the system calls it, where it is to be a member by it.
 pub(crate) fn host(given: Option<&str>) -> Result<HostName, Failure> {
     let name = given.map_or_else(daemons::host_name, str::to_owned);
-    HostName::try_from(name.as_str())
-        .map_err(|error| Failure::Usage(format!("{name:?}: {error}; give the host's name with --host NAME")))
+    let host = HostName::try_from(name.as_str()).map_err(|error| {
+        Failure::Usage(format!("{name:?}: {error}; give the host's name with --host NAME"))
+    })?;
+    host.check_member().map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(host)
 }
 
 /// A role as typed; `sensor` stands for all that a host's sensor needs.
@@ -186,6 +189,15 @@ mod tests {
         assert!(told.contains("sensor") && told.contains("filter-admin"), "{told}");
         let both = roles(&[Roles::SENSOR, role("operator").unwrap()]);
         assert_eq!(role_words(both), ["viewer", "publisher", "representative", "operator"]);
+    }
+
+    #[test]
+    fn a_host_joins_by_a_name_of_its_own() {
+        for name in ["localhost", "LOCALHOST.", "127.0.0.1", "local", &"x".repeat(253)] {
+            let Err(Failure::Usage(why)) = host(Some(name)) else { panic!("{name}") };
+            assert!(why.contains("--host NAME"), "{why}");
+        }
+        assert!(host(Some("Wn01.site")).is_ok());
     }
 
     #[test]

@@ -83,7 +83,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 fn host_of(args: &Args, files: &DomainFiles, now: Time) -> Result<HostName, Failure> {
     if let Some(name) = &args.host {
-        return HostName::try_from(name.as_str()).map_err(|error| Failure::Usage(format!("--host: {error}")));
+        let host =
+            HostName::try_from(name.as_str()).map_err(|error| Failure::Usage(format!("--host: {error}")))?;
+        host.check_member().map_err(|error| Failure::Usage(error.to_string()))?;
+        return Ok(host);
     }
     let members = files.members(now).map_err(membership::failure)?;
     let known = members.into_iter().find(|member| member.certificate.peer == args.key);
