@@ -78,12 +78,14 @@ impl Domain {
         }
         self.claims.claim(&hello.host, peer, now.moment)?;
         self.end_older_sessions(link, peer);
+        self.end_other_speakers(link, &hello.host);
         let (member, known) = self.member(former, &hello, peer, now)?;
         self.make_room(peer, hello.sensor)?;
         if !self.hosts.arrive(&hello, peer, now.wall, now.moment) {
             return Err(Error::Full);
         }
-        let (granted, refused_hosts) = claims::granted(&self.claims, peer, &hello.host, &hello.hosts);
+        let (granted, refused_hosts) =
+            claims::granted(&self.claims, peer, &hello.host, &hello.hosts, now.moment);
         let next = member.next;
         self.told.forget_beyond(hello.sensor, hello.next);
         self.store.set_member(member)?;
@@ -103,6 +105,24 @@ impl Domain {
         let older: Vec<Link> = older.map(|(other, _)| *other).collect();
         for other in older {
             self.close(other, "a new session of the same daemon has begun".into());
+        }
+    }
+
+    /// Only `link` speaks for this host from now on: a previous holder's stream ends, and others that named it are no longer
+    /// believed about it.
+    fn end_other_speakers(&mut self, link: Link, host: &HostName) {
+        let is_shared = self.claims.is_shared(host);
+        let mut previous = Vec::new();
+        for (other, connection) in self.links.iter_mut().filter(|(other, _)| **other != link) {
+            let Some(speaker) = &mut connection.member else { continue };
+            if speaker.host == *host {
+                previous.push(*other);
+            } else if !is_shared {
+                speaker.granted.retain(|granted| !host.is_spelled(granted));
+            }
+        }
+        for other in previous {
+            self.close(other, "another daemon has this host now".into());
         }
     }
 

@@ -4,7 +4,8 @@
 //! another. A host belongs to the daemon key that first claimed it, and stays its until it has been silent
 //! for [`HELD_FOR`]. Events name the host whose log they are from: the own, or one that the member's tail
 //! configuration names and that no other sensor of the domain has as its own — unless the operator of the
-//! representative lists that host as shared. Events of any other host are set aside and counted, and the
+//! representative lists that host as shared. A daemon that claims a host ends the streams of its previous holder, and what
+//! others were granted for it. Events of any other host are set aside and counted, and the
 //! member is told at its hello. So a compromised member can lie about its own host and about hosts without
 //! a sensor, and about no other.
 //! The same holds for sensor keys: one belongs to its daemon, and to another only after the silence.
@@ -77,9 +78,9 @@ impl Claims {
         Ok(())
     }
 
-    /// Something came of the daemon that has this host.
-    pub fn heard(&mut self, host: &HostName, now: Moment) {
-        if let Some((_, heard)) = self.holders.get_mut(host) {
+    /// A frame came of a daemon that speaks for this host; it renews the claim of that daemon only.
+    pub fn heard(&mut self, host: &HostName, peer: PeerKey, now: Moment) {
+        if let Some((_, heard)) = self.holders.get_mut(host).filter(|(holder, _)| *holder == peer) {
             *heard = now;
         }
     }
@@ -91,10 +92,17 @@ impl Claims {
         }
     }
 
-    /// Whether a daemon may speak for a host that its hello named.
+    /// Whether a daemon may speak now for a host that its hello named.
     #[must_use]
-    pub fn may_speak(&self, peer: PeerKey, host: &HostName) -> bool {
-        self.shared.contains(host) || self.holders.get(host).is_none_or(|(holder, _)| *holder == peer)
+    pub fn may_speak(&self, peer: PeerKey, host: &HostName, now: Moment) -> bool {
+        let is_free = |(holder, heard): &(PeerKey, Moment)| *holder == peer || now.since(*heard) >= HELD_FOR;
+        self.shared.contains(host) || self.holders.get(host).is_none_or(is_free)
+    }
+
+    /// Whether any member may speak for this host.
+    #[must_use]
+    pub fn is_shared(&self, host: &HostName) -> bool {
+        self.shared.contains(host)
     }
 }
 
@@ -105,9 +113,10 @@ pub fn granted(
     peer: PeerKey,
     own: &HostName,
     named: &[HostName],
+    now: Moment,
 ) -> (BTreeSet<CompactString>, Vec<HostName>) {
     let (granted, refused): (Vec<_>, Vec<_>) =
-        named.iter().filter(|host| *host != own).partition(|host| claims.may_speak(peer, host));
+        named.iter().filter(|host| *host != own).partition(|host| claims.may_speak(peer, host, now));
     let granted = granted.into_iter().chain([own]).map(|host| host.as_str().into());
     (granted.collect(), refused.into_iter().cloned().collect())
 }
@@ -133,7 +142,8 @@ mod tests {
             claims.claim(&host("a"), other, at(599)),
             Err(Error::Held { silent_secs: 599, .. })
         ));
-        claims.heard(&host("a"), at(500));
+        claims.heard(&host("a"), one, at(500));
+        claims.heard(&host("a"), other, at(900));
         assert!(claims.claim(&host("a"), other, at(1000)).is_err());
         claims.claim(&host("a"), other, at(1100)).expect("silent for long");
         assert!(claims.claim(&host("a"), one, at(1100)).is_err());
@@ -148,8 +158,10 @@ mod tests {
         claims.claim(&host("b"), other, at(0)).expect("free");
         claims.claim(&host("nfs"), other, at(0)).expect("free");
         let named = [host("a"), host("b"), host("c"), host("nfs")];
-        let (granted, refused) = granted(&claims, one, &host("a"), &named);
+        let (granted, refused) = super::granted(&claims, one, &host("a"), &named, at(599));
         assert_eq!(granted.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["a", "c", "nfs"]);
         assert_eq!(refused, [host("b")]);
+        let (_, refused) = super::granted(&claims, one, &host("a"), &named, at(600));
+        assert_eq!(refused, [], "its sensor is silent for long");
     }
 }

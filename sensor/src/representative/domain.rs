@@ -205,11 +205,10 @@ impl Domain {
             }
             return;
         }
-        let Some(speaker) = self.links.get(&link).and_then(|connection| connection.member.as_ref()) else {
-            return;
-        };
-        let (sensor, name) = (speaker.sensor, speaker.host.clone());
-        self.claims.heard(&name, now.moment);
+        let Some(connection) = self.links.get(&link) else { return };
+        let Some(speaker) = &connection.member else { return };
+        let (peer, sensor, name) = (connection.peer, speaker.sensor, speaker.host.clone());
+        self.claims.heard(&name, peer, now.moment);
         let share = self.hosts.share_len_bytes();
         let Some(host) = self.hosts.get_mut(&name) else { return };
         host.heard = now.moment;
@@ -229,7 +228,6 @@ impl Domain {
                 self.dirty.insert(sensor);
             }
             Said::Leave => {
-                let peer = host.peer;
                 self.hosts.depart(&name, true);
                 self.claims.release(&name, peer);
             }

@@ -113,6 +113,53 @@ fn events_of_hosts_that_have_a_sensor_are_set_aside_and_the_rest_is_stored() {
 }
 
 #[test]
+fn an_open_stream_of_a_previous_holder_renews_nothing_of_the_new_one() {
+    let mut rig = rig();
+    let previous = greet(&mut rig, 98, hello("a1", 5));
+    rig.now = now_at(1000 + 601);
+    greet(&mut rig, 99, hello("A1", 6));
+    assert!(rig.closed.len() == 1 && rig.closed[0].contains("another daemon"), "{:?}", rig.closed);
+    rig.now = now_at(1000 + 1100);
+    send(&mut rig, previous, &FromMember::Events(events(0, 0, "a1", 10)));
+    rig.settle();
+    assert_eq!(
+        rig.stored().keys().filter(|id| id.sensor == SensorKey(5)).count(),
+        0,
+        "nothing of it is stored"
+    );
+    rig.now = now_at(1000 + 601 + 601);
+    greet(&mut rig, 97, hello("a1", 7));
+    assert_eq!(rig.closed.len(), 2, "the new holder was silent for long: {:?}", rig.closed);
+    assert!(rig.closed[1].contains("another daemon"), "{:?}", rig.closed);
+}
+
+#[test]
+fn a_host_whose_sensor_is_silent_for_long_may_be_spoken_for() {
+    let mut rig = rig();
+    let gone = greet(&mut rig, 98, hello("gone", 8));
+    rig.domain.disconnect(gone);
+    let named = || Hello { hosts: vec![host("gone")], ..hello("evil", 5) };
+    let link = greet(&mut rig, 99, named());
+    send(&mut rig, link, &FromMember::Events(events(0, 0, "gone", 10)));
+    assert_eq!(rig.domain.counts().refused_total, 10, "it may come back");
+    rig.now = now_at(1000 + 601);
+    let link = greet(&mut rig, 99, Hello { next: 2000, ..named() });
+    send(&mut rig, link, &FromMember::Events(events(10, 0, "gone", 10)));
+    assert_eq!(rig.domain.counts().refused_total, 10);
+}
+
+#[test]
+fn who_spoke_for_a_host_stops_when_that_gets_a_sensor() {
+    let mut rig = rig();
+    let link = greet(&mut rig, 99, Hello { hosts: vec![host("late")], ..hello("evil", 5) });
+    send(&mut rig, link, &FromMember::Events(events(0, 0, "late", 10)));
+    assert_eq!(rig.domain.counts().refused_total, 0);
+    greet(&mut rig, 98, hello("Late.", 8));
+    send(&mut rig, link, &FromMember::Events(events(10, 0, "late", 10)));
+    assert_eq!((rig.domain.counts().refused_total, rig.closed.len()), (10, 0));
+}
+
+#[test]
 fn one_frame_with_hosts_in_turn_keeps_the_numbers_right() {
     let mut rig = rig();
     let link = greet(&mut rig, 99, hello("evil", 5));
