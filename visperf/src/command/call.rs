@@ -67,7 +67,7 @@ pub(crate) fn print(output: &mut Output, answer: &Value, is_compact: bool) -> Re
         // A text is easier to read as it is, line by line.
         Value::String(text) => text.lines().try_for_each(|line| output.line(&clean(line)))?,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            output.line(&format!("{answer:#}"))?;
+            output.json_lines(answer)?;
         }
     }
     output.flush()

@@ -1,17 +1,20 @@
 //! What the program prints: results on standard output, notes on standard error.
 //!
 //! Rule: a reader that goes away ends the program quietly ([`Failure::Closed`]); colours only where a
-//! terminal shows them; text that comes from logs or daemons never reaches a terminal with control
-//! characters in it ([`clean`]): notes are cleaned here, for many of them quote other daemons.
+//! terminal shows them; text that comes from logs or daemons never reaches a terminal with characters in it that
+//! steer it ([`harmless`]): callers clean what they quote, and each line and note is guarded here once more.
 
 pub(crate) mod call_table;
 pub(crate) mod event_lines;
 pub(crate) mod figures;
+mod harmless;
 #[cfg(test)]
 pub(crate) mod kept;
 pub(crate) mod seen;
 pub(crate) mod table;
 pub(crate) mod times;
+
+pub(crate) use harmless::{clean, clean_lines, guarded};
 
 use crate::exit::Failure;
 use std::borrow::Cow;
@@ -71,6 +74,7 @@ impl Output {
     /// # Errors
     /// [`Failure::Closed`] if the reader went away, another if writing fails.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        let text = guarded(text, self.colors);
         told(self.out.write_all(text.as_bytes()).and_then(|()| self.out.write_all(b"\n")))
     }
 
@@ -79,7 +83,15 @@ impl Output {
     /// # Errors
     /// As [`Output::line`].
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
-        self.line(&value.to_string())
+        self.line(&harmless::clean_json(&value.to_string()))
+    }
+
+    /// Print a value as JSON over several lines.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub(crate) fn json_lines(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
+        self.line(&harmless::clean_json(&format!("{value:#}")))
     }
 
     /// Hand on what was printed so far.
@@ -137,29 +149,7 @@ pub(crate) fn note(text: &str) {
 
 /// Likewise a text that is painted, or was cleaned before: what a [`Failure`] has to say.
 pub(crate) fn report(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
-}
-
-/// `text` cleaned, but for the ends of its lines.
-pub(crate) fn clean_lines(text: &str) -> String {
-    text.split('\n').map(clean).collect::<Vec<_>>().join("\n")
-}
-
-/// `text` with control characters made visible, so that a log cannot steer the terminal it is shown on.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    let harmless =
-        |c: char| !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if text.chars().all(harmless) {
-        return Cow::Borrowed(text);
-    }
-    let mut cleaned = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match harmless(c) {
-            true => cleaned.push(c),
-            false => cleaned.extend(c.escape_default()),
-        }
-    }
-    Cow::Owned(cleaned)
+    let _ = writeln!(io::stderr().lock(), "{}", guarded(text, colors_on_stderr()));
 }
 
 /// At most `chars` characters of `text`, cleaned; what is cut is shown by an ellipsis.
@@ -224,9 +214,13 @@ mod tests {
 
     #[test]
     fn control_characters_are_shown() {
-        assert_eq!(clean("plain ü"), "plain ü");
-        assert_eq!(clean("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
-        assert_eq!(clean_lines("a\x1b]0;x\x07\n\u{202e}b\n"), "a\\u{1b}]0;x\\u{7}\n\\u{202e}b\n");
+        let kept = kept::Kept::default();
+        let mut output = Output::into_writer(kept.clone(), None);
+        output.line("a\u{2028}\x7f\u{61c}").unwrap();
+        output.json(&serde_json::json!("a\u{2028}\x7f\u{61c}\u{9b}")).unwrap();
+        output.json_lines(&serde_json::json!(["\u{200f}"])).unwrap();
+        let expected = "a\\u{2028}\\u{7f}\\u{61c}\n\"a\\u2028\\u007f\\u061c\\u009b\"\n[\n  \"\\u200f\"\n]\n";
+        assert_eq!(kept.text(), expected);
         assert_eq!(shortened("abcdef", 3), "abc…");
         assert_eq!(shortened("abc", 3), "abc");
     }

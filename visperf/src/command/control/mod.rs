@@ -13,7 +13,7 @@ use crate::client::target::Target;
 use crate::exit::Failure;
 use crate::output::figures::{number_of, text_of};
 use crate::output::times::in_table;
-use crate::output::{Output, clean, note};
+use crate::output::{Output, clean, colors_on_stderr, guarded, note};
 use giver::Giver;
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -137,6 +137,7 @@ fn confirm(meant: &[Meant], act: Act, place: &str) -> Result<(), Failure> {
     let many = if meant.len() == 1 { String::new() } else { format!("{} processes\n", meant.len()) };
     let list: Vec<String> = meant.iter().map(|process| clean(&process.shown).into_owned()).collect();
     let question = format!("{} {many}{}\non {place}? [y/N] ", words(act), list.join("\n"));
+    let question = guarded(&question, colors_on_stderr());
     let asked = std::io::stderr().write_all(question.as_bytes()).and_then(|()| std::io::stderr().flush());
     asked.map_err(|error| Failure::of("cannot ask", error))?;
     let mut answer = String::new();

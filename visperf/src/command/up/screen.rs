@@ -4,8 +4,8 @@
 
 use super::ended::Ended;
 use crate::exit::Failure;
-use crate::output::Output;
 use crate::output::event_lines::EventLines;
+use crate::output::{Output, guarded};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use std::io::IsTerminal as _;
@@ -46,9 +46,9 @@ impl Screen {
     /// As [`Output::line`].
     pub(super) fn line(&mut self, text: &str) -> Result<(), Failure> {
         match &self.bar {
-            Some((several, _)) => {
-                several.println(text).map_err(|error| Failure::of("cannot write to the terminal", error))
-            }
+            Some((several, _)) => several
+                .println(guarded(text, self.output.has_colors()))
+                .map_err(|error| Failure::of("cannot write to the terminal", error)),
             None => self.output.line(text),
         }
     }
@@ -60,7 +60,7 @@ impl Screen {
     pub(super) fn status(&mut self, text: &str, ticks: u32) -> Result<(), Failure> {
         match &self.bar {
             Some((_, bar)) => {
-                bar.set_message(text.to_owned());
+                bar.set_message(guarded(text, self.output.has_colors()).into_owned());
                 Ok(())
             }
             None if ticks == 2 || ticks.is_multiple_of(STATUS_LINE_EVERY) => {
