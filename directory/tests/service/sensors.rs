@@ -99,7 +99,7 @@ impl Sensor {
         let quiet = never.clone();
         tasks.spawn(async move { contacts.tend(quiet).await });
         let running = domain.run(never);
-        tasks.spawn(async move { running.await.expect("the disk is well") });
+        tasks.spawn(running);
         Sensor { gate, members, directories, address, net, folder, tasks }
     }
 

@@ -146,7 +146,7 @@ impl Stopped {
         };
         let (domain, handle) = Domain::open(config, net.clone(), gate, peers, visits).expect("no term yet");
         let running = domain.run(shutdown.clone());
-        tasks.spawn(async move { running.await.expect("the disk is well") });
+        tasks.spawn(running);
         Sensor { kept: self, net, handle, shutdown, quiet, tasks, address }
     }
 }
