@@ -9,11 +9,11 @@ use super::known::Newcomer;
 use super::read::{self, Heard, Refused};
 use super::watch::{News, Shared, WAITING_MAX};
 use crate::process::procfs::boot_ns;
-use crate::sample::beat::locked;
+use crate::sample::beat::{locked, running};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Processes asked a second: at 50 µs each, 2 % of a core at most.
 const ASKED_A_SECOND_MAX: u64 = 400;
@@ -50,7 +50,7 @@ struct Work {
     left: u64,
     since_ns: u64,
     /// Since when a process has been asked, and whose it is as far as that is known.
-    asking: Option<(Instant, Option<u32>)>,
+    asking: Option<(Duration, Option<u32>)>,
     /// Whose processes hold threads up.
     held_up_by: Vec<u32>,
     /// The thread whose turn it is: those before it are held up.
@@ -103,7 +103,11 @@ impl Asker {
     /// Go on with another thread if a process does not answer.
     pub(super) fn replace_if_stuck(&self) {
         let mut work = locked(&self.0.work);
-        let Some((_, user)) = work.asking.filter(|(since, _)| since.elapsed() >= STUCK_AFTER) else { return };
+        let Some((_, user)) =
+            work.asking.filter(|(since, _)| running().saturating_sub(*since) >= STUCK_AFTER)
+        else {
+            return;
+        };
         let mut counts = locked(&self.0.shared.counts);
         if counts.stuck >= THREADS_MAX {
             return;
@@ -170,7 +174,7 @@ impl Inner {
             };
             match due {
                 Some(due) if work.may_ask(now_ns) => {
-                    work.asking = Some((Instant::now(), None));
+                    work.asking = Some((running(), None));
                     return Some(due);
                 }
                 Some((newcomer, _)) => self.pass_over(newcomer),
@@ -241,7 +245,7 @@ impl Inner {
         // One that names no job is asked twice: a file is counted once.
         if let Some(refused) = refused.filter(|_| is_first) {
             counts.refused_total += 1;
-            *locked(&self.shared.refused) = Some((Instant::now(), refused));
+            *locked(&self.shared.refused) = Some((running(), refused));
         }
         drop(counts);
         let said = match heard {
@@ -306,9 +310,9 @@ mod tests {
     }
 
     fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-        let since = Instant::now();
+        let since = running();
         while !is_so() {
-            assert!(since.elapsed() < Duration::from_secs(60), "not within its time: {what}");
+            assert!(running().saturating_sub(since) < Duration::from_secs(60), "not within its time: {what}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -110,7 +110,13 @@ fn open(path: &Path, owner: u32, allowed: &[String]) -> Result<File, Refusal> {
             FileType::RegularFile if left.is_empty() => {
                 return Err(Refusal::Owner { expected: owner, found: uid });
             }
-            _ => return Err(Refusal::Kind),
+            FileType::RegularFile
+            | FileType::Directory
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => return Err(Refusal::Kind),
         }
     }
     Err(Refusal::Kind)
@@ -124,7 +130,9 @@ fn parts(path: &Path) -> Result<VecDeque<OsString>, Refusal> {
     }
     all.map(|part| match part {
         Component::Normal(part) => Ok(part.to_owned()),
-        _ => Err(Refusal::Path),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            Err(Refusal::Path)
+        }
     })
     .collect()
 }

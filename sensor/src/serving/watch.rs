@@ -9,11 +9,11 @@ use super::known::{Known, Newcomer, Serves};
 use super::read::Refused;
 use crate::process::source::View;
 use crate::process::tap::Tap;
-use crate::sample::beat::locked;
+use crate::sample::beat::{locked, running};
 use compact_str::CompactString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::process::{Process, ProcessKey, State};
@@ -66,7 +66,7 @@ pub(super) struct Shared {
     pub(super) known: Mutex<Known>,
     pub(super) counts: Mutex<Counts>,
     /// The last file that a process named and that was not read.
-    pub(super) refused: Mutex<Option<(Instant, Refused)>>,
+    pub(super) refused: Mutex<Option<(Duration, Refused)>>,
     /// How often something became known.
     pub(super) changes: tokio::sync::watch::Sender<u64>,
 }
@@ -136,7 +136,7 @@ impl Handle {
         }
         let refused = locked(&self.0.refused);
         if let Some((_, Refused { path, user, why })) =
-            refused.as_ref().filter(|(when, _)| when.elapsed() < REFUSED_SHOWN)
+            refused.as_ref().filter(|(when, _)| running().saturating_sub(*when) < REFUSED_SHOWN)
         {
             let total = counts.refused_total;
             health.push(format!(

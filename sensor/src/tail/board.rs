@@ -3,11 +3,12 @@
 //! A lock is held only to copy a line in or out.
 
 use super::standing::Standing;
+use crate::sample::beat::running;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a turn of the thread that reads may take: one reads so much of each file and no more.
 const TURN_TIME_MAX: Duration = Duration::from_secs(15);
@@ -85,7 +86,7 @@ struct Inner {
     files: BTreeMap<PathBuf, FileState>,
     state: State,
     /// Since when the thread that reads has been at work without a pause.
-    turn_since: Option<Instant>,
+    turn_since: Option<Duration>,
 }
 
 impl Board {
@@ -100,7 +101,10 @@ impl Board {
     pub fn state(&self) -> State {
         let inner = self.lock();
         let mut state = inner.state.clone();
-        let held_up = inner.turn_since.map(|since| since.elapsed()).filter(|time| *time > TURN_TIME_MAX);
+        let held_up = inner
+            .turn_since
+            .map(|since| running().saturating_sub(since))
+            .filter(|time| *time > TURN_TIME_MAX);
         state.health.extend(held_up.map(|time| {
             let secs = time.as_secs();
             format!("no log is read since {secs} s: a file system with logs, or that of the state folder, does not answer")
@@ -110,7 +114,7 @@ impl Board {
 
     /// The thread that reads begins a turn, or has ended one.
     pub(super) fn set_at_work(&self, is_at_work: bool) {
-        self.lock().turn_since = is_at_work.then(Instant::now);
+        self.lock().turn_since = is_at_work.then(running);
     }
 
     pub(super) fn set_file(&self, file: FileState) {
@@ -139,7 +143,7 @@ mod tests {
         let board = Board::default();
         board.set_at_work(true);
         assert_eq!(board.state().health, Vec::<String>::new());
-        board.lock().turn_since = Instant::now().checked_sub(TURN_TIME_MAX + Duration::from_secs(5));
+        board.lock().turn_since = running().checked_sub(TURN_TIME_MAX + Duration::from_secs(5));
         assert!(board.state().health[0].starts_with("no log is read since 20 s"), "{:?}", board.state());
         board.set_at_work(false);
         assert_eq!(board.state().health, Vec::<String>::new());
