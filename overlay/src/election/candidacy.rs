@@ -38,8 +38,6 @@ impl Candidacy {
 
     /// Whether there was one.
     pub(super) fn end(&mut self) -> bool {
-        self.asked = None;
-        self.rounds = 0;
         self.since.take().is_some()
     }
 }
@@ -54,8 +52,12 @@ impl Node {
             return !matches!(self.duty, Duty::Representative(_));
         };
         let patience = self.patience(following.stretch, now);
+        let silence = now.since(following.heard);
         let Some(link) = self.accepted.and_then(|claim| self.links.get(&claim.holder)) else {
-            return following.gone || now.since(following.heard) >= patience;
+            // That it runs slowly, here or there, excuses silence; not that it cannot be dialled.
+            let dial = self.accepted.and_then(|claim| self.dials.get(&claim.holder));
+            let is_refused = silence >= self.config.suspicion && dial.is_some_and(|dial| dial.tries > 0);
+            return following.gone || is_refused || silence >= patience;
         };
         // It does not hear us: half a link carries no reports.
         let deaf = match link.hears_us {
@@ -65,11 +67,20 @@ impl Node {
         following.gone || now.since(following.heard) >= patience || (deaf && link.heard.is_some())
     }
 
+    /// Whether a sensor that does not lag would take the representative for lost. One that lags waits longer before it stands, but
+    /// others may follow another one by now: they say so if they are asked.
+    fn is_silent(&self, now: Moment) -> bool {
+        self.following.as_ref().is_some_and(|following| now.since(following.heard) >= self.config.suspicion)
+    }
+
     /// A member's look at the representative.
     pub(super) fn attend(&mut self, now: Moment) {
         if !self.is_lost(now) {
             if self.candidacy.end() {
                 self.figures.refuted_total += 1;
+            }
+            if self.is_silent(now) {
+                self.ask(now);
             }
             return;
         }
@@ -113,11 +124,18 @@ impl Node {
             return Some(Duration::ZERO);
         }
         let reachable = self.reachable(now).count();
-        if !self.may_stand(now) {
+        let may_stand = self.may_stand(now);
+        if !may_stand {
             let other = self.reachable(now).any(|(_, link)| link.standing.may_represent && link.may_stand);
-            return (!other).then_some(self.config.alone);
+            if other {
+                return None;
+            }
+            if reachable == 0 || !self.knows_domain(now) {
+                return Some(self.config.alone);
+            }
         }
-        let turns = u32::try_from(self.ahead(now)).unwrap_or(u32::MAX);
+        // Where all that are left lost the role lately, they take turns as others do, after the turn of one that did not.
+        let turns = u32::try_from(self.ahead(now, !may_stand) + usize::from(!may_stand)).unwrap_or(u32::MAX);
         let turns = (self.config.next_rank * self.stretch(now) / 100).saturating_mul(turns);
         if reachable > 0 || !self.config.mechanisms.confirmation {
             return Some(turns);
@@ -148,13 +166,13 @@ impl Node {
     }
 
     /// How many have their turn before us: those we hear, those others hear, and those the table calls
-    /// alive, unless a dial just failed.
-    fn ahead(&self, now: Moment) -> usize {
+    /// alive, unless a dial just failed. Those who lost the role lately have a turn only if all have it that may (`any`).
+    fn ahead(&self, now: Moment, any: bool) -> usize {
         let ours = self.turn(self.me.key, self.rank);
         let holder = self.accepted.map(|claim| claim.holder);
         let mut ahead = BTreeSet::new();
         for (key, link) in self.reachable(now) {
-            let stands = link.standing.may_represent && link.may_stand;
+            let stands = link.standing.may_represent && (any || link.may_stand);
             if stands && self.turn(*key, link.rank) < ours {
                 ahead.insert(*key);
             }

@@ -149,33 +149,33 @@ impl Node {
         stranded || lately || missing * 100 > known * self.config.partial_percent
     }
 
-    /// Who is fit to stand by: the present ones while they are, then by rank.
+    /// Who is fit to stand by: the present ones while they are, then by rank; those who lost the role lately come last.
     fn choose_standbys(&mut self, now: Moment) {
         let Duty::Representative(rule) = &self.duty else { return };
         let patience = self.patience(1, now) * 2;
         let fit = |key: &PeerKey| {
             self.links.get(key).is_some_and(|link| {
                 link.standing.may_represent
-                    && link.may_stand
                     && link.member.is_some()
                     && link.is_fresh(patience.max(self.config.suspicion * u32::from(link.stretch)), now)
                     && link.view.claim == Some(rule.claim)
             })
         };
         let lags = |key: &PeerKey| self.links.get(key).is_some_and(|link| link.stretch > STANDBY_STRETCH_MAX);
-        let mut standbys: Vec<_> =
-            rule.standbys.iter().copied().filter(|key| fit(key) && !lags(key)).collect();
+        let cools_off = |key: &PeerKey| self.links.get(key).is_some_and(|link| !link.may_stand);
+        let stays = |key: &PeerKey| fit(key) && !lags(key) && !cools_off(key);
+        let mut standbys: Vec<_> = rule.standbys.iter().copied().filter(stays).collect();
         if standbys.len() < self.config.standbys {
             let rank = |key: &PeerKey| self.links.get(key).map(|link| link.rank);
             let mut others: Vec<_> = rule
                 .coverage
                 .iter()
                 .filter(|key| fit(key) && !standbys.contains(key))
-                .map(|key| (lags(key), rank(key), *key))
+                .map(|key| (cools_off(key), lags(key), rank(key), *key))
                 .collect();
             others.sort();
             let room = self.config.standbys - standbys.len();
-            standbys.extend(others.into_iter().take(room).map(|(_, _, key)| key));
+            standbys.extend(others.into_iter().take(room).map(|(_, _, _, key)| key));
         }
         if let Duty::Representative(rule) = &mut self.duty {
             rule.standbys = standbys;

@@ -18,6 +18,8 @@ pub(super) struct Health {
     /// The worst lag lately, and when.
     lag: Duration,
     lagged: Moment,
+    /// When it last ran late at all.
+    late: Option<Moment>,
     /// Share of heartbeats lost on all links, in millionths.
     loss_ppm: u32,
 }
@@ -25,6 +27,9 @@ pub(super) struct Health {
 impl Health {
     /// The event loop ran `lag` later than it should.
     pub(super) fn note_lag(&mut self, lag: Duration, config: &Config, now: Moment) {
+        if lag * 2 >= config.lag_unit {
+            self.late = Some(now);
+        }
         if lag >= self.lag_at(config, now) {
             self.lag = lag;
             self.lagged = now;
@@ -45,11 +50,24 @@ impl Health {
             return 100;
         }
         let lag = self.lag_at(config, now).as_millis() * 100 / config.lag_unit.as_millis().max(1);
+        self.stretched_by(u32::try_from(lag).unwrap_or(u32::MAX), config)
+    }
+
+    /// The same, for how long silence is excused: a stall that is over for longer than silence may last excuses none that came
+    /// after it.
+    pub(super) fn excuse_percent(&self, config: &Config, now: Moment) -> u32 {
+        let is_over = self.late.is_none_or(|late| now.since(late) >= config.suspicion * 2);
+        match is_over && config.mechanisms.local_health {
+            true => self.stretched_by(0, config),
+            false => self.stretch_percent(config, now),
+        }
+    }
+
+    fn stretched_by(&self, lag_percent: u32, config: &Config) -> u32 {
         let loss = self.loss_permille() * 100 / config.loss_unit_permille.max(1);
-        let lag = u32::try_from(lag).unwrap_or(u32::MAX);
         // Below half a unit either is the ordinary state of a busy host.
         let part = |percent: u32| if percent < 50 { 0 } else { percent };
-        100_u32.saturating_add(part(lag)).saturating_add(part(loss)).min(config.stretch_max * 100)
+        100_u32.saturating_add(part(lag_percent)).saturating_add(part(loss)).min(config.stretch_max * 100)
     }
 
     /// Share of heartbeats lost lately, in thousandths.

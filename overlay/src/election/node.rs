@@ -438,7 +438,7 @@ impl Node {
     /// The silence after which a peer that tells `stretch` is suspected.
     pub(super) fn patience(&self, stretch: u8, now: Moment) -> Duration {
         let told = if self.config.mechanisms.local_health { u32::from(stretch) * 100 } else { 100 };
-        self.config.suspicion * self.stretch(now).max(told) / 100
+        self.config.suspicion * self.health.excuse_percent(&self.config, now).max(told) / 100
     }
 
     fn plan(&mut self, now: Moment) {

@@ -120,7 +120,7 @@ impl Member {
         let board = link.board();
         daemon.spawn(tasks, ending);
         let (parting, leaving) = (ending.clone(), ending.clone());
-        tasks.spawn(async move { part.run(parting).await.expect("its folder can be written") });
+        tasks.spawn(part.run(parting));
         tasks.spawn(async move { link.run(ToHead { net, view: handle.view() }, leaving).await });
         Ok(Member { host: Host::new(names, nth.into()), tables, board })
     }

@@ -147,14 +147,7 @@ impl Grid {
         if let Some(sensor) = &self.sensor {
             sensor.set_address(format!("http://{}", self.address));
             self.registry.merge(sensor.methods()?)?;
-            let (health, status, processes, report) =
-                (sensor.status(), sensor.status(), sensor.status(), sensor.status());
-            sources.health.push(Box::new(move || health.health()));
-            sources.statistics.push(("sensor", Box::new(move || status.statistics())));
-            sources.statistics.push(("processes", Box::new(move || processes.processes())));
-            sources.statistics.push(("reporting", Box::new(move || report.reporting())));
-            let control = sensor.control();
-            sources.statistics.push(("control", Box::new(move || control.figures().told())));
+            add_sensor(sensor, &mut sources);
         }
         if let Some(place) = &self.directory {
             let directory = place.directory();
@@ -300,6 +293,18 @@ impl Grid {
         drop(lock);
         result.map_err(anyhow::Error::from)
     }
+}
+
+/// What a sensor has for `daemon.info`.
+fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
+    let (health, status, processes, report) =
+        (sensor.status(), sensor.status(), sensor.status(), sensor.status());
+    sources.health.push(Box::new(move || health.health()));
+    sources.statistics.push(("sensor", Box::new(move || status.statistics())));
+    sources.statistics.push(("processes", Box::new(move || processes.processes())));
+    sources.statistics.push(("reporting", Box::new(move || report.reporting())));
+    let control = sensor.control();
+    sources.statistics.push(("control", Box::new(move || control.figures().told())));
 }
 
 /// Without a service manager this does nothing.

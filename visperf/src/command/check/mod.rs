@@ -120,7 +120,7 @@ fn print(report: &Report) -> Result<(), Failure> {
     output.flush()?;
     match report.level {
         Level::Ok => Ok(()),
-        level => Err(Failure::Check(level)),
+        level @ (Level::Warning | Level::Critical | Level::Unknown) => Err(Failure::Check(level)),
     }
 }
 
