@@ -158,6 +158,7 @@ impl Door {
             domain: place.domain.map(|name| name.to_string()),
             host: place.host.map(|name| name.to_string()),
             access: Some(access),
+            ..Scope::default()
         };
         Entry::Admitted(Admitted { path: place.rest, scope, fields, seat: Box::new(seat) })
     }

@@ -1,19 +1,18 @@
-//! How many connections are open, in all and from each address.
+//! How many connections are open, in all and from each source.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Invariant: whoever is admitted leaves once; an address without connections takes no space.
+//! Invariant: each that is admitted leaves once; a source without connections takes no space.
 //! Not here: the sockets (`server`).
 
 use crate::limits::Limits;
+use crate::source::SourceKey;
 use std::collections::HashMap;
-use std::net::IpAddr;
-use wire::source::source;
 
 /// The connections open now.
 #[derive(Debug)]
 pub(crate) struct Connections {
     open: usize,
-    by_address: HashMap<IpAddr, usize>,
+    by_source: HashMap<SourceKey, usize>,
     at_most: usize,
     at_most_per_address: usize,
 }
@@ -22,20 +21,20 @@ impl Connections {
     pub(crate) fn new(limits: &Limits) -> Connections {
         Connections {
             open: 0,
-            by_address: HashMap::new(),
+            by_source: HashMap::new(),
             at_most: limits.connections,
             at_most_per_address: limits.connections_per_address,
         }
     }
 
-    /// Whether one more connection from `address` may be open; it is, if so. On so many somebody is `following`, and those
-    /// leave the room of the others: how many they may be is said where they begin.
+    /// Whether one more connection from `source` may be open; it is, if so. `following` of them carry a followed question: those
+    /// do not count here, as they have limits of their own.
     #[must_use]
-    pub(crate) fn admit(&mut self, address: IpAddr, following: usize) -> bool {
+    pub(crate) fn admit(&mut self, source: impl Into<SourceKey>, following: usize) -> bool {
         if self.open.saturating_sub(following) >= self.at_most {
             return false;
         }
-        let from_here = self.by_address.entry(source(address)).or_insert(0);
+        let from_here = self.by_source.entry(source.into()).or_insert(0);
         if *from_here >= self.at_most_per_address {
             return false;
         }
@@ -44,13 +43,13 @@ impl Connections {
         true
     }
 
-    /// A connection from `address` ended.
-    pub(crate) fn leave(&mut self, address: IpAddr) {
-        let address = source(address);
-        let Some(from_here) = self.by_address.get_mut(&address) else { return };
+    /// A connection from `source` ended.
+    pub(crate) fn leave(&mut self, source: impl Into<SourceKey>) {
+        let source = source.into();
+        let Some(from_here) = self.by_source.get_mut(&source) else { return };
         *from_here -= 1;
         if *from_here == 0 {
-            self.by_address.remove(&address);
+            self.by_source.remove(&source);
         }
         self.open -= 1;
     }
@@ -59,6 +58,7 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()

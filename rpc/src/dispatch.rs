@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use wire::query::{Form, Integers, Syntax};
+use wire::query::{Form, Integers, Syntax, Viewer};
 
 /// The methods of one daemon, ready to be called.
 pub struct Dispatcher {
@@ -128,14 +128,15 @@ impl Dispatcher {
             .await
     }
 
-    /// The same within `time`, for clients who read JSON and of whom each was looked at before.
+    /// The same within `time`, for clients who read JSON, ask on behalf of one viewer and were each admitted before.
     pub(crate) async fn call_for_all(
         &self,
+        viewer: Viewer,
         time: Duration,
         name: &str,
         arguments: Vec<Value>,
     ) -> Result<Answered, Fault> {
-        let caller = Caller::client(time);
+        let caller = Caller { viewer, ..Caller::client(time) };
         let wanted = Wanted::Of(Syntax::Json);
         self.in_time(time, self.run((&caller, Scope::OPEN), name, arguments, wanted)).await
     }

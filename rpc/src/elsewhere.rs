@@ -13,7 +13,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 use wire::id::PeerKey;
-use wire::query::{Account, Asker, Form};
+use wire::query::{Account, Asker, Form, Principal, Viewer};
 
 /// Hops of a call that comes from a client: one to the representative, one to the host; and one before them from a daemon
 /// that knows of its domain only a member to ask.
@@ -30,13 +30,27 @@ pub struct Caller {
     pub hops_left: u8,
     /// How long the caller waits from now.
     pub time_left: Duration,
+    /// On whose behalf it asks.
+    pub viewer: Viewer,
 }
 
 impl Caller {
-    /// A client of this daemon, which waits for `time_left`.
+    /// A client of this daemon that is not identified, which waits for `time_left`.
     #[must_use]
     pub fn client(time_left: Duration) -> Caller {
-        Caller { peer: None, account: None, hops_left: HOPS, time_left }
+        Caller { peer: None, account: None, hops_left: HOPS, time_left, viewer: Viewer::Anonymous }
+    }
+
+    /// A client on behalf of root, such as on the local socket.
+    #[must_use]
+    pub fn trusted(time_left: Duration) -> Caller {
+        Caller { viewer: Viewer::Trusted, ..Caller::client(time_left) }
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub fn principal(&self) -> Principal {
+        Principal { viewer: self.viewer, asker: self.asker() }
     }
 
     /// Who asks, if that is no client of this daemon.

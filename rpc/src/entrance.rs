@@ -17,7 +17,7 @@ use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::query::Account;
+use wire::query::{Account, Viewer};
 
 /// What is seen of a request before its body.
 #[derive(Clone, Copy, Debug)]
@@ -130,16 +130,19 @@ pub struct Scope {
     pub host: Option<String>,
     /// Who may call what; nobody asks where there is none.
     pub access: Option<Arc<dyn Access>>,
+    /// On whose behalf the request is made.
+    pub viewer: Viewer,
 }
 
 impl Scope {
-    /// Everything, as on loopback.
-    pub const OPEN: &'static Scope = &Scope { domain: None, host: None, access: None };
+    /// Every method, for a client that is not identified, as on loopback.
+    pub const OPEN: &'static Scope =
+        &Scope { domain: None, host: None, access: None, viewer: Viewer::Anonymous };
 
     /// Who calls, and waits for `time_left`.
     pub(crate) fn caller(&self, time_left: Duration) -> Caller {
         let account = self.access.as_ref().and_then(|access| access.account());
-        Caller { account, ..Caller::client(time_left) }
+        Caller { account, viewer: self.viewer, ..Caller::client(time_left) }
     }
 
     /// Put what the path names into what a call gave.

@@ -15,12 +15,12 @@ use crate::statistics::Statistics;
 use bytes::{Buf, BytesMut};
 use std::future::Future;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
@@ -39,7 +39,7 @@ const LINGER_TIME: Duration = Duration::from_secs(1);
 pub(crate) type RefusalCell = Arc<OnceLock<Refusal>>;
 
 /// What is below a stream, where that is known.
-pub(crate) type Below<S> = fn(&S) -> Option<&TcpStream>;
+pub(crate) type Below<S> = fn(&S) -> Option<BorrowedFd<'_>>;
 
 pub(crate) struct GuardedStream<S> {
     stream: S,

@@ -13,6 +13,7 @@
 use crate::socket::Socket;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
@@ -96,8 +97,8 @@ impl<S: AsyncRead + Unpin> Begun<S> {
 }
 
 impl<S: Socket> Socket for Begun<S> {
-    fn tcp(&self) -> &TcpStream {
-        self.stream.tcp()
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.stream.socket()
     }
 }
 

@@ -27,6 +27,7 @@ use crate::guarded_stream::{REFUSED_TARGET, RefusalCell};
 use crate::hatch::{Asked as Carried, Hatch};
 use crate::method::Reading;
 use crate::origin::{self, Asked, Names};
+use crate::source::Source;
 use crate::written::Answered;
 use crate::{introspection, json, method, query, xml_writer, xmlrpc};
 use bytes::Bytes;
@@ -36,7 +37,7 @@ use hyper::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use wire::query::Syntax;
 
@@ -73,7 +74,7 @@ impl Routes {
         &self,
         request: Request<Incoming>,
         refusal: &RefusalCell,
-        source: SocketAddr,
+        source: Source,
     ) -> Answer {
         self.dispatcher.statistics.requests_total.add(1);
         if let Some(refusal) = refusal.get()
@@ -97,10 +98,11 @@ impl Routes {
         {
             return self.hand_on(hatch.as_ref(), request, refusal, source).await;
         }
-        match self.knock(&request, source.ip()) {
+        match self.knock(&request, source.address().ip()) {
             None => {
                 let path = request.uri().path().to_owned();
-                self.route(request, refusal, &path, Scope::OPEN).await
+                let scope = Scope { viewer: source.viewer(), ..Scope::default() };
+                self.route(request, refusal, &path, &scope).await
             }
             Some(Entry::Admitted(Admitted { path, scope, fields, seat: _seat })) => {
                 with_fields(self.route(request, refusal, &path, &scope).await, fields)
@@ -115,7 +117,7 @@ impl Routes {
         hatch: &dyn Hatch,
         request: Request<Incoming>,
         refusal: &RefusalCell,
-        source: SocketAddr,
+        source: Source,
     ) -> Answer {
         let is_post = request.method() == Method::POST;
         if !is_post && request.method() != Method::GET {
@@ -127,7 +129,9 @@ impl Routes {
             Err(fault) => return with_close(self.json_fault(&fault), self.unread()),
         };
         let query = uri.query().unwrap_or_default();
-        let told = hatch.ask(Carried { is_post, path: uri.path(), query, body: &held.bytes, source }).await;
+        let told = hatch
+            .ask(Carried { is_post, path: uri.path(), query, body: &held.bytes, source: source.address() })
+            .await;
         let mut answer = Response::new(Content::from(told.body));
         *answer.status_mut() = StatusCode::from_u16(told.status).unwrap_or(StatusCode::BAD_REQUEST);
         answer.headers_mut().insert(CONTENT_TYPE, BYTES);

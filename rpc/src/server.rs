@@ -17,10 +17,12 @@ use crate::guarded_stream::{Below, GuardedStream, RefusalCell};
 use crate::hatch::{Begun, Hatch};
 use crate::json;
 use crate::limits::Limits;
+use crate::listener::{Accepted, Listener, LocalListener};
 use crate::method::Registry;
 use crate::origin::Names;
 use crate::routes::Routes;
 use crate::socket::Socket;
+use crate::source::{Source, SourceKey};
 use crate::statistics::Statistics;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -30,7 +32,8 @@ use hyper_util::rt::TokioIo;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,37 +43,14 @@ use tokio::task::{Id, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::listener::{Error, bind};
+
 /// Connections beyond the limit that are told so at a time; further ones are just closed.
 const TOLD_BUSY: usize = 64;
 /// How long one of those may take.
 const TOLD_BUSY_TIME: Duration = Duration::from_secs(1);
 /// After an accept that failed (no file descriptors left), as long a pause.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Why a server does not run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}: {source}; choose another address or port, or stop what uses it")]
-    Bind {
-        /// Where.
-        address: Listen,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The listener does not tell its address.
-    #[error("cannot read the address of the listener: {0}")]
-    Address(io::Error),
-}
-
-/// Binds an address.
-///
-/// # Errors
-/// If the address is taken, not of this machine, or not allowed.
-pub async fn bind(address: Listen) -> Result<TcpListener, Error> {
-    TcpListener::bind(address.address()).await.map_err(|source| Error::Bind { address, source })
-}
 
 /// Serves the methods of `registry` on `listener` until `shutdown`, then lets calls in work end, for
 /// `limits.drain_time` at most. `statistics` counts; its other owners may read it at any time.
@@ -124,6 +104,22 @@ pub async fn serve_behind(
     let is_for_here = door.entrance.as_ref().is_none_or(|entrance| entrance.is_for_this_host());
     let is_known_here = Listen::from(address).is_loopback() && is_for_here;
     let names = if is_known_here { Names::Loopback } else { Names::Any };
+    serve_accepted(door, (Listener::Tcp(listener), names), dispatcher, shutdown).await;
+    Ok(())
+}
+
+/// As [`serve_methods`], for clients of a local socket, each on behalf of its user. Places for connections and followers are
+/// its own: clients on TCP take none of them.
+pub async fn serve_local(listener: LocalListener, dispatcher: Arc<Dispatcher>, shutdown: CancellationToken) {
+    serve_accepted(Door::default(), (Listener::Local(listener), Names::Loopback), dispatcher, shutdown).await;
+}
+
+async fn serve_accepted(
+    door: Door,
+    (listener, names): (Listener, Names),
+    dispatcher: Arc<Dispatcher>,
+    shutdown: CancellationToken,
+) {
     let shared = Arc::new(dispatcher.limits.clone());
     let bodies = Bodies::new(&shared);
     let drain_time = shared.drain_time;
@@ -138,7 +134,7 @@ pub async fn serve_behind(
         tls,
         shutdown: shutdown.clone(),
         connections: JoinSet::new(),
-        addresses: HashMap::new(),
+        sources: HashMap::new(),
         told_busy: JoinSet::new(),
     };
     loop {
@@ -149,9 +145,9 @@ pub async fn serve_behind(
             Some(_) = server.told_busy.join_next() => {}
             () = following.as_mut() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => server.accepted(stream, peer),
+                Ok(accepted) => server.accepted(accepted),
                 Err(error) => {
-                    tracing::warn!(%error, %address, "a connection could not be accepted; pausing");
+                    tracing::warn!(%error, "a connection could not be accepted; pausing");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -160,7 +156,6 @@ pub async fn serve_behind(
     drop(listener);
     server.routes.follows.end();
     server.drain(drain_time).await;
-    Ok(())
 }
 
 /// Serves one connection that is there already, such as one end of a pair within this process, until it ends or `shutdown`.
@@ -182,7 +177,7 @@ pub async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin + Send>(
         std::future::pending::<()>().await;
     };
     let routes = Arc::new(Routes { dispatcher, bodies, names: Names::Any, entrance, hatch: None, follows });
-    let source = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let source = Source::Network(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let serving = Serving { source, routes, limits, shutdown: shutdown.clone() };
     tokio::select! {
         () = serving.serve(stream, |_| None) => {}
@@ -198,8 +193,8 @@ struct Server {
     tls: Option<TlsAcceptor>,
     shutdown: CancellationToken,
     connections: JoinSet<()>,
-    /// Who is at the other end of each task of `connections`.
-    addresses: HashMap<Id, IpAddr>,
+    /// The other end of each task of `connections`.
+    sources: HashMap<Id, SourceKey>,
     told_busy: JoinSet<()>,
 }
 
@@ -208,34 +203,58 @@ impl Server {
         &self.routes.dispatcher.statistics
     }
 
-    fn accepted(&mut self, stream: TcpStream, peer: SocketAddr) {
-        if !self.table.admit(peer.ip(), self.routes.follows.len()) {
-            self.statistics().connections_refused_total.add(1);
-            tracing::debug!(%peer, "refused a connection, there are too many");
-            // By TLS it would cost a handshake to say so.
-            if self.told_busy.len() < TOLD_BUSY && self.tls.is_none() {
-                self.told_busy.spawn(tell_busy(stream));
+    fn accepted(&mut self, accepted: Accepted) {
+        match accepted {
+            Accepted::Tcp(stream, peer) => {
+                let source = Source::Network(peer);
+                // By TLS it would cost a handshake to say so.
+                let is_plain = self.tls.is_none();
+                let Some(stream) = self.admit(stream, source, is_plain) else { return };
+                // Answers are written whole, so waiting to fill a packet only delays them.
+                let _ = stream.set_nodelay(true);
+                let serving = self.serving(source).serve_any(stream, self.tls.clone());
+                self.spawn(source, serving);
             }
-            return;
+            Accepted::Local(stream, source) => {
+                let Some(stream) = self.admit(stream, source, true) else { return };
+                let serving = self.serving(source).serve_begun(stream);
+                self.spawn(source, serving);
+            }
         }
-        // Answers are written whole, so waiting to fill a packet only delays them.
-        let _ = stream.set_nodelay(true);
+    }
+
+    /// The stream again if there is a place for it; else its client is answered that there is none, where `is_plain`.
+    fn admit<S>(&mut self, stream: S, source: Source, is_plain: bool) -> Option<S>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        if self.table.admit(source.key(), self.routes.follows.len()) {
+            return Some(stream);
+        }
+        self.statistics().connections_refused_total.add(1);
+        tracing::debug!(?source, "refused a connection, there are too many");
+        if self.told_busy.len() < TOLD_BUSY && is_plain {
+            self.told_busy.spawn(tell_busy(stream));
+        }
+        None
+    }
+
+    fn serving(&self, source: Source) -> Serving {
+        let (routes, limits) = (Arc::clone(&self.routes), Arc::clone(&self.limits));
+        Serving { source, routes, limits, shutdown: self.shutdown.clone() }
+    }
+
+    fn spawn(&mut self, source: Source, serving: impl Future<Output = ()> + Send + 'static) {
         self.statistics().connections_total.add(1);
         self.statistics().connections_open.add(1);
-        let serving = Serving {
-            source: peer,
-            routes: self.routes.clone(),
-            limits: self.limits.clone(),
-            shutdown: self.shutdown.clone(),
-        };
-        let task = self.connections.spawn(serving.serve_any(stream, self.tls.clone()));
-        self.addresses.insert(task.id(), peer.ip());
+        let task = self.connections.spawn(serving);
+        self.sources.insert(task.id(), source.key());
     }
 
     fn ended(&mut self, id: Id) {
         self.statistics().connections_open.subtract(1);
-        if let Some(address) = self.addresses.remove(&id) {
-            self.table.leave(address);
+        if let Some(source) = self.sources.remove(&id) {
+            self.table.leave(source);
         }
     }
 
@@ -244,7 +263,7 @@ impl Server {
             while let Some(ended) = self.connections.join_next_with_id().await {
                 let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
                 self.routes.dispatcher.statistics.connections_open.subtract(1);
-                self.addresses.remove(&id);
+                self.sources.remove(&id);
             }
         };
         if tokio::time::timeout(time, all).await.is_err() {
@@ -260,7 +279,7 @@ impl Server {
 
 /// What one connection needs.
 struct Serving {
-    source: SocketAddr,
+    source: Source,
     routes: Arc<Routes>,
     limits: Arc<Limits>,
     shutdown: CancellationToken,
@@ -274,7 +293,7 @@ impl Serving {
             let mut first = [0];
             let Some(Ok(_)) = self.in_time(stream.peek(&mut first)).await else { return };
             if hatch.takes_plain(first[0]) {
-                self.until_shutdown(hatch.take_plain(stream, self.source)).await;
+                self.until_shutdown(hatch.take_plain(stream, self.source.address())).await;
                 return;
             }
         }
@@ -293,13 +312,13 @@ impl Serving {
 
     /// The same within TLS.
     async fn serve_begun<S: Socket + Send + 'static>(self, stream: S) {
-        let tcp: fn(&S) -> Option<&TcpStream> = |stream| Some(stream.tcp());
-        let Some(hatch) = self.routes.hatch.clone() else { return self.serve(stream, tcp).await };
+        let socket: fn(&S) -> Option<BorrowedFd<'_>> = |stream| Some(stream.socket());
+        let Some(hatch) = self.routes.hatch.clone() else { return self.serve(stream, socket).await };
         match self.in_time(Begun::look(stream, hatch.upgrade())).await {
             Some(Ok((stream, true))) => {
-                self.until_shutdown(hatch.take_upgrade(Box::new(stream), self.source)).await;
+                self.until_shutdown(hatch.take_upgrade(Box::new(stream), self.source.address())).await;
             }
-            Some(Ok((stream, false))) => self.serve(stream, |begun| Some(begun.tcp())).await,
+            Some(Ok((stream, false))) => self.serve(stream, |begun| Some(begun.socket())).await,
             Some(Err(_)) | None => {}
         }
     }
@@ -319,14 +338,14 @@ impl Serving {
         }
     }
 
-    /// A connection of which `tcp` tells what is below, where that is known.
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S, tcp: Below<S>) {
+    /// A connection with what returns the socket below it, where that is known.
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S, socket: Below<S>) {
         let Serving { source, routes, limits, shutdown } = self;
         let refusal = RefusalCell::default();
         let statistics = routes.dispatcher.statistics.clone();
         let conversation = Conversation { source, pipe: Arc::<Pipe>::default() };
         let pipe = Arc::clone(&conversation.pipe);
-        let guarded = GuardedStream::new((stream, tcp), limits.clone(), statistics, refusal.clone(), pipe);
+        let guarded = GuardedStream::new((stream, socket), limits.clone(), statistics, refusal.clone(), pipe);
         let service = service_fn(|mut request: Request<Incoming>| {
             let (routes, refusal) = (&routes, &refusal);
             request.extensions_mut().insert(conversation.clone());
@@ -353,7 +372,7 @@ impl Serving {
 }
 
 /// Says that there are too many connections, to a client that may not have asked anything yet.
-async fn tell_busy(mut stream: TcpStream) {
+async fn tell_busy(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let fault = Fault::new(fault::BUSY, "expected fewer connections; close some, or ask again later");
     let body = json::write_fault(&fault);
     let answer = format!(

@@ -1,32 +1,39 @@
-//! What is below a connection, whatever stands between.
+//! The socket below a connection, whatever is layered on it.
 //!
 //! Not here: what is read and written there (`guarded_stream`).
 
+use std::os::fd::{AsFd, BorrowedFd};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
-/// A stream over TCP.
+/// A stream over a socket of the system.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
-    /// Its connection.
-    fn tcp(&self) -> &TcpStream;
+    /// Its descriptor.
+    fn socket(&self) -> BorrowedFd<'_>;
 }
 
 impl Socket for TcpStream {
-    fn tcp(&self) -> &TcpStream {
-        self
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+}
+
+impl Socket for UnixStream {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.as_fd()
     }
 }
 
 impl<S: Socket> Socket for TlsStream<S> {
-    fn tcp(&self) -> &TcpStream {
-        self.get_ref().0.tcp()
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.get_ref().0.socket()
     }
 }
 
-/// The system keeps so many bytes at most that its peer has not taken; where it refuses it keeps what it kept.
-pub(crate) fn narrow(stream: &TcpStream, len_bytes: usize) {
-    if let Err(error) = socket2::SockRef::from(stream).set_send_buffer_size(len_bytes) {
-        tracing::debug!(%error, "the system keeps as much as it likes of what is followed");
+/// Limits what the system buffers that the peer has not taken, to `len_bytes`; where it refuses, its own limit stays.
+pub(crate) fn narrow(socket: BorrowedFd<'_>, len_bytes: usize) {
+    if let Err(error) = socket2::SockRef::from(&socket).set_send_buffer_size(len_bytes) {
+        tracing::debug!(%error, "the send buffer of a followed connection could not be made smaller");
     }
 }

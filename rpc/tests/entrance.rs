@@ -44,7 +44,7 @@ impl Entrance for Gate {
         let (domain, path) = named.map_or((None, knock.path.to_owned()), |(domain, rest)| {
             (Some(domain.to_owned()), format!("/{rest}"))
         });
-        let scope = Scope { domain, host: None, access: Some(Arc::new(OnlyReading)) };
+        let scope = Scope { domain, host: None, access: Some(Arc::new(OnlyReading)), ..Scope::default() };
         let fields = vec![("authentication-info", "welcome".to_owned())];
         Entry::Admitted(Admitted { path, scope, fields, seat: Box::new(()) })
     }

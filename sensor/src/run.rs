@@ -5,6 +5,7 @@
 mod modules;
 mod sweeping;
 
+use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::channel::pump::{self, Pump};
 use crate::config::Config;
@@ -77,7 +78,7 @@ pub struct Sensor {
     recorder: Option<(desk::Desk, desk::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
-    flowing: (Pump, Rolls),
+    flowing: (Pump, Rolls, handover::Taking),
     /// None where the configuration names no folder of them.
     modules: Option<(module::desk::Desk, module::desk::Handle)>,
     control: control::desk::Handle,
@@ -100,6 +101,7 @@ pub struct Status {
     sampler: sampler::Handle,
     processes: process::sampler::Handle,
     serving: watch::Handle,
+    channels: Hub,
     recorder: Option<desk::Handle>,
     modules: Option<module::desk::Handle>,
     /// None while the sensor is put together.
@@ -130,8 +132,9 @@ impl Sensor {
         let sampler = modules::sampler(&config, modules.as_ref());
         let tail = Arc::new(tail);
         let channels = Hub::default();
-        let (processes, recorder, serving) = sweeping::sweeping(chosen, &config, state, &tail, &channels)?;
-        let rolls = Rolls::new(serving.1.clone(), Arc::clone(&joiner));
+        let sweeping::Sweeping { processes, subscriptions, recorder, watch, serving } =
+            sweeping::sweeping(chosen, &config, state, &tail, &channels)?;
+        let rolls = Rolls::new(serving.clone(), Arc::clone(&joiner));
         channels.set_rolls(rolls.clone());
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
         let control =
@@ -143,7 +146,8 @@ impl Sensor {
             tail: Arc::clone(&tail),
             sampler: sampler.handle(),
             processes: processes.handle(),
-            serving: serving.1.clone(),
+            serving: serving.clone(),
+            channels: channels.clone(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
@@ -160,9 +164,9 @@ impl Sensor {
             sampler,
             processes,
             recorder,
-            serving,
+            serving: (watch, serving),
             channels,
-            flowing: (pump, rolls),
+            flowing: (pump, rolls, subscriptions),
             modules,
             control,
             office,
@@ -208,6 +212,7 @@ impl Sensor {
             sampler: self.sampler.handle(),
             processes: self.processes.handle(),
             serving: self.serving.1.clone(),
+            channels: self.channels.clone(),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
@@ -328,7 +333,7 @@ impl Sensor {
             recorder,
             serving,
             channels,
-            flowing: (pump, rolls),
+            flowing: (pump, rolls, subscriptions),
             modules,
             office,
             representative,
@@ -343,13 +348,14 @@ impl Sensor {
         let sources = (channels, tail.reader(), sampler.handle());
         let extending = modules::run(modules, sources, shutdown.clone());
         let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
-        let sweeping = processes.run(shutdown.clone());
+        let (sweeping, evaluating) = (processes.run(shutdown.clone()), subscriptions.run(shutdown.clone()));
         let recording = sweeping::record(recorder, serving.0, shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let working = async {
             tokio::try_join!(
                 async { sampling.await.map_err(Error::from) },
                 async { sweeping.await.map_err(Error::from) },
+                async { evaluating.await.map_err(Error::from) },
                 async { representing.await.map_err(Error::from) },
                 async { pumping.await.map_err(Error::from) },
                 async {
@@ -405,6 +411,7 @@ impl Status {
         let troubled = files.iter().filter(|file| file.is_ill());
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.standing.told())));
         health.extend(self.serving.health());
+        health.extend(self.channels.health());
         health.extend(self.recorder.as_ref().and_then(desk::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::desk::Handle::health));
         if let Some((reporting, office)) = &self.report {
@@ -440,6 +447,12 @@ impl Status {
             ("recorder_sweeps", reach.sweeps),
             ("live", self.processes.look(|view| view.table.len() as u64)),
         ]
+    }
+
+    /// Counts of all subscriptions: name and value.
+    #[must_use]
+    pub fn subscriptions(&self) -> Vec<(&'static str, u64)> {
+        self.channels.statistics()
     }
 
     /// Figures of the report and of the representative's part: name and value.

@@ -60,7 +60,7 @@ impl Running {
 
     async fn ask(&self, method: &str, params: &[(&'static str, Value)]) -> Value {
         let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
-        self.dispatcher.call_for(&Caller::client(PATIENCE), method, params).await.unwrap()
+        self.dispatcher.call_for(&Caller::trusted(PATIENCE), method, params).await.unwrap()
     }
 
     /// The answer of `sensor.recordings` once it is as wanted.
@@ -228,7 +228,7 @@ async fn an_order_is_obeyed_and_its_file_fetched_part_by_part() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path(), "hz = 50");
     running.until_it_reaches_back(1.0).await;
-    let refused = running.dispatcher.call_for(&Caller::client(PATIENCE), "sensor.record", Vec::new()).await;
+    let refused = running.dispatcher.call_for(&Caller::trusted(PATIENCE), "sensor.record", Vec::new()).await;
     assert_eq!(refused.unwrap_err().code, rpc::fault::FORBIDDEN, "another daemon orders nothing");
     let (before, after) = (Duration::from_secs(1), Duration::from_secs(1));
     let id = running.recorder.order(Order { before, after, note: "by hand".into() }).await.unwrap();

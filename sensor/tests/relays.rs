@@ -24,8 +24,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::id::PeerKey;
 use wire::process::{Process, ProcessKey};
-use wire::query::Account;
-use wire::query::Form;
+use wire::query::{Account, Form, Viewer};
 
 /// The host that is subscribed to: its methods, and whether it can be reached.
 #[derive(Clone)]
@@ -56,7 +55,14 @@ fn peer() -> Caller {
 }
 
 impl Asker for Host {
-    fn ask(&self, host: &str, method: &'static str, params: Vec<(Name, Value)>, _: Duration) -> Answer {
+    fn ask(
+        &self,
+        host: &str,
+        viewer: Viewer,
+        method: &'static str,
+        params: Vec<(Name, Value)>,
+        _: Duration,
+    ) -> Answer {
         assert_eq!(host, "wn07");
         assert!(!self.panics.swap(false, Ordering::SeqCst), "a fault of the program");
         let (dispatcher, is_gone) = (Arc::clone(&self.dispatcher), Arc::clone(&self.is_gone));
@@ -66,7 +72,8 @@ impl Asker for Host {
                 return Err(Fault::unavailable("wn07 does not answer"));
             }
             takes.fetch_add(i64::from(method == "sensor.take"), Ordering::SeqCst);
-            let answer = dispatcher.call_for(&peer(), method, params).await;
+            let caller = Caller { viewer, ..peer() };
+            let answer = dispatcher.call_for(&caller, method, params).await;
             takes.fetch_sub(i64::from(method == "sensor.take"), Ordering::SeqCst);
             answer
         })

@@ -88,7 +88,9 @@ impl Daemon {
             bail!("the daemon ended with {ended}; it said: {}", self.told());
         }
         let Ok(text) = std::fs::read_to_string(self.state.join("listen")) else { return Ok(None) };
-        let Ok(address) = text.trim().parse::<SocketAddr>() else { return Ok(None) };
+        let Ok(address) = text.lines().next().unwrap_or_default().trim().parse::<SocketAddr>() else {
+            return Ok(None);
+        };
         match query::ask(address, "daemon.info", &json!({})) {
             Ok(Answer::Result(info)) if info["pid"] == json!(self.child.id()) => Ok(Some(address)),
             Ok(_) | Err(_) => Ok(None),

@@ -55,9 +55,10 @@ pub struct Options {
     /// some are named
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "replay"], value_parser = address)]
     pub directory: Option<SocketAddr>,
-    /// The daemon to watch, on this machine: HOST:PORT
-    #[arg(long, value_name = "ADDR", default_value = CONNECT_DEFAULT, conflicts_with = "replay", value_parser = address)]
-    pub connect: SocketAddr,
+    /// The daemon to watch, on this machine: HOST:PORT [default: the one whose
+    /// local socket is there, else 127.0.0.1:7317]
+    #[arg(long, value_name = "ADDR", conflicts_with = "replay", value_parser = address)]
+    pub connect: Option<SocketAddr>,
     /// Ask through a proxy: HOST:PORT of its door, /d/DOMAIN behind it
     /// (docs/firewalls.md)
     #[arg(long, value_name = "PROXY", env = "VISPERF_VIA", value_parser = via::door, requires = "account", conflicts_with_all = ["directory", "connect"])]
@@ -129,6 +130,10 @@ pub struct Options {
     pub tell: bool,
 }
 
+fn usual() -> Where {
+    Where::usual(CONNECT_DEFAULT.parse().expect("it is an address"))
+}
+
 impl Options {
     /// Where what is shown comes from.
     #[must_use]
@@ -150,7 +155,7 @@ impl Options {
     /// Whom to ask.
     fn plan(&self) -> Result<Plan, String> {
         let mut plan = Plan {
-            address: self.directory.unwrap_or(self.connect).into(),
+            address: self.directory.or(self.connect).map_or_else(usual, Where::from),
             domains: self.domains.clone(),
             is_directory: self.directory.is_some(),
         };

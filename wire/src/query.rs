@@ -26,15 +26,82 @@ pub struct Question {
     pub form: Option<Form>,
     /// For whom of several it asks; none where the asker asks for itself.
     pub account: Option<Account>,
+    /// On whose behalf. Not part of the structure: it follows its bytes, where earlier versions do not look.
+    #[serde(skip)]
+    pub viewer: Viewer,
+}
+
+impl Question {
+    /// Its bytes.
+    ///
+    /// # Panics
+    /// Never: every part of a question can be encoded.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = postcard::to_stdvec(self).expect("a question has no part that cannot be written");
+        bytes.extend(postcard::to_stdvec(&self.viewer).expect("a viewer has no part that cannot be written"));
+        bytes
+    }
+
+    /// A question from its bytes. Without a viewer, as earlier versions send it, or with one of a later version, the viewer is
+    /// anonymous.
+    ///
+    /// # Errors
+    /// If the bytes are no question.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Question, postcard::Error> {
+        let (question, rest): (Question, _) = postcard::take_from_bytes(bytes)?;
+        let viewer = postcard::from_bytes(rest).unwrap_or_default();
+        Ok(Question { viewer, ..question })
+    }
+}
+
+/// On whose behalf a daemon is asked. It decides what an answer contains of other users' processes: what `/proc` would refuse to
+/// that user is absent (proc(5), ptrace(2) "Ptrace access mode checking").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Viewer {
+    /// Not identified: a client on loopback TCP, a daemon of another domain, an account of a proxy. It sees what the user
+    /// `nobody` would see.
+    #[default]
+    Anonymous,
+    /// A local user, by its number.
+    User(u32),
+    /// Root, the user that runs the daemon, the daemon itself, or an operator of the domain.
+    Trusted,
+}
+
+impl Viewer {
+    /// Whether it sees everything of a process of the user `uid`.
+    #[must_use]
+    pub fn may_inspect(self, uid: u32) -> bool {
+        match self {
+            Viewer::Anonymous => false,
+            Viewer::User(own) => own == uid,
+            Viewer::Trusted => true,
+        }
+    }
+}
+
+/// Who asks a daemon: a client of its own, or another daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// On whose behalf.
+    pub viewer: Viewer,
+    /// The daemon that handed the call on; none for a client.
+    pub asker: Option<Asker>,
+}
+
+impl Principal {
+    /// The daemon itself.
+    pub const OWN: Principal = Principal { viewer: Viewer::Trusted, asker: None };
 }
 
 /// One of those for whom a daemon asks, as that daemon tells them apart: a digest of the account's name and of what it may see, so
 /// that whoever may see less is another one. It gives nothing: it keeps apart what belongs to each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Account(pub [u8; 16]);
 
 /// Who asks a daemon: another one, for itself or for one of those whom it lets in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Asker {
     /// Who handed the question over.
     pub peer: PeerKey,
@@ -87,4 +154,65 @@ pub enum Answer<'a> {
         /// What it says.
         message: &'a str,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question as the version before [`Viewer`] defined it.
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Former {
+        method: CompactString,
+        #[serde(with = "crate::bytes")]
+        params: Vec<u8>,
+        time_left_ms: u32,
+        hops_left: u8,
+        form: Option<Form>,
+        account: Option<Account>,
+    }
+
+    fn question(viewer: Viewer) -> Question {
+        Question {
+            method: "sensor.processes".into(),
+            params: vec![1, 2, 3],
+            time_left_ms: 5_000,
+            hops_left: 2,
+            form: None,
+            account: Some(Account([7; 16])),
+            viewer,
+        }
+    }
+
+    #[test]
+    fn the_viewer_travels_behind_the_question() {
+        for viewer in [Viewer::Anonymous, Viewer::User(0), Viewer::User(u32::MAX), Viewer::Trusted] {
+            let sent = question(viewer);
+            assert_eq!(Question::from_bytes(&sent.to_bytes()), Ok(sent));
+        }
+    }
+
+    #[test]
+    fn the_version_before_reads_a_question_and_is_read() {
+        let former: Former =
+            postcard::from_bytes(&question(Viewer::User(1000)).to_bytes()).expect("it is read");
+        assert_eq!((former.method.as_str(), former.hops_left), ("sensor.processes", 2));
+        let bytes = postcard::to_stdvec(&former).expect("it is written");
+        assert_eq!(Question::from_bytes(&bytes), Ok(question(Viewer::Anonymous)));
+    }
+
+    #[test]
+    fn a_viewer_of_a_later_version_is_anonymous() {
+        let mut bytes = question(Viewer::Anonymous).to_bytes();
+        *bytes.last_mut().expect("it has bytes") = 99;
+        assert_eq!(Question::from_bytes(&bytes), Ok(question(Viewer::Anonymous)));
+    }
+
+    #[test]
+    fn a_user_inspects_its_own_processes() {
+        let seen = |viewer: Viewer| [0, 1000, 1001].map(|uid| viewer.may_inspect(uid));
+        assert_eq!(seen(Viewer::Anonymous), [false; 3]);
+        assert_eq!(seen(Viewer::User(1000)), [false, true, false]);
+        assert_eq!(seen(Viewer::Trusted), [true; 3]);
+    }
 }

@@ -158,6 +158,7 @@ impl Words {
                 hops_left: 1,
                 form: None,
                 account: None,
+                viewer: query::Viewer::Anonymous,
             }),
             Protocol::Join | Protocol::Control | Protocol::Directory | Protocol::Report => packed(&speaker),
         };

@@ -45,6 +45,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wanted::Wanted;
+use wire::query::Viewer;
 use wire::time::{Moment, Time};
 
 /// The parameter of methods that wait until there is something.
@@ -85,6 +86,8 @@ struct Asking {
     has_cursor: bool,
     /// The place among calls in work of who followed it first, until the first answer.
     held: Option<Held>,
+    /// On whose behalf; all who follow it share one answer.
+    viewer: Viewer,
 }
 
 /// The tasks of one listener's questions.
@@ -139,13 +142,14 @@ impl Follows {
         let values = Value::Struct(values);
         let has_cursor = position::has_cursor(declaration);
         let position = if has_cursor { self.new_position() } else { 0 };
-        let key = Key { method: name, params: json::write_answer(&values), every, position };
+        let viewer = scope.viewer;
+        let key = Key { method: name, params: json::write_answer(&values), every, position, viewer };
         let owned = |name| params.text(name).map(|text| text.map(str::to_owned));
         let (domain, host) = (owned("domain")?, owned("host")?);
         let access = scope.access.clone();
         let account = access.as_ref().map(|access| access.who().into());
         let permit = access.map(|access| Arc::new(Permit { access, method: name, domain, host }));
-        let asker = Asker { source: conversation.source.ip(), account };
+        let asker = Asker { source: conversation.source.key(), account };
         let place = self.take(key, asker, permit, |question, stop| Asking {
             question,
             method: name,
@@ -153,6 +157,7 @@ impl Follows {
             stop,
             has_cursor,
             held: Some(held),
+            viewer,
         })?;
         Ok(Following::new(Arc::clone(self), place, Arc::clone(&conversation.pipe)))
     }
@@ -325,7 +330,7 @@ impl Asking {
                     continue;
                 }
                 let answer = dispatcher
-                    .call_for_all(follows.bounds.ask_time, self.method, self.arguments.clone())
+                    .call_for_all(self.viewer, follows.bounds.ask_time, self.method, self.arguments.clone())
                     .await
                     .map(Answered::into_json);
                 drop(self.held.take());

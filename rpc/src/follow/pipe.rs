@@ -4,7 +4,7 @@
 //! latest and not the oldest. HTTP between the two would keep some hundred KiB.
 //! Not here: the bytes (`guarded_stream`), what is given (`body`).
 
-use std::net::SocketAddr;
+use crate::source::Source;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -21,7 +21,7 @@ pub(crate) struct Pipe {
 /// Who asks, as a request carries it with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversation {
-    pub(crate) source: SocketAddr,
+    pub(crate) source: Source,
     pub(crate) pipe: Arc<Pipe>,
 }
 

@@ -5,15 +5,14 @@
 //! Not here: what they follow (`table`).
 
 use super::bounds::Bounds;
+use crate::source::SourceKey;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
-use wire::source::source;
 
 /// Who follows.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
-    pub(crate) source: IpAddr,
+    pub(crate) source: SourceKey,
     /// The name under which it came in, where it needed one.
     pub(crate) account: Option<Arc<str>>,
 }
@@ -23,7 +22,7 @@ pub(crate) struct Asker {
 pub(crate) enum Refused {
     #[error("expected at most {0} followers in all, found as many; ask again later")]
     All(usize),
-    #[error("expected at most {0} followers from one address, found as many; end one of them")]
+    #[error("expected at most {0} followers from one address or user, found as many; end one of them")]
     Source(usize),
     #[error("expected at most {0} followers of one account, found as many; end one of them")]
     Account(usize),
@@ -40,7 +39,7 @@ pub(crate) enum Refused {
 pub(crate) struct Places {
     bounds: Bounds,
     len: usize,
-    of_source: BTreeMap<IpAddr, usize>,
+    of_source: BTreeMap<SourceKey, usize>,
     /// Followers of each account, and of these those of each question.
     of_account: BTreeMap<Arc<str>, (usize, BTreeMap<u64, usize>)>,
     of_question: BTreeMap<u64, usize>,
@@ -65,7 +64,7 @@ impl Places {
     pub(crate) fn take(&mut self, asker: &Asker, question: u64) -> Result<(), Refused> {
         self.check(asker, question)?;
         self.len += 1;
-        *self.of_source.entry(source(asker.source)).or_insert(0) += 1;
+        *self.of_source.entry(asker.source).or_insert(0) += 1;
         *self.of_question.entry(question).or_insert(0) += 1;
         if let Some(account) = &asker.account {
             let (followers, questions) = self.of_account.entry(Arc::clone(account)).or_default();
@@ -78,7 +77,7 @@ impl Places {
     fn check(&self, asker: &Asker, question: u64) -> Result<(), Refused> {
         let Bounds { followers, followers_of_source, followers_of_account, .. } = self.bounds;
         let Bounds { questions, questions_of_account, .. } = self.bounds;
-        let from_there = self.of_source.get(&source(asker.source)).copied().unwrap_or(0);
+        let from_there = self.of_source.get(&asker.source).copied().unwrap_or(0);
         let of_account = asker.account.as_ref().and_then(|account| self.of_account.get(account));
         let (of_account, asked) = of_account.map_or((0, None), |(count, asked)| (*count, Some(asked)));
         let is_new_of_account = asked.is_none_or(|asked| !asked.contains_key(&question));
@@ -99,7 +98,7 @@ impl Places {
     /// One of `asker`'s for `question` left.
     pub(crate) fn leave(&mut self, asker: &Asker, question: u64) {
         self.len -= 1;
-        less(&mut self.of_source, &source(asker.source));
+        less(&mut self.of_source, &asker.source);
         less(&mut self.of_question, &question);
         let Some(account) = &asker.account else { return };
         if let Some((followers, questions)) = self.of_account.get_mut(account) {
@@ -126,7 +125,7 @@ mod tests {
     use super::*;
 
     fn asker(last: u8, account: &str) -> Asker {
-        Asker { source: [10, 0, 0, last].into(), account: Some(account.into()) }
+        Asker { source: SourceKey::User(last.into()), account: Some(account.into()) }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
+use wire::query::Viewer;
 use wire::time::Moment;
 
 /// What is asked, and how often: followers of equal ones follow one question.
@@ -29,6 +30,8 @@ pub(crate) struct Key {
     pub(crate) every: Duration,
     /// The number of a question that advances by a cursor, and is therefore shared with no other follower; 0 of others.
     pub(crate) position: u64,
+    /// On whose behalf it is asked: answers may differ.
+    pub(crate) viewer: Viewer,
 }
 
 /// A follower's place.

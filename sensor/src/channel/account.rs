@@ -5,8 +5,11 @@
 //! Not here: what is told (`of_processes`, `of_host`, `of_happenings`).
 
 use super::meter::Meter;
+use super::outcome::Outcome;
 use super::queue::{ENTRIES_MAX, Queue, Taken};
+use crate::process::sight::Sight;
 use crate::sample::schedule::{Rate, Schedule};
+use std::sync::Arc;
 use std::time::Duration;
 use wire::channel::stream::Body;
 use wire::channel::{self, Wanted};
@@ -24,7 +27,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Account {
     /// What it wants.
-    pub wanted: Wanted,
+    pub wanted: Arc<Wanted>,
     /// How often it was altered.
     pub revision: u64,
     /// What happened.
@@ -37,6 +40,8 @@ pub struct Account {
     pub bytes: Meter,
     /// Why it was stopped, if it is.
     pub quarantined: Option<String>,
+    /// Samples that were left out because all subscriptions together, or those of one user, use too much.
+    pub throttled_total: u64,
     /// Of a sample that did not come, the part that was not told yet.
     missed_part: f64,
     /// None until the first sweep, whose moment is the first of its raster.
@@ -51,13 +56,14 @@ impl Account {
     pub fn new(wanted: Wanted, now: Duration) -> Account {
         let budget = wanted.budget;
         Account {
-            wanted,
+            wanted: Arc::new(wanted),
             revision: 0,
             counts: Counts::default(),
             queue: Queue::new(budget.queue_bytes as usize),
             cpu: Meter::new(f64::from(budget.cpu_ms) / 1e3, now),
             bytes: Meter::new(budget.bytes.into(), now),
             quarantined: None,
+            throttled_total: 0,
             missed_part: 0.0,
             schedule: None,
             swept_at: None,
@@ -76,7 +82,7 @@ impl Account {
             self.bytes.set(new.budget.bytes.into(), now);
             self.queue.set_max_bytes(new.budget.queue_bytes as usize);
         }
-        self.wanted = new;
+        self.wanted = Arc::new(new);
         self.revision += 1;
     }
 
@@ -121,19 +127,45 @@ impl Account {
             && self.bytes.has_left(now)
     }
 
-    /// An entry, unless the bytes of the budget are used up.
-    pub fn tell(&mut self, at_ns: u64, body: Body, now: Duration) {
-        if self.bytes.has_left(now) {
-            self.push(at_ns, body);
-        } else {
-            self.queue.miss(self.revision, at_ns);
+    /// How it stands before an evaluation, of what may be seen by `sight`.
+    #[must_use]
+    pub fn evaluate(&self, sight: Sight) -> Outcome {
+        Outcome {
+            wanted: Arc::clone(&self.wanted),
+            revision: self.revision,
+            missed_total: self.queue.missed_total(),
+            is_live: self.is_live(),
+            sight,
+            is_due: false,
+            empty: 0,
+            entries: Vec::new(),
+            stopped: None,
         }
     }
 
-    /// An entry, whatever it costs.
-    pub fn push(&mut self, at_ns: u64, body: Body) {
-        let len_bytes = self.queue.push(self.revision, at_ns, body);
-        self.bytes.spend(u32::try_from(len_bytes).map_or(f64::MAX, f64::from));
+    /// What came of an evaluation. If the subscription was altered meanwhile, the entries are those of before.
+    pub fn add(&mut self, outcome: Outcome, now: Duration) {
+        let Outcome { revision, is_due, empty, entries, stopped, .. } = outcome;
+        self.counts.due_total += u64::from(is_due);
+        self.counts.empty_total += empty;
+        for entry in entries {
+            if entry.is_budgeted && !self.bytes.has_left(now) {
+                self.queue.miss(revision, entry.at_ns);
+                continue;
+            }
+            let len_bytes = self.queue.push(revision, entry.at_ns, entry.body);
+            self.bytes.spend(u32::try_from(len_bytes).map_or(f64::MAX, f64::from));
+        }
+        if let Some((reason, at_ns)) = stopped.filter(|_| revision == self.revision) {
+            self.stop(reason, at_ns);
+        }
+    }
+
+    /// The sample of this moment, which is due, is left out: others, or this user's, have used too much.
+    pub fn throttle(&mut self, at_ns: u64) {
+        self.counts.due_total += 1;
+        self.throttled_total += 1;
+        self.queue.miss(self.revision, at_ns);
     }
 
     /// The sample at `now` took so much CPU time; gives whether the subscription was stopped for it.

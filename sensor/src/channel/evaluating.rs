@@ -1,11 +1,12 @@
 //! What flows, shown to the subscriptions that it is due to.
 //!
-//! Shell: the lock, and the clock of what each costs. Rules: each is evaluated after the other, and none holds the others up longer
-//! than its run may take; processes on the sampling thread, all else beside it, one subscription at a time, so that a sweep does
-//! not wait for many.
-//! Not here: where it comes from (`process`, `pump`, `query::channels::relays`).
+//! Shell: the clock of what each costs. Rules: nothing that a client needs is locked while one is evaluated; those whose owners have used
+//! least go first; a round of evaluations ends before the next sweep, and what it left out, or what is beyond the budget of all, is
+//! counted as missed by those it was due to. Events and calls are never left out: they wait in the journal.
+//! Not here: where it comes from (`process`, `handover`, `pump`, `query::channels::relays`).
 
-use super::hub::{Hub, Id, Shared, drop_idle, thread_time};
+use super::budget::round;
+use super::hub::{Hub, Id, Shared, Slot, thread_time};
 use super::of_happenings::Happened;
 use super::of_host::Sweep;
 use super::subscription::Subscription;
@@ -16,35 +17,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::channel::Kind;
 
-/// Evaluates the subscriptions to processes on the sampling thread.
-pub(super) struct Evaluating(pub(super) Arc<Shared>);
+/// Sweeps over the host are taken for as frequent as this.
+const HOST_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Evaluates the subscriptions to processes, on the thread that shows it a sweep.
+pub(super) struct Evaluating {
+    hub: Hub,
+    swept_at: Duration,
+}
+
+impl Evaluating {
+    pub(super) fn new(shared: Arc<Shared>) -> Evaluating {
+        Evaluating { hub: Hub(shared), swept_at: Duration::ZERO }
+    }
+}
 
 impl Tap for Evaluating {
     fn swept(&mut self, view: &View, now: Duration) {
-        let mut slots = locked(&self.0.slots);
-        if slots.is_empty() {
-            return;
-        }
-        let at_ns = view.table.sweep().begin_ns;
+        let interval = now.saturating_sub(std::mem::replace(&mut self.swept_at, now));
         // By the clock of who takes; the sweep may be of another host.
-        let mut is_changed = drop_idle(&mut slots, running());
-        let mut begun = thread_time();
-        for slot in slots.values_mut().filter(|slot| slot.subscription.wanted().kind == Kind::Process) {
-            if !slot.subscription.is_due(now) {
-                continue;
-            }
-            let has_more = slot.subscription.sample(view, now);
-            let ended = thread_time();
-            is_changed |= slot.subscription.charge(ended.saturating_sub(begun), at_ns, now);
-            is_changed |= !slot.subscription.is_live();
-            begun = ended;
-            if has_more || !slot.subscription.is_live() {
-                slot.arrived.notify_waiters();
-            }
-        }
-        if is_changed {
-            self.0.wish_for(&slots);
-        }
+        self.hub.drop_idle(running());
+        let at_ns = view.table.sweep().begin_ns;
+        self.hub.sample_all(Kind::Process, interval, at_ns, now, |one| one.sample(view, now));
     }
 }
 
@@ -52,12 +46,12 @@ impl Hub {
     /// Whether somebody wants this kind.
     #[must_use]
     pub fn wants(&self, kind: Kind) -> bool {
-        locked(&self.0.slots).values().any(|slot| slot.subscription.wanted().kind == kind)
+        !self.of_kinds(&[kind]).is_empty()
     }
 
     /// A sweep over the host, which began at `now`.
     pub fn swept_host(&self, sweep: &Sweep<'_>, now: Duration) {
-        self.each(&[Kind::Host], sweep.at_ns, now, |one| one.is_due(now) && one.sample_host(sweep, now));
+        self.sample_all(Kind::Host, HOST_INTERVAL, sweep.at_ns, now, |one| one.sample_host(sweep, now));
     }
 
     /// Something happened, and is shown to all.
@@ -66,51 +60,92 @@ impl Hub {
             Happened::Event(_) => Kind::Event,
             Happened::Call(_) => Kind::Call,
         };
-        self.each(&[kind], at_ns, now, |one| one.hear(happened, at_ns, now));
+        for (_, slot) in self.of_kinds(&[kind]) {
+            self.run(&slot, at_ns, now, |one| one.hear(happened, at_ns, now));
+        }
     }
 
     /// Time went on, whether something happened or not.
     pub fn look(&self, at_ns: u64, now: Duration) {
-        self.each(&[Kind::Event, Kind::Call], at_ns, now, |one| one.is_due(now) && one.look(at_ns, now));
+        for (_, slot) in self.of_kinds(&[Kind::Event, Kind::Call]) {
+            self.run(&slot, at_ns, now, |one| one.is_due(now) && one.look(at_ns, now));
+        }
     }
 
-    /// Those that want what happens, with the numbers in the journal of the next events that they have room for.
+    /// Those that want what happens and whose owners have something left of the budget, with the numbers in the journal of the next
+    /// events that they have room for.
     #[must_use]
     pub fn places(&self, now: Duration) -> Vec<(u64, Id)> {
-        let mut slots = locked(&self.0.slots);
-        let happen = slots.iter_mut().filter(|(_, slot)| slot.subscription.wanted().kind.happens());
-        happen.filter_map(|(id, slot)| Some((slot.subscription.place(now)?, *id))).collect()
+        let happen = self.of_kinds(&[Kind::Event, Kind::Call]).into_iter();
+        let place = |(id, slot): (Id, Arc<Slot>)| {
+            let place = slot.subscription.place(now)?;
+            locked(&self.0.shares).may(slot.owner, now).then_some((place, id))
+        };
+        happen.filter_map(place).collect()
     }
 
     /// Show something to one of them, if it is still there; `show` says whether something was added to what waits.
-    pub fn show(&self, id: Id, at_ns: u64, now: Duration, show: impl FnOnce(&mut Subscription) -> bool) {
-        let mut slots = locked(&self.0.slots);
-        let Some(slot) = slots.get_mut(&id) else { return };
-        let begun = thread_time();
-        let has_more = show(&mut slot.subscription);
+    pub fn show(&self, id: Id, at_ns: u64, now: Duration, show: impl FnOnce(&Subscription) -> bool) {
+        if let Ok(slot) = self.slot(id) {
+            self.run(&slot, at_ns, now, show);
+        }
+    }
+
+    /// Make a sample for each subscription of the kind that it is due to.
+    fn sample_all(
+        &self,
+        kind: Kind,
+        interval: Duration,
+        at_ns: u64,
+        now: Duration,
+        sample: impl Fn(&Subscription) -> bool,
+    ) {
+        let mut due = self.of_kinds(&[kind]);
+        due.retain(|(_, slot)| slot.subscription.is_due(now));
+        if due.len() > 1 {
+            let mut shares = locked(&self.0.shares);
+            due.sort_by_cached_key(|(_, slot)| {
+                // Of one owner, the one that has used least.
+                let own = slot.subscription.cpu_used();
+                (std::cmp::Reverse(micros(shares.left(slot.owner, now))), own)
+            });
+        }
+        let (begun, most) = (thread_time(), round(interval));
+        for (nth, (_, slot)) in due.iter().enumerate() {
+            let is_late = nth > 0 && thread_time().saturating_sub(begun) >= most;
+            let mut shares = locked(&self.0.shares);
+            if is_late || !shares.may(slot.owner, now) {
+                shares.throttle(slot.owner, now);
+                drop(shares);
+                slot.subscription.throttle(at_ns);
+                slot.arrived.notify_waiters();
+                continue;
+            }
+            drop(shares);
+            self.run(slot, at_ns, now, &sample);
+        }
+    }
+
+    /// Evaluate one, and charge it and its owner with what that took.
+    fn run(&self, slot: &Slot, at_ns: u64, now: Duration, evaluate: impl FnOnce(&Subscription) -> bool) {
         let was_live = slot.subscription.is_live();
-        slot.subscription.charge(thread_time().saturating_sub(begun), at_ns, now);
+        let begun = thread_time();
+        let has_more = evaluate(&slot.subscription);
+        let took = thread_time().saturating_sub(begun);
+        slot.subscription.charge(took, at_ns, now);
+        locked(&self.0.shares).spend(slot.owner, took);
         let is_stopped = !slot.subscription.is_live();
         if has_more || is_stopped {
             slot.arrived.notify_waiters();
         }
         if was_live && is_stopped {
-            self.0.wish_for(&slots);
+            self.0.wish();
         }
     }
+}
 
-    fn each(&self, kinds: &[Kind], at_ns: u64, now: Duration, show: impl Fn(&mut Subscription) -> bool) {
-        let of_kinds: Vec<Id> = {
-            let slots = locked(&self.0.slots);
-            let fits = |kind: Kind| kinds.contains(&kind);
-            slots
-                .iter()
-                .filter(|(_, slot)| fits(slot.subscription.wanted().kind))
-                .map(|(id, _)| *id)
-                .collect()
-        };
-        for id in of_kinds {
-            self.show(id, at_ns, now, &show);
-        }
-    }
+/// Whole microseconds, to be compared.
+#[allow(clippy::cast_possible_truncation)] // A part of a second.
+fn micros(secs: f64) -> i64 {
+    (secs * 1e6) as i64
 }

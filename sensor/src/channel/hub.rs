@@ -1,28 +1,38 @@
 //! All subscriptions of a sensor: the handle by which they are made, altered, taken from and ended.
 //!
-//! Shell: the lock, the clocks and who waits. Rules: what takes time to make is made outside the lock; a subscription from which
-//! nobody takes ends; the sensor sweeps as often as the fastest of them wants.
-//! Not here: what a subscription is (`subscription`), the evaluation (`evaluating`), reading the journal (`pump`).
+//! Shell: the lock, the clocks and who waits. Rules: the lock is held for moments, never while a subscription is made or evaluated;
+//! a subscription from which no client takes ends; its owner alone uses it, and root, the daemon's own user and operators; the sensor
+//! sweeps as often as the fastest of them wants.
+//! Not here: what a subscription is (`subscription`), the evaluation (`evaluating`), how owners share (`budget`), reading the journal
+//! (`pump`).
 
+use super::budget::{self, Shares, Taken};
+use super::owner::Owner;
+pub use super::owner::Part;
 use super::subscription::{self, Prepared, Standing, Subscription, swept};
 use crate::journal::reader::Reader;
+use crate::process::sight::Sight;
 use crate::process::tap::Tap;
 use crate::sample::beat::{Wish, locked, running};
 use crate::sample::schedule::Rate;
 use crate::serving::roll::Rolls;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 use wire::channel::stream::Entry;
 use wire::channel::{Kind, Wanted};
-use wire::query::Asker;
+use wire::query::{Principal, Viewer};
 
 /// Most subscriptions of a sensor.
 pub const SUBSCRIPTIONS_MAX: usize = 256;
 /// Most bytes that the queues of all subscriptions may have together: as much of each as none says otherwise.
 pub const QUEUES_MAX_BYTES: u64 = 64 << 20;
+/// As many subscriptions an owner may have in any case, and as many bytes of queues for them.
+pub(crate) const OWN_MIN: u64 = 8;
+pub(crate) const OWN_QUEUES_MIN_BYTES: u64 = 2 << 20;
 /// A subscription ends when nobody has taken from it for so long.
 pub const IDLE_MAX: Duration = Duration::from_secs(60);
 
@@ -45,43 +55,6 @@ impl std::str::FromStr for Id {
     }
 }
 
-/// A part of the sensor that subscribes for itself. Nobody else alters such a subscription, takes from it or ends it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The flight recorder: a condition of one of its triggers.
-    Recorder,
-    /// A module.
-    Module,
-}
-
-impl Part {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Part::Recorder => "recorder",
-            Part::Module => "module",
-        }
-    }
-
-    /// What is to be changed instead.
-    const fn instead(self) -> &'static str {
-        match self {
-            Part::Recorder => "[[sensor.recorder.triggers]] of the configuration",
-            Part::Module => "what the module wants (sensor.modules)",
-        }
-    }
-}
-
-/// Whose a subscription is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    Client,
-    /// The daemon that handed it on, and for whom.
-    Peer(Asker),
-    Own(Part),
-}
-
 /// Why a subscription is refused or not found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -90,12 +63,15 @@ pub enum Error {
     #[error(transparent)]
     Wanted(#[from] subscription::Error),
     /// There are too many.
-    #[error("expected at most {SUBSCRIPTIONS_MAX} subscriptions, found as many; end one, or ask again later")]
+    #[error(
+        "expected at most {SUBSCRIPTIONS_MAX} subscriptions, and of one user at most half of those that others left, found as \
+         many; end one, or ask again later"
+    )]
     Full,
     /// There is no room for its queue.
     #[error(
-        "expected queues of at most {QUEUES_MAX_BYTES} bytes together, found {0} more; ask for a smaller queue_bytes, or \
-         end another subscription"
+        "expected queues of at most {QUEUES_MAX_BYTES} bytes together, and of one user at most half of what others left, found \
+         {0} more; ask for a smaller queue_bytes, or end another subscription"
     )]
     Queues(u64),
     /// There is none.
@@ -131,27 +107,69 @@ pub struct Answer {
 #[derive(Clone, Default)]
 pub struct Hub(pub(super) Arc<Shared>);
 
-#[derive(Default)]
 pub(super) struct Shared {
-    pub(super) slots: Mutex<BTreeMap<Id, Slot>>,
+    pub(super) slots: Mutex<BTreeMap<Id, Arc<Slot>>>,
+    pub(super) shares: Arc<Mutex<Shares<Owner>>>,
     /// By the number of the kind.
     wishes: [OnceLock<Wish>; Kind::ALL.len()],
+    /// Whether a subscription to processes is there, so that a sweep need not look.
+    pub(super) has_processes: AtomicBool,
     journal: OnceLock<Reader>,
     rolls: OnceLock<Rolls>,
+    is_relaying: bool,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared::new(Budget::default())
+    }
+}
+
+/// The CPU time that the subscriptions of several hubs share.
+#[derive(Clone)]
+pub struct Budget(Arc<Mutex<Shares<Owner>>>);
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::new(budget::COMMON_MS, budget::GUARANTEED_MS)
+    }
+}
+
+impl Budget {
+    /// So many milliseconds a second in common, and so many divided among the owners.
+    #[must_use]
+    pub fn new(common_ms: u32, guaranteed_ms: u32) -> Budget {
+        Budget(Arc::new(Mutex::new(Shares::new(common_ms, guaranteed_ms))))
+    }
 }
 
 pub(super) struct Slot {
     pub(super) subscription: Subscription,
-    owner: Owner,
-    taken_at: Duration,
-    pub(super) arrived: Arc<Notify>,
+    pub(super) owner: Owner,
+    /// When a client took from it, in nanoseconds of the clock of waiting.
+    taken_at_ns: AtomicU64,
+    pub(super) arrived: Notify,
+}
+
+impl Slot {
+    fn is_used(&self) {
+        self.taken_at_ns.store(nanos(running()), Ordering::Relaxed);
+    }
+
+    fn taken_at(&self) -> Duration {
+        Duration::from_nanos(self.taken_at_ns.load(Ordering::Relaxed))
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Hub {
     /// What is to be given to the sampler, once.
     #[must_use]
     pub fn tap(&self) -> Box<dyn Tap> {
-        Box::new(super::evaluating::Evaluating(Arc::clone(&self.0)))
+        Box::new(super::evaluating::Evaluating::new(Arc::clone(&self.0)))
     }
 
     /// By this it has what flows of a kind come as often as its subscriptions want; a second one is not used.
@@ -176,20 +194,31 @@ impl Hub {
         self.0.journal.get()
     }
 
-    /// A new subscription.
+    /// None yet; what they use is counted in `budget`, with what those of other hubs use.
+    #[must_use]
+    pub fn with_budget(budget: Budget) -> Hub {
+        Hub(Arc::new(Shared::new(budget)))
+    }
+
+    /// The same, of what another host shows: its sensor has left out what the viewer may not see.
+    #[must_use]
+    pub fn relaying(budget: Budget) -> Hub {
+        Hub(Arc::new(Shared { is_relaying: true, ..Shared::new(budget) }))
+    }
+
+    /// A new subscription of the daemon itself.
     ///
     /// # Errors
     /// If it cannot be made, or there are too many; there is none then.
     pub fn subscribe(&self, wanted: Wanted) -> Result<Id, Error> {
-        self.subscribe_for(None, wanted)
+        self.subscribe_for(Principal::OWN, wanted)
     }
 
-    /// A new subscription of another daemon, for itself or for one account: that alone may take from it then, beside clients
-    /// of this one.
+    /// A new subscription of a client or another daemon, which alone may use it then.
     ///
     /// # Errors
     /// Likewise.
-    pub fn subscribe_for(&self, owner: Option<Asker>, wanted: Wanted) -> Result<Id, Error> {
+    pub fn subscribe_for(&self, owner: Principal, wanted: Wanted) -> Result<Id, Error> {
         self.subscribe_from(owner, wanted, None)
     }
 
@@ -197,13 +226,9 @@ impl Hub {
     ///
     /// # Errors
     /// Likewise.
-    pub fn subscribe_from(
-        &self,
-        owner: Option<Asker>,
-        wanted: Wanted,
-        place: Option<u64>,
-    ) -> Result<Id, Error> {
-        self.make(owner.map_or(Owner::Client, Owner::Peer), wanted, place)
+    pub fn subscribe_from(&self, owner: Principal, wanted: Wanted, place: Option<u64>) -> Result<Id, Error> {
+        let sight = if self.0.is_relaying { Sight::ALL } else { Sight::of(owner.viewer) };
+        self.make((Owner::of(owner), sight), wanted, place)
     }
 
     /// A new subscription of a part of the sensor itself.
@@ -211,27 +236,26 @@ impl Hub {
     /// # Errors
     /// Likewise.
     pub fn subscribe_own(&self, part: Part, wanted: Wanted) -> Result<Id, Error> {
-        self.make(Owner::Own(part), wanted, None)
+        self.make((Owner::Own(part), Sight::ALL), wanted, None)
     }
 
-    fn make(&self, owner: Owner, wanted: Wanted, place: Option<u64>) -> Result<Id, Error> {
+    fn make(&self, (owner, sight): (Owner, Sight), wanted: Wanted, place: Option<u64>) -> Result<Id, Error> {
         let prepared = self.prepared(wanted)?;
         let id = Id(getrandom::u64().map_err(Error::Random)?);
         let now = running();
         let mut slots = locked(&self.0.slots);
-        if slots.len() >= SUBSCRIPTIONS_MAX {
-            return Err(Error::Full);
-        }
-        let mut subscription = Subscription::new(prepared, now);
         let newest = || self.0.journal.get().map_or(0, |journal| *journal.next().borrow());
+        make_sure_of_room(&slots, owner, None, prepared.wanted())?;
+        let subscription = Subscription::of(prepared, sight, now);
         subscription.go_to(place.unwrap_or_else(newest), 0, 0);
-        make_sure_of_room(&slots, None, subscription.wanted())?;
-        slots.insert(id, Slot { subscription, owner, taken_at: now, arrived: Arc::default() });
+        let slot =
+            Slot { subscription, owner, taken_at_ns: AtomicU64::new(nanos(now)), arrived: Notify::new() };
+        slots.insert(id, Arc::new(slot));
         self.0.wish_for(&slots);
         Ok(id)
     }
 
-    /// Another thing wanted by a subscription: `change` makes it of what it wants now, and again where somebody else altered it
+    /// Another thing wanted by a subscription: `change` makes it of what it wants now, and again where another client altered it
     /// meanwhile.
     ///
     /// # Errors
@@ -245,15 +269,13 @@ impl Hub {
             let before = self.standing(id)?;
             let wanted = change(before.wanted)?;
             let prepared = self.prepared(wanted.clone())?;
-            let mut slots = locked(&self.0.slots);
-            if found(&mut slots, id)?.subscription.revision() != before.revision {
+            let slots = locked(&self.0.slots);
+            let slot = found(&slots, id)?;
+            make_sure_of_room(&slots, slot.owner, Some(id), &wanted)?;
+            let Some(standing) = slot.subscription.alter_of(before.revision, prepared, running()) else {
                 continue;
-            }
-            make_sure_of_room(&slots, Some(id), &wanted)?;
-            let slot = found(&mut slots, id)?;
-            slot.subscription.alter(prepared, running());
-            slot.taken_at = running();
-            let standing = slot.subscription.standing();
+            };
+            slot.is_used();
             self.0.wish_for(&slots);
             return Ok(standing);
         }
@@ -277,12 +299,12 @@ impl Hub {
     /// # Errors
     /// If there is no such subscription, or it ends meanwhile.
     pub async fn take(&self, id: Id, limit: usize, wait: Duration) -> Result<Answer, Error> {
-        let arrived = Arc::clone(&found(&mut locked(&self.0.slots), id)?.arrived);
+        let slot = self.slot(id)?;
         let deadline = tokio::time::sleep(wait);
         tokio::pin!(deadline);
         let mut is_over = wait.is_zero();
         loop {
-            let arrival = arrived.notified();
+            let arrival = slot.arrived.notified();
             tokio::pin!(arrival);
             // Before it is looked, so that what comes just after is not missed.
             arrival.as_mut().enable();
@@ -305,8 +327,7 @@ impl Hub {
 
     /// The same, of one kind.
     pub fn miss_of(&self, kind: Kind, count: u64, of: f64, at_ns: u64) {
-        let mut slots = locked(&self.0.slots);
-        for slot in slots.values_mut().filter(|slot| slot.subscription.wanted().kind == kind) {
+        for (_, slot) in self.of_kinds(&[kind]) {
             slot.subscription.miss(count, of, at_ns);
             slot.arrived.notify_waiters();
         }
@@ -314,10 +335,7 @@ impl Hub {
 
     /// End those from which nobody takes, where no sweeps come that would do so.
     pub fn drop_idle(&self, now: Duration) {
-        let mut slots = locked(&self.0.slots);
-        if drop_idle(&mut slots, now) {
-            self.0.wish_for(&slots);
-        }
+        self.0.drop_idle(now);
     }
 
     /// Move a subscription, with what waits in it, to another place, where this is wanted. Two must not be handed over in
@@ -328,11 +346,9 @@ impl Hub {
     pub fn hand_over(&self, id: Id, to: &Hub, wanted: Wanted) -> Result<(), Error> {
         let prepared = to.prepared(wanted.clone())?;
         let (mut here, mut there) = (locked(&self.0.slots), locked(&to.0.slots));
-        if there.len() >= SUBSCRIPTIONS_MAX {
-            return Err(Error::Full);
-        }
-        make_sure_of_room(&there, None, &wanted)?;
-        let mut slot = here.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
+        let owner = found(&here, id)?.owner;
+        make_sure_of_room(&there, owner, None, &wanted)?;
+        let slot = here.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
         slot.subscription.alter(prepared, running());
         slot.subscription.begin_anew();
         there.insert(id, slot);
@@ -341,25 +357,32 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether who asks, a client or another daemon, may have to do with it.
+    /// Whether a client or another daemon may use a subscription: its owner, and on behalf of root or an operator anyone.
     ///
     /// # Errors
-    /// If not, or there is none: one of another daemon, or account, is none to who asks.
-    pub fn admit(&self, id: Id, asker: Option<Asker>) -> Result<(), Error> {
-        match (locked(&self.0.slots).get(&id).map(|slot| slot.owner), asker) {
-            (Some(Owner::Own(part)), None) => Err(Error::Own(part)),
-            (Some(Owner::Client | Owner::Peer(_)), None) => Ok(()),
-            (Some(Owner::Peer(owner)), Some(asker)) if owner == asker => Ok(()),
-            (Some(_), Some(_)) | (None, _) => Err(Error::Unknown(id.to_string())),
+    /// If not, or there is none: one of another owner does not exist for it.
+    pub fn admit(&self, id: Id, principal: Principal) -> Result<(), Error> {
+        match (self.slot(id)?.owner, principal.asker) {
+            (owner, _) if owner.admits(principal) => Ok(()),
+            (Owner::Own(part), None) => Err(Error::Own(part)),
+            (Owner::Own(_) | Owner::Client(_) | Owner::Peer(_), _) => Err(Error::Unknown(id.to_string())),
         }
+    }
+
+    /// Whether the list of subscriptions names one to a client or another daemon: of those that cannot be told apart, such as clients on
+    /// TCP, each knows its own.
+    #[must_use]
+    pub fn is_listed(&self, id: Id, principal: Principal) -> bool {
+        let is_identified = principal.asker.is_some() || principal.viewer != Viewer::Anonymous;
+        is_identified && self.admit(id, principal).is_ok()
     }
 
     /// The part of the sensor whose own it is, if it is of one.
     #[must_use]
     pub fn part_of(&self, id: Id) -> Option<Part> {
-        match locked(&self.0.slots).get(&id)?.owner {
+        match self.slot(id).ok()?.owner {
             Owner::Own(part) => Some(part),
-            Owner::Client | Owner::Peer(_) => None,
+            Owner::Client(_) | Owner::Peer(_) => None,
         }
     }
 
@@ -380,14 +403,56 @@ impl Hub {
     /// # Errors
     /// If there is none.
     pub fn standing(&self, id: Id) -> Result<Standing, Error> {
-        Ok(found(&mut locked(&self.0.slots), id)?.subscription.standing())
+        Ok(self.slot(id)?.subscription.standing())
     }
 
     /// How all of them stand.
     #[must_use]
     pub fn standings(&self) -> Vec<(Id, Standing)> {
-        let slots = locked(&self.0.slots);
-        slots.iter().map(|(id, slot)| (*id, slot.subscription.standing())).collect()
+        self.all().into_iter().map(|(id, slot)| (id, slot.subscription.standing())).collect()
+    }
+
+    /// What was throttled lately, in sentences.
+    #[must_use]
+    pub fn health(&self) -> Vec<String> {
+        let shares = locked(&self.0.shares);
+        let told = shares.throttled(running()).map(|(owner, count)| {
+            format!(
+                "subscriptions of {owner} use more CPU time than their share: {count} samples were left out lately; let them choose \
+                 fewer records, lower their rates, or end some (sensor.subscriptions)"
+            )
+        });
+        told.collect()
+    }
+
+    /// Counts of all subscriptions.
+    #[must_use]
+    pub fn statistics(&self) -> Vec<(&'static str, u64)> {
+        let all = self.all();
+        let shares = locked(&self.0.shares);
+        let (used, throttled) = (shares.used(), shares.throttled_total());
+        drop(shares);
+        let waiting = all.iter().map(|(_, slot)| slot.subscription.standing().waiting.1 as u64).sum();
+        vec![
+            ("subscriptions", all.len() as u64),
+            ("queued_bytes", waiting),
+            ("cpu_ms_total", u64::try_from(used.as_millis()).unwrap_or(u64::MAX)),
+            ("throttled_total", throttled),
+        ]
+    }
+
+    pub(super) fn slot(&self, id: Id) -> Result<Arc<Slot>, Error> {
+        found(&locked(&self.0.slots), id).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<(Id, Arc<Slot>)> {
+        locked(&self.0.slots).iter().map(|(id, slot)| (*id, Arc::clone(slot))).collect()
+    }
+
+    pub(super) fn of_kinds(&self, kinds: &[Kind]) -> Vec<(Id, Arc<Slot>)> {
+        let mut all = self.all();
+        all.retain(|(_, slot)| kinds.contains(&slot.subscription.wanted().kind));
+        all
     }
 
     fn prepared(&self, wanted: Wanted) -> Result<Prepared, Error> {
@@ -403,56 +468,94 @@ impl Hub {
 
     /// What waits, or nothing if that is wanted too; `None` to wait for it.
     fn take_now(&self, id: Id, limit: usize, is_over: bool) -> Result<Option<Answer>, Error> {
-        let mut slots = locked(&self.0.slots);
-        let slot = found(&mut slots, id)?;
-        slot.taken_at = running();
+        let slot = self.slot(id)?;
+        slot.is_used();
+        let subscription = &slot.subscription;
         // One that is stopped is waited for too: who asks again and again would find it so without end, and it may be altered.
-        if !slot.subscription.has_waiting() && !is_over {
+        if !subscription.has_waiting() && !is_over {
             return Ok(None);
         }
-        let (taken, standing) = (slot.subscription.take(limit), slot.subscription.standing());
-        drop(slots);
+        let (taken, standing) = (subscription.take(limit), subscription.standing());
         Ok(Some(Answer { entries: taken.entries().collect(), standing }))
     }
 }
 
-fn found(slots: &mut BTreeMap<Id, Slot>, id: Id) -> Result<&mut Slot, Error> {
-    slots.get_mut(&id).ok_or_else(|| Error::Unknown(id.to_string()))
+fn found(slots: &BTreeMap<Id, Arc<Slot>>, id: Id) -> Result<&Arc<Slot>, Error> {
+    slots.get(&id).ok_or_else(|| Error::Unknown(id.to_string()))
 }
 
-/// Whether all queues have room beside this one, which takes the place of that of `id`.
-fn make_sure_of_room(slots: &BTreeMap<Id, Slot>, id: Option<Id>, wanted: &Wanted) -> Result<(), Error> {
-    let others = slots.iter().filter(|(other, _)| Some(**other) != id);
-    let taken = others.map(|(_, slot)| u64::from(slot.subscription.wanted().budget.queue_bytes)).sum::<u64>();
-    let more = (taken + u64::from(wanted.budget.queue_bytes)).saturating_sub(QUEUES_MAX_BYTES);
-    if more > 0 { Err(Error::Queues(more)) } else { Ok(()) }
+/// Whether there is room for a subscription of `owner` with its queue beside all others, in place of that of `id` if it is one.
+fn make_sure_of_room(
+    slots: &BTreeMap<Id, Arc<Slot>>,
+    owner: Owner,
+    id: Option<Id>,
+    wanted: &Wanted,
+) -> Result<(), Error> {
+    let (mut places, mut bytes) = (Taken::of(SUBSCRIPTIONS_MAX as u64), Taken::of(QUEUES_MAX_BYTES));
+    for (_, slot) in slots.iter().filter(|(other, _)| Some(**other) != id) {
+        places.add(slot.owner == owner, 1);
+        bytes.add(slot.owner == owner, slot.subscription.wanted().budget.queue_bytes.into());
+    }
+    if places.lacks(1, OWN_MIN, owner.is_trusted()) > 0 {
+        return Err(Error::Full);
+    }
+    match bytes.lacks(wanted.budget.queue_bytes.into(), OWN_QUEUES_MIN_BYTES, owner.is_trusted()) {
+        0 => Ok(()),
+        lacking => Err(Error::Queues(lacking)),
+    }
 }
 
 impl Shared {
+    fn new(budget: Budget) -> Shared {
+        Shared {
+            slots: Mutex::default(),
+            shares: budget.0,
+            wishes: Default::default(),
+            has_processes: AtomicBool::new(false),
+            journal: OnceLock::new(),
+            rolls: OnceLock::new(),
+            is_relaying: false,
+        }
+    }
+
     /// Have what flows come as often as the fastest of its kind that is not stopped.
-    pub(super) fn wish_for(&self, slots: &BTreeMap<Id, Slot>) {
+    pub(super) fn wish_for(&self, slots: &BTreeMap<Id, Arc<Slot>>) {
+        let live: Vec<_> = slots
+            .values()
+            .filter(|slot| slot.subscription.is_live())
+            .map(|slot| slot.subscription.wanted())
+            .collect();
         for kind in Kind::ALL {
-            let live = slots.values().map(|slot| &slot.subscription).filter(|one| one.is_live());
-            let rates = live.filter(|one| one.wanted().kind == kind).map(|one| swept(one.wanted().rate));
+            let rates = live.iter().filter(|wanted| wanted.kind == kind).map(|wanted| swept(wanted.rate));
             let fastest = rates.reduce(|a, b: Rate| if b.hz() > a.hz() { b } else { a });
             if let Some(wish) = self.wishes[kind as usize].get() {
                 wish.set(fastest);
             }
         }
+        let has_processes = slots.values().any(|slot| slot.subscription.wanted().kind == Kind::Process);
+        self.has_processes.store(has_processes, Ordering::Release);
     }
-}
 
-/// End those from which nobody takes; whether there were any.
-pub(super) fn drop_idle(slots: &mut BTreeMap<Id, Slot>, now: Duration) -> bool {
-    let before = slots.len();
-    slots.retain(|_, slot| {
-        let is_kept = now.saturating_sub(slot.taken_at) < IDLE_MAX;
-        if !is_kept {
-            slot.arrived.notify_waiters();
+    /// End those from which no client takes.
+    pub(super) fn drop_idle(&self, now: Duration) {
+        let mut slots = locked(&self.slots);
+        let before = slots.len();
+        slots.retain(|_, slot| {
+            let is_kept = now.saturating_sub(slot.taken_at()) < IDLE_MAX;
+            if !is_kept {
+                slot.arrived.notify_waiters();
+            }
+            is_kept
+        });
+        if slots.len() != before {
+            self.wish_for(&slots);
         }
-        is_kept
-    });
-    slots.len() != before
+    }
+
+    /// As after a subscription was stopped.
+    pub(super) fn wish(&self) {
+        self.wish_for(&locked(&self.slots));
+    }
 }
 
 /// CPU time of this thread.

@@ -4,6 +4,7 @@
 
 use super::fields::process::{Processes, Seen};
 use super::predicate::{Ready, keep_top};
+use crate::process::sight::Sight;
 use crate::process::table::Table;
 use wire::process::{Process, ProcessKey};
 
@@ -39,7 +40,7 @@ impl Memory {
     pub fn choose<'a>(
         &mut self,
         filter: &Ready<Processes>,
-        table: &'a Table,
+        (table, sight): (&'a Table, Sight),
         places: impl Iterator<Item = usize>,
         command: impl Fn(ProcessKey) -> Option<&'a str>,
         of_late: impl Fn(usize) -> Option<f64>,
@@ -58,8 +59,8 @@ impl Memory {
                 }
                 continue;
             };
-            let mut seen = Seen { process, cpu: None, command: command(process.key) };
-            if !is_selected(&seen) {
+            let mut seen = Seen { process, cpu: None, command: command(process.key), sight };
+            if !sight.shows(process.uid) || !is_selected(&seen) {
                 continue;
             }
             seen.cpu = self.take_share(place, process, at_ns).or_else(|| of_late(place));
@@ -73,14 +74,14 @@ impl Memory {
         if let Some((count, number)) = filter.top() {
             chosen = keep_top(chosen, count, |(place, cpu)| {
                 let process = table.rows()[*place].as_ref()?;
-                (number.get)(&Seen { process, cpu: *cpu, command: None })
+                (number.get)(&Seen { process, cpu: *cpu, command: None, sight })
             });
         }
         if self.slots > 0 {
             for (place, cpu) in &chosen {
                 let Some(process) = &table.rows()[*place] else { continue };
                 let past = &mut self.values[place * self.slots..(place + 1) * self.slots];
-                filter.note_told(&Seen { process, cpu: *cpu, command: None }, past);
+                filter.note_told(&Seen { process, cpu: *cpu, command: None, sight }, past);
             }
         }
         chosen
@@ -150,8 +151,14 @@ mod tests {
             processes.iter().for_each(|process| self.table.set(process.clone()));
             self.table.end(0);
             let rows = self.table.rows().len();
-            let chosen =
-                self.memory.choose(&self.filter, &self.table, 0..rows, |_| None, |_| self.of_late, |_| true);
+            let chosen = self.memory.choose(
+                &self.filter,
+                (&self.table, Sight::ALL),
+                0..rows,
+                |_| None,
+                |_| self.of_late,
+                |_| true,
+            );
             chosen.iter().filter_map(|(place, _)| Some(self.table.rows()[*place].as_ref()?.key.pid)).collect()
         }
     }

@@ -27,6 +27,18 @@ impl Meter {
         *self = Meter { total, ..Meter::new(per_sec, now) };
     }
 
+    /// From now on, another allowance; what is left stays, as far as it is within a second's worth of that.
+    pub fn limit(&mut self, per_sec: f64, now: Duration) {
+        self.has_left(now);
+        (self.per_sec, self.left) = (per_sec, self.left.min(per_sec));
+    }
+
+    /// How much was left when it was asked last.
+    #[must_use]
+    pub fn left(&self) -> f64 {
+        self.left
+    }
+
     /// Whether there is something left at `now`.
     pub fn has_left(&mut self, now: Duration) -> bool {
         let passed = now.saturating_sub(self.at).as_secs_f64();

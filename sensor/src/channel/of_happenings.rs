@@ -4,9 +4,9 @@
 //! the condition looks at what passed since it looked last, and how often a script runs over that.
 //! Not here: reading the journal (`pump`), which calls changed (`standings`).
 
-use super::account::Account;
 use super::condition::{self, Tally};
 use super::fields::Subject;
+use super::outcome::Outcome;
 use super::parts::Parts;
 use std::time::Duration;
 use wire::channel::stream::{Body, Change, Occurrence};
@@ -65,48 +65,48 @@ impl<S: Happening> Evaluation<S> {
     }
 
     /// It happened.
-    pub fn hear(&mut self, account: &mut Account, record: &S::Record, at_ns: u64, now: Duration) {
+    pub fn hear(&mut self, outcome: &mut Outcome, record: &S::Record, at_ns: u64) {
         let seen = S::seen(record);
         let passes =
-            S::is_meant(&account.wanted.selection, record) && self.parts.filter.passes(&seen, &[], 0.0, &());
+            S::is_meant(&outcome.wanted.selection, record) && self.parts.filter.passes(&seen, &[], 0.0, &());
         if !passes {
             return;
         }
         if let Some(condition) = &self.parts.condition {
             condition.add(&mut self.tally, &seen);
         }
-        if account.wanted.only_signals {
+        if outcome.wanted.only_signals {
             return;
         }
         if self.parts.script.is_none() {
-            account.tell(at_ns, S::body(record.clone()), now);
+            outcome.tell(at_ns, S::body(record.clone()));
             return;
         }
         self.waiting.push(record.clone());
         if self.waiting.len() >= SCRIPTED_AT_ONCE_MAX {
-            self.run_script(account, at_ns, now);
+            self.run_script(outcome, at_ns);
         }
     }
 
     /// It is due.
-    pub fn look(&mut self, account: &mut Account, at_ns: u64, now: Duration) {
+    pub fn look(&mut self, outcome: &mut Outcome, at_ns: u64, now: Duration) {
         let tally = std::mem::take(&mut self.tally);
-        account.counts.empty_total += u64::from(tally == Tally::default() && self.waiting.is_empty());
-        self.parts.signal_of(account, &tally, at_ns, now);
+        outcome.empty += u64::from(tally == Tally::default() && self.waiting.is_empty());
+        self.parts.signal_of(outcome, &tally, at_ns, now);
         if !self.waiting.is_empty() {
-            self.run_script(account, at_ns, now);
+            self.run_script(outcome, at_ns);
         }
     }
 
-    fn run_script(&mut self, account: &mut Account, at_ns: u64, now: Duration) {
+    fn run_script(&mut self, outcome: &mut Outcome, at_ns: u64) {
         match self.parts.scripted(std::mem::take(&mut self.waiting), at_ns) {
             Ok((records, figures)) => {
-                records.into_iter().for_each(|record| account.tell(at_ns, S::body(record), now));
+                records.into_iter().for_each(|record| outcome.tell(at_ns, S::body(record)));
                 if !figures.is_empty() {
-                    account.tell(at_ns, Body::Figures(figures), now);
+                    outcome.tell(at_ns, Body::Figures(figures));
                 }
             }
-            Err(error) => account.stop(error.to_string(), at_ns),
+            Err(error) => outcome.stop(error.to_string(), at_ns),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! that comes back has no past.
 //! Not here: sampling (`sample`).
 
-use super::account::Account;
 use super::fields::metric::{Metrics, Seen};
+use super::outcome::Outcome;
 use super::parts::Parts;
 use super::predicate::keep_top;
 use crate::sample::glob::Glob;
@@ -66,10 +66,10 @@ impl Evaluation {
     }
 
     /// Make a sample of this sweep.
-    pub fn sample(&mut self, account: &mut Account, sweep: &Sweep<'_>, now: Duration) {
+    pub fn sample(&mut self, outcome: &mut Outcome, sweep: &Sweep<'_>, now: Duration) {
         let chosen = self.choose(sweep);
-        self.parts.signal(account, chosen.iter().map(|(_, seen)| *seen), sweep.at_ns, now);
-        if account.wanted.only_signals {
+        self.parts.signal(outcome, chosen.iter().map(|(_, seen)| *seen), sweep.at_ns, now);
+        if outcome.wanted.only_signals {
             return;
         }
         let left_out = u32::try_from(chosen.len().saturating_sub(RECORDS_MAX)).unwrap_or(u32::MAX);
@@ -77,13 +77,13 @@ impl Evaluation {
         let readings = readings.map(|(_, seen)| Reading { metric: seen.metric.clone(), value: seen.value });
         match self.parts.scripted(readings.collect(), sweep.at_ns) {
             Ok((readings, figures)) if readings.is_empty() && figures.is_empty() => {
-                account.counts.empty_total += 1;
+                outcome.empty += 1;
             }
             Ok((readings, figures)) => {
                 let body = Body::Readings { sweep: sweep.number, readings, left_out, figures };
-                account.tell(sweep.at_ns, body, now);
+                outcome.tell(sweep.at_ns, body);
             }
-            Err(error) => account.stop(error.to_string(), sweep.at_ns),
+            Err(error) => outcome.stop(error.to_string(), sweep.at_ns),
         }
     }
 

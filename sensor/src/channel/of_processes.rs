@@ -3,12 +3,13 @@
 //! Pure. Rule: a sample is of one sweep. Not here: what is remembered of each process (`memory`), what a consumer of changes knows
 //! (`changes`).
 
-use super::account::Account;
 use super::changes::{Difference, Told};
 use super::fields::process::{Processes, Seen};
 use super::memory::{Chosen, Memory};
+use super::outcome::Outcome;
 use super::parts::Parts;
 use super::selection;
+use crate::process::sight::Sight;
 use crate::process::source::View;
 use crate::serving::roll::Served;
 use compact_str::CompactString;
@@ -54,81 +55,81 @@ impl Evaluation {
     }
 
     /// Make a sample of this sweep.
-    pub fn sample(&mut self, account: &mut Account, view: &View, now: Duration) {
-        if account.wanted.only_signals {
-            let chosen = self.choose(&account.wanted, view, 0..view.table.rows().len());
-            self.signal(account, &chosen, view, now);
-        } else if account.wanted.changes {
-            self.sample_changes(account, view, now);
+    pub fn sample(&mut self, outcome: &mut Outcome, view: &View, now: Duration) {
+        if outcome.wanted.only_signals {
+            let chosen = self.choose(outcome, view, 0..view.table.rows().len());
+            self.signal(outcome, &chosen, view, now);
+        } else if outcome.wanted.changes {
+            self.sample_changes(outcome, view, now);
         } else {
-            self.sample_all(account, view, now);
+            self.sample_all(outcome, view, now);
         }
     }
 
-    fn sample_all(&mut self, account: &mut Account, view: &View, now: Duration) {
+    fn sample_all(&mut self, outcome: &mut Outcome, view: &View, now: Duration) {
         let sweep = view.table.sweep();
-        let chosen = self.choose(&account.wanted, view, 0..view.table.rows().len());
-        self.signal(account, &chosen, view, now);
-        let (records, left_out) = records(view, &chosen);
+        let chosen = self.choose(outcome, view, 0..view.table.rows().len());
+        self.signal(outcome, &chosen, view, now);
+        let (records, left_out) = records(view, &chosen, outcome.sight);
         match self.parts.scripted(records, sweep.begin_ns) {
             Ok((records, figures)) if records.is_empty() && figures.is_empty() => {
-                account.counts.empty_total += 1;
+                outcome.empty += 1;
             }
             Ok((records, figures)) => {
                 let body = Body::Sample { sweep: sweep.number, gone: None, records, left_out, figures };
-                account.tell(sweep.begin_ns, body, now);
+                outcome.tell(sweep.begin_ns, body);
             }
-            Err(error) => account.stop(error.to_string(), sweep.begin_ns),
+            Err(error) => outcome.stop(error.to_string(), sweep.begin_ns),
         }
     }
 
-    fn sample_changes(&mut self, account: &mut Account, view: &View, now: Duration) {
+    fn sample_changes(&mut self, outcome: &mut Outcome, view: &View, now: Duration) {
         let (table, sweep) = (&view.table, view.table.sweep());
-        let (missed_total, revision) = (account.queue.missed_total(), account.revision);
+        let (missed_total, revision) = (outcome.missed_total, outcome.revision);
         if self.told.must_be_whole(now, missed_total, revision) {
-            let chosen = self.choose(&account.wanted, view, 0..table.rows().len());
-            self.signal(account, &chosen, view, now);
-            let (records, left_out) = records(view, &chosen);
+            let chosen = self.choose(outcome, view, 0..table.rows().len());
+            self.signal(outcome, &chosen, view, now);
+            let (records, left_out) = records(view, &chosen, outcome.sight);
             self.told.tell_all(table, &chosen, now, missed_total, revision);
             if left_out > 0 {
                 self.told.forget();
             }
             let body =
                 Body::Sample { sweep: sweep.number, gone: None, records, left_out, figures: Vec::new() };
-            account.tell(sweep.begin_ns, body, now);
+            outcome.tell(sweep.begin_ns, body);
             return;
         }
         // One of which nothing changed is told too: who knows only changes would not know how old what it knows is.
-        let Difference { records: changed, gone } = self.difference(account, view, now);
-        account.counts.empty_total += u64::from(changed.is_empty() && gone.is_empty());
-        let (records, left_out) = records(view, &changed);
+        let Difference { records: changed, gone } = self.difference(outcome, view, now);
+        outcome.empty += u64::from(changed.is_empty() && gone.is_empty());
+        let (records, left_out) = records(view, &changed, outcome.sight);
         if left_out > 0 {
             self.told.forget();
         }
         let body =
             Body::Sample { sweep: sweep.number, gone: Some(gone), records, left_out, figures: Vec::new() };
-        account.tell(sweep.begin_ns, body, now);
+        outcome.tell(sweep.begin_ns, body);
     }
 
-    fn difference(&mut self, account: &mut Account, view: &View, now: Duration) -> Difference {
+    fn difference(&mut self, outcome: &mut Outcome, view: &View, now: Duration) -> Difference {
         let table = &view.table;
-        let selection = &account.wanted.selection;
+        let selection = &outcome.wanted.selection;
         let is_selected_by_rows =
             selection.under.is_none() && selection.command.is_none() && self.served.is_none();
         let is_of_rows = is_selected_by_rows && self.parts.filter.is_of_rows();
         if is_of_rows && self.parts.condition.is_none() {
-            let chosen = self.choose(&account.wanted, view, self.told.places(table));
+            let chosen = self.choose(outcome, view, self.told.places(table));
             return self.told.differ_from_changed(table, &chosen);
         }
-        let chosen = self.choose(&account.wanted, view, 0..table.rows().len());
-        self.signal(account, &chosen, view, now);
+        let chosen = self.choose(outcome, view, 0..table.rows().len());
+        self.signal(outcome, &chosen, view, now);
         self.told.differ_from_all(table, &chosen)
     }
 
     /// Those at these places that are selected and pass.
-    fn choose(&mut self, wanted: &Wanted, view: &View, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
+    fn choose(&mut self, outcome: &Outcome, view: &View, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
         let Evaluation { parts, served, memory, .. } = self;
-        let (filter, selection) = (&parts.filter, &wanted.selection);
+        let (filter, selection, sight) = (&parts.filter, &outcome.wanted.selection, outcome.sight);
         // Looking one up takes longer than most filters.
         let is_asked = selection.command.is_some() || filter.asks_command();
         let command = |key| {
@@ -137,25 +138,31 @@ impl Evaluation {
         };
         let serving = served.as_ref().map(Served::now);
         let of_late = |place| view.recent.share(&view.table, place);
-        memory.choose(filter, &view.table, places, command, of_late, |seen| {
-            serving.as_ref().is_none_or(|serving| serving.contains(&seen.process.key))
-                && selection::fits(selection, seen, &view.table)
+        memory.choose(filter, (&view.table, sight), places, command, of_late, |seen| {
+            serving.as_ref().is_none_or(|serving| {
+                let by = serving.get(&seen.process.key);
+                by.is_some_and(|by| by.is_public() || sight.inspects(seen.process.uid))
+            }) && selection::fits(selection, seen, &view.table)
         })
     }
 
-    fn signal(&mut self, account: &mut Account, chosen: &[Chosen], view: &View, now: Duration) {
+    fn signal(&mut self, outcome: &mut Outcome, chosen: &[Chosen], view: &View, now: Duration) {
+        let sight = outcome.sight;
         let seen = chosen.iter().filter_map(|(place, cpu)| {
             let process = view.table.rows()[*place].as_ref()?;
-            Some(Seen { process, cpu: *cpu, command: None })
+            Some(Seen { process, cpu: *cpu, command: None, sight })
         });
-        self.parts.signal(account, seen, view.table.sweep().begin_ns, now);
+        self.parts.signal(outcome, seen, view.table.sweep().begin_ns, now);
     }
 }
 
 /// Of those chosen, as many as a sample has, and how many more there are.
-fn records(view: &View, chosen: &[Chosen]) -> (Vec<Record>, u32) {
+fn records(view: &View, chosen: &[Chosen], sight: Sight) -> (Vec<Record>, u32) {
     let rows = view.table.rows();
-    let record = |(place, cpu): &Chosen| Some(Record { process: rows[*place].clone()?, cpu: *cpu });
+    let record = |(place, cpu): &Chosen| {
+        let process = sight.seen(rows[*place].as_ref()?)?;
+        Some(Record { process, cpu: *cpu })
+    };
     let left_out = chosen.len().saturating_sub(RECORDS_MAX);
     (
         chosen.iter().take(RECORDS_MAX).filter_map(record).collect(),

@@ -3,11 +3,11 @@
 //! Pure. Rule: what is altered to the same goes on with what it remembers. Not here: what is looked at when (`of_processes`,
 //! `of_host`, `of_happenings`).
 
-use super::account::Account;
 use super::condition::{State, Tally};
 use super::fields::Subject;
+use super::outcome::Outcome;
 use super::predicate::Ready;
-use super::script::{self, Outcome, Script};
+use super::script::{self, Script};
 use super::subscription::Error;
 use compact_str::CompactString;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl<S: Subject> Parts<S> {
     /// Signal what follows from these records.
     pub fn signal<'a>(
         &mut self,
-        account: &mut Account,
+        outcome: &mut Outcome,
         seen: impl Iterator<Item = S::Seen<'a>>,
         at_ns: u64,
         now: Duration,
@@ -67,15 +67,15 @@ impl<S: Subject> Parts<S> {
         let Some(condition) = &self.condition else { return };
         let mut tally = Tally::default();
         seen.for_each(|seen| condition.add(&mut tally, &seen));
-        self.signal_of(account, &tally, at_ns, now);
+        self.signal_of(outcome, &tally, at_ns, now);
     }
 
     /// Signal what follows from this tally.
-    pub fn signal_of(&mut self, account: &mut Account, tally: &Tally, at_ns: u64, now: Duration) {
+    pub fn signal_of(&mut self, outcome: &mut Outcome, tally: &Tally, at_ns: u64, now: Duration) {
         let Some(condition) = &mut self.condition else { return };
         let value = condition.measure(tally);
         if let Some(is_true) = condition.update(value, now) {
-            account.push(at_ns, Body::Signal { is_true, value: value.unwrap_or(f64::NAN) });
+            outcome.push(at_ns, Body::Signal { is_true, value: value.unwrap_or(f64::NAN) });
         }
     }
 
@@ -86,15 +86,15 @@ impl<S: Subject> Parts<S> {
     pub fn scripted(&mut self, records: Vec<S::Record>, at_ns: u64) -> Result<Scripted<S>, script::Error> {
         let Some(script) = &mut self.script else { return Ok((records, Vec::new())) };
         #[allow(clippy::cast_precision_loss)] // Seconds since boot.
-        let (outcome, records) = script.run(records, at_ns as f64 / 1e9)?;
-        Ok(match outcome {
-            Outcome::Pass => (records, Vec::new()),
-            Outcome::Hold => (Vec::new(), Vec::new()),
-            Outcome::Only(places) => {
+        let (said, records) = script.run(records, at_ns as f64 / 1e9)?;
+        Ok(match said {
+            script::Outcome::Pass => (records, Vec::new()),
+            script::Outcome::Hold => (Vec::new(), Vec::new()),
+            script::Outcome::Only(places) => {
                 let only = places.into_iter().take(RECORDS_MAX);
                 (only.filter_map(|place| records.get(place).cloned()).collect(), Vec::new())
             }
-            Outcome::Figures(figures) => (Vec::new(), figures),
+            script::Outcome::Figures(figures) => (Vec::new(), figures),
         })
     }
 }

@@ -136,14 +136,14 @@ fn found(joiner: &Joiner, number: u64, event: Event) -> Found {
     Found { occurrence: Occurrence { number, event, name, user }, calls }
 }
 
-fn show(one: &mut Subscription, found: &Found, at_ns: u64, now: Duration) -> bool {
+fn show(one: &Subscription, found: &Found, at_ns: u64, now: Duration) -> bool {
     match one.wanted().kind {
         Kind::Event => one.hear(&Happened::Event(&found.occurrence), at_ns, now),
         Kind::Call => {
             let (number, before) = (found.occurrence.number, &found.occurrence.event.call);
             let mut has_more = false;
             for call in &found.calls {
-                if one.standings().is_news(call, before) {
+                if one.is_news(call, before) {
                     let change = Change { number, call: call.clone() };
                     has_more |= one.hear(&Happened::Call(&change), at_ns, now);
                 }

@@ -155,7 +155,11 @@ mod tests {
         let check = |selection: Selection, expected: &[u32]| {
             let told = |process: &&Process| {
                 let command = (process.key.pid == 3).then_some("python3 train.py");
-                fits(&selection, &Seen { process, cpu: None, command }, &table)
+                fits(
+                    &selection,
+                    &Seen { process, cpu: None, command, sight: crate::process::sight::Sight::ALL },
+                    &table,
+                )
             };
             let pids: Vec<u32> =
                 table.rows().iter().flatten().filter(told).map(|process| process.key.pid).collect();

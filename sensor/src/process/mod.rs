@@ -18,6 +18,7 @@ pub mod lives;
 pub mod procfs;
 pub mod recent;
 pub mod sampler;
+pub mod sight;
 pub mod source;
 pub mod stat;
 pub mod table;

@@ -10,9 +10,10 @@ use super::{declared, processes};
 use crate::process::details;
 use crate::process::procfs::boot_ns;
 use crate::process::sampler;
+use crate::process::sight::Sight;
 use crate::recorder::desk;
 use crate::recorder::store;
-use crate::serving::known::Serves;
+use crate::serving::known::{KnownBy, Serves};
 use crate::serving::meant::Meant;
 use crate::serving::watch;
 use compact_str::CompactString;
@@ -28,6 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wire::call::Call;
 use wire::process::{Process, ProcessKey};
+use wire::query::Viewer;
 use wire::recording::Recording;
 use wire::recording::segment::Segment;
 use wire::time::Time;
@@ -85,6 +87,23 @@ struct Server {
     row: Option<Process>,
 }
 
+impl Server {
+    fn is_public(&self) -> bool {
+        self.by == KnownBy::Cgroup.as_str()
+    }
+
+    /// Whether it is shown that it serves the call. Where its user is not known, as of one that ended before it was sampled, and its
+    /// environment named the job, it is shown to the trusted alone.
+    fn is_shown(&self, sight: Sight) -> bool {
+        let uid = self.row.as_ref().map(|row| row.uid);
+        match (self.is_public(), uid) {
+            (true, Some(uid)) => sight.shows(uid),
+            (false, Some(uid)) => sight.inspects(uid),
+            (is_public, None) => is_public || sight == Sight::ALL,
+        }
+    }
+}
+
 impl CallProcesses {
     /// The method.
     #[must_use]
@@ -92,18 +111,20 @@ impl CallProcesses {
         let (own, apart) = (self.clone(), Apart::new("looking for processes", AT_ONCE_MAX));
         // Looked at once, so that a process has one start and a sample one time in all answers.
         let booted = processes::booted();
-        declared::sensor_call_processes().handler(move |params| {
-            let (own, apart) = (own.clone(), apart.clone());
-            async move { apart.run(move || own.answer(&params, booted)).await }
+        declared::sensor_call_processes().handler_for(move |caller, params| {
+            let (own, apart, viewer) = (own.clone(), apart.clone(), caller.viewer);
+            async move { apart.run(move || own.answer(&params, viewer, booted)).await }
         })
     }
 
-    fn answer(&self, params: &Params, booted: Time) -> Result<Value, Fault> {
-        let mut wanted = Wanted::new(params)?;
+    fn answer(&self, params: &Params, viewer: Viewer, booted: Time) -> Result<Value, Fault> {
+        let mut wanted = Wanted::new(params, viewer)?;
+        let sight = Sight::of(viewer);
         let asked = self.asked(params.need_text("call")?)?;
         let recordings = self.recordings(&asked);
         let mut servers = self.servers(&asked, &recordings);
-        wanted.keys = Some(servers.keys().copied().collect());
+        servers.retain(|_, server| server.row.is_none() || server.is_shown(sight));
+        wanted.keys = Some(servers.iter().map(|(key, server)| (*key, server.is_public())).collect());
         let mut samples = Samples::between(booted, asked.from_ns, asked.to_ns, &wanted);
         let held = self.recorder.as_ref().map(|recorder| recorder.ring().window(asked.from_ns, asked.to_ns));
         let held = held.unwrap_or_default();
@@ -120,6 +141,7 @@ impl CallProcesses {
                 server.row.get_or_insert(row);
             }
         }
+        servers.retain(|_, server| server.is_shown(sight));
         let counts = self.serving.counts();
         let mut members = samples.shown();
         let shown = servers.iter().map(|(key, server)| self.shown(*key, server, booted));

@@ -39,7 +39,7 @@ const NAMES_AT_ONCE_MAX: usize = 4;
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 pub(super) const STANDING: &str = "due counts the samples that were due, empty those of which nothing passed, missed the entries \
-     left out; cpu_seconds and bytes are what it took since it was made; quarantined tells why it was stopped, if it is. Those that the sensor made \
+     left out, throttled those of them that all subscriptions together, or those of one user, used too much CPU time for; cpu_seconds and bytes are what it took since it was made; quarantined tells why it was stopped, if it is. Those that the sensor made \
      for itself have an owner (recorder, module) and no subscription to name them by: nobody else changes them.";
 const DETAILS: &str = "filter: cpu > 0.5 and name ~ \"^slurm\" and rss_bytes changes by 1M top 10 by cpu; condition: sum cpu > 3.5 \
      until 2.5 for 10 s; sensor.channels tells the fields. selection: {name, user, command, pid, under, job, call} of \
@@ -92,7 +92,7 @@ impl Channels {
         let uid = uid(kind, params, names).await?;
         let wanted = wanted::changed(Wanted { kind, ..Wanted::default() }, params, uid)?;
         let place = self.place(kind, params)?;
-        let id = self.hub.subscribe_from(caller.asker(), wanted, place)?;
+        let id = self.hub.subscribe_from(caller.principal(), wanted, place)?;
         Ok(self.told(id, &self.hub.standing(id)?))
     }
 
@@ -152,7 +152,7 @@ impl Channels {
     /// The subscription that a call names; one of another daemon's is none to who asks.
     fn id(&self, caller: &Caller, params: &Params) -> Result<Id, Fault> {
         let id = id(params)?;
-        self.hub.admit(id, caller.asker())?;
+        self.hub.admit(id, caller.principal())?;
         Ok(id)
     }
 
@@ -164,10 +164,11 @@ impl Channels {
     fn subscriptions(&self, caller: &Caller) -> Value {
         let all = self.hub.standings();
         let fastest = all.iter().map(|(_, stands)| stands.wanted.rate.hz()).reduce(f64::max);
-        // Which they are, and what scripts of others say, is nothing to other daemons; the sensor's own are nobody's to name.
+        // Which they are, and what their scripts say, is for their owners; the sensor's own have no name.
         let told = |(id, stands): &(Id, Standing)| {
             let mut told = self.told(*id, stands);
-            if let (Err(_), Value::Struct(members)) = (self.hub.admit(*id, caller.asker()), &mut told) {
+            if let (false, Value::Struct(members)) = (self.hub.is_listed(*id, caller.principal()), &mut told)
+            {
                 members.retain(|(name, _)| !matches!(name.as_ref(), "subscription" | "script" | "cursor"));
                 let part = self.hub.part_of(*id);
                 members.extend(part.map(|part| (Name::Borrowed("owner"), Value::from(part.as_str()))));
@@ -377,6 +378,7 @@ fn standing(id: Id, stands: &Standing) -> Value {
         ("waiting".into(), Value::UInt(stands.waiting.0 as u64)),
         ("waiting_bytes".into(), Value::UInt(stands.waiting.1 as u64)),
         ("missed".into(), Value::UInt(stands.missed_total)),
+        ("throttled".into(), Value::UInt(stands.throttled_total)),
         ("cpu_seconds".into(), Value::Double(stands.cpu.as_secs_f64())),
         ("bytes".into(), Value::Double(stands.bytes_total)),
     ];

@@ -7,6 +7,7 @@
 use super::channels::stream;
 use super::{declared, processes, samples, shape};
 use crate::process::procfs::boot_ns;
+use crate::process::sight::Sight;
 use crate::recorder::desk::Handle;
 use crate::recorder::store;
 use rpc::apart::Apart;
@@ -41,10 +42,11 @@ pub fn method(recorder: Option<Handle>) -> Method {
     let apart = Apart::new("reading past sweeps", AT_ONCE_MAX);
     // Looked at once, so that a sweep has one time in all answers.
     let booted = processes::booted();
-    declared::sensor_past_processes().handler(move |params| {
+    declared::sensor_past_processes().handler_for(move |caller, params| {
         let (recorder, apart) = (recorder.clone(), apart.clone());
+        let sight = Sight::of(caller.viewer);
         async move {
-            let wanted = Wanted::new(&params)?;
+            let wanted = Wanted::new(&params, sight)?;
             let recorder = super::recordings::needed(recorder.as_ref())?.clone();
             apart.run(move || Ok(answer(&recorder, &wanted, booted))).await
         }
@@ -78,10 +80,11 @@ struct Wanted {
     to: Time,
     every: Duration,
     limit: usize,
+    sight: Sight,
 }
 
 impl Wanted {
-    fn new(params: &Params) -> Result<Wanted, Fault> {
+    fn new(params: &Params, sight: Sight) -> Result<Wanted, Fault> {
         let needed = |name: &str| -> Result<Time, Fault> {
             params.time(name)?.ok_or_else(|| Fault::invalid_params(format!("{name}: expected a time")))
         };
@@ -97,6 +100,7 @@ impl Wanted {
             to,
             every: samples::every(params)?,
             limit: usize::try_from(params.need_whole("limit")?).unwrap_or(0),
+            sight,
         })
     }
 }
@@ -296,14 +300,15 @@ impl Past {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         let known = self.told.as_deref().unwrap_or_default();
         for place in 0..swept.rows.len().max(known.len()) {
-            let is = swept.rows.get(place).and_then(Option::as_ref);
-            let was = known.get(place).and_then(Option::as_ref);
+            let sight = self.wanted.sight;
+            let shown = |row: &&Process| sight.shows(row.uid);
+            let is = swept.rows.get(place).and_then(Option::as_ref).filter(shown);
+            let was = known.get(place).and_then(Option::as_ref).filter(shown);
             let goes_on = is.zip(was).is_some_and(|(is, was)| is.key == was.key);
             gone.extend(was.filter(|_| !goes_on).map(|was| Value::UInt(was.key.pid.into())));
-            let record = |process: &Process| {
-                stream::process(&Record { process: process.clone(), cpu: swept.share(place) }, base)
-            };
-            changed.extend(is.filter(|_| is != was).map(record));
+            let record =
+                |process: Process| stream::process(&Record { process, cpu: swept.share(place) }, base);
+            changed.extend(is.filter(|_| is != was).and_then(|is| sight.seen(is)).map(record));
         }
         if self.named + changed.len() > self.wanted.limit && self.named > 0 {
             // The calendar may be a little apart at the next question.

@@ -10,6 +10,7 @@ use crate::likeness;
 use crate::process::details::{self, Users};
 use crate::process::procfs::boot_ns;
 use crate::process::sampler::Handle;
+use crate::process::sight::Sight;
 use crate::process::source::View;
 use compact_str::CompactString;
 use rpc::apart::Apart;
@@ -22,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::process::Process;
+use wire::query::Viewer;
 use wire::time::Time;
 
 /// By what processes can be ordered: the most first.
@@ -37,9 +39,10 @@ pub fn method(sampler: &Handle, proc: &Path) -> Method {
     let apart = Apart::new("reading the processes", AT_ONCE_MAX);
     // Looked at once, so that a process has one start as long as the sensor runs, whatever happens to the calendar.
     let booted = booted();
-    declared::sensor_processes().handler(move |params| {
+    declared::sensor_processes().handler_for(move |caller, params| {
         let (sampler, proc, apart) = (sampler.clone(), Arc::clone(&proc), apart.clone());
-        async move { apart.run(move || answer(&sampler, &proc, booted, &params)).await }
+        let viewer = caller.viewer;
+        async move { apart.run(move || answer((&sampler, &proc), booted, &params, viewer)).await }
     })
 }
 
@@ -64,9 +67,14 @@ pub(super) struct Picked {
     pub(super) command: Option<CompactString>,
 }
 
-fn answer(sampler: &Handle, proc: &Path, booted: Time, params: &Params) -> Result<Value, Fault> {
+fn answer(
+    (sampler, proc): (&Handle, &Path),
+    booted: Time,
+    params: &Params,
+    viewer: Viewer,
+) -> Result<Value, Fault> {
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
-    let wanted = Wanted::new(params)?;
+    let wanted = Wanted::new(params, Sight::of(viewer))?;
     let order = params.need_text("order")?;
     let (mut picked, total, sweep) = sampler.look(|view| {
         let mut picked = pick(view, &wanted);
@@ -101,19 +109,21 @@ struct Wanted {
     name: Option<String>,
     uid: Option<u32>,
     pid: Option<u32>,
+    sight: Sight,
 }
 
 impl Wanted {
-    fn new(params: &Params) -> Result<Wanted, Fault> {
+    fn new(params: &Params, sight: Sight) -> Result<Wanted, Fault> {
         let pid = params.whole("pid")?.and_then(|pid| u32::try_from(pid).ok());
         let uid = params.text("user")?.map(|user| {
             details::uid(user).ok_or_else(|| Fault::not_found(format!("this host has no user {user:?}")))
         });
-        Ok(Wanted { name: params.text("name")?.map(ToOwned::to_owned), uid: uid.transpose()?, pid })
+        Ok(Wanted { name: params.text("name")?.map(ToOwned::to_owned), uid: uid.transpose()?, pid, sight })
     }
 
     fn fits(&self, process: &Process) -> bool {
-        self.name.as_ref().is_none_or(|name| likeness::means(name, &process.name))
+        self.sight.shows(process.uid)
+            && self.name.as_ref().is_none_or(|name| likeness::means(name, &process.name))
             && self.uid.is_none_or(|uid| uid == process.uid)
             && self.pid.is_none_or(|pid| pid == process.key.pid)
     }
@@ -122,10 +132,12 @@ impl Wanted {
 fn pick(view: &View, wanted: &Wanted) -> Vec<Picked> {
     let rows = view.table.rows().iter().enumerate();
     let fitting = rows.filter_map(|(place, row)| Some((place, row.as_ref().filter(|row| wanted.fits(row))?)));
-    let picked = fitting.map(|(place, row)| Picked {
-        process: row.clone(),
-        share: view.recent.share(&view.table, place),
-        command: view.lives.command(row.key).cloned(),
+    let picked = fitting.filter_map(|(place, row)| {
+        Some(Picked {
+            process: wanted.sight.seen(row)?,
+            share: view.recent.share(&view.table, place),
+            command: view.lives.command(row.key).cloned(),
+        })
     });
     picked.collect()
 }

@@ -17,6 +17,7 @@ use rpc::value::{Name, Value};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
+use wire::query::Viewer;
 use wire::recording::Recording;
 
 /// Longest part of a file in one answer, in bytes: within what an answer may be, written as text.
@@ -38,13 +39,16 @@ pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
             let recorder = ordered.clone();
             async move { record(needed(recorder.as_ref())?, &params).await }
         }),
-        declared::sensor_recording().handler(move |params| {
-            let (recorder, apart) = (read.clone(), apart.clone());
-            async move { recording(needed(recorder.as_ref())?.clone(), &apart, params).await }
+        declared::sensor_recording().handler_for(move |caller, params| {
+            let (recorder, apart, viewer) = (read.clone(), apart.clone(), caller.viewer);
+            async move { recording(needed(recorder.as_ref())?.clone(), &apart, params, viewer).await }
         }),
-        declared::sensor_recording_file().handler(move |params| {
-            let (recorder, apart) = (recorder.clone(), of_file.clone());
-            async move { file(needed(recorder.as_ref())?.clone(), &apart, params).await }
+        declared::sensor_recording_file().handler_for(move |caller, params| {
+            let (recorder, apart, viewer) = (recorder.clone(), of_file.clone(), caller.viewer);
+            async move {
+                may_fetch(viewer)?;
+                file(needed(recorder.as_ref())?.clone(), &apart, params).await
+            }
         }),
     ]
 }
@@ -78,7 +82,7 @@ pub(super) fn recording_declaration() -> Declaration {
 }
 
 pub(super) fn file_declaration() -> Declaration {
-    Declaration::new("sensor.recording_file", "a recording's file, part by part")
+    Declaration::new("sensor.recording_file", "a recording's file, part by part; for root and operators")
         .reading()
         .parameter(Parameter::new("id", Type::Text, "which, as sensor.recordings tells").required())
         .parameter(
@@ -187,8 +191,8 @@ async fn record(recorder: &Handle, params: &Params) -> Result<Value, Fault> {
     Ok(Value::object([("id", Value::Text(id.to_string())), ("ready_in", Value::Double(ready.as_secs_f64()))]))
 }
 
-async fn recording(recorder: Handle, apart: &Apart, params: Params) -> Result<Value, Fault> {
-    let wanted = Wanted::new(&params)?;
+async fn recording(recorder: Handle, apart: &Apart, params: Params, viewer: Viewer) -> Result<Value, Fault> {
+    let wanted = Wanted::new(&params, viewer)?;
     let id = params.need_text("id")?.to_owned();
     let answer = move || {
         let (recording, kept) = read(&recorder, &id)?;
@@ -210,6 +214,18 @@ fn read(recorder: &Handle, id: &str) -> Result<(Recording, Kept), Fault> {
     let (kept, path) = found.ok_or_else(|| unknown(id))?;
     let read = store::read(&path).map_err(|error| Fault::new(rpc::fault::SYSTEM, error.to_string()))?;
     Ok((read, kept))
+}
+
+/// A file holds the I/O counters of every user's processes.
+fn may_fetch(viewer: Viewer) -> Result<(), Fault> {
+    if viewer == Viewer::Trusted {
+        return Ok(());
+    }
+    Err(Fault::new(
+        rpc::fault::FORBIDDEN,
+        "the file of a recording holds what /proc shows to root only; fetch it as root over the sensor's local socket, or read what \
+         you may see with sensor.recording",
+    ))
 }
 
 fn unknown(id: &str) -> Fault {

@@ -5,13 +5,15 @@
 
 use super::shape;
 use crate::likeness;
+use crate::process::sight::Sight;
 use rpc::fault::Fault;
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::{Name, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::process::{Life, Process, ProcessKey};
+use wire::query::Viewer;
 use wire::recording::Header;
 use wire::recording::segment::{Item, Player, Segment, Swept};
 use wire::time::Time;
@@ -32,11 +34,12 @@ pub(super) struct Wanted {
     to: Option<Time>,
     pid: Option<u32>,
     name: Option<String>,
-    /// Only these processes, if some are named.
-    pub(super) keys: Option<BTreeSet<ProcessKey>>,
+    /// Only these processes, if some are named: each with whether every user may know that it is one of them, or its own alone.
+    pub(super) keys: Option<BTreeMap<ProcessKey, bool>>,
     every_ns: u64,
     offset: u64,
     limit: u64,
+    sight: Sight,
 }
 
 /// With the parameters of [`Wanted`].
@@ -85,7 +88,7 @@ pub(super) fn is_one_boot(one: Time, other: Time) -> bool {
 }
 
 impl Wanted {
-    pub(super) fn new(params: &Params) -> Result<Wanted, Fault> {
+    pub(super) fn new(params: &Params, viewer: Viewer) -> Result<Wanted, Fault> {
         Ok(Wanted {
             from: params.time("from")?,
             to: params.time("to")?,
@@ -95,12 +98,16 @@ impl Wanted {
             every_ns: u64::try_from(every(params)?.as_nanos()).unwrap_or(u64::MAX),
             offset: u64::try_from(params.need_whole("offset")?).unwrap_or(0),
             limit: u64::try_from(params.need_whole("limit")?).unwrap_or(0),
+            sight: Sight::of(viewer),
         })
     }
 
-    fn fits(&self, key: ProcessKey, name: &str) -> bool {
-        self.pid.is_none_or(|pid| pid == key.pid)
-            && self.keys.as_ref().is_none_or(|keys| keys.contains(&key))
+    fn fits(&self, key: ProcessKey, uid: u32, name: &str) -> bool {
+        self.sight.shows(uid)
+            && self.pid.is_none_or(|pid| pid == key.pid)
+            && self.keys.as_ref().is_none_or(|keys| {
+                keys.get(&key).is_some_and(|is_public| *is_public || self.sight.inspects(uid))
+            })
             && self.name.as_ref().is_none_or(|wanted| likeness::means(wanted, name))
     }
 }
@@ -174,7 +181,7 @@ impl<'a> Samples<'a> {
         self.due_ns = at_ns.saturating_add(self.wanted.every_ns);
         let rows = swept.rows.iter().enumerate();
         for (place, row) in rows.filter_map(|(place, row)| Some((place, row.as_ref()?))) {
-            if !self.wanted.fits(row.key, &row.name) {
+            if !self.wanted.fits(row.key, row.uid, &row.name) {
                 continue;
             }
             if self.wanted.keys.is_some() && self.seen.get(&row.key).is_none_or(|seen| seen.name != row.name)
@@ -191,7 +198,7 @@ impl<'a> Samples<'a> {
 
     fn ended(&mut self, life: &Life) {
         let is_within = (self.from_ns..=self.to_ns).contains(&life.end_ns);
-        if is_within && self.wanted.fits(life.key, &life.name) && self.ended.len() < LIVES_MAX {
+        if is_within && self.wanted.fits(life.key, life.uid, &life.name) && self.ended.len() < LIVES_MAX {
             self.ended.push(self.life(life));
         }
     }
@@ -221,8 +228,9 @@ impl<'a> Samples<'a> {
         };
         maybe("cpu", share.map(Value::Double));
         maybe("cgroup", process.cgroup.map(Value::UInt));
-        maybe("read_bytes", usage.io.map(|io| Value::UInt(io.read_bytes)));
-        maybe("written_bytes", usage.io.map(|io| Value::UInt(io.written_bytes)));
+        let io = usage.io.filter(|_| self.wanted.sight.inspects(process.uid));
+        maybe("read_bytes", io.map(|io| Value::UInt(io.read_bytes)));
+        maybe("written_bytes", io.map(|io| Value::UInt(io.written_bytes)));
         Value::Struct(members)
     }
 

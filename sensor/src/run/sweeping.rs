@@ -4,6 +4,7 @@
 //! Not here: the other parts of a sensor (`run`).
 
 use super::Error;
+use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::config::Config;
 use crate::process;
@@ -15,8 +16,13 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// What [`sweeping`] makes.
-pub(super) type Sweeping =
-    (process::sampler::Sampler, Option<(desk::Desk, desk::Handle)>, (watch::Watch, watch::Handle));
+pub(super) struct Sweeping {
+    pub(super) processes: process::sampler::Sampler,
+    pub(super) subscriptions: handover::Taking,
+    pub(super) recorder: Option<(desk::Desk, desk::Handle)>,
+    pub(super) watch: watch::Watch,
+    pub(super) serving: watch::Handle,
+}
 
 /// What sweeps the processes, and what listens to it: who asks newcomers which job they serve, the flight recorder, and
 /// the subscriptions.
@@ -35,10 +41,13 @@ pub(super) fn sweeping(
         Box::new(tap::Filler::new(ring, rate, tail.reader().next()))
     }));
     // Last: what subscribers want holds up nothing of the sensor's own.
-    taps.push(channels.tap());
+    let (giving, taking) = handover::pair(channels);
+    taps.push(Box::new(giving));
     let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
     channels.set_wish(wire::channel::Kind::Process, processes.handle().wish());
-    let Some(ring) = ring else { return Ok((processes, None, (watch, serving))) };
+    let Some(ring) = ring else {
+        return Ok(Sweeping { processes, subscriptions: taking, recorder: None, watch, serving });
+    };
     let whose =
         desk::Whose { domain: config.domain.clone(), host: config.host.clone(), sensor: tail.sensor() };
     let (folder, recorder) = (state.join("recordings"), config.recorder.clone());
@@ -51,7 +60,7 @@ pub(super) fn sweeping(
         (processes.handle(), serving.clone(), channels.clone()),
     )?;
     told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
-    Ok((processes, Some((desk, handle)), (watch, serving)))
+    Ok(Sweeping { processes, subscriptions: taking, recorder: Some((desk, handle)), watch, serving })
 }
 
 pub(super) async fn record(

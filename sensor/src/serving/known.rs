@@ -25,6 +25,12 @@ pub enum KnownBy {
 }
 
 impl KnownBy {
+    /// Whether every user may know it: the names of control groups are public, an environment is its user's (proc(5)).
+    #[must_use]
+    pub const fn is_public(self) -> bool {
+        matches!(self, KnownBy::Cgroup)
+    }
+
     /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

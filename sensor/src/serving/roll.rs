@@ -4,12 +4,13 @@
 //! second, as logs tell other names of a call; one that nobody holds any more is let go.
 //! Not here: who serves what (`known`), which jobs are meant (`meant`).
 
+use super::known::KnownBy;
 use super::meant::Meant;
 use super::watch;
 use crate::sample::beat::locked;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -28,13 +29,13 @@ pub struct Served(Arc<Roll>);
 struct Roll {
     job: Option<CompactString>,
     call: Option<CompactString>,
-    keys: Mutex<Arc<BTreeSet<ProcessKey>>>,
+    keys: Mutex<Arc<BTreeMap<ProcessKey, KnownBy>>>,
 }
 
 impl Served {
-    /// As they are known now.
+    /// As they are known now, and how.
     #[must_use]
-    pub fn now(&self) -> Arc<BTreeSet<ProcessKey>> {
+    pub fn now(&self) -> Arc<BTreeMap<ProcessKey, KnownBy>> {
         Arc::clone(&locked(&self.0.keys))
     }
 }
@@ -102,7 +103,7 @@ impl Rolls {
         let keys = self.0.serving.look(|known| {
             let live = known.all().filter(|(_, serves)| serves.end_ns.is_none());
             let meant = live.filter(|(_, serves)| serves.jobs.iter().any(|served| is_meant(served)));
-            meant.map(|(key, _)| key).collect::<BTreeSet<_>>()
+            meant.map(|(key, serves)| (key, serves.by)).collect::<BTreeMap<_, _>>()
         });
         *locked(&roll.keys) = Arc::new(keys);
     }

@@ -65,7 +65,9 @@ pub enum Error {
 
 fn unreachable(address: &Where, error: &std::io::Error) -> String {
     match address {
-        Where::Here(at) => format!("no daemon answers at {at}: {error}; start one with: visperf up"),
+        Where::Here(_) | Where::Local(_) => {
+            format!("no daemon answers at {address}: {error}; start one with: visperf up")
+        }
         Where::Proxy(_) => format!("no proxy answers at {address}: {error}; see docs/firewalls.md"),
     }
 }
@@ -115,7 +117,7 @@ impl Client {
     pub fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
         let (path, body) = (format!("/api/v1/{method}"), params.to_string());
         let answer = match self.address.clone() {
-            Where::Here(_) => self.exchange(&self.request(&path, "", &body))?,
+            Where::Here(_) | Where::Local(_) => self.exchange(&self.request(&path, "", &body))?,
             Where::Proxy(proxy) => self.exchange_by_login(&proxy, &path, &body)?,
         };
         let (status, body) = (answer.status, answer.body);
@@ -136,9 +138,13 @@ impl Client {
     }
 
     fn request(&self, path: &str, fields: &str, body: &str) -> String {
-        let (address, len) = (&self.address, body.len());
+        let host = match &self.address {
+            Where::Local(_) => "localhost".to_owned(),
+            other @ (Where::Here(_) | Where::Proxy(_)) => other.to_string(),
+        };
+        let len = body.len();
         format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{fields}\
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{fields}\
              Content-Length: {len}\r\n\r\n{body}"
         )
     }

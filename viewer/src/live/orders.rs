@@ -60,7 +60,7 @@ fn unanswered(kill: &Kill, error: &Error) -> String {
 fn folders(address: &Where, info: &Value) -> Vec<PathBuf> {
     let usual = state_folder::usual();
     let of_daemon = match address {
-        Where::Here(_) => Some(PathBuf::from(answers::text(info, "state_directory"))),
+        Where::Here(_) | Where::Local(_) => Some(PathBuf::from(answers::text(info, "state_directory"))),
         Where::Proxy(_) => None,
     };
     let of_daemon = of_daemon.filter(|folder| folder.is_absolute() && *folder != usual);

@@ -5,10 +5,12 @@
 //! (`tunnel::digest`).
 
 use overlay::door::{self, Door, Tls, Wire};
+use overlay::identity::state_folder;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::path::Path;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tunnel::digest::client::Login;
@@ -19,8 +21,21 @@ use wire::id::DomainName;
 pub enum Where {
     /// A daemon of this machine.
     Here(SocketAddr),
+    /// The same by its local socket, on which it knows the user.
+    Local(PathBuf),
     /// A proxy.
     Proxy(Arc<Proxy>),
+}
+
+impl Where {
+    /// The daemon of this machine that a user means who names none: by the first of the sockets on which one answers, else at
+    /// `address`.
+    #[must_use]
+    pub fn usual(address: SocketAddr) -> Where {
+        let mut sockets = state_folder::usual_sockets().into_iter();
+        let answers = |path: &PathBuf| UnixStream::connect(path).is_ok();
+        sockets.find(answers).map_or(Where::Here(address), Where::Local)
+    }
 }
 
 impl From<SocketAddr> for Where {
@@ -33,6 +48,7 @@ impl fmt::Display for Where {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Where::Here(address) => address.fmt(f),
+            Where::Local(path) => write!(f, "{}", path.display()),
             Where::Proxy(proxy) => proxy.door.fmt(f),
         }
     }
@@ -102,13 +118,18 @@ impl Where {
     pub(super) fn open(&self, time: Duration, silence: Duration) -> io::Result<Wire> {
         let stream = match self {
             Where::Here(address) => TcpStream::connect_timeout(address, time)?,
+            Where::Local(path) => {
+                let wire = Wire::Within(UnixStream::connect(path)?);
+                wire.set_timeout(Some(silence))?;
+                return Ok(wire);
+            }
             Where::Proxy(proxy) => connect(&proxy.door, time)?,
         };
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(silence))?;
         stream.set_write_timeout(Some(silence))?;
         let tls = match self {
-            Where::Here(_) => None,
+            Where::Here(_) | Where::Local(_) => None,
             Where::Proxy(proxy) => proxy.tls.as_ref(),
         };
         Wire::over(stream, tls)

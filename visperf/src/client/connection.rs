@@ -7,6 +7,7 @@ use crate::output::note;
 use overlay::door::Wire;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long connecting may take.
@@ -31,6 +32,8 @@ pub(crate) enum Error {
 #[derive(Debug)]
 pub(crate) struct Connection {
     address: String,
+    /// What the daemon is called in a request.
+    host: String,
     stream: BufReader<Deadlined>,
     reusable: bool,
 }
@@ -72,10 +75,20 @@ impl Connection {
         Ok(Connection::over(address, wire(stream).map_err(io::Error::other)?))
     }
 
+    /// Connect to the local socket at `path`, by which the daemon knows the user.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn open_local(address: &str, path: &Path) -> io::Result<Connection> {
+        let connection = Connection::over(address, Wire::Within(rpc::listener::connect(path)?));
+        Ok(Connection { host: "localhost".to_owned(), ..connection })
+    }
+
     /// Over what leads to whoever the user knows as `address`.
     pub(crate) fn over(address: &str, stream: Wire) -> Connection {
         let deadlined = Deadlined { stream, deadline: monotonic(), tell: None };
-        Connection { address: address.to_owned(), stream: BufReader::new(deadlined), reusable: true }
+        let (address, host) = (address.to_owned(), address.to_owned());
+        Connection { address, host, stream: BufReader::new(deadlined), reusable: true }
     }
 
     /// As the user knows it.
@@ -142,7 +155,7 @@ impl Connection {
         stream.tell = patience.tell_after.map(|after| (now + after, self.address.clone()));
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: visperf/{}\r\n{}\r\n",
-            self.address,
+            self.host,
             env!("CARGO_PKG_VERSION"),
             fields.concat()
         );

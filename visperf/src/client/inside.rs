@@ -34,7 +34,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::query::{Form, Question};
+use wire::query::{Form, Question, Viewer};
 
 /// How long the way inside may take: every rung of the ladder, a login, a circuit.
 const OPENING_TIME: Duration = Duration::from_secs(20);
@@ -208,7 +208,7 @@ impl Asking {
         }
         let question = |left| {
             let question = elsewhere::question(self.method, params.clone(), left, HOPS);
-            elsewhere::bytes_of(&Question { form, ..question })
+            Question { form, viewer: Viewer::Anonymous, ..question }.to_bytes()
         };
         let unreached = |error: VisitError| match error.is_final() {
             true => Fault::new(fault::FORBIDDEN, error.to_string()),
@@ -241,7 +241,7 @@ impl Entrance for Within {
         let scope = Scope {
             domain: place.domain.map(|name| name.to_string()),
             host: place.host.map(|name| name.to_string()),
-            access: None,
+            ..Scope::default()
         };
         Entry::Admitted(Admitted { path: place.rest, scope, fields: Vec::new(), seat: Box::new(()) })
     }

@@ -1,13 +1,14 @@
-//! Which daemon is meant: `--connect`, else the address that a running daemon told in its state folder,
-//! else the usual port of this machine.
+//! Which daemon is meant: `--connect`, else the local socket or the address that a running daemon wrote into its state folder, else a
+//! service of this machine, by its socket, else the usual port.
 
 use crate::client::Error;
 use crate::client::connection::Connection;
 use crate::client::via::Via;
 use crate::serve::grid::LISTEN_DEFAULT;
-use crate::state_folder;
+use crate::state_folder::{self, SOCKET_MARK};
 use crate::wrong_word;
 use overlay::door::{Tls, Wire};
+use overlay::identity::state_folder::{SOCKETS, sockets_of};
 use rpc::config::PORT_DEFAULT as PORT;
 use std::ffi::OsStr;
 use std::net::ToSocketAddrs as _;
@@ -17,9 +18,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Target {
     #[arg(long, value_name = "ADDR", env = "VISPERF_CONNECT", value_parser = address)]
-    #[arg(help = format!("The daemon to ask: HOST:PORT, or HOST for port {PORT}"), long_help = format!(
-        "The daemon to ask: HOST:PORT, or HOST for port {PORT}\n\nUnless given, it is the daemon that runs on this \
-         machine: its address is read from the file `listen` in its state folder, else {LISTEN_DEFAULT} is tried."
+    #[arg(help = format!("The daemon to ask: HOST:PORT, HOST for port {PORT}, or unix:PATH"), long_help = format!(
+        "The daemon to ask: HOST:PORT, HOST for port {PORT}, or unix:PATH for a local socket\n\nUnless given, it is the \
+         daemon that runs on this machine: its socket and address are read from the file `listen` in its state folder, else \
+         the sockets in {SOCKETS} are tried, else {LISTEN_DEFAULT}. On a socket the daemon knows the user, and shows what \
+         that user may see."
     ))]
     connect: Option<String>,
     /// The state folder of the daemon to ask, as it was given to it
@@ -33,6 +36,12 @@ pub(crate) struct Target {
 struct Choice {
     address: String,
     reason: String,
+}
+
+impl Choice {
+    fn socket(path: &Path, reason: String) -> Choice {
+        Choice { address: format!("{SOCKET_MARK}{}", path.display()), reason }
+    }
 }
 
 impl Target {
@@ -137,21 +146,27 @@ impl Target {
             return vec![Choice { address: address.clone(), reason: "as told".to_owned() }];
         }
         let folder = self.state.clone().unwrap_or_else(state_folder::usual);
-        let told = state_folder::listen_address(&folder).map(|address| Choice {
-            address,
-            reason: format!("from {}", folder.join(state_folder::LISTEN_FILE).display()),
-        });
+        let file = || format!("from {}", folder.join(state_folder::LISTEN_FILE).display());
+        let told = state_folder::listen_address(&folder).map(|address| Choice { address, reason: file() });
+        let socket = state_folder::listen_socket(&folder).map(|path| Choice::socket(&path, file()));
         let usual = Choice { address: LISTEN_DEFAULT.to_string(), reason: "the usual address".to_owned() };
-        match (told, &self.state) {
-            (Some(told), None) if told.address != usual.address => vec![told, usual],
-            (Some(told), _) => vec![told],
-            (None, None) => vec![usual],
-            (None, Some(_)) => Vec::new(),
+        if self.state.is_some() {
+            return socket.into_iter().chain(told).collect();
         }
+        let is_other = told.as_ref().is_none_or(|told| told.address != usual.address);
+        // The socket of the state folder is tried once.
+        let of_system = sockets_of(Path::new(SOCKETS)).into_iter();
+        let of_system = of_system.map(|path| Choice::socket(&path, "a service of this machine".to_owned()));
+        let of_system = of_system.filter(|one| socket.as_ref().is_none_or(|own| own.address != one.address));
+        let of_system: Vec<Choice> = of_system.collect();
+        socket.into_iter().chain(told).chain(of_system).chain(is_other.then_some(usual)).collect()
     }
 }
 
 fn open(address: &str, tls: Option<&Tls>) -> Result<Connection, String> {
+    if let Some(path) = address.strip_prefix(SOCKET_MARK) {
+        return Connection::open_local(address, Path::new(path)).map_err(|error| error.to_string());
+    }
     let sockets: Vec<_> = address.to_socket_addrs().map_err(|error| error.to_string())?.collect();
     let mut last = "the name has no address".to_owned();
     for socket in sockets {
@@ -169,6 +184,12 @@ fn address(text: &str) -> Result<String, String> {
     let refuse = || format!("expected HOST:PORT such as 127.0.0.1:{PORT}, found {text:?}");
     if text.starts_with("https://") {
         return Err("daemons answer http, not https; give HOST:PORT".to_owned());
+    }
+    if let Some(path) = text.strip_prefix(SOCKET_MARK) {
+        return match Path::new(path).is_absolute() {
+            true => Ok(text.to_owned()),
+            false => Err(format!("expected the whole path of a socket after {SOCKET_MARK}, found {path:?}")),
+        };
     }
     let bare = text.trim().trim_start_matches("http://");
     let bare = bare.split('/').next().unwrap_or("");
@@ -201,6 +222,8 @@ mod tests {
         check("[::1]:99", Some("[::1]:99"));
         check("[::1]", Some("[::1]:7317"));
         check("::1", Some("[::1]:7317"));
+        check("unix:/run/visperf/sensor.sock", Some("unix:/run/visperf/sensor.sock"));
+        check("unix:sensor.sock", None);
         for wrong in ["", "a:b", "a:0", "a:70000", ":80", "a b:80", "https://x:1", "grid\r\nX: y"] {
             check(wrong, None);
         }

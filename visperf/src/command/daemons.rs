@@ -23,6 +23,9 @@ pub(crate) struct Places {
     pub(crate) state: Option<PathBuf>,
     #[arg(long, value_name = "ADDR", help = format!("Address for queries, port 0 for any free one [default: {LISTEN_DEFAULT}]"))]
     pub(crate) listen: Option<String>,
+    /// Local socket for queries, whose clients are known by their user [default: in the state folder]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
     /// How much the daemon tells of itself on standard error: error, warn, info, debug, or a list such as info,sensor=debug
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub(crate) log: String,
@@ -37,6 +40,11 @@ impl Places {
         let folder = self.state.clone().unwrap_or_else(state_folder::usual);
         // Only an empty path, or no working folder, has no whole one.
         std::path::absolute(&folder).unwrap_or(folder)
+    }
+
+    /// The local socket, if one was given, from the root on.
+    pub(crate) fn socket(&self) -> Option<PathBuf> {
+        self.socket.clone().map(|path| std::path::absolute(&path).unwrap_or(path))
     }
 
     /// The address, if one was given.

@@ -32,6 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let plan = Plan {
         state: args.places.state(),
         listen: Some(args.places.listen_or_usual()?),
+        socket: args.places.socket(),
         sensor: None,
         directory: Some(file.directory.unwrap_or_default()),
         proxy: None,

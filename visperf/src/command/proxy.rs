@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let plan = Plan {
         state: args.places.state(),
         listen: Some(args.places.listen_or_usual()?),
+        socket: args.places.socket(),
         sensor: None,
         directory: None,
         proxy: Some(config),

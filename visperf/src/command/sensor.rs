@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let plan = Plan {
         state: args.places.state(),
         listen: Some(args.places.listen_or_usual()?),
+        socket: args.places.socket(),
         sensor: Some(config),
         directory: None,
         proxy: None,

@@ -5,16 +5,26 @@
 
 use proxy::access;
 use rpc::elsewhere::Caller;
-use wire::query::{Account, Asker};
+use wire::query::{Account, Asker, Viewer};
 
 /// For whom a call is handed on.
 pub(crate) fn handed_on(caller: &Caller) -> Option<Account> {
     match caller.asker() {
-        None => caller.account,
+        None => caller.account.or_else(|| of_user(caller.viewer)),
         Some(Asker { peer, account }) => {
             let of_peer = account.as_ref().map_or(&[][..], |Account(bytes)| bytes);
             Some(access::account(&peer.0, of_peer))
         }
+    }
+}
+
+/// A client of this daemon that came in by no door: each local user is another account. What is trusted here asks as the daemon
+/// itself.
+fn of_user(viewer: Viewer) -> Option<Account> {
+    match viewer {
+        Viewer::Anonymous => Some(access::account(b"anonymous", b"")),
+        Viewer::User(uid) => Some(access::account(b"user", &uid.to_le_bytes())),
+        Viewer::Trusted => None,
     }
 }
 
@@ -28,10 +38,12 @@ mod tests {
     fn accounts_of_one_name_at_two_doors_are_two() {
         let own = Caller { account: Some(Account([7; 16])), ..Caller::client(Duration::ZERO) };
         assert_eq!(handed_on(&own), own.account);
-        assert_eq!(handed_on(&Caller::client(Duration::ZERO)), None);
+        let local = |viewer| Caller { viewer, ..Caller::client(Duration::ZERO) };
+        assert_eq!(handed_on(&local(Viewer::Trusted)), None);
         let of = |peer: u8| Caller { peer: Some(PeerKey([peer; 32])), ..own };
         let of_peer_itself = Caller { account: None, ..of(1) };
-        let told = [own, of(1), of(2), of_peer_itself].map(|caller| handed_on(&caller));
+        let users = [Viewer::Anonymous, Viewer::User(0), Viewer::User(1)].map(local);
+        let told: Vec<_> = [own, of(1), of(2), of_peer_itself].iter().chain(&users).map(handed_on).collect();
         for (nth, one) in told.iter().enumerate() {
             assert!(one.is_some() && !told[nth + 1..].contains(one), "{told:?}");
         }

@@ -30,7 +30,7 @@ use std::fmt;
 use std::time::Duration;
 use wire::credential::Role;
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::query::{Answer, Form, Question};
+use wire::query::{Answer, Form, Question, Viewer};
 
 /// What is kept of the deadline at each hop, so that a fault arrives before its asker gives up.
 const HOP_MARGIN: Duration = Duration::from_millis(200);
@@ -136,7 +136,8 @@ impl Elsewhere for Router {
         };
         let time_left = caller.time_left.saturating_sub(HOP_MARGIN);
         let question = question(method, params.values().to_vec(), time_left, hops_left);
-        let question = Question { form, account: accounts::handed_on(caller), ..question };
+        let (account, viewer) = (accounts::handed_on(caller), caller.viewer);
+        let question = Question { form, account, viewer, ..question };
         match way {
             Way::Hop(hop) => {
                 let net = self.net.clone();
@@ -299,7 +300,14 @@ pub(crate) struct Members {
 }
 
 impl relays::Asker for Members {
-    fn ask(&self, host: &str, method: &'static str, params: Vec<(Name, Value)>, time: Duration) -> Pending {
+    fn ask(
+        &self,
+        host: &str,
+        viewer: Viewer,
+        method: &'static str,
+        params: Vec<(Name, Value)>,
+        time: Duration,
+    ) -> Pending {
         let view = self.own.members.view().borrow().clone();
         let to_host = HostName::try_from(host)
             .map_err(|error| Fault::invalid_params(format!("host: {error}")))
@@ -311,7 +319,8 @@ impl relays::Asker for Members {
                 let asked = format!("{host} is asked by another representative now; subscribe again");
                 return Err(unavailable(asked));
             };
-            ask_hop(&net, &hop, &question(method, params, time, 0), time).await?.value()
+            let question = Question { viewer, ..question(method, params, time, 0) };
+            ask_hop(&net, &hop, &question, time).await?.value()
         })
     }
 }
@@ -341,7 +350,7 @@ impl Elsewhere for Alone {
     }
 }
 
-/// A call as it is handed on, for this daemon to read the answer.
+/// A call as this daemon makes it for itself, to read the answer.
 pub(crate) fn question(
     method: &'static str,
     params: Vec<(Name, Value)>,
@@ -358,12 +367,8 @@ pub(crate) fn question(
         hops_left,
         form: None,
         account: None,
+        viewer: Viewer::Trusted,
     }
-}
-
-/// Its bytes.
-pub(crate) fn bytes_of(question: &Question) -> Vec<u8> {
-    postcard::to_stdvec(question).expect("a question has no part that cannot be written")
 }
 
 pub(super) async fn ask_hop(
@@ -372,7 +377,7 @@ pub(super) async fn ask_hop(
     question: &Question,
     time_left: Duration,
 ) -> Result<Answered, Fault> {
-    let bytes = bytes_of(question);
+    let bytes = question.to_bytes();
     answer_for(hop, question.form, net.ask(hop.peer, Protocol::Query, &bytes, time_left).await)
 }
 

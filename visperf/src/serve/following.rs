@@ -9,7 +9,7 @@
 //! may have been carried out is not asked twice.
 //! Not here: whether a question is for the representative at all (`elsewhere`), the election (`overlay::domain`).
 
-use super::elsewhere::{Hop, Own, answer_for, ask_hop, bytes_of, millis, unavailable};
+use super::elsewhere::{Hop, Own, answer_for, ask_hop, millis, unavailable};
 use overlay::clock;
 use overlay::domain::View;
 use overlay::net::handle::{AskError, Handle};
@@ -60,7 +60,7 @@ impl Own {
             None => return Err(self.unrepresented()),
         };
         question.time_left_ms = millis(left());
-        let bytes = bytes_of(&question);
+        let bytes = question.to_bytes();
         let is_read = question.method.starts_with("domain.");
         let asked = tokio::select! {
             asked = net.ask(peer, Protocol::Query, &bytes, left()) => Some(asked),

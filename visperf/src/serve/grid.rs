@@ -14,10 +14,12 @@ use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
 use directory::handle::SystemClock;
 use directory::run::Directory;
+use overlay::identity::state_folder::SOCKET_NAMES;
 use overlay::net::handle::Handle;
 use rpc::config::{Listen, PORT_DEFAULT};
 use rpc::dispatch::Dispatcher;
 use rpc::limits::Limits;
+use rpc::listener::LocalListener;
 use rpc::method::Registry;
 use rpc::statistics::Statistics;
 use sd_notify::NotifyState;
@@ -37,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) state: PathBuf,
     /// `None`: the default address, or any free port if that is taken.
     pub(crate) listen: Option<Listen>,
+    /// The local socket; `None`: in the state folder.
+    pub(crate) socket: Option<PathBuf>,
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
     pub(crate) proxy: Option<proxy::config::Config>,
@@ -53,6 +57,7 @@ pub(crate) struct Grid {
     files: LateFiles,
     listener: tokio::net::TcpListener,
     address: SocketAddr,
+    local: Result<LocalListener, String>,
     registry: Registry,
     http: Arc<Statistics>,
     sensor: Option<Sensor>,
@@ -100,6 +105,12 @@ impl Grid {
             None => None,
         };
         let listener = bind(plan.listen).await?;
+        let usual = SOCKET_NAMES[match (&sensor, &plan.directory) {
+            (Some(_), _) => 0,
+            (None, Some(_)) => 1,
+            (None, None) => 2,
+        }];
+        let local = bind_local(&plan.state, plan.socket.as_deref(), usual)?;
         let address = listener.local_addr().context("the listener does not tell its address")?;
         let member = match (&mut sensor, &membership) {
             (Some(sensor), Some(membership)) => {
@@ -129,6 +140,7 @@ impl Grid {
             state: plan.state,
             listener,
             address,
+            local,
             registry: Registry::new(),
             http,
             sensor,
@@ -142,8 +154,8 @@ impl Grid {
 
     fn fill_registry(&mut self) -> anyhow::Result<()> {
         let mut sources = Sources::default();
-        let files = self.files.clone();
-        sources.health.push(Box::new(move || files.health()));
+        let (files, unbound) = (self.files.clone(), self.local.as_ref().err().cloned());
+        sources.health.push(Box::new(move || files.health().into_iter().chain(unbound.clone()).collect()));
         if let Some(sensor) = &self.sensor {
             sensor.set_address(format!("http://{}", self.address));
             self.registry.merge(sensor.methods()?)?;
@@ -252,6 +264,7 @@ impl Grid {
             files,
             listener,
             address,
+            local,
             registry,
             http,
             sensor,
@@ -260,6 +273,7 @@ impl Grid {
             member,
             term,
         } = self;
+        let socket = local.as_ref().ok().map(|local| local.path().to_owned());
         tasks.spawn_sure("files", files.clone().run(shutdown.clone()));
         if let (Some(sensor), Some(place)) = (&sensor, &directory) {
             let config = sensor.config();
@@ -283,9 +297,13 @@ impl Grid {
         if let Some(member) = member {
             member.spawn(&mut tasks, Arc::clone(&dispatcher), &shutdown);
         }
+        if let Ok(local) = local {
+            let serving = rpc::server::serve_local(local, Arc::clone(&dispatcher), shutdown.clone());
+            tasks.spawn_sure("queries of local clients", serving);
+        }
         tasks.spawn("queries", rpc::server::serve_methods(listener, dispatcher, shutdown.clone()));
         more(&mut tasks);
-        state_dir::write_listen(&state, &address.to_string(), &files);
+        state_dir::write_listen(&state, &address.to_string(), socket.as_deref(), &files);
         tell_service_manager(&[NotifyState::Ready]);
         let result = tasks.run(GRACE).await;
         tell_service_manager(&[NotifyState::Stopping]);
@@ -297,11 +315,11 @@ impl Grid {
 
 /// What a sensor has for `daemon.info`.
 fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
-    let (health, status, processes, report) =
-        (sensor.status(), sensor.status(), sensor.status(), sensor.status());
+    let [health, status, processes, report, subscriptions] = std::array::from_fn(|_| sensor.status());
     sources.health.push(Box::new(move || health.health()));
     sources.statistics.push(("sensor", Box::new(move || status.statistics())));
     sources.statistics.push(("processes", Box::new(move || processes.processes())));
+    sources.statistics.push(("subscriptions", Box::new(move || subscriptions.subscriptions())));
     sources.statistics.push(("reporting", Box::new(move || report.reporting())));
     let control = sensor.control();
     sources.statistics.push(("control", Box::new(move || control.figures().told())));
@@ -372,6 +390,26 @@ fn refuse_open_bind(listen: Listen) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The local socket, in the state folder unless `named`. One that cannot be made there, such as on a file system without sockets, is
+/// reported, and the daemon answers on loopback alone.
+fn bind_local(
+    state: &Path,
+    named: Option<&Path>,
+    usual: &str,
+) -> anyhow::Result<Result<LocalListener, String>> {
+    let path = named.map_or_else(|| state.join(usual), Path::to_owned);
+    match LocalListener::bind(&path) {
+        Ok(local) => Ok(Ok(local)),
+        Err(error) if named.is_some() => Err(error.into()),
+        Err(error) => {
+            let trouble =
+                format!("{error}; local clients are not identified; name another path with --socket");
+            tracing::warn!("{trouble}");
+            Ok(Err(trouble))
+        }
+    }
 }
 
 async fn bind(listen: Option<Listen>) -> anyhow::Result<tokio::net::TcpListener> {

@@ -99,7 +99,7 @@ impl Lookups {
         params: Vec<(Name, Value)>,
     ) -> Option<Result<Value, Fault>> {
         let peer = self.members.as_ref()?.view().borrow().state.representative?;
-        let bytes = elsewhere::bytes_of(&elsewhere::question(method, params, DEADLINE, 1));
+        let bytes = elsewhere::question(method, params, DEADLINE, 1).to_bytes();
         let hop = Hop { peer, host: None, part: "representative", domain: None };
         let answered = self.net.ask(peer, Protocol::Query, &bytes, DEADLINE / 2).await;
         Some(elsewhere::answer(&hop, answered))
@@ -209,7 +209,7 @@ fn number(record: &Value) -> (u64, u64) {
 }
 
 fn question(method: &'static str, params: &Params) -> Vec<u8> {
-    elsewhere::bytes_of(&elsewhere::question(method, params.values().to_vec(), DEADLINE, 1))
+    elsewhere::question(method, params.values().to_vec(), DEADLINE, 1).to_bytes()
 }
 
 /// What was found, as a directory tells it.

@@ -213,6 +213,7 @@ impl Member {
             own,
             ..
         } = self;
+        let own_domain = own.domain.clone();
         let quiet = CancellationToken::new();
         let (ending, closing) = (shutdown.clone(), quiet.clone());
         // Both say that this sensor goes: to the election, and to whoever takes its report.
@@ -248,7 +249,8 @@ impl Member {
             tasks.spawn_sure("issuer", issuing.run(view, ending));
         }
         let shutdown = shutdown.clone();
-        tasks.spawn_sure("questions", queries::serve(questions, dispatcher, gate, shutdown));
+        tasks
+            .spawn_sure("questions", queries::serve(questions, dispatcher, gate, Some(own_domain), shutdown));
     }
 }
 

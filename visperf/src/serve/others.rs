@@ -105,7 +105,7 @@ impl Others {
                 Ok(()) => {
                     let time = left();
                     question.time_left_ms = elsewhere::millis(time);
-                    let bytes = elsewhere::bytes_of(&question);
+                    let bytes = question.to_bytes();
                     self.contacts.ask(whom, Protocol::Query, &bytes, Keep::ForMore, time).await.map_err(Some)
                 }
             };

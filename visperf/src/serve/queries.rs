@@ -5,7 +5,7 @@
 //! Not here: handing questions on (`elsewhere`), the methods themselves.
 
 use overlay::gatekeeper::Gatekeeper;
-use overlay::identity::admission::Action;
+use overlay::identity::admission::{Action, Principal};
 use overlay::identity::visa::Visit;
 use overlay::net::event_loop::Question as Asked;
 use overlay::net::handle::Answer as Reply;
@@ -24,22 +24,24 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wire::id::DomainName;
-use wire::query::{Answer, Question};
+use wire::credential::Role;
+use wire::id::{DomainName, PeerKey};
+use wire::query::{Answer, Question, Viewer};
 
 /// Questions in work at a time; a peer waits for its turn beyond them. As many as four proxies hand on, and a third of what
 /// the dispatcher takes.
 const IN_WORK_MAX: usize = 512;
 
-/// Answer questions until `shutdown`.
+/// Answer questions until `shutdown`. The sensors of `domain` vouch for the users on whose behalf they ask.
 pub(crate) async fn serve(
     mut questions: mpsc::Receiver<Asked>,
     dispatcher: Arc<Dispatcher>,
     gate: Arc<Gatekeeper>,
+    domain: Option<DomainName>,
     shutdown: CancellationToken,
 ) {
     let mut in_work = JoinSet::new();
-    let visiting = Visiting::default();
+    let visiting = Visiting { domain, ..Visiting::default() };
     loop {
         tokio::select! {
             () = shutdown.cancelled() => break,
@@ -62,13 +64,15 @@ async fn answer(asked: Asked, dispatcher: Arc<Dispatcher>, gate: Arc<Gatekeeper>
         Some(principal) => gate.check(principal, Action::Read).err().map(|refused| refused.to_string()),
     };
     let scope = visiting.scope(principal.as_ref().and_then(|principal| principal.visit.as_deref()));
-    let made =
-        match refused {
-            Some(reason) => Reply::Refused(reason),
-            None => Reply::Done(run(&dispatcher, peer, &scope, &body).await.unwrap_or_else(|fault| {
+    let vouching = principal.as_ref().map_or(Vouching::None, |principal| visiting.vouching(principal));
+    let made = match refused {
+        Some(reason) => Reply::Refused(reason),
+        None => {
+            Reply::Done(run(&dispatcher, (peer, vouching), &scope, &body).await.unwrap_or_else(|fault| {
                 bytes_of(&Answer::Fault { code: fault.code, message: &fault.message })
-            })),
-        };
+            }))
+        }
+    };
     // The peer may have gone.
     let _ = reply.send(made);
 }
@@ -76,11 +80,47 @@ async fn answer(asked: Asked, dispatcher: Arc<Dispatcher>, gate: Arc<Gatekeeper>
 /// What visitors may ask, who come with an account at a proxy: what that granted them, and so much at a time.
 #[derive(Clone, Default)]
 struct Visiting {
+    /// The domain of this daemon.
+    domain: Option<DomainName>,
     in_work: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
 }
 
+/// Whose statements about the viewer of a question are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Vouching {
+    /// A daemon that cannot know the users of this domain: its viewers are anonymous.
+    None,
+    /// A sensor of this domain: users have the same numbers on its hosts.
+    Sensor,
+    /// An operator of this domain, whatever it states.
+    Operator,
+}
+
+impl Vouching {
+    fn viewer(self, stated: Viewer) -> Viewer {
+        match self {
+            Vouching::None => Viewer::Anonymous,
+            Vouching::Sensor => stated,
+            Vouching::Operator => Viewer::Trusted,
+        }
+    }
+}
+
 impl Visiting {
+    fn vouching(&self, principal: &Principal) -> Vouching {
+        if self.domain.is_none() || principal.domain != self.domain {
+            return Vouching::None;
+        }
+        match &principal.visit {
+            Some(visit) if visit.visa.is_operator => Vouching::Operator,
+            Some(_) => Vouching::None,
+            None if principal.roles.has(Role::Operator) => Vouching::Operator,
+            None if principal.roles.has(Role::Publisher) => Vouching::Sensor,
+            None => Vouching::None,
+        }
+    }
+
     fn scope(&self, visit: Option<&Visit>) -> Scope {
         let Some(visit) = visit else { return Scope::default() };
         let (grant, rights) = visitors::granted(&visit.visa);
@@ -98,14 +138,14 @@ impl Visiting {
 
 async fn run(
     dispatcher: &Dispatcher,
-    peer: wire::id::PeerKey,
+    (peer, vouching): (PeerKey, Vouching),
     scope: &Scope,
     body: &[u8],
 ) -> Result<Vec<u8>, Fault> {
     let unreadable = |what: &dyn std::fmt::Display| {
         Fault::new(fault::INVALID_REQUEST, format!("a question handed on: {what}"))
     };
-    let question: Question = postcard::from_bytes(body).map_err(|error| unreadable(&error))?;
+    let question = Question::from_bytes(body).map_err(|error| unreadable(&error))?;
     let params = packed::read(&question.params).map_err(|error| unreadable(&error))?;
     let Value::Struct(params) = params else { return Err(unreadable(&"its parameters are no structure")) };
     let caller = Caller {
@@ -113,6 +153,7 @@ async fn run(
         account: question.account,
         hops_left: question.hops_left,
         time_left: Duration::from_millis(question.time_left_ms.into()),
+        viewer: vouching.viewer(question.viewer),
     };
     let answered = dispatcher.call_within(scope, &caller, &question.method, params, question.form).await?;
     Ok(match (answered, question.form) {
@@ -137,14 +178,12 @@ fn bytes_of(answer: &Answer<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::serve::elsewhere;
-    use overlay::identity::admission::Principal;
     use overlay::identity::trust::Standing;
     use rpc::limits::Limits;
     use rpc::method::Registry;
     use rpc::value::Name;
-    use wire::credential::{Role, Roles, Serial};
+    use wire::credential::{Roles, Serial};
     use wire::entering::Visa;
-    use wire::id::PeerKey;
     use wire::time::Time;
 
     const VISITOR: PeerKey = PeerKey([1; 32]);
@@ -196,7 +235,7 @@ mod tests {
         let scope = Visiting::default().scope(Some(&visit(classes)));
         let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
         let question = elsewhere::question(method, params, Duration::from_secs(9), 1);
-        let answer = run(&dispatcher(), VISITOR, &scope, &elsewhere::bytes_of(&question)).await;
+        let answer = run(&dispatcher(), (VISITOR, Vouching::None), &scope, &question.to_bytes()).await;
         let bytes = answer.map_err(|fault| fault.code)?;
         let Answer::Done(packed) = postcard::from_bytes(&bytes).unwrap() else { panic!("{bytes:?}") };
         assert_eq!(packed::read(packed).unwrap(), "answered".into());
@@ -235,12 +274,36 @@ mod tests {
         assert_eq!(called(logs, "system.multicall", &calls).await, forbidden);
     }
 
+    #[test]
+    fn the_sensors_of_the_domain_alone_vouch_for_users() {
+        let domain = |name: &str| DomainName::try_from(name).unwrap();
+        let visiting = Visiting { domain: Some(domain("UT-ICL")), ..Visiting::default() };
+        let member = |role: Role| {
+            let visit = visit(&[]);
+            Principal { roles: Roles::NONE.with(role), ..visit.proxy }
+        };
+        let visitor = |is_operator: bool| {
+            let mut visit = visit(&[]);
+            visit.visa.is_operator = is_operator;
+            Principal { visit: Some(Arc::new(visit)), ..member(Role::Publisher) }
+        };
+        let check = |principal: &Principal, expected: Viewer| {
+            assert_eq!(visiting.vouching(principal).viewer(Viewer::User(1000)), expected, "{principal:?}");
+        };
+        check(&member(Role::Publisher), Viewer::User(1000));
+        check(&member(Role::Viewer), Viewer::Anonymous);
+        check(&member(Role::Operator), Viewer::Trusted);
+        check(&visitor(false), Viewer::Anonymous);
+        check(&visitor(true), Viewer::Trusted);
+        check(&Principal { domain: Some(domain("CERN")), ..member(Role::Publisher) }, Viewer::Anonymous);
+        check(&Principal { domain: None, ..member(Role::Operator) }, Viewer::Anonymous);
+    }
+
     #[tokio::test]
     async fn whatever_bytes_a_visitor_sends_it_is_answered_nothing_that_it_may_not_ask() {
         let (dispatcher, scope) = (dispatcher(), Visiting::default().scope(Some(&visit(&["figures"]))));
         let here = vec![(Name::Borrowed("domain"), Value::from("UT-ICL"))];
-        let forbidden =
-            elsewhere::bytes_of(&elsewhere::question("sensor.events", here, Duration::from_secs(9), 1));
+        let forbidden = elsewhere::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
         let mut state = 0x5eed_2026_u64;
         // xorshift64, as it follows from the seed above.
         let mut below = |end: usize| {
@@ -259,7 +322,7 @@ mod tests {
                     body[at] = u8::try_from(below(256)).unwrap();
                 }),
             }
-            let answered = run(&dispatcher, VISITOR, &scope, &body).await;
+            let answered = run(&dispatcher, (VISITOR, Vouching::None), &scope, &body).await;
             assert!(answered.is_err(), "{nth}: {body:?}: {answered:?}");
         }
     }

@@ -154,6 +154,6 @@ impl Replica {
         let ending = shutdown.clone();
         tasks.spawn_sure("contacts", async move { others.contacts.tend(ending).await });
         let shutdown = shutdown.clone();
-        tasks.spawn_sure("questions", queries::serve(questions, dispatcher, gate, shutdown));
+        tasks.spawn_sure("questions", queries::serve(questions, dispatcher, gate, None, shutdown));
     }
 }

@@ -3,9 +3,10 @@
 //! Not here: where it is by default, and reading the address (`state_folder`).
 
 use super::late_files::LateFiles;
-use crate::state_folder::{LISTEN_FILE, REACHED_FILE};
+use crate::state_folder::{LISTEN_FILE, REACHED_FILE, SOCKET_MARK};
 use anyhow::Context as _;
 use overlay::whole_file::Readers;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use wire::address::Address;
@@ -18,8 +19,12 @@ pub(crate) fn prepare(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Tell other programs of this user where queries go.
-pub(crate) fn write_listen(state: &Path, address: &str, files: &LateFiles) {
-    files.write(&state.join(LISTEN_FILE), Readers::AsMasked, format!("{address}\n").into_bytes());
+pub(crate) fn write_listen(state: &Path, address: &str, socket: Option<&Path>, files: &LateFiles) {
+    let mut text = format!("{address}\n").into_bytes();
+    if let Some(socket) = socket {
+        text.extend([SOCKET_MARK.as_bytes(), socket.as_os_str().as_bytes(), b"\n"].concat());
+    }
+    files.write(&state.join(LISTEN_FILE), Readers::AsMasked, text);
 }
 
 /// Tell commands where other daemons reach this one; nothing is told for the usual place.

@@ -19,3 +19,4 @@ mod server;
 mod started;
 mod terminal;
 mod top;
+mod users;

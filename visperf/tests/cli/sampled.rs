@@ -22,7 +22,7 @@ fn a_port_in_use_is_reported_with_the_process_that_has_it() {
     let home = Home::new();
     let _sensor = Sensor::start(&home, &["sensor"]);
     let address = std::fs::read_to_string(home.path().join("own/listen")).unwrap();
-    let port = address.trim().rsplit(':').next().unwrap().to_owned();
+    let port = address.lines().next().unwrap().rsplit(':').next().unwrap().to_owned();
     let listen = format!("127.0.0.1:{port}");
     let ran = home.run(&["sensor", "--state", "other", "--listen", &listen]).with_code(1);
     ran.notes(&["in use", &format!("port {port} is used by visperf (process ")]);

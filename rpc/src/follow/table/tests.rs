@@ -1,6 +1,7 @@
 //! The table by examples, and by whatever somebody might do in whatever order.
 
 use super::*;
+use crate::source::SourceKey;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Wake;
@@ -13,11 +14,17 @@ fn at(ms: u64) -> Moment {
 }
 
 fn key(params: &str) -> Key {
-    Key { method: "test.echo", params: params.to_owned(), every: EVERY, position: 0 }
+    Key {
+        method: "test.echo",
+        params: params.to_owned(),
+        every: EVERY,
+        position: 0,
+        viewer: Viewer::Anonymous,
+    }
 }
 
 fn asker() -> Asker {
-    Asker { source: [127, 0, 0, 1].into(), account: None }
+    Asker { source: SourceKey::User(0), account: None }
 }
 
 fn event(number: u64, len_bytes: usize) -> Event {

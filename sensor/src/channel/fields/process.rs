@@ -3,10 +3,11 @@
 //! Pure. Rule: names and units are those of `sensor.processes`. Not here: looking one up (`fields`).
 
 use super::{Number, Subject, Text};
+use crate::process::sight::Sight;
 use crate::process::table::Table;
 use std::borrow::Cow;
 use wire::channel::stream::Record;
-use wire::process::{Process, State};
+use wire::process::{Io, Process, State};
 
 /// A process as a subscription sees it.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,14 @@ pub struct Seen<'a> {
     pub cpu: Option<f64>,
     /// Its arguments, where the source tells them.
     pub command: Option<&'a str>,
+    /// What may be seen of it.
+    pub sight: Sight,
+}
+
+impl Seen<'_> {
+    fn io(&self) -> Option<Io> {
+        self.process.usage.io.filter(|_| self.sight.inspects(self.process.uid))
+    }
 }
 
 /// The processes of a host.
@@ -40,7 +49,8 @@ impl Subject for Processes {
     }
 
     fn seen(record: &Record) -> Seen<'_> {
-        Seen { process: &record.process, cpu: record.cpu, command: None }
+        // A record was made of what may be seen.
+        Seen { process: &record.process, cpu: record.cpu, command: None, sight: Sight::ALL }
     }
 
     fn is_parent_of(seen: &Seen<'_>, pid: u32, around: &Table) -> bool {
@@ -76,23 +86,21 @@ pub static NUMBERS: [Number<Processes>; 20] = [
     number("involuntary_switches", "", "how often the scheduler took it off", |seen| {
         seen.process.usage.switches.and_then(|switches| float(switches.involuntary))
     }),
-    number("read_bytes", "bytes", "read from storage", |seen| {
-        seen.process.usage.io.and_then(|io| float(io.read_bytes))
-    }),
+    number("read_bytes", "bytes", "read from storage", |seen| seen.io().and_then(|io| float(io.read_bytes))),
     number("written_bytes", "bytes", "written to storage", |seen| {
-        seen.process.usage.io.and_then(|io| float(io.written_bytes))
+        seen.io().and_then(|io| float(io.written_bytes))
     }),
     number("read_chars", "bytes", "read by system calls", |seen| {
-        seen.process.usage.io.and_then(|io| float(io.read_chars))
+        seen.io().and_then(|io| float(io.read_chars))
     }),
     number("written_chars", "bytes", "written by system calls", |seen| {
-        seen.process.usage.io.and_then(|io| float(io.written_chars))
+        seen.io().and_then(|io| float(io.written_chars))
     }),
     number("start_seconds", "seconds", "its start after the host's boot", |seen| {
         secs(seen.process.key.start_ns)
     }),
     number("io_bytes", "bytes", "read from and written to storage", |seen| {
-        seen.process.usage.io.and_then(|io| float(io.read_bytes.saturating_add(io.written_bytes)))
+        seen.io().and_then(|io| float(io.read_bytes.saturating_add(io.written_bytes)))
     }),
 ];
 
@@ -163,7 +171,7 @@ mod tests {
         assert_eq!(names.len(), NUMBERS.len() + TEXTS.len(), "each once");
         let mut process = Process { rss_kib: 4, ..Process::default() };
         process.usage.cpu_ns = 2_500_000_000;
-        let seen = Seen { process: &process, cpu: Some(0.5), command: None };
+        let seen = Seen { process: &process, cpu: Some(0.5), command: None, sight: Sight::ALL };
         let get = |name: &str| (number_named::<Processes>(name).expect("known").get)(&seen);
         assert_eq!((get("cpu"), get("cpu_seconds"), get("rss_bytes")), (Some(0.5), Some(2.5), Some(4096.0)));
         assert_eq!((get("read_bytes"), get("cgroup")), (None, None));

@@ -9,7 +9,9 @@
 mod feeding;
 
 use super::{of_peer, standing, stream, wanted};
-use crate::channel::hub::{Error, Hub, Id};
+use crate::channel::budget::Taken;
+use crate::channel::hub::{Budget, Error, Hub, Id, OWN_MIN, OWN_QUEUES_MIN_BYTES};
+use crate::channel::owner::Owner;
 use crate::channel::relay;
 use crate::channel::subscription::Prepared;
 use crate::sample::beat::{Beat, locked};
@@ -26,7 +28,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use wire::channel::filter::Filter;
 use wire::channel::{Kind, Wanted};
-use wire::query;
+use wire::query::Viewer;
 use wire::time::Time;
 
 /// The calls about subscriptions: the first makes one, the others name it.
@@ -50,8 +52,15 @@ const LIMIT: u64 = 1000;
 
 /// Asks a host of the domain.
 pub trait Asker: Send + Sync {
-    /// The answer of `host`, which is waited for at most so long.
-    fn ask(&self, host: &str, method: &'static str, params: Vec<(Name, Value)>, time: Duration) -> Answer;
+    /// The answer of `host` on behalf of `viewer`, which is waited for at most so long.
+    fn ask(
+        &self,
+        host: &str,
+        viewer: Viewer,
+        method: &'static str,
+        params: Vec<(Name, Value)>,
+        time: Duration,
+    ) -> Answer;
 }
 
 /// All streams of other hosts; cheap to clone.
@@ -60,6 +69,8 @@ pub struct Relays(Arc<Shared>);
 
 struct Shared {
     inner: Mutex<Inner>,
+    /// The CPU time of all consumers.
+    budget: Budget,
     begun: mpsc::Sender<Arc<Stream>>,
 }
 
@@ -72,8 +83,7 @@ struct Inner {
 #[derive(Clone)]
 struct Consumer {
     stream: Arc<Stream>,
-    /// The daemon that handed it on, and for whom; none where a client of this one asked.
-    owner: Option<query::Asker>,
+    owner: Owner,
     /// What it wants, as it said it.
     filter: Filter,
     queue_bytes: u64,
@@ -84,6 +94,8 @@ struct Consumer {
 struct Key {
     host: String,
     kind: Kind,
+    /// On whose behalf: the host leaves out what that may not see of its processes.
+    viewer: Viewer,
     /// As it was given, packed: names of users are the host's.
     selection: Vec<u8>,
     filter: String,
@@ -114,7 +126,8 @@ impl Relays {
     #[must_use]
     pub fn new(asker: Arc<dyn Asker>) -> (Relays, Running) {
         let (sender, begun) = mpsc::channel(STREAMS_MAX);
-        let relays = Relays(Arc::new(Shared { inner: Mutex::default(), begun: sender }));
+        let relays =
+            Relays(Arc::new(Shared { inner: Mutex::default(), budget: Budget::default(), begun: sender }));
         (relays.clone(), Running { relays, begun, asker })
     }
 
@@ -147,12 +160,14 @@ impl Relays {
         let (of_source, rest) = split(&wanted)?;
         let mut inner = locked(&self.0.inner);
         inner.forget_those_that_ended();
-        inner.make_sure_of_room(None, &wanted)?;
-        let stream = self.stream(&mut inner, (host, kind), selection, of_source.to_string())?;
+        let owner = Owner::of(caller.principal());
+        inner.make_sure_of_room(owner, None, &wanted)?;
+        let viewer = if kind == Kind::Process { caller.viewer } else { Viewer::Trusted };
+        let stream = self.stream(&mut inner, (host, kind, viewer), selection, of_source.to_string())?;
         // Under the lock: a stream whose last consumer goes meanwhile would end with this one in it.
-        let id = stream.hub.subscribe_for(caller.asker(), Wanted { filter: rest, ..wanted.clone() })?;
+        let id = stream.hub.subscribe_for(caller.principal(), Wanted { filter: rest, ..wanted.clone() })?;
         let queue_bytes = wanted.budget.queue_bytes.into();
-        let consumer = Consumer { stream, owner: caller.asker(), filter: wanted.filter, queue_bytes };
+        let consumer = Consumer { stream, owner, filter: wanted.filter, queue_bytes };
         inner.consumers.insert(id, consumer.clone());
         drop(inner);
         consumer.stream.altered.notify_one();
@@ -167,11 +182,12 @@ impl Relays {
         let now = Wanted { filter, ..before.hub.standing(id)?.wanted };
         let wanted = changed(now, params)?;
         let (of_source, rest) = split(&wanted)?;
-        inner.make_sure_of_room(Some(id), &wanted)?;
+        inner.make_sure_of_room(owner, Some(id), &wanted)?;
         let kind = wanted.kind;
         let selection = params.value("selection").filter(|_| !kind.happens()).cloned();
         let selection = selection.or_else(|| before.selection.clone());
-        let stream = self.stream(&mut inner, (&before.key.host, kind), selection, of_source.to_string())?;
+        let of_host = (before.key.host.as_str(), kind, before.key.viewer);
+        let stream = self.stream(&mut inner, of_host, selection, of_source.to_string())?;
         let altered = Wanted { filter: rest, ..wanted.clone() };
         if Arc::ptr_eq(&stream, &before) {
             stream.hub.alter(id, |_| Ok::<_, Error>(altered.clone()))?;
@@ -204,11 +220,11 @@ impl Relays {
     fn stream(
         &self,
         inner: &mut Inner,
-        (host, kind): (&str, Kind),
+        (host, kind, viewer): (&str, Kind, Viewer),
         selection: Option<Value>,
         filter: String,
     ) -> Result<Arc<Stream>, Fault> {
-        let key = Key { host: host.to_owned(), kind, selection: packed(selection.as_ref()), filter };
+        let key = Key { host: host.to_owned(), kind, viewer, selection: packed(selection.as_ref()), filter };
         if let Some(stream) = inner.streams.get(&key) {
             return Ok(Arc::clone(stream));
         }
@@ -220,7 +236,7 @@ impl Relays {
         if inner.streams.len() >= STREAMS_MAX {
             return Err(full());
         }
-        let stream = Arc::new(Stream::new(key.clone(), selection));
+        let stream = Arc::new(Stream::new(key.clone(), selection, self.0.budget.clone()));
         self.0.begun.try_send(Arc::clone(&stream)).map_err(|_| full())?;
         inner.streams.insert(key, Arc::clone(&stream));
         Ok(stream)
@@ -266,21 +282,27 @@ impl Inner {
     /// The consumer of this number, if it is of who asks: one of another daemon, or account, is none.
     fn of(&self, id: Id, caller: &Caller) -> Result<Consumer, Error> {
         let found = self.consumers.get(&id);
-        let found = found.filter(|consumer| caller.peer.is_none() || consumer.owner == caller.asker());
+        let found = found.filter(|consumer| consumer.owner.admits(caller.principal()));
         found.cloned().ok_or_else(|| Error::Unknown(id.to_string()))
     }
 
     /// Whether there is room for what is wanted, beside all but the consumer whose place it takes.
-    fn make_sure_of_room(&self, instead: Option<Id>, wanted: &Wanted) -> Result<(), Fault> {
-        let others = self.consumers.iter().filter(|(id, _)| Some(**id) != instead);
-        let (many, bytes) =
-            others.fold((0, 0), |(many, bytes), (_, consumer)| (many + 1, bytes + consumer.queue_bytes));
-        if many < CONSUMERS_MAX && bytes + u64::from(wanted.budget.queue_bytes) <= QUEUES_MAX_BYTES {
+    fn make_sure_of_room(&self, owner: Owner, instead: Option<Id>, wanted: &Wanted) -> Result<(), Fault> {
+        let (mut many, mut bytes) = (Taken::of(CONSUMERS_MAX as u64), Taken::of(QUEUES_MAX_BYTES));
+        for (_, consumer) in self.consumers.iter().filter(|(id, _)| Some(**id) != instead) {
+            many.add(consumer.owner == owner, 1);
+            bytes.add(consumer.owner == owner, consumer.queue_bytes);
+        }
+        let more = wanted.budget.queue_bytes.into();
+        let is_trusted = owner.is_trusted();
+        if many.lacks(1, OWN_MIN, is_trusted) == 0 && bytes.lacks(more, OWN_QUEUES_MIN_BYTES, is_trusted) == 0
+        {
             return Ok(());
         }
         let told = format!(
             "expected at most {CONSUMERS_MAX} subscriptions to other hosts, whose queues have at most \
-             {QUEUES_MAX_BYTES} bytes together; ask for a smaller queue_bytes, or again later"
+             {QUEUES_MAX_BYTES} bytes together, and of one user at most half of what others left; ask for a smaller \
+             queue_bytes, or again later"
         );
         Err(Fault::new(fault::BUSY, told))
     }
@@ -307,8 +329,8 @@ impl Consumer {
 }
 
 impl Stream {
-    fn new(key: Key, selection: Option<Value>) -> Stream {
-        let hub = Hub::default();
+    fn new(key: Key, selection: Option<Value>, budget: Budget) -> Stream {
+        let hub = Hub::relaying(budget);
         let beat = Arc::new(Beat::new(Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed")));
         hub.set_wish(key.kind, beat.wish());
         Stream { key, selection, hub, beat, state: Mutex::default(), altered: Notify::new() }

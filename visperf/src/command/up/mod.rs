@@ -85,6 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let plan = Plan {
         state,
         listen: args.places.listen()?,
+        socket: args.places.socket(),
         sensor: Some(config),
         directory: Some(directory::config::Config::default()),
         proxy: None,

@@ -199,7 +199,8 @@ impl Feeding {
             ("packed".into(), Value::Bool(true)),
         ];
         let time = Duration::from_secs_f64(WAIT_SECS) + PATIENCE;
-        let mut taking = self.asker.ask(&self.stream.key.host, "sensor.take", params, time);
+        let mut taking =
+            self.asker.ask(&self.stream.key.host, self.stream.key.viewer, "sensor.take", params, time);
         // A call under way is not given up when the rate is altered: what it takes would be lost.
         let answer = loop {
             let rate = self.stream.beat.rate();
@@ -349,7 +350,7 @@ impl Feeding {
         params: Vec<(Name, Value)>,
         time: Duration,
     ) -> Result<Value, Fault> {
-        self.asker.ask(&self.stream.key.host, method, params, time).await
+        self.asker.ask(&self.stream.key.host, self.stream.key.viewer, method, params, time).await
     }
 }
 

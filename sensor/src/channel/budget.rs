@@ -1,0 +1,261 @@
+//! What all subscriptions together may use, and how it is shared among their owners.
+//!
+//! Pure: callers pass `now`. Rules: of CPU time there is a common part, used by whoever comes first, and a guaranteed one, divided
+//! equally among the owners there are; so one owner, however many subscriptions it has, leaves the others their shares. Of
+//! subscriptions and of the bytes of queues an owner may have at most half of what the others left.
+//! Not here: what one subscription may use (`meter`, `account`), who the owners are (`hub`).
+
+use super::meter::Meter;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The common part of a core: enough for a hundred ordinary subscriptions at 64 Hz.
+pub const COMMON_MS: u32 = 250;
+/// The part of a core that is divided among the owners.
+pub const GUARANTEED_MS: u32 = 250;
+/// Of a round of evaluations, the part of the time between two sweeps.
+const ROUND_PART: u32 = 2;
+/// A round may take so long whatever the rate: most are shorter.
+const ROUND_MIN: Duration = Duration::from_millis(2);
+/// Of places and queues, the part that is left to the sensor's own subscriptions and to root.
+const RESERVED_PART: u64 = 8;
+/// An owner without an evaluation for so long has no share.
+const GONE_AFTER: Duration = Duration::from_secs(10);
+/// An owner whose subscriptions were throttled is reported for so long.
+const REPORTED_FOR: Duration = Duration::from_secs(60);
+
+/// The CPU time of all subscriptions, by owner.
+#[derive(Debug)]
+pub struct Shares<O> {
+    common: Meter,
+    guaranteed_per_sec: f64,
+    /// What each owner has of that now.
+    per_sec: f64,
+    divided_at: Duration,
+    owners: BTreeMap<O, Share>,
+    used: Duration,
+    throttled_total: u64,
+}
+
+#[derive(Debug)]
+struct Share {
+    meter: Meter,
+    seen_at: Duration,
+    throttled: u64,
+    throttled_at: Duration,
+}
+
+impl<O: Ord + Copy> Shares<O> {
+    /// So many milliseconds a second in common, and so many divided among the owners.
+    #[must_use]
+    pub fn new(common_ms: u32, guaranteed_ms: u32) -> Shares<O> {
+        Shares {
+            common: Meter::new(f64::from(common_ms) / 1e3, Duration::ZERO),
+            guaranteed_per_sec: f64::from(guaranteed_ms) / 1e3,
+            per_sec: f64::from(guaranteed_ms) / 1e3,
+            divided_at: Duration::ZERO,
+            owners: BTreeMap::new(),
+            used: Duration::ZERO,
+            throttled_total: 0,
+        }
+    }
+
+    /// An owner wants something evaluated: it has a share from now on.
+    fn see(&mut self, owner: O, now: Duration) -> &mut Share {
+        let is_new = !self.owners.contains_key(&owner);
+        if is_new || now.saturating_sub(self.divided_at) >= GONE_AFTER {
+            self.divided_at = now;
+            self.owners.retain(|_, share| now.saturating_sub(share.seen_at) < REPORTED_FOR);
+            let present = self.owners.values().filter(|share| now.saturating_sub(share.seen_at) < GONE_AFTER);
+            let count = u32::try_from(present.count() + usize::from(is_new)).unwrap_or(u32::MAX);
+            self.per_sec = self.guaranteed_per_sec / f64::from(count.max(1));
+            let per_sec = self.per_sec;
+            self.owners.values_mut().for_each(|share| share.meter.limit(per_sec, now));
+        }
+        let per_sec = self.per_sec;
+        let share = self.owners.entry(owner).or_insert_with(|| Share {
+            meter: Meter::new(per_sec, now),
+            seen_at: now,
+            throttled: 0,
+            throttled_at: Duration::ZERO,
+        });
+        share.seen_at = now;
+        share
+    }
+
+    /// Whether a subscription of this owner may be evaluated.
+    pub fn may(&mut self, owner: O, now: Duration) -> bool {
+        let has_share = self.see(owner, now).meter.has_left(now);
+        self.common.has_left(now) || has_share
+    }
+
+    /// What this owner has left of its share: those with more go first.
+    pub fn left(&mut self, owner: O, now: Duration) -> f64 {
+        let meter = &mut self.see(owner, now).meter;
+        meter.has_left(now);
+        meter.left()
+    }
+
+    /// An evaluation for this owner took so long.
+    pub fn spend(&mut self, owner: O, cpu: Duration) {
+        self.used += cpu;
+        self.common.spend(cpu.as_secs_f64());
+        if let Some(share) = self.owners.get_mut(&owner) {
+            share.meter.spend(cpu.as_secs_f64());
+        }
+    }
+
+    /// A sample of this owner was left out.
+    pub fn throttle(&mut self, owner: O, now: Duration) {
+        self.throttled_total += 1;
+        if let Some(share) = self.owners.get_mut(&owner) {
+            if now.saturating_sub(share.throttled_at) >= REPORTED_FOR {
+                share.throttled = 0;
+            }
+            (share.throttled, share.throttled_at) = (share.throttled + 1, now);
+        }
+    }
+
+    /// The owners of whom samples were left out lately, and how many.
+    pub fn throttled(&self, now: Duration) -> impl Iterator<Item = (O, u64)> {
+        let lately = self.owners.iter().filter(move |(_, share)| {
+            share.throttled > 0 && now.saturating_sub(share.throttled_at) < REPORTED_FOR
+        });
+        lately.map(|(owner, share)| (*owner, share.throttled))
+    }
+
+    /// CPU time that all used since the start.
+    #[must_use]
+    pub fn used(&self) -> Duration {
+        self.used
+    }
+
+    /// Samples that were left out since the start.
+    #[must_use]
+    pub fn throttled_total(&self) -> u64 {
+        self.throttled_total
+    }
+}
+
+/// How long one round of evaluations may take, where sweeps come at this interval.
+#[must_use]
+pub fn round(interval: Duration) -> Duration {
+    (interval / ROUND_PART).max(ROUND_MIN)
+}
+
+/// How much of something that all share is taken by one owner and by the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    all: u64,
+    own: u64,
+    others: u64,
+}
+
+impl Taken {
+    /// Nothing yet of `all`.
+    #[must_use]
+    pub fn of(all: u64) -> Taken {
+        Taken { all, own: 0, others: 0 }
+    }
+
+    /// So much is taken, by the owner itself or by another.
+    pub fn add(&mut self, is_own: bool, count: u64) {
+        *if is_own { &mut self.own } else { &mut self.others } += count;
+    }
+
+    /// How much is lacking for `more` of the owner; 0 if it may have that. The trusted have what is there. Others have half of what
+    /// the rest left, and `least` where there is that; an eighth of all is left to the trusted.
+    #[must_use]
+    pub fn lacks(self, more: u64, least: u64, is_trusted: bool) -> u64 {
+        let left = self.all.saturating_sub(self.others);
+        let most = match is_trusted {
+            true => left,
+            false => {
+                let left = left.saturating_sub(self.all / RESERVED_PART);
+                (left / 2).max(least).min(left)
+            }
+        };
+        self.own.saturating_add(more).saturating_sub(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Each millisecond, every owner wants so much in one evaluation, in the order in which shares put them.
+    fn run(wants_us: &[u64]) -> Vec<Duration> {
+        let mut shares = Shares::new(COMMON_MS, GUARANTEED_MS);
+        let mut used = vec![Duration::ZERO; wants_us.len()];
+        for ms in 0..10_000 {
+            let mut order: Vec<usize> = (0..wants_us.len()).collect();
+            order.sort_by(|a, b| shares.left(*b, at(ms)).total_cmp(&shares.left(*a, at(ms))));
+            for owner in order {
+                if shares.may(owner, at(ms)) {
+                    let cpu = Duration::from_micros(wants_us[owner]);
+                    shares.spend(owner, cpu);
+                    used[owner] += cpu;
+                } else {
+                    shares.throttle(owner, at(ms));
+                }
+            }
+        }
+        used
+    }
+
+    #[test]
+    fn one_alone_has_both_parts_and_no_more() {
+        let [used] = run(&[900])[..] else { panic!("one") };
+        let expected = at(10 * u64::from(COMMON_MS + GUARANTEED_MS));
+        assert!(used.abs_diff(expected) < at(600), "{used:?}");
+    }
+
+    #[test]
+    fn whoever_wants_little_has_it_beside_those_who_want_all() {
+        let used = run(&[50, 900, 900, 900]);
+        assert_eq!(used[0], at(500), "every one of its evaluations");
+        assert!(used.iter().sum::<Duration>() < at(5_800), "{used:?}");
+    }
+
+    #[test]
+    fn all_that_is_left_out_is_counted_and_reported_for_a_while() {
+        let mut shares = Shares::new(1, 1);
+        assert!(shares.may(7_u32, at(0)) && shares.may(8, at(0)));
+        shares.spend(7, at(100));
+        assert!(!shares.may(7, at(10)) && shares.may(8, at(10)), "the other has its share");
+        shares.throttle(7, at(10));
+        shares.throttle(7, at(20));
+        assert_eq!(shares.throttled(at(30)).collect::<Vec<_>>(), [(7, 2)]);
+        assert_eq!(shares.throttled(at(70_000)).count(), 0);
+        assert_eq!((shares.throttled_total(), shares.used()), (2, at(100)));
+        assert!(shares.may(8, at(200_000)));
+        assert_eq!(shares.owners.len(), 1, "the other is gone");
+    }
+
+    #[test]
+    fn half_of_what_others_left_and_a_few_in_any_case() {
+        let lacks = |others: u64, own: u64, is_trusted: bool| {
+            let mut taken = Taken::of(256);
+            taken.add(false, others);
+            taken.add(true, own);
+            taken.lacks(1, 8, is_trusted)
+        };
+        for (others, own, expected) in [
+            (0, 111, 0),
+            (0, 112, 1),
+            (112, 55, 0),
+            (112, 56, 1),
+            (214, 7, 0),
+            (214, 8, 1),
+            (220, 4, 1),
+            (224, 0, 1),
+        ] {
+            assert_eq!(lacks(others, own, false), expected, "{others} {own}");
+        }
+        assert_eq!((lacks(224, 31, true), lacks(224, 32, true)), (0, 1), "root has the rest");
+    }
+}

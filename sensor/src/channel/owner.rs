@@ -1,0 +1,115 @@
+//! The owners of subscriptions.
+//!
+//! Pure. Rule: what belongs to one owner does not exist for another. Not here: who a caller is (`rpc::elsewhere`).
+
+use std::fmt;
+use wire::query::{Asker, Principal, Viewer};
+
+/// A part of the sensor that subscribes for itself. No client alters such a subscription, takes from it or ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The flight recorder: a condition of one of its triggers.
+    Recorder,
+    /// A module.
+    Module,
+}
+
+impl Part {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Part::Recorder => "recorder",
+            Part::Module => "module",
+        }
+    }
+
+    /// What is to be changed instead.
+    pub(super) const fn instead(self) -> &'static str {
+        match self {
+            Part::Recorder => "[[sensor.recorder.triggers]] of the configuration",
+            Part::Module => "what the module wants (sensor.modules)",
+        }
+    }
+}
+
+/// The owner of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// A client of this daemon: of its local socket a user, else not identified.
+    Client(Viewer),
+    /// The daemon that handed it on, and one of those on whose behalf it asks.
+    Peer(Asker),
+    /// A part of the sensor.
+    Own(Part),
+}
+
+impl Owner {
+    /// The owner of what `principal` makes.
+    #[must_use]
+    pub fn of(principal: Principal) -> Owner {
+        principal.asker.map_or(Owner::Client(principal.viewer), Owner::Peer)
+    }
+}
+
+impl Owner {
+    /// Whether `principal` may use what belongs to this owner: the owner itself, and a client on behalf of root, of the daemon's own
+    /// user or of an operator.
+    #[must_use]
+    pub fn admits(self, principal: Principal) -> bool {
+        match self {
+            Owner::Own(_) => false,
+            Owner::Client(_) | Owner::Peer(_) => principal == Principal::OWN || self == Owner::of(principal),
+        }
+    }
+
+    /// Whether limits on what one owner may have do not hold for it.
+    #[must_use]
+    pub fn is_trusted(self) -> bool {
+        matches!(self, Owner::Own(_) | Owner::Client(Viewer::Trusted))
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Owner::Client(Viewer::Anonymous) => f.write_str("clients on TCP"),
+            Owner::Client(Viewer::User(uid)) => write!(f, "user {uid}"),
+            Owner::Client(Viewer::Trusted) => f.write_str("root"),
+            Owner::Peer(Asker { peer, account: None }) => write!(f, "daemon {peer}"),
+            Owner::Peer(Asker { peer, account: Some(_) }) => write!(f, "a client of daemon {peer}"),
+            Owner::Own(part) => write!(f, "the {}", part.as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::id::PeerKey;
+    use wire::query::Account;
+
+    #[test]
+    fn the_owner_and_the_trusted_use_a_subscription() {
+        let client = |viewer| Principal { viewer, asker: None };
+        let peer = |number: u8, account| {
+            let asker = Some(Asker { peer: PeerKey([number; 32]), account });
+            Principal { viewer: Viewer::Trusted, asker }
+        };
+        let all = [
+            client(Viewer::Anonymous),
+            client(Viewer::User(1000)),
+            client(Viewer::User(1001)),
+            peer(1, None),
+            peer(1, Some(Account([1; 16]))),
+            peer(2, None),
+        ];
+        for owner in all {
+            for principal in all {
+                assert_eq!(Owner::of(owner).admits(principal), owner == principal, "{owner:?} {principal:?}");
+            }
+            assert!(Owner::of(owner).admits(Principal::OWN), "{owner:?}");
+        }
+        assert!(!Owner::Own(Part::Recorder).admits(Principal::OWN), "it is changed by the configuration");
+    }
+}
