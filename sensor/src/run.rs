@@ -5,6 +5,7 @@
 mod modules;
 mod sweeping;
 
+use crate::channel::evaluating::Lane;
 use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::channel::pump::{self, Pump};
@@ -78,7 +79,7 @@ pub struct Sensor {
     recorder: Option<(desk::Desk, desk::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
-    flowing: (Pump, Rolls, handover::Taking),
+    flowing: (Pump, Rolls, [handover::Taking; Lane::ALL.len()]),
     /// None where the configuration names no folder of them.
     modules: Option<(module::desk::Desk, module::desk::Handle)>,
     control: control::desk::Handle,
@@ -348,14 +349,15 @@ impl Sensor {
         let sources = (channels, tail.reader(), sampler.handle());
         let extending = modules::run(modules, sources, shutdown.clone());
         let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
-        let (sweeping, evaluating) = (processes.run(shutdown.clone()), subscriptions.run(shutdown.clone()));
+        let sweeping = processes.run(shutdown.clone());
+        let [plain, scripted] = subscriptions.map(|lane| lane.run(shutdown.clone()));
         let recording = sweeping::record(recorder, serving.0, shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let working = async {
             tokio::try_join!(
                 async { sampling.await.map_err(Error::from) },
                 async { sweeping.await.map_err(Error::from) },
-                async { evaluating.await.map_err(Error::from) },
+                async { tokio::try_join!(plain, scripted).map(drop).map_err(Error::from) },
                 async { representing.await.map_err(Error::from) },
                 async { pumping.await.map_err(Error::from) },
                 async {

@@ -40,9 +40,22 @@ pub struct Shares<O> {
 #[derive(Debug)]
 struct Share {
     meter: Meter,
+    /// Seconds of CPU that were used, of which each second takes away a part.
+    recent: f64,
+    recent_at: Duration,
     seen_at: Duration,
     throttled: u64,
     throttled_at: Duration,
+}
+
+impl Share {
+    /// What was used of late, as of `now`.
+    fn decay(&mut self, now: Duration) -> f64 {
+        let passed = now.saturating_sub(self.recent_at);
+        self.recent_at = self.recent_at.max(now);
+        self.recent *= (-passed.as_secs_f64()).exp();
+        self.recent
+    }
 }
 
 impl<O: Ord + Copy> Shares<O> {
@@ -75,6 +88,8 @@ impl<O: Ord + Copy> Shares<O> {
         let per_sec = self.per_sec;
         let share = self.owners.entry(owner).or_insert_with(|| Share {
             meter: Meter::new(per_sec, now),
+            recent: 0.0,
+            recent_at: now,
             seen_at: now,
             throttled: 0,
             throttled_at: Duration::ZERO,
@@ -89,19 +104,25 @@ impl<O: Ord + Copy> Shares<O> {
         self.common.has_left(now) || has_share
     }
 
-    /// What this owner has left of its share: those with more go first.
-    pub fn left(&mut self, owner: O, now: Duration) -> f64 {
-        let meter = &mut self.see(owner, now).meter;
-        meter.has_left(now);
-        meter.left()
+    /// What this owner used of late: those with less go first.
+    pub fn recent(&mut self, owner: O, now: Duration) -> Duration {
+        Duration::from_secs_f64(self.see(owner, now).decay(now))
     }
 
-    /// An evaluation for this owner took so long.
-    pub fn spend(&mut self, owner: O, cpu: Duration) {
+    /// An evaluation for this owner took so long: of the common part while there is something left of it.
+    pub fn spend(&mut self, owner: O, cpu: Duration, now: Duration) {
         self.used += cpu;
-        self.common.spend(cpu.as_secs_f64());
+        let secs = cpu.as_secs_f64();
+        let is_common = self.common.has_left(now);
+        if is_common {
+            self.common.spend(secs);
+        }
         if let Some(share) = self.owners.get_mut(&owner) {
-            share.meter.spend(cpu.as_secs_f64());
+            share.decay(now);
+            share.recent += secs;
+            if !is_common {
+                share.meter.spend(secs);
+            }
         }
     }
 
@@ -193,11 +214,11 @@ mod tests {
         let mut used = vec![Duration::ZERO; wants_us.len()];
         for ms in 0..10_000 {
             let mut order: Vec<usize> = (0..wants_us.len()).collect();
-            order.sort_by(|a, b| shares.left(*b, at(ms)).total_cmp(&shares.left(*a, at(ms))));
+            order.sort_by_key(|owner| shares.recent(*owner, at(ms)));
             for owner in order {
                 if shares.may(owner, at(ms)) {
                     let cpu = Duration::from_micros(wants_us[owner]);
-                    shares.spend(owner, cpu);
+                    shares.spend(owner, cpu, at(ms));
                     used[owner] += cpu;
                 } else {
                     shares.throttle(owner, at(ms));
@@ -225,13 +246,15 @@ mod tests {
     fn all_that_is_left_out_is_counted_and_reported_for_a_while() {
         let mut shares = Shares::new(1, 1);
         assert!(shares.may(7_u32, at(0)) && shares.may(8, at(0)));
-        shares.spend(7, at(100));
-        assert!(!shares.may(7, at(10)) && shares.may(8, at(10)), "the other has its share");
+        shares.spend(7, at(100), at(0));
+        assert!(shares.may(7, at(10)), "it has its share");
+        shares.spend(7, at(100), at(10));
+        assert!(!shares.may(7, at(20)) && shares.may(8, at(20)), "the other has its share");
         shares.throttle(7, at(10));
         shares.throttle(7, at(20));
         assert_eq!(shares.throttled(at(30)).collect::<Vec<_>>(), [(7, 2)]);
         assert_eq!(shares.throttled(at(70_000)).count(), 0);
-        assert_eq!((shares.throttled_total(), shares.used()), (2, at(100)));
+        assert_eq!((shares.throttled_total(), shares.used()), (2, at(200)));
         assert!(shares.may(8, at(200_000)));
         assert_eq!(shares.owners.len(), 1, "the other is gone");
     }

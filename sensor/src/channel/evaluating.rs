@@ -15,7 +15,7 @@ use crate::process::tap::Tap;
 use crate::sample::beat::{locked, running};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::channel::Kind;
+use wire::channel::{Kind, Wanted};
 
 /// Sweeps over the host are taken for as frequent as this.
 const HOST_INTERVAL: Duration = Duration::from_millis(50);
@@ -23,12 +23,33 @@ const HOST_INTERVAL: Duration = Duration::from_millis(50);
 /// Evaluates the subscriptions to processes, on the thread that shows it a sweep.
 pub(super) struct Evaluating {
     hub: Hub,
+    /// One lane, or both.
+    lane: Option<Lane>,
     swept_at: Duration,
 }
 
+/// Subscriptions that are evaluated one after the other. A script may run for milliseconds, and holds up no subscription without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Those without a script.
+    Plain,
+    /// Those with one.
+    Scripted,
+}
+
+impl Lane {
+    /// All lanes.
+    pub const ALL: [Lane; 2] = [Lane::Plain, Lane::Scripted];
+
+    /// That of a subscription that wants this.
+    pub(super) fn of(wanted: &Wanted) -> Lane {
+        if wanted.script.is_some() { Lane::Scripted } else { Lane::Plain }
+    }
+}
+
 impl Evaluating {
-    pub(super) fn new(shared: Arc<Shared>) -> Evaluating {
-        Evaluating { hub: Hub(shared), swept_at: Duration::ZERO }
+    pub(super) fn new(shared: Arc<Shared>, lane: Option<Lane>) -> Evaluating {
+        Evaluating { hub: Hub(shared), lane, swept_at: Duration::ZERO }
     }
 }
 
@@ -38,7 +59,8 @@ impl Tap for Evaluating {
         // By the clock of who takes; the sweep may be of another host.
         self.hub.drop_idle(running());
         let at_ns = view.table.sweep().begin_ns;
-        self.hub.sample_all(Kind::Process, interval, at_ns, now, |one| one.sample(view, now));
+        let lane = self.lane;
+        self.hub.sample_all((Kind::Process, lane), interval, at_ns, now, |one| one.sample(view, now));
     }
 }
 
@@ -51,7 +73,9 @@ impl Hub {
 
     /// A sweep over the host, which began at `now`.
     pub fn swept_host(&self, sweep: &Sweep<'_>, now: Duration) {
-        self.sample_all(Kind::Host, HOST_INTERVAL, sweep.at_ns, now, |one| one.sample_host(sweep, now));
+        self.sample_all((Kind::Host, None), HOST_INTERVAL, sweep.at_ns, now, |one| {
+            one.sample_host(sweep, now)
+        });
     }
 
     /// Something happened, and is shown to all.
@@ -91,23 +115,26 @@ impl Hub {
         }
     }
 
-    /// Make a sample for each subscription of the kind that it is due to.
+    /// Make a sample for each subscription of the kind and lane that it is due to.
     fn sample_all(
         &self,
-        kind: Kind,
+        (kind, lane): (Kind, Option<Lane>),
         interval: Duration,
         at_ns: u64,
         now: Duration,
         sample: impl Fn(&Subscription) -> bool,
     ) {
         let mut due = self.of_kinds(&[kind]);
-        due.retain(|(_, slot)| slot.subscription.is_due(now));
+        due.retain(|(_, slot)| {
+            let is_of_lane = lane.is_none_or(|lane| lane == Lane::of(&slot.subscription.wanted()));
+            is_of_lane && slot.subscription.is_due(now)
+        });
         if due.len() > 1 {
             let mut shares = locked(&self.0.shares);
             due.sort_by_cached_key(|(_, slot)| {
                 // Of one owner, the one that has used least.
                 let own = slot.subscription.cpu_used();
-                (std::cmp::Reverse(micros(shares.left(slot.owner, now))), own)
+                (shares.recent(slot.owner, now), own)
             });
         }
         let (begun, most) = (thread_time(), round(interval));
@@ -133,7 +160,7 @@ impl Hub {
         let has_more = evaluate(&slot.subscription);
         let took = thread_time().saturating_sub(begun);
         slot.subscription.charge(took, at_ns, now);
-        locked(&self.0.shares).spend(slot.owner, took);
+        locked(&self.0.shares).spend(slot.owner, took, now);
         let is_stopped = !slot.subscription.is_live();
         if has_more || is_stopped {
             slot.arrived.notify_waiters();
@@ -142,10 +169,4 @@ impl Hub {
             self.0.wish();
         }
     }
-}
-
-/// Whole microseconds, to be compared.
-#[allow(clippy::cast_possible_truncation)] // A part of a second.
-fn micros(secs: f64) -> i64 {
-    (secs * 1e6) as i64
 }

@@ -3,28 +3,29 @@
 //!
 //! ```text
 //! sampling thread ─▶ Tap: what the sweep changed ─▶ Changes (one lock, held for a copy) ─▶ a table of its own ─▶ subscriptions
+//!                                                   one of each lane
 //! ```
 //! Shell. Rules: where no subscription is to processes, nothing is copied; of several sweeps that the other thread did not get to, it
 //! sees the last, with all that they changed; the others are missed by those they were due to.
 //! Not here: the evaluation (`evaluating`).
 
+use super::evaluating::Lane;
 use super::hub::Hub;
 use crate::process::source::View;
 use crate::process::table::Coverage;
 use crate::process::tap::Tap;
 use crate::sample::beat::{Error, locked};
 use compact_str::CompactString;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use wire::channel::Kind;
 use wire::process::delta::Sweep;
 use wire::process::{Process, ProcessKey};
 
 /// What the sampling thread does for the subscriptions.
 pub struct Giving {
     hub: Hub,
+    lane: Lane,
     shared: Arc<Shared>,
     /// The number of the sweep that was given last; 0: the next is given whole.
     given: u64,
@@ -33,6 +34,7 @@ pub struct Giving {
 /// The thread of the subscriptions, once run.
 pub struct Taking {
     hub: Hub,
+    lane: Lane,
     shared: Arc<Shared>,
 }
 
@@ -65,17 +67,17 @@ enum Row {
     Is(Box<(Process, Option<CompactString>)>),
 }
 
-/// Both ends.
+/// Both ends, of one lane.
 #[must_use]
-pub fn pair(hub: &Hub) -> (Giving, Taking) {
+pub fn pair(hub: &Hub, lane: Lane) -> (Giving, Taking) {
     let shared = Arc::<Shared>::default();
-    let giving = Giving { hub: hub.clone(), shared: Arc::clone(&shared), given: 0 };
-    (giving, Taking { hub: hub.clone(), shared })
+    let giving = Giving { hub: hub.clone(), lane, shared: Arc::clone(&shared), given: 0 };
+    (giving, Taking { hub: hub.clone(), lane, shared })
 }
 
 impl Tap for Giving {
     fn swept(&mut self, view: &View, now: Duration) {
-        if !self.hub.0.has_processes.load(Ordering::Acquire) {
+        if !self.hub.has_processes(self.lane) {
             self.given = 0;
             return;
         }
@@ -141,7 +143,7 @@ impl Taking {
     }
 
     fn evaluate(self) {
-        let (mut tap, mut mirror) = (self.hub.tap(), Mirror::default());
+        let (mut tap, mut mirror) = (self.hub.tap_of(Some(self.lane)), Mirror::default());
         let mut changes = Changes::default();
         while self.shared.take(&mut changes) {
             let Some((sweep, now)) = changes.last.take() else { continue };
@@ -150,7 +152,7 @@ impl Taking {
                 let secs = now.saturating_sub(mirror.swept_at).as_secs_f64();
                 #[allow(clippy::cast_precision_loss)] // Sweeps between two that were seen.
                 let of = (skipped + 1) as f64 / secs.max(1e-3);
-                self.hub.miss_of(Kind::Process, skipped, of, sweep.begin_ns);
+                self.hub.miss_in(self.lane, skipped, of, sweep.begin_ns);
             }
             mirror.apply(&mut changes, sweep, now);
             tap.swept(&mirror.view, now);
@@ -209,19 +211,21 @@ impl Mirror {
         if is_whole {
             keys.iter_mut().skip(changes.rows.len()).for_each(|key| *key = None);
         }
-        for place in std::mem::take(&mut changes.dirty) {
-            let row = std::mem::take(&mut changes.rows[place]);
-            let key = match &row {
+        let dirty = std::mem::take(&mut changes.dirty);
+        // First of all who left its place: it may be at another one now.
+        for place in &dirty {
+            let key = match &changes.rows[*place] {
                 Row::Is(is) => Some(is.0.key),
                 Row::Same | Row::Gone => None,
             };
-            if let Some(before) =
-                std::mem::replace(&mut keys[place], key).filter(|before| key != Some(*before))
-            {
+            let before = std::mem::replace(&mut keys[*place], key);
+            if let Some(before) = before.filter(|before| key != Some(*before)) {
                 view.table.gone(before);
                 view.lives.gone(before);
             }
-            if let Row::Is(is) = row {
+        }
+        for place in dirty {
+            if let Row::Is(is) = std::mem::take(&mut changes.rows[place]) {
                 let (process, command) = *is;
                 if let Some(command) = command {
                     view.lives.exec(process.key, command);
@@ -255,7 +259,7 @@ mod tests {
     fn the_mirror_is_the_table_whenever_it_is_taken() {
         let hub = Hub::default();
         hub.subscribe(Wanted::default()).unwrap();
-        let (mut giving, taking) = pair(&hub);
+        let (mut giving, taking) = pair(&hub, Lane::Plain);
         let (mut view, mut mirror, mut changes) = (View::default(), Mirror::default(), Changes::default());
         let mut dice = 7_u64;
         for number in 1..600 {
@@ -292,7 +296,7 @@ mod tests {
     #[test]
     fn nothing_is_copied_where_no_subscription_is_to_processes() {
         let hub = Hub::default();
-        let (mut giving, _taking) = pair(&hub);
+        let (mut giving, _taking) = pair(&hub, Lane::Plain);
         let mut view = View::default();
         view.table.begin(1, 1, Coverage::All);
         view.table.set(process(1, 1, 1));

@@ -7,6 +7,7 @@
 //! (`pump`).
 
 use super::budget::{self, Shares, Taken};
+use super::evaluating::{Evaluating, Lane};
 use super::owner::Owner;
 pub use super::owner::Part;
 use super::subscription::{self, Prepared, Standing, Subscription, swept};
@@ -112,8 +113,8 @@ pub(super) struct Shared {
     pub(super) shares: Arc<Mutex<Shares<Owner>>>,
     /// By the number of the kind.
     wishes: [OnceLock<Wish>; Kind::ALL.len()],
-    /// Whether a subscription to processes is there, so that a sweep need not look.
-    pub(super) has_processes: AtomicBool,
+    /// Whether there are subscriptions to processes, by lane, so that a sweep need not look.
+    has_processes: [AtomicBool; Lane::ALL.len()],
     journal: OnceLock<Reader>,
     rolls: OnceLock<Rolls>,
     is_relaying: bool,
@@ -169,7 +170,17 @@ impl Hub {
     /// What is to be given to the sampler, once.
     #[must_use]
     pub fn tap(&self) -> Box<dyn Tap> {
-        Box::new(super::evaluating::Evaluating::new(Arc::clone(&self.0)))
+        self.tap_of(None)
+    }
+
+    /// The same, of one lane.
+    pub(super) fn tap_of(&self, lane: Option<Lane>) -> Box<dyn Tap> {
+        Box::new(Evaluating::new(Arc::clone(&self.0), lane))
+    }
+
+    /// Whether there is a subscription to processes in this lane.
+    pub(super) fn has_processes(&self, lane: Lane) -> bool {
+        self.0.has_processes[lane as usize].load(Ordering::Acquire)
     }
 
     /// By this it has what flows of a kind come as often as its subscriptions want; a second one is not used.
@@ -322,6 +333,16 @@ impl Hub {
     pub fn miss(&self, count: u64, of: f64, at_ns: u64) {
         for kind in Kind::ALL {
             self.miss_of(kind, count, of, at_ns);
+        }
+    }
+
+    /// The same, of those to processes in one lane.
+    pub(super) fn miss_in(&self, lane: Lane, count: u64, of: f64, at_ns: u64) {
+        for (_, slot) in self.of_kinds(&[Kind::Process]) {
+            if Lane::of(&slot.subscription.wanted()) == lane {
+                slot.subscription.miss(count, of, at_ns);
+                slot.arrived.notify_waiters();
+            }
         }
     }
 
@@ -511,7 +532,7 @@ impl Shared {
             slots: Mutex::default(),
             shares: budget.0,
             wishes: Default::default(),
-            has_processes: AtomicBool::new(false),
+            has_processes: Default::default(),
             journal: OnceLock::new(),
             rolls: OnceLock::new(),
             is_relaying: false,
@@ -532,8 +553,11 @@ impl Shared {
                 wish.set(fastest);
             }
         }
-        let has_processes = slots.values().any(|slot| slot.subscription.wanted().kind == Kind::Process);
-        self.has_processes.store(has_processes, Ordering::Release);
+        for lane in Lane::ALL {
+            let mut all = slots.values().map(|slot| slot.subscription.wanted());
+            let has = all.any(|wanted| wanted.kind == Kind::Process && Lane::of(&wanted) == lane);
+            self.has_processes[lane as usize].store(has, Ordering::Release);
+        }
     }
 
     /// End those from which no client takes.

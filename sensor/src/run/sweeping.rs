@@ -4,6 +4,7 @@
 //! Not here: the other parts of a sensor (`run`).
 
 use super::Error;
+use crate::channel::evaluating::Lane;
 use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::config::Config;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// What [`sweeping`] makes.
 pub(super) struct Sweeping {
     pub(super) processes: process::sampler::Sampler,
-    pub(super) subscriptions: handover::Taking,
+    pub(super) subscriptions: [handover::Taking; Lane::ALL.len()],
     pub(super) recorder: Option<(desk::Desk, desk::Handle)>,
     pub(super) watch: watch::Watch,
     pub(super) serving: watch::Handle,
@@ -41,8 +42,11 @@ pub(super) fn sweeping(
         Box::new(tap::Filler::new(ring, rate, tail.reader().next()))
     }));
     // Last: what subscribers want holds up nothing of the sensor's own.
-    let (giving, taking) = handover::pair(channels);
-    taps.push(Box::new(giving));
+    let taking = Lane::ALL.map(|lane| {
+        let (giving, taking) = handover::pair(channels, lane);
+        taps.push(Box::new(giving));
+        taking
+    });
     let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
     channels.set_wish(wire::channel::Kind::Process, processes.handle().wish());
     let Some(ring) = ring else {
