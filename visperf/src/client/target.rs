@@ -82,6 +82,9 @@ impl Target {
             });
         }
         let mut tried = Vec::new();
+        if let Err(why) = self.address_from_folder() {
+            tried.push(format!("\n  {why}"));
+        }
         for choice in self.choices() {
             let Choice { address, reason } = &choice;
             match open(address, None) {
@@ -136,11 +139,7 @@ impl Target {
         if let Some(address) = &self.connect {
             return vec![Choice { address: address.clone(), reason: "as told".to_owned() }];
         }
-        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
-        let told = state_folder::listen_address(&folder).map(|address| Choice {
-            address,
-            reason: format!("from {}", folder.join(state_folder::LISTEN_FILE).display()),
-        });
+        let told = self.address_from_folder().ok().flatten();
         let usual = Choice { address: LISTEN_DEFAULT.to_string(), reason: "the usual address".to_owned() };
         match (told, &self.state) {
             (Some(told), None) if told.address != usual.address => vec![told, usual],
@@ -148,6 +147,18 @@ impl Target {
             (None, None) => vec![usual],
             (None, Some(_)) => Vec::new(),
         }
+    }
+}
+
+impl Target {
+    /// What the daemon of the state folder wrote there; nothing where a daemon or a proxy is named.
+    fn address_from_folder(&self) -> Result<Option<Choice>, String> {
+        if self.connect.is_some() || self.via.is_some() {
+            return Ok(None);
+        }
+        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
+        let reason = format!("from {}", folder.join(state_folder::LISTEN_FILE).display());
+        Ok(state_folder::listen_address(&folder)?.map(|address| Choice { address, reason }))
     }
 }
 
@@ -241,5 +252,9 @@ mod tests {
         std::fs::write(folder.path().join("listen"), "127.0.0.1:1\n").unwrap();
         let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
         assert!(text.contains("127.0.0.1:1 (from"), "{text}");
+        std::fs::remove_file(folder.path().join("listen")).unwrap();
+        std::fs::create_dir(folder.path().join("listen")).unwrap();
+        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        assert!(text.contains("listen: expected a regular file, found a folder"), "{text}");
     }
 }

@@ -4,22 +4,22 @@
 
 use super::late_files::LateFiles;
 use crate::state_folder::{LISTEN_FILE, REACHED_FILE};
-use anyhow::Context as _;
-use overlay::whole_file::Readers;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use anyhow::{Context as _, anyhow};
+use daemon::state_folder;
+use std::path::{Path, PathBuf};
 use wire::address::Address;
 
-/// Make the directory, for its owner only, if it is not there.
-pub(crate) fn prepare(path: &Path) -> anyhow::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
-        format!("cannot make the state directory {}; give another with --state DIR", path.display())
+/// Make the directory, for its owner only, if it is not there, and refuse one that others can write; its path without links.
+pub(crate) fn prepare(path: &Path) -> anyhow::Result<PathBuf> {
+    state_folder::prepare(path).map_err(|error| {
+        let has_no_hint = matches!(error, state_folder::Error::System { .. });
+        if has_no_hint { anyhow!("{error}; give another folder with --state DIR") } else { error.into() }
     })
 }
 
 /// Tell other programs of this user where queries go.
 pub(crate) fn write_listen(state: &Path, address: &str, files: &LateFiles) {
-    files.write(&state.join(LISTEN_FILE), Readers::AsMasked, format!("{address}\n").into_bytes());
+    files.write(&state.join(LISTEN_FILE), format!("{address}\n").into_bytes());
 }
 
 /// Tell commands where other daemons reach this one; nothing is told for the usual place.
@@ -34,7 +34,7 @@ pub(crate) fn write_reached(state: &Path, addresses: &[Address], files: &LateFil
         };
     }
     let text: String = addresses.iter().map(|address| format!("{address}\n")).collect();
-    files.write(&path, Readers::AsMasked, text.into_bytes());
+    files.write(&path, text.into_bytes());
     Ok(())
 }
 

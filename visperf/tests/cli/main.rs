@@ -17,5 +17,6 @@ mod queries;
 mod sampled;
 mod server;
 mod started;
+mod state;
 mod terminal;
 mod top;
