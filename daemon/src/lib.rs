@@ -1,4 +1,4 @@
-//! What every visperf daemon needs to run: shutdown, telemetry, configuration files, descriptors.
+//! What every visperf daemon needs to run: shutdown, telemetry, configuration files, descriptors, the state folder.
 //!
 //! Rule: plumbing only. It knows no daemon's state, opens no socket and spawns no task that its
 //! caller does not hold. Not here: what the sections of the file mean (each daemon's `config`).
@@ -6,4 +6,6 @@
 pub mod config_file;
 pub mod descriptors;
 pub mod shutdown;
+pub mod state_file;
+pub mod state_folder;
 pub mod telemetry;

@@ -5,9 +5,10 @@
 //! Not here: what the lines mean (`admission`).
 
 use crate::admission::{self, List};
-use overlay::whole_file::{self, Readers};
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read as _};
+use daemon::state_file;
+use overlay::whole_file;
+use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -44,20 +45,9 @@ pub enum Error {
 /// If the system refuses, or a line is wrong.
 pub fn read(state: &Path) -> Result<List, Error> {
     let path = state.join(FILE_NAME);
-    let mut text = String::new();
-    match File::open(&path) {
-        Ok(file) => {
-            // One byte more than allowed shows that it is too long.
-            let most = admission::LIST_LEN_MAX_BYTES as u64 + 1;
-            file.take(most).read_to_string(&mut text).map_err(|error| Error::File {
-                action: "read",
-                path: path.clone(),
-                error,
-            })?;
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(Error::File { action: "open", path, error }),
-    }
+    let text = state_file::read(&path, admission::LIST_LEN_MAX_BYTES as u64)
+        .and_then(|found| String::from_utf8(found.unwrap_or_default()).map_err(io::Error::other))
+        .map_err(|error| Error::File { action: "read", path: path.clone(), error })?;
     List::parse(&text).map_err(|error| Error::List { path, error })
 }
 
@@ -67,12 +57,8 @@ pub fn read(state: &Path) -> Result<List, Error> {
 /// If the system refuses; the former one is then as before.
 pub fn write(state: &Path, list: &List) -> Result<(), Error> {
     let path = state.join(FILE_NAME);
-    // Whoever types the command may be another user than the daemon's.
-    whole_file::replace(&path, Readers::AsMasked, list.to_text().as_bytes()).map_err(|error| Error::File {
-        action: "write",
-        path,
-        error,
-    })
+    let written = whole_file::replace(&path, list.to_text().as_bytes());
+    written.map_err(|error| Error::File { action: "write", path, error })
 }
 
 /// Looks whether the file is another than before.
@@ -104,7 +90,7 @@ impl Watch {
 
 fn stamp(state: &Path) -> Result<Option<Stamp>, Error> {
     let path = state.join(FILE_NAME);
-    match fs::metadata(&path) {
+    match path.symlink_metadata() {
         Ok(found) => Ok(Some(stamp_of(&found))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::File { action: "look at", path, error }),
@@ -119,6 +105,7 @@ fn stamp_of(found: &Metadata) -> Stamp {
 mod tests {
     use super::*;
     use crate::testing::{ROOT, domain};
+    use std::fs;
 
     #[test]
     fn a_change_is_seen_once_and_a_wrong_list_is_refused() {

@@ -8,7 +8,8 @@
 
 use crate::kept::Kept;
 use crate::registry::{DOMAINS_MAX, Registry};
-use overlay::whole_file::{self, Readers};
+use daemon::state_file;
+use overlay::whole_file;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -90,7 +91,7 @@ impl Snapshot {
     /// # Errors
     /// If the system refuses; the old file is then as before.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let written = whole_file::replace_with(path, Readers::AsMasked, |file| self.write_frames(file));
+        let written = whole_file::replace_with(path, |file| self.write_frames(file));
         written.map_err(|error| Error::File { action: "write", path: path.to_owned(), error })
     }
 
@@ -115,7 +116,7 @@ impl Snapshot {
     /// # Errors
     /// If it cannot be read, or is not a whole snapshot of this version.
     pub fn read(path: &Path) -> Result<Option<Snapshot>, Error> {
-        let file = match File::open(path) {
+        let file = match state_file::open_to_read(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::File { action: "open", path: path.to_owned(), error }),

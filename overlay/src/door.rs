@@ -117,7 +117,7 @@ fn roots(certificate: Option<&Path>) -> Result<RootCertStore, String> {
 /// # Errors
 /// If there is none, others may read it, or it is too long or no text; the text says what to do.
 pub fn read_secret(file: &Path) -> Result<String, String> {
-    let found = safe_file::read(file).map_err(|error| error.to_string())?;
+    let found = safe_file::read_named(file).map_err(|error| error.to_string())?;
     let bytes = found.ok_or_else(|| {
         format!("expected a file with the secret, of mode 0600, found no file {}", file.display())
     })?;

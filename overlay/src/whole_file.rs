@@ -1,54 +1,37 @@
 //! Files whose content is replaced whole: what daemons keep in their state directories.
 //!
 //! Rule: content and name are on disk before a function here returns; a reader sees the old content or the
-//! new, never a mix. On an error the old content stays, and nothing new is left beside it. Callers see to it
-//! that nobody else writes the same file at the same time.
+//! new, never a mix. On an error the old content stays, and nothing new is left beside it. Each has mode 0600, whatever it had
+//! before, and takes the place of a link without following it. Callers see to it that no other process writes the same file at
+//! the same time.
 //! Not here: what is in the files, whose they must be (`identity`).
 
+use daemon::state_file;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Who may read a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readers {
-    /// Its owner only.
-    Owner,
-    /// Whoever the mask of the process lets.
-    AsMasked,
-}
-
-impl Readers {
-    const fn mode(self) -> u32 {
-        match self {
-            Readers::Owner => 0o600,
-            Readers::AsMasked => 0o666,
-        }
-    }
-}
+/// Their permissions: only the owner, whose commands and daemon use the folder, may read them.
+const MODE: u32 = 0o600;
 
 /// Give a file this content in place of any that it has.
 ///
 /// # Errors
 /// What the system says; the file is then as before.
-pub fn replace(path: &Path, readers: Readers, content: &[u8]) -> io::Result<()> {
-    replace_with(path, readers, |file| file.write_all(content))
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_with(path, |file| file.write_all(content))
 }
 
 /// As [`replace`], with a content that is written bit by bit.
 ///
 /// # Errors
 /// What the system or `write` says; the file is then as before.
-pub fn replace_with(
-    path: &Path,
-    readers: Readers,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
-) -> io::Result<()> {
+pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let beside = beside(path, "new");
     // What a crash left here may have any mode.
     remove(&beside)?;
-    write_new(&beside, readers, write)?;
+    write_new(&beside, write)?;
     fs::rename(&beside, path).inspect_err(|_| forget(&beside))?;
     sync_folder(path)
 }
@@ -58,9 +41,9 @@ pub fn replace_with(
 ///
 /// # Errors
 /// What the system says.
-pub fn create(path: &Path, readers: Readers, content: &[u8], mark: u64) -> io::Result<bool> {
+pub fn create(path: &Path, content: &[u8], mark: u64) -> io::Result<bool> {
     let beside = beside(path, &format!("{mark:016x}.new"));
-    write_new(&beside, readers, |file| file.write_all(content))?;
+    write_new(&beside, |file| file.write_all(content))?;
     // A link refuses to replace, a rename would not.
     let linked = fs::hard_link(&beside, path);
     remove(&beside)?;
@@ -80,12 +63,8 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn write_new(
-    path: &Path,
-    readers: Readers,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(readers.mode()).open(path)?;
+fn write_new(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let mut file = state_file::open(path, OpenOptions::new().write(true).create_new(true).mode(MODE))?;
     write(&mut file).and_then(|()| file.sync_all()).inspect_err(|_| forget(path))
 }
 
@@ -119,9 +98,9 @@ mod tests {
     fn a_file_is_replaced_whole_whatever_a_crash_left() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a");
-        for (readers, content) in [(Readers::AsMasked, b"one".as_slice()), (Readers::Owner, b"two")] {
+        for content in [b"one".as_slice(), b"two"] {
             fs::write(folder.path().join(".a.new"), b"left by a crash, and longer").expect("written");
-            replace(&path, readers, content).expect("replaced");
+            replace(&path, content).expect("replaced");
             assert_eq!(fs::read(&path).expect("there"), content);
             assert_eq!(left(folder.path()), 1, "nothing is left beside it");
         }
@@ -132,15 +111,15 @@ mod tests {
     fn a_failed_write_leaves_the_old_content_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a");
-        replace(&path, Readers::Owner, b"old").expect("written");
-        let failed = replace_with(&path, Readers::Owner, |file| {
+        replace(&path, b"old").expect("written");
+        let failed = replace_with(&path, |file| {
             file.write_all(b"ne")?;
             Err(io::ErrorKind::StorageFull.into())
         });
         assert_eq!(failed.expect_err("full").kind(), io::ErrorKind::StorageFull);
         assert_eq!((fs::read(&path).expect("there"), left(folder.path())), (b"old".to_vec(), 1));
         fs::create_dir(folder.path().join("b")).expect("made");
-        assert!(replace(&folder.path().join("b"), Readers::Owner, b"no folder").is_err());
+        assert!(replace(&folder.path().join("b"), b"no folder").is_err());
         assert_eq!(left(folder.path()), 2);
     }
 
@@ -148,8 +127,8 @@ mod tests {
     fn a_first_content_is_the_only_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a");
-        assert!(create(&path, Readers::Owner, b"first", 1).expect("created"));
-        assert!(!create(&path, Readers::Owner, b"second", 2).expect("not created"));
+        assert!(create(&path, b"first", 1).expect("created"));
+        assert!(!create(&path, b"second", 2).expect("not created"));
         assert_eq!((fs::read(&path).expect("there"), left(folder.path())), (b"first".to_vec(), 1));
     }
 }

@@ -62,8 +62,7 @@ pub fn change<T>(
     change: impl FnOnce(&mut Accounts) -> Result<T, account::Error>,
 ) -> Result<T, Error> {
     let path = path(state);
-    let folder = path.parent().unwrap_or(state);
-    safe_file::make_folder(folder)?;
+    let folder = safe_file::make_folder(state, FOLDER)?;
     let _held = safe_file::lock(&folder.join(".accounts.lock"))?;
     let mut accounts = match read(state)? {
         Some(accounts) => accounts,

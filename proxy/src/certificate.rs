@@ -5,13 +5,14 @@
 //! check the fingerprint, for no authority stands for it.
 //! Not here: HTTP, and who comes in.
 
+use daemon::{state_file, state_folder};
 use data_encoding::HEXUPPER;
 use overlay::identity::safe_file;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -116,9 +117,22 @@ impl Origin {
         }
     }
 
+    /// One that an operator names may be a link: programs that renew certificates lay links.
+    fn file(&self, path: &Path) -> Result<File, Error> {
+        let opened = match self {
+            Origin::Given { .. } => File::open(path),
+            Origin::Own { .. } => state_file::open_to_read(path),
+        };
+        opened.map_err(read_error(path))
+    }
+
+    fn bytes_of(&self, path: &Path) -> Result<Vec<u8>, Error> {
+        content(self.file(path)?, path)
+    }
+
     fn read(&self) -> Result<sign::CertifiedKey, Error> {
         let (path, key_path) = (self.certificate(), self.key());
-        let chain = bytes_of(&path)?;
+        let chain = self.bytes_of(&path)?;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&chain).collect();
         let chain = match chain {
             Ok(chain) if !chain.is_empty() => chain,
@@ -128,19 +142,22 @@ impl Origin {
             }
             Err(error) => return Err(Error::Pem { path, expected: "a certificate", error }),
         };
-        let mode = fs::metadata(&key_path).map_err(read_error(&key_path))?.permissions().mode() & 0o7777;
+        let key_file = self.file(&key_path)?;
+        let mode = key_file.metadata().map_err(read_error(&key_path))?.permissions().mode() & 0o7777;
         if mode & 0o007 != 0 {
             return Err(Error::Mode { path: key_path, mode });
         }
-        let key = PrivateKeyDer::from_pem_slice(&bytes_of(&key_path)?);
+        let key = PrivateKeyDer::from_pem_slice(&content(key_file, &key_path)?);
         let key = key.map_err(|error| Error::Pem { path: key_path, expected: "a private key", error })?;
         sign::CertifiedKey::from_der(chain, key, &crypto::ring::default_provider())
             .map_err(|error| Error::Use { path, error })
     }
 }
 
-fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(read_error(path))
+fn content(mut file: File, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(read_error(path))?;
+    Ok(bytes)
 }
 
 fn read_error(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
@@ -233,7 +250,7 @@ fn make(folder: &Path, names: &[String]) -> Result<(), Error> {
     let made = generate_simple_self_signed(names.to_vec());
     let CertifiedKey { cert, signing_key } =
         made.map_err(|error| Error::Make { names: names.to_vec(), error })?;
-    safe_file::make_folder(folder)?;
+    state_folder::prepare_below(folder).map_err(safe_file::Error::from)?;
     safe_file::replace(&folder.join(KEY_FILE), signing_key.serialize_pem().as_bytes())?;
     Ok(safe_file::replace(&folder.join(CERTIFICATE_FILE), cert.pem().as_bytes())?)
 }
@@ -241,6 +258,7 @@ fn make(folder: &Path, names: &[String]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn own(folder: &Path, name: &str) -> Origin {
         Origin::Own { folder: folder.to_owned(), names: vec![name.to_owned(), "127.0.0.1".to_owned()] }

@@ -8,9 +8,9 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("log-filters", &["wire"]),
     ("tunnel", &["wire"]),
-    ("overlay", &["wire", "tunnel"]),
-    ("rpc", &["wire"]),
     ("daemon", &[]),
+    ("overlay", &["wire", "tunnel", "daemon"]),
+    ("rpc", &["wire"]),
     ("sensor", &["wire", "log-filters", "overlay", "rpc", "daemon"]),
     ("directory", &["wire", "overlay", "rpc", "daemon"]),
     ("proxy", &["wire", "tunnel", "overlay", "rpc", "daemon"]),
@@ -37,9 +37,17 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The crates of which the package of this name is made: itself and those it may use.
+/// The crates of which the package of this name is made: itself, those it may use, and those that they use.
 #[must_use]
 pub fn made_of(package: &str) -> Vec<&'static str> {
-    let row = TABLE.iter().find(|(name, _)| *name == package);
-    row.into_iter().flat_map(|(name, used)| std::iter::once(name).chain(*used)).copied().collect()
+    let mut made: Vec<&'static str> = Vec::new();
+    let mut waiting = vec![package];
+    while let Some((name, used)) = waiting.pop().and_then(|next| TABLE.iter().find(|(name, _)| *name == next))
+    {
+        if !made.contains(name) {
+            made.push(name);
+            waiting.extend(*used);
+        }
+    }
+    made
 }

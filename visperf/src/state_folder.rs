@@ -3,13 +3,20 @@
 //!
 //! Not here: what else is in that folder.
 
+use daemon::state_file;
+use overlay::identity::state_folder;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use wire::address::Address;
 
 /// The file that holds the address of the daemon that uses the folder.
-pub(crate) const LISTEN_FILE: &str = "listen";
+pub(crate) const LISTEN_FILE: &str = state_folder::LISTEN_FILE;
+
+/// Longest such file, in bytes: addresses, one a line.
+const LEN_MAX_BYTES: u64 = 4096;
 
 /// What comes before the path of a local socket, where an address may be one.
 pub(crate) const SOCKET_MARK: &str = "unix:";
@@ -20,28 +27,50 @@ pub(crate) const REACHED_FILE: &str = "reached-at";
 
 /// The folder of daemons' state, unless another is named.
 pub(crate) fn usual() -> PathBuf {
-    overlay::identity::state_folder::usual()
+    state_folder::usual()
 }
 
-/// The address that the daemon of this folder told, if the file is there.
-pub(crate) fn listen_address(folder: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(folder.join(LISTEN_FILE)).ok()?;
+/// The address at which the daemon of this folder answers, if the file is there.
+///
+/// # Errors
+/// If the file cannot be read: why, and what to do, in a sentence.
+pub(crate) fn listen_address(folder: &Path) -> Result<Option<String>, String> {
+    let path = folder.join(LISTEN_FILE);
+    let text = state_file::read(&path, LEN_MAX_BYTES).map_err(|error| {
+        let hint = match error.kind() == ErrorKind::PermissionDenied {
+            true => format!(
+                "only {} may read it: run the command as one of them, or name the daemon with --connect HOST:PORT",
+                owner(folder)
+            ),
+            false => "name the daemon with --connect HOST:PORT".to_owned(),
+        };
+        format!("cannot read {}: {error}; {hint}", path.display())
+    })?;
+    let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
     let is_address = |line: &&str| !line.is_empty() && !line.starts_with(SOCKET_MARK);
-    text.lines().map(str::trim).find(is_address).map(str::to_owned)
+    Ok(text.lines().map(str::trim).find(is_address).map(str::to_owned))
 }
 
-/// The local socket that the daemon of this folder named, if the file is there.
+/// The local socket that the daemon of this folder named, if that can be read.
 pub(crate) fn listen_socket(folder: &Path) -> Option<PathBuf> {
-    let bytes = std::fs::read(folder.join(LISTEN_FILE)).ok()?;
+    let bytes = state_file::read(&folder.join(LISTEN_FILE), LEN_MAX_BYTES).ok()??;
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let path = lines.find_map(|line| line.strip_prefix(SOCKET_MARK.as_bytes()))?;
     Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
+/// The users who may read what is in the folder.
+fn owner(folder: &Path) -> String {
+    match folder.metadata() {
+        Ok(found) if found.uid() != 0 => format!("user {} and root", found.uid()),
+        _ => "its owner and root".to_owned(),
+    }
+}
+
 /// Where other daemons reach the one of this folder, as it told when it started last; nothing for the usual place.
 pub(crate) fn reached_at(folder: &Path) -> Vec<Address> {
-    let text = std::fs::read_to_string(folder.join(REACHED_FILE)).unwrap_or_default();
-    text.lines().filter_map(|line| Address::try_from(line.trim()).ok()).collect()
+    let text = state_file::read(&folder.join(REACHED_FILE), LEN_MAX_BYTES).ok().flatten().unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().filter_map(|line| Address::try_from(line.trim()).ok()).collect()
 }
 
 #[cfg(test)]
@@ -51,16 +80,24 @@ mod tests {
     #[test]
     fn the_address_is_the_first_line() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(listen_address(folder.path()), None);
+        assert_eq!(listen_address(folder.path()), Ok(None));
         std::fs::write(folder.path().join(LISTEN_FILE), "\n 127.0.0.1:4000 \n").unwrap();
-        assert_eq!(listen_address(folder.path()).as_deref(), Some("127.0.0.1:4000"));
+        assert_eq!(listen_address(folder.path()), Ok(Some("127.0.0.1:4000".to_owned())));
         assert_eq!(listen_socket(folder.path()), None);
         std::fs::write(folder.path().join(LISTEN_FILE), "127.0.0.1:4000\nunix:/s/a b.sock\n").unwrap();
-        assert_eq!(listen_address(folder.path()).as_deref(), Some("127.0.0.1:4000"));
+        assert_eq!(listen_address(folder.path()), Ok(Some("127.0.0.1:4000".to_owned())));
         assert_eq!(listen_socket(folder.path()).as_deref(), Some(Path::new("/s/a b.sock")));
         assert_eq!(reached_at(folder.path()), []);
         std::fs::write(folder.path().join(REACHED_FILE), "head:7501\n10.0.0.1:7501\n").unwrap();
         let told: Vec<String> = reached_at(folder.path()).iter().map(ToString::to_string).collect();
         assert_eq!(told, ["head:7501", "10.0.0.1:7501"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_an_error_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", folder.path().join(LISTEN_FILE)).unwrap();
+        let error = listen_address(folder.path()).unwrap_err();
+        assert!(error.contains("found a symbolic link") && error.contains("--connect HOST:PORT"), "{error}");
     }
 }

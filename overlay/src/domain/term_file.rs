@@ -4,10 +4,10 @@
 //! since a forgotten term could be used twice.
 
 use crate::election::Persisted;
-use crate::whole_file::{self, Readers};
+use crate::whole_file;
+use daemon::state_file;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use wire::codec;
 use wire::membership::Term;
@@ -57,13 +57,9 @@ pub enum Error {
 /// If the file is there and cannot be read.
 pub(super) fn load(folder: &Path) -> Result<Persisted, Error> {
     let path = folder.join(NAME);
-    let disk = |source| Error::Disk { what: "read", path: path.clone(), source };
-    let mut bytes = Vec::new();
-    match File::open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Persisted::default()),
-        Err(error) => return Err(disk(error)),
-        Ok(file) => file.take(LEN_MAX_BYTES).read_to_end(&mut bytes).map_err(disk)?,
-    };
+    let read = state_file::read(&path, LEN_MAX_BYTES);
+    let read = read.map_err(|source| Error::Disk { what: "read", path: path.clone(), source })?;
+    let Some(bytes) = read else { return Ok(Persisted::default()) };
     match codec::decode::<Stored>(&bytes) {
         Ok(Some((Stored { term, incarnation }, _))) => Ok(Persisted { term, incarnation }),
         Ok(None) => Err(Error::Damaged { path, reason: "it is cut short".to_owned() }),
@@ -80,11 +76,7 @@ pub(super) fn store(folder: &Path, persisted: Persisted) -> Result<(), Error> {
     let mut bytes = Vec::new();
     codec::encode(&Stored { term, incarnation }, &mut bytes).expect("two numbers fit into a frame");
     let path = folder.join(NAME);
-    whole_file::replace(&path, Readers::AsMasked, &bytes).map_err(|source| Error::Disk {
-        what: "write",
-        path,
-        source,
-    })
+    whole_file::replace(&path, &bytes).map_err(|source| Error::Disk { what: "write", path, source })
 }
 
 #[cfg(test)]

@@ -333,7 +333,7 @@ impl DomainFiles {
     /// Which lists of denied are there now, without reading them; `None` if nobody was denied yet.
     #[must_use]
     pub fn deny_list_stamp(&self) -> Option<Stamp> {
-        let found = std::fs::metadata(self.path("deny-list")).ok()?;
+        let found = self.path("deny-list").symlink_metadata().ok()?;
         Some(Stamp { inode: found.ino(), changed: (found.ctime(), found.ctime_nsec()) })
     }
 
@@ -342,7 +342,7 @@ impl DomainFiles {
     }
 
     fn lock(&self) -> Result<File, Error> {
-        safe_file::make_folder(&self.state.join(FOLDER))?;
+        safe_file::make_folder(&self.state, FOLDER)?;
         Ok(safe_file::lock(&self.path("lock"))?)
     }
 

@@ -42,7 +42,7 @@ pub fn load_or_create(state: &Path) -> Result<Key, Error> {
     if let Some(key) = load(state)? {
         return Ok(key);
     }
-    safe_file::make_folder(state)?;
+    safe_file::make_state(state)?;
     let path = path(state);
     create(&path, DAEMON, &draw(&path)?, None)?;
     // Whoever was first at the same moment has won.

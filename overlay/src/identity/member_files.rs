@@ -35,7 +35,7 @@ pub fn load_membership(state: &Path) -> Result<Option<Membership>, Error> {
 /// # Errors
 /// If the system refuses; what was kept before is then as it was.
 pub fn save_membership(state: &Path, membership: &Membership) -> Result<(), Error> {
-    safe_file::make_folder(state)?;
+    safe_file::make_state(state)?;
     safe_file::replace_framed(&state.join(MEMBERSHIP), MEMBERSHIP_PURPOSE, membership)
 }
 
@@ -66,6 +66,6 @@ pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>
 /// If the system refuses; what was kept before is then as it was.
 pub fn save_denials(state: &Path, denials: &Denials, later: &[Denial]) -> Result<(), Error> {
     let kept: Vec<&Denial> = denials.all().chain(later).collect();
-    safe_file::make_folder(state)?;
+    safe_file::make_state(state)?;
     safe_file::replace_framed(&state.join(DENIALS), DENIALS_PURPOSE, &kept)
 }

@@ -57,7 +57,7 @@ pub fn save_seen(state: &Path, seen: &Seen) -> Result<(), Error> {
 /// # Errors
 /// If the files cannot be used.
 pub fn next_sequence(state: &Path, now: Time) -> Result<u64, Error> {
-    safe_file::make_folder(state)?;
+    safe_file::make_state(state)?;
     let path = state.join(SEQUENCE);
     let _lock: File = safe_file::lock(&state.join(format!("{SEQUENCE}.lock")))?;
     let last: u64 = safe_file::read_framed(&path, SEQUENCE_PURPOSE)?.unwrap_or(0);

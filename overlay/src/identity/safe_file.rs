@@ -1,13 +1,15 @@
 //! Files that only their owner may read, replaced whole: keys, books, lists.
 //!
-//! Rule: what others may read or write, or own, is refused with what to type.
+//! Rules: what others may read or write, or own, is refused with what to type, and so is a folder that others may write; links
+//! are followed only where an operator names the file.
 //! Not here: what is in them (`key_file`, `domain_files`, `member_files`; the accounts of a proxy).
 
-use crate::whole_file::{self, Readers};
+use crate::whole_file;
+use daemon::{state_file, state_folder};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use wire::codec;
 
@@ -28,7 +30,7 @@ pub enum Error {
         /// What the system said.
         error: io::Error,
     },
-    /// Somebody else's.
+    /// Another user's.
     #[error("{} belongs to user {found}, expected user {expected}, who runs this; {}", path.display(), owner_hint(path, *found, *expected))]
     Owner {
         /// Which file.
@@ -49,6 +51,9 @@ pub enum Error {
         /// Its permissions.
         found: u32,
     },
+    /// The folder in which it is.
+    #[error(transparent)]
+    Folder(#[from] state_folder::Error),
     /// Not what this program wrote.
     #[error("{} cannot be used: {reason}; it is not overwritten: restore it from a copy, or move it away", path.display())]
     Content {
@@ -84,12 +89,24 @@ struct Framed<T> {
     content: T,
 }
 
-/// The content of a private file; `None` if there is none.
+/// The content of a private file of the state folder; `None` if there is none.
 ///
 /// # Errors
-/// If it cannot be read, is too long, is another user's, or others may read or write it.
+/// If it cannot be read, is a link, is too long, is another user's, or others may read or write it.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let file = match File::open(path) {
+    read_opened(path, state_file::open_to_read(path))
+}
+
+/// As [`read`], of a file that an operator names, such as one with a secret: it may be a link.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_named(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    read_opened(path, File::open(path))
+}
+
+fn read_opened(path: &Path, opened: io::Result<File>) -> Result<Option<Vec<u8>>, Error> {
+    let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(Error::file("open", path))?,
     };
@@ -149,21 +166,33 @@ pub(super) fn replace_framed<T: Serialize>(path: &Path, purpose: &str, content: 
 /// # Errors
 /// If the system refuses; the file is then as it was.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    whole_file::replace(path, Readers::Owner, bytes).map_err(Error::file("replace", path))
+    whole_file::replace(path, bytes).map_err(Error::file("replace", path))
 }
 
 /// Give a private file its first content; `false` if there is one already, which stays as it is.
 pub(super) fn create(path: &Path, bytes: &[u8], mark: u64) -> Result<bool, Error> {
-    whole_file::create(path, Readers::Owner, bytes, mark).map_err(Error::file("create", path))
+    whole_file::create(path, bytes, mark).map_err(Error::file("create", path))
 }
 
-/// Make a folder that only its owner may enter, and those above it.
+/// Make the state folder, for its owner only, if it is not there, and check that others cannot change what is in it.
 ///
 /// # Errors
-/// If the system refuses.
-pub fn make_folder(path: &Path) -> Result<(), Error> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(Error::file("create folder", path))?;
-    whole_file::sync_folder(path).map_err(Error::file("sync the folder of", path))
+/// If the system refuses, or the folder is not to be used.
+pub fn make_state(state: &Path) -> Result<(), Error> {
+    let resolved = state_folder::prepare(state)?;
+    whole_file::sync_folder(&resolved).map_err(Error::file("sync the folder of", state))
+}
+
+/// As [`make_state`], with a folder in it; the path of that.
+///
+/// # Errors
+/// As [`make_state`].
+pub fn make_folder(state: &Path, name: &str) -> Result<PathBuf, Error> {
+    make_state(state)?;
+    let path = state.join(name);
+    state_folder::prepare_below(&path)?;
+    whole_file::sync_folder(&path).map_err(Error::file("sync the folder of", &path))?;
+    Ok(path)
 }
 
 /// Held by one process at a time; given back when the file is closed, however the process ends.
@@ -173,7 +202,7 @@ pub fn make_folder(path: &Path) -> Result<(), Error> {
 pub fn lock(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
-    let file = options.open(path).map_err(Error::file("open", path))?;
+    let file = state_file::open(path, &mut options).map_err(Error::file("open", path))?;
     file.lock().map_err(Error::file("lock", path))?;
     Ok(file)
 }

@@ -1,9 +1,27 @@
-//! Where a daemon stores keys, certificates and everything else on a host unless configured otherwise, and where the local sockets of
-//! daemons are.
+//! State folder of a host's daemon: where it is by default, and what a client on the same host reads in it; the local sockets of daemons.
 //!
+//! Rule: a client is given the path of a folder by the daemon that it asked, which may be any program: so nothing there is read
+//! through a link, and a file of another owner than the folder's counts for nothing.
 //! Not here: what else is in that folder, who may use a socket (`rpc`).
 
+use daemon::state_file;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+/// The file that holds the address at which the daemon of the folder answers.
+pub const LISTEN_FILE: &str = "listen";
+
+/// The file that holds the key for orders about modules.
+const MODULES_KEY_FILE: &str = "sensor/modules.key";
+
+/// Length of that key, in hexadecimal digits.
+const MODULES_KEY_LEN: usize = 32;
+
+/// Longest file that is read here, in bytes: an address and the path of a socket.
+const LEN_MAX_BYTES: u64 = 8192;
 
 /// The folder with the sockets of daemons that run as services of the system.
 pub const SOCKETS: &str = "/run/visperf";
@@ -36,6 +54,35 @@ pub fn usual() -> PathBuf {
     of(rustix::process::geteuid().is_root(), set("XDG_STATE_HOME"), set("HOME"))
 }
 
+/// The key for orders about modules in the folder of a daemon that `is_asked`, which is given the address in that folder: the key
+/// goes to no other program than the one that wrote it.
+pub fn modules_key(folder: &Path, is_asked: impl FnOnce(&str) -> bool) -> Option<String> {
+    if !folder.is_absolute() {
+        return None;
+    }
+    let folder = state_file::open_folder(folder).ok()?;
+    let listen = owned_text(&folder, LISTEN_FILE)?;
+    if !is_asked(listen.lines().map(str::trim).find(|line| !line.is_empty())?) {
+        return None;
+    }
+    let text = owned_text(&folder, MODULES_KEY_FILE)?;
+    let key = text.trim_end();
+    let is_key = key.len() == MODULES_KEY_LEN && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_key.then(|| key.to_owned())
+}
+
+/// The text of a file in an open folder, if it belongs to the folder's owner.
+fn owned_text(folder: &OwnedFd, name: &str) -> Option<String> {
+    let owner = File::from(folder.try_clone().ok()?).metadata().ok()?.uid();
+    let file = state_file::open_below(folder, Path::new(name)).ok()?;
+    if file.metadata().ok()?.uid() != owner {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(LEN_MAX_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
 fn of(root: bool, state_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
     match (state_home, home) {
         (Some(state), _) => state.join("visperf"),
@@ -48,6 +95,8 @@ fn of(root: bool, state_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn sockets_alone_are_found_and_in_order() {
@@ -58,6 +107,25 @@ mod tests {
             .map(|name| std::os::unix::net::UnixListener::bind(path(name)).unwrap());
         assert_eq!(sockets_of(folder.path()), [path("sensor.sock"), path("proxy.sock")]);
         assert!(sockets_of(&path("none")).is_empty());
+    }
+
+    #[test]
+    fn the_key_of_another_daemon_is_not_read_through_a_link() {
+        let (own, hostile) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let word = "00112233445566778899aabbccddeeff";
+        fs::create_dir(own.path().join("sensor")).expect("made");
+        fs::write(own.path().join("listen"), "127.0.0.1:7317\n").expect("written");
+        fs::write(own.path().join(MODULES_KEY_FILE), format!("{word}\n")).expect("written");
+        let key = |folder: &Path, port: u16| modules_key(folder, |at| at == format!("127.0.0.1:{port}"));
+        assert_eq!(key(own.path(), 7317).as_deref(), Some(word));
+        assert_eq!(key(own.path(), 7318), None, "another daemon answers there");
+        fs::write(hostile.path().join("listen"), "127.0.0.1:7318\n").expect("written");
+        symlink(own.path().join("sensor"), hostile.path().join("sensor")).expect("a link");
+        assert_eq!(key(hostile.path(), 7318), None, "a link to its folder");
+        fs::remove_file(hostile.path().join("sensor")).expect("removed");
+        fs::create_dir(hostile.path().join("sensor")).expect("made");
+        symlink(own.path().join(MODULES_KEY_FILE), hostile.path().join(MODULES_KEY_FILE)).expect("a link");
+        assert_eq!(key(hostile.path(), 7318), None, "a link to its file");
     }
 
     #[test]

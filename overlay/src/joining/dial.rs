@@ -11,17 +11,18 @@ use crate::identity::admission::{Gate, Principal};
 use crate::identity::deny_list::Denials;
 use crate::identity::key::Key;
 use crate::identity::trust::{Readers, Trust};
-use crate::net::event_loop::{Config, EventLoop};
+use crate::net::event_loop::{Config, Event, EventLoop};
 use crate::net::handle::{AskError, Handle};
 use crate::net::hello::Admission;
 use crate::net::protocol::Protocol;
 use crate::net::redial::Target;
+use crate::net::undialled::Undialled;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::id::{DomainName, PeerKey};
@@ -108,11 +109,12 @@ pub(super) async fn ask(
     let (met, meeting) = watch::channel(Met::Nobody);
     let door = Arc::new(Door { gate, issuer: errand.issuer, met });
     let start = u64::try_from(clock::now().0.as_nanos()).unwrap_or(u64::MAX);
-    let (event_loop, net, _events) = EventLoop::open(Config::new(Vec::new()), key, door.clone(), start)?;
+    let config = Config { is_joining: true, ..Config::new(Vec::new()) };
+    let (event_loop, net, events) = EventLoop::open(config, key, door.clone(), start)?;
     let said = "was not tried any more".to_owned();
     let untried =
         errand.addresses.iter().map(|address| Tried { address: address.clone(), said: said.clone() });
-    let mut asking = Asking { net, door, meeting, errand, question, tried: untried.collect() };
+    let mut asking = Asking { net, door, meeting, events, errand, question, tried: untried.collect() };
     let ended = CancellationToken::new();
     tokio::select! {
         () = event_loop.run(ended) => unreachable!("nobody ends it"),
@@ -129,6 +131,7 @@ struct Asking<'a> {
     net: Handle,
     door: Arc<Door>,
     meeting: watch::Receiver<Met>,
+    events: mpsc::Receiver<Event>,
     errand: &'a Errand,
     question: &'a Question,
     tried: Vec<Tried>,
@@ -156,9 +159,11 @@ impl Asking<'_> {
     async fn try_at(&mut self, address: &Address) -> Result<Reply, String> {
         let place = connectable(address).await?;
         self.door.met.send_replace(Met::Nobody);
+        // What became of the attempts before.
+        while self.events.try_recv().is_ok() {}
         let target = Target::Seed(place.into());
         self.net.keep(target.clone(), vec![place.into()]).await;
-        let result = self.ask_whoever_answers().await;
+        let result = self.ask_whoever_answers(&target).await;
         self.net.forget(target).await;
         if result.is_err() {
             // The next attempt begins with a connection of its own.
@@ -167,11 +172,13 @@ impl Asking<'_> {
         result
     }
 
-    async fn ask_whoever_answers(&mut self) -> Result<Reply, String> {
+    async fn ask_whoever_answers(&mut self, target: &Target) -> Result<Reply, String> {
         let meeting = self.meeting.wait_for(|met| *met != Met::Nobody);
-        let met = match tokio::time::timeout(GREETING_TIMEOUT, meeting).await {
-            Ok(met) => met.map(|met| met.clone()).unwrap_or_default(),
-            Err(_) => Met::Nobody,
+        let met = tokio::select! {
+            biased;
+            met = meeting => met.map(|met| met.clone()).unwrap_or_default(),
+            why = undialled(&mut self.events, target) => return Err(unmet(Some(why))),
+            () = tokio::time::sleep(GREETING_TIMEOUT) => Met::Nobody,
         };
         match met {
             Met::Issuer => self.ask_issuer().await,
@@ -179,7 +186,7 @@ impl Asking<'_> {
                 "{peer} answers there, not the issuer {}; is the token of another domain, or has the host a new key?",
                 self.errand.issuer
             )),
-            Met::Nobody => Err("something answers there that is no daemon of the overlay".to_owned()),
+            Met::Nobody => Err(unmet(None)),
         }
     }
 
@@ -196,6 +203,47 @@ impl Asking<'_> {
         understood(&answer)
     }
 }
+
+/// Why an attempt at `target` failed, once one does.
+async fn undialled(events: &mut mpsc::Receiver<Event>, target: &Target) -> Undialled {
+    while let Some(event) = events.recv().await {
+        match event {
+            Event::Undialled(at, why) if at == *target => return why,
+            Event::Undialled(..)
+            | Event::Ready { .. }
+            | Event::Gone(_)
+            | Event::Unwelcome { .. }
+            | Event::Question(_)
+            | Event::Stream { .. } => {}
+        }
+    }
+    std::future::pending().await
+}
+
+/// What is shown of an address where something accepts connections and no daemon was met; none where it stays silent.
+fn unmet(why: Option<Undialled>) -> String {
+    match why {
+        Some(Undialled::Full) => "the daemon there is full: too many connections wait for their handshake, most of them from \
+                                  this host's address; try again in a few seconds"
+            .to_owned(),
+        Some(Undialled::Cut) => "the connection was closed before the handshake was done: the daemon there has too many \
+                                 unfinished connections, or something else listens at this port; try again, and check the port"
+            .to_owned(),
+        Some(Undialled::Foreign) => {
+            "something answers there that is no daemon of the overlay; check the address and port".to_owned()
+        }
+        Some(Undialled::Closed) => NOTHING_LISTENS.to_owned(),
+        Some(Undialled::Nowhere) => "the name stands for no address".to_owned(),
+        Some(Undialled::Other(_)) | None => format!(
+            "the handshake was not done within {} s: the daemon there is overloaded, or something else listens at this \
+             port; try again, and check the port",
+            GREETING_TIMEOUT.as_secs()
+        ),
+    }
+}
+
+/// What is shown of an address where every connection is refused.
+const NOTHING_LISTENS: &str = "nothing listens there (connection refused)";
 
 /// The answer of an issuer.
 pub(super) fn understood(answer: &[u8]) -> Result<Reply, String> {
@@ -224,7 +272,7 @@ async fn connectable(address: &Address) -> Result<SocketAddr, String> {
 
 fn reason_of(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::ConnectionRefused {
-        return "nothing listens there (connection refused)".to_owned();
+        return NOTHING_LISTENS.to_owned();
     }
     let text = error.to_string();
     // The system's number tells a person nothing.

@@ -8,7 +8,7 @@ use super::accept::Door;
 use super::circuits::{self, Circuits};
 use super::figures::Figures;
 use super::guests::{Change, Guests};
-use super::half_open::{self, HalfOpen};
+use super::half_open::HalfOpen;
 use super::handle::{Answer, Command, Handle};
 use super::hello::Admission;
 use super::protocol::Protocol;
@@ -97,6 +97,8 @@ pub struct Config {
     pub via: Vec<Directory>,
     /// Whether it visits: the proxies of `via` are dialled, and no registration is kept there.
     pub is_visitor: bool,
+    /// Whether it joins a domain: why an address was not reached is an event, as it is for a visitor.
+    pub is_joining: bool,
     /// Whether others are reached through this daemon.
     pub is_proxy: bool,
     /// The site's own HTTP proxy, where connections out lead through one.
@@ -115,6 +117,7 @@ impl Config {
             program,
             via: Vec::new(),
             is_visitor: false,
+            is_joining: false,
             is_proxy: false,
             http_proxy: None,
         }
@@ -159,8 +162,8 @@ pub enum Event {
         /// Why, in its words.
         reason: String,
     },
-    /// To a visitor: the daemon that it dialled was not reached, and why.
-    Undialled(PeerKey, Undialled),
+    /// To a visitor, or to a daemon that joins: what it dialled was not reached, and why.
+    Undialled(Target, Undialled),
     /// A question.
     Question(Question),
     /// A lasting stream, already welcomed.
@@ -180,7 +183,6 @@ pub enum Event {
 #[behaviour(prelude = "libp2p::swarm::derive_prelude")]
 pub(super) struct Behaviour {
     pub(super) limits: connection_limits::Behaviour,
-    pub(super) half_open: HalfOpen,
     pub(super) ping: ping::Behaviour,
     pub(super) streams: Streams,
     pub(super) through: relay::client::Behaviour,
@@ -255,7 +257,9 @@ impl EventLoop {
         let connections_max = config.connections_max;
         let ways = Ways::new(config.http_proxy.clone());
         let (arrivals, arrivals_rx) = mpsc::channel(ARRIVALS_MAX);
-        let mut swarm = swarm(&config, key, WayOut::new(Arc::clone(&ways), arrivals_rx))?;
+        let half_open = HalfOpen::default();
+        let way_out = WayOut::new(Arc::clone(&ways), arrivals_rx, half_open.clone());
+        let mut swarm = swarm(&config, key, way_out, half_open)?;
         for address in &config.listen {
             let listened = swarm.listen_on(super::swarm_events::multiaddr(*address));
             listened.map_err(|error| Error::Listen { address: *address, reason: error.to_string() })?;
@@ -410,9 +414,14 @@ impl EventLoop {
     }
 }
 
-fn swarm(config: &Config, key: &Key, way_out: WayOut) -> Result<Swarm<Behaviour>, Error> {
+fn swarm(
+    config: &Config,
+    key: &Key,
+    way_out: WayOut,
+    half_open: HalfOpen,
+) -> Result<Swarm<Behaviour>, Error> {
+    // Those whose handshake is under way are limited where they are accepted.
     let limits = ConnectionLimits::default()
-        .with_max_pending_incoming(Some(half_open::IN_ALL_MAX))
         .with_max_pending_outgoing(Some(64))
         .with_max_established(Some(config.connections_max.saturating_add(SPARE)))
         .with_max_established_per_peer(Some(CONNECTIONS_OF_PEER_MAX));
@@ -422,7 +431,6 @@ fn swarm(config: &Config, key: &Key, way_out: WayOut) -> Result<Swarm<Behaviour>
     let proxy = config.is_proxy.then(|| relay::Behaviour::new(local, circuits::limits()));
     let behaviour = Behaviour {
         limits: connection_limits::Behaviour::new(limits),
-        half_open: HalfOpen::default(),
         ping: ping::Behaviour::new(
             ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT),
         ),
@@ -431,7 +439,7 @@ fn swarm(config: &Config, key: &Key, way_out: WayOut) -> Result<Swarm<Behaviour>
         proxy: proxy.into(),
     };
     let swarm_config = libp2p::swarm::Config::with_tokio_executor();
-    Ok(Swarm::new(transport::build(&key, circuits, way_out)?, behaviour, local, swarm_config))
+    Ok(Swarm::new(transport::build(&key, circuits, way_out, half_open)?, behaviour, local, swarm_config))
 }
 
 async fn sleep_until(due: Option<Moment>) {

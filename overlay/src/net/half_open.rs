@@ -1,150 +1,292 @@
-//! How many connections of one source may be on their way in: accepted, and not yet known by whose key.
+//! Inbound connections whose handshake is under way: accepted, and not yet encrypted and multiplexed.
 //!
-//! Rule: one source has at most [`OF_SOURCE_MAX`] at a time, whichever way they come, so that it cannot take all the places there
-//! are ([`IN_ALL_MAX`]) and keep everybody else out; each that was let in leaves once, when it stands or fails. What comes through
-//! a proxy's circuit has no address and is the proxy's to limit.
+//! [`Table`] is the core, which keeps no clock; [`HalfOpen`] is what the layers of the transport share: `way_out` admits or refuses,
+//! `handshake` runs what was admitted and ends it when its place is taken.
+//! Rules: there are [`IN_ALL_MAX`] places. When they are full, the source with the most loses its oldest, so a newcomer from another
+//! source gets in at once, whatever one source does. A newcomer from the very source that has the most takes the place of a
+//! handshake that has stalled, and is refused if there is none. What comes through circuits has no address and is one source.
 //! Not here: connections that stand (`libp2p::connection_limits`), and who may stay (`guests`).
 
-use libp2p::core::Endpoint;
-use libp2p::core::transport::PortUse;
+use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
-use libp2p::swarm::{
-    ConnectionDenied, ConnectionId, FromSwarm, ListenFailure, NetworkBehaviour, THandler, THandlerInEvent,
-    THandlerOutEvent, ToSwarm, dummy,
-};
-use libp2p::{Multiaddr, PeerId};
-use std::collections::HashMap;
-use std::convert::Infallible;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use wire::time::Moment;
 
-/// Most on their way in, of all sources.
-pub(super) const IN_ALL_MAX: u32 = 128;
+/// Most handshakes under way, of all sources.
+pub(super) const IN_ALL_MAX: usize = 128;
 
-/// Most of one source: a site behind one address comes back a few at a time, each within a few round trips.
-pub(super) const OF_SOURCE_MAX: usize = 32;
+/// After so long a handshake has stalled: it takes a few round trips.
+const STALLED_AFTER: Duration = Duration::from_secs(1);
 
-/// Why one was not let in.
-#[derive(Debug, thiserror::Error)]
-#[error("expected at most {OF_SOURCE_MAX} connections of {0} on their way in, found more")]
-pub(super) struct Refused(IpAddr);
+/// Most connections to which a refusal is being written; those beyond are closed without one.
+const REFUSALS_MAX: usize = 64;
 
-/// Those on their way in.
-#[derive(Debug, Default)]
-pub(super) struct HalfOpen {
-    sources: HashMap<IpAddr, usize>,
-    each: HashMap<ConnectionId, IpAddr>,
+/// Where connections come from, each counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// An address, of IPv6 its network.
+    Address(IpAddr),
+    /// The circuits through proxies.
+    Circuits,
 }
+
+impl Source {
+    /// Where a connection from this address comes from.
+    pub(super) fn of(from: &Multiaddr) -> Source {
+        let mut parts = from.iter();
+        let host = parts.next();
+        let address = if let Some(Protocol::Ip4(address)) = host {
+            IpAddr::from(address)
+        } else if let Some(Protocol::Ip6(address)) = host {
+            IpAddr::from(address)
+        } else {
+            return Source::Circuits;
+        };
+        match parts.any(|part| matches!(part, Protocol::P2pCircuit)) {
+            true => Source::Circuits,
+            false => Source::Address(wire::source::source(address)),
+        }
+    }
+}
+
+/// Handshakes under way, by the order in which they began. Pure.
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    all: BTreeMap<u64, (Source, Moment)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It has a place; the handshake that loses it, if one does.
+    Enters { number: u64, evicted: Option<u64> },
+    /// There is no place for it.
+    Full,
+}
+
+impl Table {
+    fn enter(&mut self, source: Source, now: Moment) -> Verdict {
+        let mut evicted = None;
+        if self.all.len() >= IN_ALL_MAX {
+            let Some(number) = self.loser(source, now) else { return Verdict::Full };
+            self.all.remove(&number);
+            evicted = Some(number);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.all.insert(number, (source, now));
+        Verdict::Enters { number, evicted }
+    }
+
+    fn leave(&mut self, number: u64) {
+        self.all.remove(&number);
+    }
+
+    /// The handshake that makes place for one of `newcomer`.
+    fn loser(&self, newcomer: Source, now: Moment) -> Option<u64> {
+        // How many each source has, and its oldest.
+        let mut sources: BTreeMap<Source, (usize, u64)> = BTreeMap::new();
+        for (number, (source, _)) in &self.all {
+            sources.entry(*source).or_insert((0, *number)).0 += 1;
+        }
+        let (most, oldest) = *sources.values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)))?;
+        let (own, own_oldest) = sources.get(&newcomer).copied().unwrap_or((0, oldest));
+        if own < most {
+            return Some(oldest);
+        }
+        let (_, since) = self.all.get(&own_oldest)?;
+        (now.since(*since) >= STALLED_AFTER).then_some(own_oldest)
+    }
+}
+
+/// What the layers of the transport share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HalfOpen {
+    state: Arc<Mutex<State>>,
+    /// What the layer below decided about the connection that it gives to the layer above in the same call.
+    decided: Arc<Mutex<Option<Decision>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    table: Table,
+    /// Ends a handshake.
+    evictions: BTreeMap<u64, oneshot::Sender<()>>,
+    refusals: usize,
+}
+
+/// What becomes of a connection.
+#[derive(Debug)]
+pub(super) enum Decision {
+    /// It has a place, and this time.
+    Handshake(Place, Duration),
+    /// It has none: the layer below closes it.
+    Refused,
+}
+
+/// A place of a handshake, free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    state: Arc<Mutex<State>>,
+    number: u64,
+    evicted: oneshot::Receiver<()>,
+}
+
+/// Leave to send a refusal, given back when this is dropped.
+#[derive(Debug)]
+pub(super) struct Refusal(Arc<Mutex<State>>);
 
 impl HalfOpen {
-    fn begin(&mut self, id: ConnectionId, source: IpAddr) -> Result<(), Refused> {
-        let of_source = self.sources.entry(source).or_insert(0);
-        if *of_source >= OF_SOURCE_MAX {
-            return Err(Refused(source));
+    /// A place for a connection from `source`; none if they are full.
+    pub(super) fn enter(&self, source: Source, now: Moment) -> Option<Place> {
+        let mut state = lock(&self.state);
+        let Verdict::Enters { number, evicted: loser } = state.table.enter(source, now) else { return None };
+        let (evict, evicted) = oneshot::channel();
+        state.evictions.insert(number, evict);
+        if let Some(evict) = loser.and_then(|loser| state.evictions.remove(&loser)) {
+            // A handshake that ended at this moment is not there to hear it.
+            let _ended = evict.send(());
         }
-        *of_source += 1;
-        self.each.insert(id, source);
-        Ok(())
+        Some(Place { state: Arc::clone(&self.state), number, evicted })
     }
 
-    fn end(&mut self, id: ConnectionId) {
-        let Some(source) = self.each.remove(&id) else { return };
-        let Some(of_source) = self.sources.get_mut(&source) else { return };
-        *of_source -= 1;
-        if *of_source == 0 {
-            self.sources.remove(&source);
+    /// Leave to send a refusal; none while as many as may be are sent.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        let mut state = lock(&self.state);
+        let may = state.refusals < REFUSALS_MAX;
+        state.refusals += usize::from(may);
+        may.then(|| Refusal(Arc::clone(&self.state)))
+    }
+
+    /// Give the decision about a connection to the layer above.
+    pub(super) fn hand_up(&self, decision: Decision) {
+        *lock(&self.decided) = Some(decision);
+    }
+
+    /// The decision about the connection that came from below in this call; none about one through a circuit.
+    pub(super) fn take(&self) -> Option<Decision> {
+        lock(&self.decided).take()
+    }
+}
+
+impl Place {
+    /// Return when another handshake has taken the place.
+    pub(super) async fn evicted(&mut self) {
+        if (&mut self.evicted).await.is_err() {
+            // Nobody can take it any more.
+            std::future::pending::<()>().await;
         }
     }
 }
 
-/// Where a connection comes from; none where its address has no host in it.
-fn source(of: &Multiaddr) -> Option<IpAddr> {
-    let host = of.iter().next()?;
-    let address = if let Protocol::Ip4(address) = host {
-        IpAddr::from(address)
-    } else if let Protocol::Ip6(address) = host {
-        IpAddr::from(address)
-    } else {
-        return None;
-    };
-    let is_through = of.iter().any(|part| matches!(part, Protocol::P2pCircuit));
-    (!is_through).then(|| wire::source::source(address))
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = lock(&self.state);
+        state.table.leave(self.number);
+        state.evictions.remove(&self.number);
+    }
 }
 
-impl NetworkBehaviour for HalfOpen {
-    type ConnectionHandler = dummy::ConnectionHandler;
-    type ToSwarm = Infallible;
-
-    fn handle_pending_inbound_connection(
-        &mut self,
-        id: ConnectionId,
-        _: &Multiaddr,
-        remote: &Multiaddr,
-    ) -> Result<(), ConnectionDenied> {
-        source(remote).map_or(Ok(()), |source| self.begin(id, source)).map_err(ConnectionDenied::new)
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        lock(&self.0).refusals -= 1;
     }
+}
 
-    fn handle_established_inbound_connection(
-        &mut self,
-        id: ConnectionId,
-        _: PeerId,
-        _: &Multiaddr,
-        _: &Multiaddr,
-    ) -> Result<THandler<Self>, ConnectionDenied> {
-        self.end(id);
-        Ok(dummy::ConnectionHandler)
-    }
-
-    fn handle_established_outbound_connection(
-        &mut self,
-        _: ConnectionId,
-        _: PeerId,
-        _: &Multiaddr,
-        _: Endpoint,
-        _: PortUse,
-    ) -> Result<THandler<Self>, ConnectionDenied> {
-        Ok(dummy::ConnectionHandler)
-    }
-
-    fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
-        if let FromSwarm::ListenFailure(ListenFailure { connection_id, .. }) = event {
-            self.end(connection_id);
-        }
-    }
-
-    fn on_connection_handler_event(&mut self, _: PeerId, _: ConnectionId, event: THandlerOutEvent<Self>) {
-        match event {}
-    }
-
-    fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Self::ToSwarm, THandlerInEvent<Self>>> {
-        Poll::Pending
-    }
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Changed by single steps, each whole.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn source(number: u8) -> Source {
+        Source::Address(IpAddr::from([10, 0, 0, number]))
+    }
+
+    fn at(millis: u64) -> Moment {
+        Moment(Duration::from_millis(millis))
+    }
+
+    /// A table with so many of each source, in turn.
+    fn full(each: &[(u8, usize)], now: Moment) -> Table {
+        let mut table = Table::default();
+        for (number, count) in each {
+            for _ in 0..*count {
+                assert!(matches!(table.enter(source(*number), now), Verdict::Enters { evicted: None, .. }));
+            }
+        }
+        assert_eq!(table.all.len(), IN_ALL_MAX);
+        table
+    }
+
     #[test]
-    fn one_source_leaves_places_for_others_and_each_leaves_once() {
-        let (mut half_open, local) = (HalfOpen::default(), Multiaddr::empty());
-        let mut come = |id: usize, from: &str| {
-            let from = from.parse().expect("an address");
-            half_open
-                .handle_pending_inbound_connection(ConnectionId::new_unchecked(id), &local, &from)
-                .is_ok()
+    fn the_source_with_the_most_loses_its_oldest_to_others_at_once() {
+        let mut table = full(&[(1, 28), (2, 60), (3, 40)], at(0));
+        let evicted = |verdict| match verdict {
+            Verdict::Enters { evicted, .. } => evicted,
+            Verdict::Full => panic!("refused"),
         };
-        assert!((0..OF_SOURCE_MAX).all(|id| come(id, &format!("/ip4/10.0.0.1/tcp/{id}"))));
-        assert!(!come(100, "/ip4/10.0.0.1/tcp/9") && !come(101, "/ip4/10.0.0.1/tcp/9/https"));
-        assert!(come(102, "/ip4/10.0.0.2/tcp/9"), "another source");
-        let through = PeerId::random();
-        assert!(come(103, &format!("/ip4/10.0.0.1/tcp/9/p2p/{through}/p2p-circuit")), "by a circuit");
-        half_open.end(ConnectionId::new_unchecked(0));
-        half_open.end(ConnectionId::new_unchecked(0));
-        half_open.end(ConnectionId::new_unchecked(103));
-        let mut come = |id: usize| half_open.begin(ConnectionId::new_unchecked(id), [10, 0, 0, 1].into());
-        assert!(come(104).is_ok() && come(105).is_err(), "one place was left");
-        (0..200).for_each(|id| half_open.end(ConnectionId::new_unchecked(id)));
-        assert!(half_open.sources.is_empty() && half_open.each.is_empty());
+        assert_eq!(evicted(table.enter(source(9), at(0))), Some(28), "the oldest of 2");
+        assert_eq!(evicted(table.enter(source(1), at(0))), Some(29));
+        let mut count = 0;
+        while let Verdict::Enters { .. } = table.enter(source(9), at(0)) {
+            count += 1;
+        }
+        let of = |number: u8| table.all.values().filter(|(of, _)| *of == source(number)).count();
+        assert_eq!((of(1), of(2), of(3), of(9)), (29, 33, 33, 33), "after {count} more all have as many");
+    }
+
+    #[test]
+    fn a_newcomer_of_the_source_that_has_the_most_waits_for_one_that_stalled() {
+        let mut table = full(&[(1, 100), (2, 28)], at(0));
+        assert_eq!(table.enter(source(1), at(999)), Verdict::Full);
+        assert!(matches!(table.enter(source(1), at(1000)), Verdict::Enters { evicted: Some(0), .. }));
+        let mut alone = full(&[(1, 128)], at(0));
+        assert_eq!(alone.enter(source(1), at(1)), Verdict::Full);
+        assert!(matches!(alone.enter(source(2), at(1)), Verdict::Enters { evicted: Some(0), .. }));
+    }
+
+    #[test]
+    fn where_every_source_has_one_the_oldest_goes() {
+        let mut table = full(&(0..128).map(|number| (number, 1)).collect::<Vec<_>>(), at(0));
+        assert!(matches!(table.enter(source(200), at(1)), Verdict::Enters { evicted: Some(0), .. }));
+        assert_eq!(table.enter(source(5), at(1)), Verdict::Full, "it has one already");
+    }
+
+    #[tokio::test]
+    async fn a_place_that_is_taken_is_noticed_and_one_that_is_left_is_free() {
+        let half_open = HalfOpen::default();
+        let enter = |number: u8| half_open.enter(source(number), at(0));
+        let mut places: Vec<Place> = (0..IN_ALL_MAX).map(|_| enter(1).expect("a place")).collect();
+        assert!(enter(1).is_none());
+        let _other = enter(2).expect("a place");
+        places[0].evicted().await;
+        places.truncate(100);
+        assert_eq!(lock(&half_open.state).table.all.len(), 100);
+        assert!(enter(1).is_some());
+        let refusals: Vec<_> = (0..=REFUSALS_MAX).map(|_| half_open.refusal()).collect();
+        assert_eq!(refusals.iter().flatten().count(), REFUSALS_MAX);
+        drop(refusals);
+        assert!(half_open.refusal().is_some());
+    }
+
+    #[test]
+    fn a_source_is_an_address_a_network_or_the_circuits() {
+        let of = |text: &str| Source::of(&text.parse().expect("an address"));
+        assert_eq!(of("/ip4/10.0.0.1/tcp/9"), source(1));
+        assert_eq!(of("/ip4/10.0.0.1/tcp/9/https"), source(1));
+        assert_eq!(of("/ip6/2001:db8::1/tcp/9"), of("/ip6/2001:db8::2/tcp/8"));
+        assert_ne!(of("/ip6/2001:db8::1/tcp/9"), of("/ip6/2001:db8:0:1::1/tcp/9"));
+        let through = libp2p::PeerId::random();
+        assert_eq!(of(&format!("/ip4/10.0.0.1/tcp/9/p2p/{through}/p2p-circuit")), Source::Circuits);
+        assert_eq!(of(&format!("/p2p/{through}")), Source::Circuits);
     }
 }

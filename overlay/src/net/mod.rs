@@ -20,6 +20,7 @@ pub mod frames;
 pub mod guests;
 mod half_open;
 pub mod handle;
+pub mod handshake;
 pub mod hello;
 pub mod protocol;
 mod punch;

@@ -289,9 +289,9 @@ impl EventLoop {
         }
         self.door.figures.dials_failed_total.add();
         tracing::debug!(?target, %error, "a daemon cannot be reached");
-        if let (true, Target::Peer(peer), Some(why)) = (self.config.is_visitor, &target, undialled::of(error))
-        {
-            self.untold.push_back(Event::Undialled(*peer, why));
+        let is_reported = self.config.is_visitor || self.config.is_joining;
+        if let (true, Some(why)) = (is_reported, undialled::of(error)) {
+            self.untold.push_back(Event::Undialled(target.clone(), why));
         }
         self.redial.handle_failed(&target, clock::now());
     }

@@ -4,6 +4,8 @@
 //! Not here: who is dialled (`redial`), what is said (`streams`).
 
 use super::Error;
+use super::half_open::HalfOpen;
+use super::handshake::Handshakes;
 use super::way_out::WayOut;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::Boxed;
@@ -12,13 +14,14 @@ use libp2p::identity::Keypair;
 use libp2p::{PeerId, Transport as _, noise, relay, yamux};
 use std::time::Duration;
 
-/// How long a connection may take to be encrypted and multiplexed.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a dialled connection may take to be made, encrypted and multiplexed; for those accepted see `handshake`.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Streams of one connection at a time: what a peer may have open each way, with room.
 const STREAMS_MAX: usize = 512;
 
-/// The transport of a daemon whose key is `key`; `circuits` leads through proxies, `way_out` to whoever is dialled.
+/// The transport of a daemon whose key is `key`; `circuits` leads through proxies, `way_out`, which decides by `half_open` what it
+/// accepts, to whoever is dialled.
 ///
 /// # Errors
 /// If the key cannot sign for Noise.
@@ -26,16 +29,18 @@ pub(super) fn build(
     key: &Keypair,
     circuits: relay::client::Transport,
     way_out: WayOut,
+    half_open: HalfOpen,
 ) -> Result<Boxed<(PeerId, StreamMuxerBox)>, Error> {
     let noise = noise::Config::new(key).map_err(|error| Error::Key(error.to_string()))?;
     let mut multiplex = yamux::Config::default();
     multiplex.set_max_num_streams(STREAMS_MAX);
     // The circuits first: what leads out would take the proxy's address for the daemon's.
-    Ok(circuits
+    let transport = circuits
         .or_transport(way_out)
         .upgrade(Version::V1Lazy)
         .authenticate(noise)
         .multiplex(multiplex)
-        .timeout(HANDSHAKE_TIMEOUT)
-        .boxed())
+        .outbound_timeout(DIAL_TIMEOUT)
+        .boxed();
+    Ok(Handshakes::new(transport, half_open).boxed())
 }

@@ -1,4 +1,4 @@
-//! Why a daemon that was dialled by its key was not reached, where the attempt itself tells.
+//! Reason why a daemon that was dialled was not reached, where the attempt itself shows it.
 //!
 //! Pure. Rule: silence tells nothing, and is no answer here. Not here: trying again (`redial`), what a person is told (the callers).
 
@@ -17,6 +17,12 @@ pub enum Undialled {
     Closed,
     /// The name stands for no address.
     Nowhere,
+    /// The daemon there has no place for another handshake.
+    Full,
+    /// The connection was closed before the handshake was done.
+    Cut,
+    /// What answers there speaks another protocol.
+    Foreign,
 }
 
 /// What this error tells.
@@ -26,17 +32,37 @@ pub(super) fn of(error: &DialError) -> Option<Undialled> {
         DialError::WrongPeerId { obtained, .. } => peer_key(obtained).map(Undialled::Other),
         DialError::NoAddresses => Some(Undialled::Nowhere),
         DialError::Transport(all) if !all.is_empty() => {
-            all.iter().all(|(_, error)| is_refused(error)).then_some(Undialled::Closed)
+            let each: Vec<_> = all.iter().map(|(_, error)| of_attempt(error)).collect();
+            // One route to a daemon that is full says so for all; what else happened counts where it happened on each.
+            let first = each.first().copied().flatten();
+            match each.contains(&Some(Undialled::Full)) {
+                true => Some(Undialled::Full),
+                false => first.filter(|first| each.iter().all(|why| *why == Some(*first))),
+            }
         }
         _ => None,
     }
 }
 
-/// The layers of the transport wrap what the system said, some without telling it as their source; all show it.
-fn is_refused(error: &TransportError<io::Error>) -> bool {
-    let TransportError::Other(error) = error else { return false };
+/// How an attempt shows why it failed: the layers of the transport wrap what the system or the other end answered, some without
+/// giving it as their source; all show it.
+const SHOWN: [(&str, Undialled); 9] = [
+    // `NegotiationError::Failed`: the handshake's protocol is spoken by every daemon, and refused by one that is full.
+    ("error: Failed", Undialled::Full),
+    ("Select(Failed)", Undialled::Full),
+    ("ConnectionRefused", Undialled::Closed),
+    ("Connection refused", Undialled::Closed),
+    ("UnexpectedEof", Undialled::Cut),
+    ("ConnectionReset", Undialled::Cut),
+    ("BrokenPipe", Undialled::Cut),
+    ("WriteZero", Undialled::Cut),
+    ("InvalidData", Undialled::Foreign),
+];
+
+fn of_attempt(error: &TransportError<io::Error>) -> Option<Undialled> {
+    let TransportError::Other(error) = error else { return None };
     let shown = format!("{error:?} {error}");
-    shown.contains("ConnectionRefused") || shown.contains("Connection refused")
+    SHOWN.iter().find(|(text, _)| shown.contains(text)).map(|(_, why)| *why)
 }
 
 #[cfg(test)]
@@ -64,6 +90,13 @@ mod tests {
             Some(Undialled::Closed)
         );
         assert_eq!(failed(vec![refused(), io::ErrorKind::TimedOut.into()]), None);
+        let full = || io::Error::other("Apply(Io(Custom { kind: Other, error: Failed }))");
+        assert_eq!(failed(vec![refused(), full()]), Some(Undialled::Full));
+        assert_eq!(failed(vec![io::ErrorKind::UnexpectedEof.into()]), Some(Undialled::Cut));
+        assert_eq!(
+            failed(vec![io::Error::other(io::Error::from(io::ErrorKind::InvalidData))]),
+            Some(Undialled::Foreign)
+        );
         assert_eq!(failed(Vec::new()), None);
         assert_eq!(of(&DialError::NoAddresses), Some(Undialled::Nowhere));
         assert_eq!(of(&DialError::Aborted), None);

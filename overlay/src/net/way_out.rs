@@ -7,13 +7,15 @@
 //! /ip4/…/tcp/443/https    the same, and requests within TLS         ── put off by three
 //! ```
 //! What comes in at a proxy's door is handed in here, too (`Arrival`), so that to all above it is a connection like others.
-//! Rules: the HTTP proxy sees names and what Noise encrypts; an address that needed it is asked of it first the next
+//! Rules: a connection that comes in has a place for its handshake, or is refused (`half_open`); the HTTP proxy sees names and what Noise encrypts; an address that needed it is asked of it first the next
 //! time; nothing that the proxy sends beyond its own head is lost; of several ways the one that stands first is used.
 //! Not here: what CONNECT says (`tunnel::connect`), which way is put off (`tunnel::ladder`), what is spoken afterwards
 //! (`transport`).
 
 use super::carried::dial as carried_dial;
 use super::carried::{Carried, Duplex};
+use super::half_open::{Decision, HalfOpen, Refusal, Source};
+use super::handshake;
 use super::swarm_events::multiaddr;
 use crate::clock;
 use futures::future::BoxFuture;
@@ -92,6 +94,7 @@ pub(super) struct WayOut {
     ways: Arc<Ways>,
     arrivals: mpsc::Receiver<Arrival>,
     door: ListenerId,
+    half_open: HalfOpen,
 }
 
 impl Ways {
@@ -130,9 +133,29 @@ impl Ways {
 }
 
 impl WayOut {
-    pub(super) fn new(ways: Arc<Ways>, arrivals: mpsc::Receiver<Arrival>) -> WayOut {
+    pub(super) fn new(ways: Arc<Ways>, arrivals: mpsc::Receiver<Arrival>, half_open: HalfOpen) -> WayOut {
         let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
-        WayOut { tcp, ways, arrivals, door: ListenerId::next() }
+        WayOut { tcp, ways, arrivals, door: ListenerId::next(), half_open }
+    }
+
+    /// Accept a connection from this address, or refuse it: what it is, once it is there.
+    fn accept(
+        &self,
+        from: &Multiaddr,
+        wire: impl Future<Output = io::Result<Wire>> + Send + 'static,
+    ) -> BoxFuture<'static, io::Result<Wire>> {
+        let most = handshake::most(rung_of(from) != Rung::Direct);
+        match self.half_open.enter(Source::of(from), clock::now()) {
+            Some(place) => {
+                self.half_open.hand_up(Decision::Handshake(place, most));
+                Box::pin(wire)
+            }
+            None => {
+                self.half_open.hand_up(Decision::Refused);
+                let leave: Option<Refusal> = self.half_open.refusal();
+                Box::pin(async move { Err(handshake::refuse(wire.await?, leave).await) })
+            }
+        }
     }
 }
 
@@ -180,17 +203,27 @@ impl Transport for WayOut {
         context: &mut Context<'_>,
     ) -> Poll<TransportEvent<Self::ListenerUpgrade, Self::Error>> {
         if let Poll::Ready(event) = Pin::new(&mut self.tcp).poll(context) {
-            return Poll::Ready(event.map_upgrade(|upgrade| -> Self::ListenerUpgrade {
-                Box::pin(async move { upgrade.await.map(|stream| Wire::tcp(stream.0)) })
+            let from = match &event {
+                TransportEvent::Incoming { send_back_addr, .. } => send_back_addr.clone(),
+                TransportEvent::NewAddress { .. }
+                | TransportEvent::AddressExpired { .. }
+                | TransportEvent::ListenerClosed { .. }
+                | TransportEvent::ListenerError { .. } => Multiaddr::empty(),
+            };
+            return Poll::Ready(event.map_upgrade(|upgrade| {
+                self.accept(&from, async move { upgrade.await.map(|stream| Wire::tcp(stream.0)) })
             }));
         }
         match self.arrivals.poll_recv(context) {
-            Poll::Ready(Some(Arrival { stream, from, rung })) => Poll::Ready(TransportEvent::Incoming {
-                listener_id: self.door,
-                upgrade: Box::pin(std::future::ready(Ok(Wire::Arrived(stream)))),
-                local_addr: multiaddr(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
-                send_back_addr: on_rung(multiaddr(from), rung),
-            }),
+            Poll::Ready(Some(Arrival { stream, from, rung })) => {
+                let from = on_rung(multiaddr(from), rung);
+                Poll::Ready(TransportEvent::Incoming {
+                    listener_id: self.door,
+                    upgrade: self.accept(&from, std::future::ready(Ok(Wire::Arrived(stream)))),
+                    local_addr: multiaddr(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
+                    send_back_addr: from,
+                })
+            }
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }

@@ -19,10 +19,11 @@ use crate::directories::Directories;
 use crate::gatekeeper::Gatekeeper;
 use crate::identity::refused::Refused;
 use crate::identity::trust::DOMAINS_HEARD_MAX;
-use crate::whole_file::{self, Readers};
+use crate::whole_file;
+use daemon::state_file;
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -202,7 +203,10 @@ impl Asking {
     ) -> io::Result<(Asking, Asker)> {
         let path = state.join(FILE_NAME);
         let mut resolver = Resolver::new(directories.keys(), seed);
-        if let Some(bytes) = read(&path)? {
+        let read = state_file::read(&path, LEN_MAX_BYTES as u64).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
+        })?;
+        if let Some(bytes) = read {
             match resolver.take_back(&bytes, clock::now(), clock::calendar()) {
                 Ok(domains) => tracing::info!(domains, "remembered as last seen"),
                 Err(error) => {
@@ -288,8 +292,7 @@ impl Asking {
         let bytes = bytes.map_err(io::Error::other)?;
         let path = self.path.clone();
         // Writing waits for the disk, and nothing else on this thread should.
-        let written =
-            tokio::task::spawn_blocking(move || whole_file::replace(&path, Readers::AsMasked, &bytes)).await;
+        let written = tokio::task::spawn_blocking(move || whole_file::replace(&path, &bytes)).await;
         written.map_err(io::Error::other)??;
         self.stored = revision;
         Ok(())
@@ -396,15 +399,4 @@ impl Parts {
 #[must_use]
 pub fn hears_each(seed: u64) -> Duration {
     Dice::new(seed).jittered(ADMITTED_FOR, ADMITTED_JITTER_PERCENT)
-}
-
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    match File::open(path) {
-        // One byte more than allowed shows that it is too long.
-        Ok(file) => file.take(LEN_MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(Some(bytes))
 }

@@ -58,8 +58,14 @@ impl Doorway {
         self.undialled.subscribe()
     }
 
+    /// A connection that was cut may be made at the next attempt, and another route may lead to the proxy.
     pub(super) fn note_undialled(&self, why: Undialled) {
-        self.undialled.send_replace(Some(why));
+        match why {
+            Undialled::Other(_) | Undialled::Closed | Undialled::Nowhere | Undialled::Full => {
+                self.undialled.send_replace(Some(why));
+            }
+            Undialled::Cut | Undialled::Foreign => {}
+        }
     }
 
     /// From now on this one represents the domain; who did before, if that was another.

@@ -113,6 +113,15 @@ pub enum Error {
         /// Where.
         at: String,
     },
+    /// It has no place for another handshake.
+    #[error(
+        "the proxy at {at} is full: too many connections wait for their handshake, most of them from this host's address; \
+         try again in a few seconds"
+    )]
+    Full {
+        /// Where.
+        at: String,
+    },
     /// The name stands for no host.
     #[error("expected a proxy at {at}, found no address of that name; is it written as it should be?")]
     Nowhere {
@@ -317,7 +326,7 @@ impl Error {
     fn is_hopeless(&self) -> bool {
         match self {
             Error::Other { .. } | Error::Closed { .. } | Error::Nowhere { .. } | Error::NoPlace(_) => true,
-            Error::Net(_) | Error::Unreached { .. } | Error::Away { .. } => false,
+            Error::Net(_) | Error::Unreached { .. } | Error::Away { .. } | Error::Full { .. } => false,
             Error::NoProxy { .. }
             | Error::Refused(_)
             | Error::Unproved
@@ -336,7 +345,7 @@ impl Error {
             | Error::Unreadable
             | Error::Root { .. } => true,
             // Whoever is there now may be another again, and who is not there may come.
-            Error::Other { .. } | Error::Closed { .. } | Error::Nowhere { .. } => false,
+            Error::Other { .. } | Error::Closed { .. } | Error::Nowhere { .. } | Error::Full { .. } => false,
             Error::Net(_) | Error::Unreached { .. } | Error::NoPlace(_) | Error::Away { .. } => false,
         }
     }
@@ -348,7 +357,7 @@ async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, doorway: Arc<Do
         match event {
             Event::Unwelcome { reason, .. } => doorway.note_refusal(reason),
             Event::Gone(peer) if peer == proxy => doorway.gate().show_nothing(),
-            Event::Undialled(peer, why) if peer == proxy => doorway.note_undialled(why),
+            Event::Undialled(Target::Peer(peer), why) if peer == proxy => doorway.note_undialled(why),
             // Nobody asks a visitor anything.
             Event::Ready { .. }
             | Event::Gone(_)
@@ -457,7 +466,8 @@ impl Visitor {
             Ok(why) = undialled.wait_for(Option::is_some) => Err(match *why {
                 Some(Undialled::Other(found)) => Error::Other { at, found, expected: self.errand.proxy.key },
                 Some(Undialled::Nowhere) => Error::Nowhere { at },
-                Some(Undialled::Closed) | None => Error::Closed { at },
+                Some(Undialled::Full) => Error::Full { at },
+                Some(Undialled::Closed | Undialled::Cut | Undialled::Foreign) | None => Error::Closed { at },
             }),
             () = tokio::time::sleep(LOGIN_TIMEOUT) => Err(Error::Unreached { at, waited: LOGIN_TIMEOUT }),
         }

@@ -13,11 +13,12 @@
 
 use super::pace::Pace;
 use crate::tail::{Spec, Start};
+use daemon::{state_file, state_folder};
 use jiff::Timestamp;
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::control::Order;
@@ -194,15 +195,15 @@ impl Trail {
 
     /// The file to go on in.
     fn begin(&self) -> io::Result<(File, u64)> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        state_folder::prepare_below(&self.folder)?;
         let path = self.folder.join("trail.log");
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o600);
-        let mut file = options.open(&path)?;
+        let mut file = state_file::open(&path, &mut options)?;
         let mut len = file.metadata()?.len();
         if len >= LEN_MAX_BYTES {
             fs::rename(&path, self.folder.join("trail.log.1"))?;
-            (file, len) = (options.open(&path)?, 0);
+            (file, len) = (state_file::open(&path, &mut options)?, 0);
         }
         if len > 0 && !ends_a_line(&path, len)? {
             file.write_all(b"\n")?;
@@ -214,7 +215,7 @@ impl Trail {
 fn ends_a_line(path: &Path, len: u64) -> io::Result<bool> {
     use std::os::unix::fs::FileExt as _;
     let mut last = [0];
-    File::open(path)?.read_exact_at(&mut last, len - 1)?;
+    state_file::open_to_read(path)?.read_exact_at(&mut last, len - 1)?;
     Ok(last == *b"\n")
 }
 
@@ -370,5 +371,23 @@ mod tests {
         let glob = globset::Glob::new(&spec(&odd).glob).expect("a glob").compile_matcher();
         assert!(glob.is_match(odd.join("control/trail.log")));
         assert!(!glob.is_match(odd.join("control/trail.log.1")), "a rotated one is followed by what it is");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_trail_is_not_followed() {
+        let (state, outside) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let target = outside.path().join("target");
+        fs::write(&target, "untouched").expect("written");
+        let trail = || Trail::new(state.path(), "wn01".try_into().expect("a name"));
+        fs::create_dir(folder(state.path())).expect("made");
+        std::os::unix::fs::symlink(&target, folder(state.path()).join("trail.log")).expect("a link");
+        let error = trail().write(b"a line\n").expect_err("a link").to_string();
+        assert!(error.contains("found a symbolic link"), "{error}");
+        fs::remove_dir_all(folder(state.path())).expect("removed");
+        std::os::unix::fs::symlink(outside.path(), folder(state.path())).expect("a link");
+        trail().write(b"a line\n").expect_err("a link in the place of its folder");
+        assert_eq!(fs::read_to_string(&target).expect("there"), "untouched");
+        assert_eq!(fs::read_dir(outside.path()).expect("a folder").count(), 1);
     }
 }

@@ -3,6 +3,7 @@
 //! An advisory lock on `STATE/lock`, dropped by the kernel however the process ends. The file's text says
 //! who holds it; it is never trusted, only shown.
 
+use daemon::state_file;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -53,7 +54,7 @@ impl Lock {
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let refused =
             |what: &str, source| Error::Refused { what: format!("{what} {}", path.display()), source };
-        let mut file = options.open(&path).map_err(|error| refused("open", error))?;
+        let mut file = state_file::open(&path, &mut options).map_err(|error| refused("open", error))?;
         if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
             if error != rustix::io::Errno::WOULDBLOCK {
                 return Err(refused("lock", error.into()));

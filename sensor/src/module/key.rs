@@ -7,10 +7,11 @@
 //! replaced as a whole. Everybody on the host may ask the daemon, but only who could start and stop it may start and stop what it runs.
 //! Not here: who asks for it (`query::modules`), who reads it (the command line).
 
+use daemon::{state_file, state_folder};
 use std::fmt;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Its file, in the state folder.
@@ -32,7 +33,7 @@ impl Key {
         getrandom::fill(&mut drawn).map_err(io::Error::other)?;
         let key = Key(format!("{:032x}", u128::from_ne_bytes(drawn)));
         if let Some(folder) = file.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            state_folder::prepare_below(folder)?;
         }
         let fresh = file.with_extension("key.new");
         // What a start before left half done.
@@ -40,7 +41,8 @@ impl Key {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut writing = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+        let mut options = OpenOptions::new();
+        let mut writing = state_file::open(&fresh, options.write(true).create_new(true).mode(0o600))?;
         writeln!(writing, "{}", key.0)?;
         fs::rename(&fresh, file)?;
         Ok(key)
@@ -73,5 +75,13 @@ mod tests {
         let second = Key::make(&file).expect("made");
         assert!(second.is(&read()) && !second.is(&said));
         assert_eq!(fs::metadata(&file).expect("written").permissions().mode() & 0o777, 0o600);
+        let target = folder.path().join("target");
+        fs::write(&target, "untouched").expect("written");
+        for link in [file.clone(), file.with_extension("key.new")] {
+            let _absent = fs::remove_file(&link);
+            std::os::unix::fs::symlink(&target, &link).expect("a link");
+            Key::make(&file).expect("made in the place of the link");
+            assert_eq!(fs::read_to_string(&target).expect("there"), "untouched");
+        }
     }
 }

@@ -14,7 +14,6 @@ use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
 use rpc::value::{Name, Value};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use wire::query::Viewer;
@@ -245,7 +244,7 @@ async fn file(recorder: Handle, apart: &Apart, params: Params) -> Result<Value, 
                 "the recording {id} is under way; ask again when it is over"
             )));
         }
-        let part = File::open(&path).and_then(|file| {
+        let part = store::open(&path).and_then(|file| {
             let size = file.metadata()?.len();
             let len = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX).min(limit);
             let mut part = vec![0; len];

@@ -6,10 +6,11 @@
 //! Not here: the form of the file (`wire::recording`), when something is recorded (`desk`).
 
 use compact_str::{CompactString, format_compact};
+use daemon::{state_file, state_folder};
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wire::codec;
 use wire::recording::{self, Block, End, Header, LEN_MAX_BYTES, Recording};
@@ -89,8 +90,7 @@ impl Store {
     /// # Errors
     /// If the folder cannot be made or listed.
     pub fn open(folder: &Path, budget_bytes: u64) -> Result<(Store, Vec<String>), Error> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(refused("make", folder))?;
+        state_folder::prepare_below(folder).map_err(|error| refused("use", folder)(error.into()))?;
         let mut store =
             Store { folder: folder.to_owned(), budget_bytes, kept: BTreeMap::new(), deleted_total: 0 };
         let mut told = Vec::new();
@@ -204,8 +204,9 @@ impl Writing {
     /// # Errors
     /// If it cannot be made.
     pub fn begin(path: PathBuf, header: Header) -> Result<Writing, Error> {
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let file = opened.map_err(refused("make", &path))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = state_file::open(&path, &mut options).map_err(refused("make", &path))?;
         let mut out = Vec::new();
         let begun = recording::begin(header.clone(), &mut out);
         let mut writing = Writing { header, path, file, len_bytes: 0 };
@@ -258,15 +259,26 @@ impl Writing {
     }
 }
 
+/// Open a file of the folder for reading. One that was under way when its path was asked for may be over.
+///
+/// # Errors
+/// If the system refuses.
+pub fn open(path: &Path) -> io::Result<File> {
+    match state_file::open_to_read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            state_file::open_to_read(&path.with_extension("vpr"))
+        }
+        opened => opened,
+    }
+}
+
 /// Read a file of the folder.
 ///
 /// # Errors
 /// If it cannot be read, is too long or no recording.
 pub fn read(path: &Path) -> Result<Recording, Error> {
     let mut bytes = Vec::new();
-    // One that was under way when its path was asked for may be over.
-    let opened = File::open(path).or_else(|_| File::open(path.with_extension("vpr")));
-    let file = opened.map_err(refused("open", path))?;
+    let file = open(path).map_err(refused("open", path))?;
     file.take(LEN_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(refused("read", path))?;
     if bytes.len() as u64 > LEN_MAX_BYTES {
         return Err(Error::TooLong { path: path.to_owned() });
@@ -276,7 +288,7 @@ pub fn read(path: &Path) -> Result<Recording, Error> {
 
 /// The header of a file, and how it ended.
 fn look(path: &Path) -> Result<Kept, Error> {
-    let mut file = File::open(path).map_err(refused("open", path))?;
+    let mut file = state_file::open_to_read(path).map_err(refused("open", path))?;
     let mut begin = Vec::new();
     Read::by_ref(&mut file)
         .take(HEADER_LEN_MAX_BYTES)
@@ -302,7 +314,8 @@ fn look(path: &Path) -> Result<Kept, Error> {
 /// Complete what a crash left, without the block that it tore.
 fn complete(path: &Path) -> Result<Kept, Error> {
     let recording = read(path)?;
-    let mut file = OpenOptions::new().write(true).open(path).map_err(refused("open", path))?;
+    let opened = state_file::open(path, OpenOptions::new().write(true));
+    let mut file = opened.map_err(refused("open", path))?;
     let len = file.metadata().map_err(refused("read", path))?.len() - recording.damage.torn_bytes;
     let mut end = Vec::new();
     codec::encode(&Block::End(End::Crashed), &mut end).expect("an end is short");
@@ -370,5 +383,26 @@ mod tests {
         check((400, 0), (600, 0), None);
         check((400, 0), (601, 0), Some("0400"));
         check((600, 0), (401, 0), Some("0000"));
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_recording_is_not_followed() {
+        let (folder, outside) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let target = outside.path().join("target");
+        fs::write(&target, "untouched").expect("written");
+        let header = kept(1, "failed", 0).1.header;
+        for name in ["0001.part", "0002.vpr"] {
+            std::os::unix::fs::symlink(&target, folder.path().join(name)).expect("a link");
+        }
+        let (mut store, notes) = Store::open(folder.path(), 1 << 20).expect("opened");
+        assert_eq!(
+            notes.iter().filter(|note| note.contains("found a symbolic link")).count(),
+            2,
+            "{notes:?}"
+        );
+        assert!(Writing::begin(store.announce(&header), header).is_err());
+        assert!(open(&folder.path().join("0002.part")).is_err());
+        assert_eq!(fs::read(&target).expect("there"), b"untouched");
     }
 }

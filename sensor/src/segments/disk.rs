@@ -1,12 +1,14 @@
 //! Where segments are kept: a directory, seen through the few operations a log needs.
 //!
 //! The seam at which tests put a disk that loses what was not synced. [`Directory`] is the real one: it
-//! makes the directory with mode 0700 and files with mode 0600.
+//! makes the directory with mode 0700 and files
+//! with mode 0600, and follows no link.
 //! Not here: what is in the files.
 
+use daemon::{state_file, state_folder};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -85,7 +87,7 @@ impl Directory {
     /// # Errors
     /// What the system says.
     pub fn new(path: PathBuf) -> io::Result<Directory> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        state_folder::prepare_below(&path)?;
         Ok(Directory { path })
     }
 }
@@ -98,14 +100,14 @@ impl Disk for Directory {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn Stored>> {
-        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
-        Ok(Arc::new(OnDisk(file)))
+        let path = self.path.join(name);
+        Ok(Arc::new(OnDisk(state_file::open(&path, OpenOptions::new().read(true).write(true))?)))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Stored>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
-        Ok(Arc::new(OnDisk(options.open(self.path.join(name))?)))
+        Ok(Arc::new(OnDisk(state_file::open(&self.path.join(name), &mut options)?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -151,5 +153,25 @@ impl Stored for OnDisk {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_in_the_place_of_a_segment_is_not_followed() {
+        let outside = tempfile::tempdir().expect("a folder");
+        let target = outside.path().join("target");
+        std::fs::write(&target, "untouched").expect("written");
+        let folder = outside.path().join("journal");
+        let disk = Directory::new(folder.clone()).expect("made");
+        symlink(&target, folder.join("segment")).expect("a link");
+        assert!(disk.open("segment").is_err() && disk.create("segment").is_err());
+        assert_eq!(std::fs::read(&target).expect("there"), b"untouched");
+        symlink(&folder, outside.path().join("link")).expect("a link");
+        Directory::new(outside.path().join("link")).expect_err("a link in the place of the folder");
     }
 }

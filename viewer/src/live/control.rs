@@ -7,13 +7,10 @@ use super::answers;
 use super::http::{Client, Error};
 use super::via::Where;
 use crate::sensors::{At, Order};
+use overlay::identity::state_folder;
 use serde_json::{Value, json};
-use std::io::Read as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-
-/// Length of a key; a file with more is none.
-const KEY_LEN_MAX_BYTES: u64 = 256;
+use std::path::PathBuf;
 
 /// Give it; what to tell of it.
 pub(super) fn order(client: &mut Client, order: &Order) -> String {
@@ -71,30 +68,13 @@ fn module(address: SocketAddr, name: &str, act: &str) -> Result<(), String> {
 /// The key in the daemon's folder, where the folder says that its daemon listens there: whoever answers may name any.
 fn key(address: SocketAddr, info: &Value) -> Option<String> {
     let folder = PathBuf::from(answers::text(info, "state_directory"));
-    if !folder.is_absolute() {
-        return None;
-    }
-    let listens = begin_of(&folder.join("listen"))?;
-    let told: SocketAddr = listens.lines().map(str::trim).find(|line| !line.is_empty())?.parse().ok()?;
-    // On another address of this machine somebody else may listen at the same port.
-    let is_it = told.port() == address.port() && (told.ip() == address.ip() || told.ip().is_unspecified());
-    if !is_it {
-        return None;
-    }
-    let said = begin_of(&folder.join("sensor/modules.key"))?;
-    let key = said.trim_end();
-    let is_key = !key.is_empty()
-        && key.len() as u64 <= KEY_LEN_MAX_BYTES
-        && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_key.then(|| key.to_owned())
-}
-
-/// What stands in a file, which may be any: no more than is longer than a key.
-fn begin_of(path: &Path) -> Option<String> {
-    let mut said = String::new();
-    let file = std::fs::File::open(path).ok()?;
-    file.take(KEY_LEN_MAX_BYTES + 1).read_to_string(&mut said).ok()?;
-    Some(said)
+    // On another address of this machine another program may listen at the same port.
+    state_folder::modules_key(&folder, |listen| {
+        let listen: Option<SocketAddr> = listen.parse().ok();
+        listen.is_some_and(|at| {
+            at.port() == address.port() && (at.ip() == address.ip() || at.ip().is_unspecified())
+        })
+    })
 }
 
 /// Why it was refused; where nobody answered, that it is not known what came of it.
@@ -115,10 +95,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("sensor")).unwrap();
         std::fs::write(folder.path().join("listen"), "127.0.0.1:7417\n").unwrap();
-        std::fs::write(folder.path().join("sensor/modules.key"), "00ffab\n").unwrap();
+        std::fs::write(folder.path().join("sensor/modules.key"), "00ffab5500ffab5500ffab5500ffab55\n")
+            .unwrap();
         let info = json!({ "state_directory": folder.path().display().to_string() });
         let of = |port: u16| key(SocketAddr::from(([127, 0, 0, 1], port)), &info);
-        assert_eq!((of(7417).as_deref(), of(7418)), (Some("00ffab"), None));
+        assert_eq!((of(7417).as_deref(), of(7418)), (Some("00ffab5500ffab5500ffab5500ffab55"), None));
         assert_eq!(
             key(SocketAddr::from(([127, 0, 0, 1], 7417)), &json!({ "state_directory": "/nowhere" })),
             None

@@ -6,7 +6,7 @@
 //! Rule: a root that is another than the one remembered is never taken over by itself.
 //! Not here: whether somebody belongs to that root (`overlay::visit`).
 
-use overlay::whole_file::{self, Readers};
+use overlay::whole_file;
 use std::io;
 use std::path::{Path, PathBuf};
 use wire::id::{DomainName, PeerKey};
@@ -76,7 +76,7 @@ impl File {
         if let Some(folder) = self.0.parent() {
             std::fs::create_dir_all(folder).map_err(told)?;
         }
-        whole_file::replace(&self.0, Readers::Owner, text.as_bytes()).map_err(told)
+        whole_file::replace(&self.0, text.as_bytes()).map_err(told)
     }
 }
 

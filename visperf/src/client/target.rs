@@ -91,6 +91,9 @@ impl Target {
             });
         }
         let mut tried = Vec::new();
+        if let Err(why) = self.address_from_folder() {
+            tried.push(format!("\n  {why}"));
+        }
         for choice in self.choices() {
             let Choice { address, reason } = &choice;
             match open(address, None) {
@@ -145,21 +148,38 @@ impl Target {
         if let Some(address) = &self.connect {
             return vec![Choice { address: address.clone(), reason: "as told".to_owned() }];
         }
-        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
-        let file = || format!("from {}", folder.join(state_folder::LISTEN_FILE).display());
-        let told = state_folder::listen_address(&folder).map(|address| Choice { address, reason: file() });
-        let socket = state_folder::listen_socket(&folder).map(|path| Choice::socket(&path, file()));
+        let named = self.address_from_folder().ok().flatten();
+        let socket = self.socket_from_folder();
         let usual = Choice { address: LISTEN_DEFAULT.to_string(), reason: "the usual address".to_owned() };
         if self.state.is_some() {
-            return socket.into_iter().chain(told).collect();
+            return socket.into_iter().chain(named).collect();
         }
-        let is_other = told.as_ref().is_none_or(|told| told.address != usual.address);
+        let is_other = named.as_ref().is_none_or(|named| named.address != usual.address);
         // The socket of the state folder is tried once.
         let of_system = sockets_of(Path::new(SOCKETS)).into_iter();
         let of_system = of_system.map(|path| Choice::socket(&path, "a service of this machine".to_owned()));
         let of_system = of_system.filter(|one| socket.as_ref().is_none_or(|own| own.address != one.address));
         let of_system: Vec<Choice> = of_system.collect();
-        socket.into_iter().chain(told).chain(of_system).chain(is_other.then_some(usual)).collect()
+        socket.into_iter().chain(named).chain(of_system).chain(is_other.then_some(usual)).collect()
+    }
+}
+
+impl Target {
+    /// What the daemon of the state folder wrote there; nothing where a daemon or a proxy is named.
+    fn address_from_folder(&self) -> Result<Option<Choice>, String> {
+        if self.connect.is_some() || self.via.is_some() {
+            return Ok(None);
+        }
+        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
+        let reason = format!("from {}", folder.join(state_folder::LISTEN_FILE).display());
+        Ok(state_folder::listen_address(&folder)?.map(|address| Choice { address, reason }))
+    }
+
+    /// The local socket of that daemon.
+    fn socket_from_folder(&self) -> Option<Choice> {
+        let folder = self.state.clone().unwrap_or_else(state_folder::usual);
+        let reason = format!("from {}", folder.join(state_folder::LISTEN_FILE).display());
+        state_folder::listen_socket(&folder).map(|path| Choice::socket(&path, reason))
     }
 }
 
@@ -264,5 +284,9 @@ mod tests {
         std::fs::write(folder.path().join("listen"), "127.0.0.1:1\n").unwrap();
         let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
         assert!(text.contains("127.0.0.1:1 (from"), "{text}");
+        std::fs::remove_file(folder.path().join("listen")).unwrap();
+        std::fs::create_dir(folder.path().join("listen")).unwrap();
+        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        assert!(text.contains("listen: expected a regular file, found a folder"), "{text}");
     }
 }

@@ -213,8 +213,8 @@ fn held(error: &anyhow::Error) -> Option<&str> {
 fn in_use(state: &Path, holder: &str) -> String {
     let shown = state.display();
     let answers = match state_folder::listen_address(state) {
-        Some(address) => format!("\n  it answers at {address}: visperf info --state {shown}"),
-        None => String::new(),
+        Ok(Some(address)) => format!("\n  it answers at {address}: visperf info --state {shown}"),
+        Ok(None) | Err(_) => String::new(),
     };
     format!(
         "the state folder {shown} is in use by another visperf\n  {}{answers}\nend that one, or give this one a \

@@ -38,10 +38,13 @@ impl State {
     /// The folder, opened for work on it: root acts as its owner from here on.
     ///
     /// # Errors
-    /// As [`state_owner::assume`].
+    /// As [`state_owner::assume`], and if others can write the folder.
     pub(crate) fn open(&self) -> Result<PathBuf, Failure> {
         let folder = self.path();
         state_owner::assume(&folder)?;
+        if folder.exists() {
+            daemon::state_folder::check(&folder).map_err(|error| Failure::Failed(error.to_string()))?;
+        }
         Ok(folder)
     }
 
@@ -110,7 +113,8 @@ impl State {
 
     /// Whether a daemon seems to run with this folder.
     pub(crate) fn is_running(&self) -> bool {
-        state_folder::listen_address(&self.path()).is_some()
+        // One whose address cannot be read is taken for one that runs.
+        !matches!(state_folder::listen_address(&self.path()), Ok(None))
     }
 }
 

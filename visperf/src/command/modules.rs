@@ -11,14 +11,11 @@ use crate::exit::Failure;
 use crate::output::figures::{number, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, clean, note};
-use crate::state_folder;
 use clap::Subcommand;
+use overlay::identity::state_folder;
 use serde_json::Value;
-use std::io::Read as _;
 use std::path::PathBuf;
 
-/// Length of a sensor's key (`modules.key`), in bytes.
-const KEY_LEN_BYTES: u64 = 32;
 /// Lines of what a module said that are shown below it.
 const SAID_MAX: usize = 3;
 
@@ -112,15 +109,7 @@ fn key(query: &Query) -> Option<String> {
     }
     let folder = PathBuf::from(text_of(&info, "state_directory"));
     let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
-    if port(&state_folder::listen_address(&folder)?) != port(&client.address()) {
-        return None;
-    }
-    let mut said = String::new();
-    let file = std::fs::File::open(folder.join("sensor/modules.key")).ok()?;
-    file.take(KEY_LEN_BYTES + 1).read_to_string(&mut said).ok()?;
-    let key = said.trim_end();
-    let is_key = key.len() as u64 == KEY_LEN_BYTES && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_key.then(|| key.to_owned())
+    state_folder::modules_key(&folder, |listen| port(listen) == port(&client.address()))
 }
 
 fn shown(query: &Query, answer: &Value) -> Result<(), Failure> {

@@ -9,9 +9,11 @@ use super::info::{self, Identity, Reach, Sources};
 use super::late_files::LateFiles;
 use super::member::{self, Member};
 use super::replica::{self, Replica};
+use super::state_watch::StateWatch;
 use super::{control, registration, state_dir};
 use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
+use daemon::state_folder;
 use directory::handle::SystemClock;
 use directory::run::Directory;
 use overlay::identity::state_folder::SOCKET_NAMES;
@@ -55,6 +57,8 @@ pub(crate) struct Grid {
     state: PathBuf,
     /// Of the folder, those that the disk did not take yet.
     files: LateFiles,
+    /// Notices that the folder is removed.
+    watch: StateWatch,
     listener: tokio::net::TcpListener,
     address: SocketAddr,
     local: Result<LocalListener, String>,
@@ -90,7 +94,7 @@ impl Grid {
         if let Some(listen) = plan.listen {
             refuse_open_bind(listen)?;
         }
-        state_dir::prepare(&plan.state)?;
+        let plan = Plan { state: state_dir::prepare(&plan.state)?, ..plan };
         let lock = Lock::take(&plan.state, crate::output::times::now())?;
         let files = LateFiles::default();
         daemon::descriptors::raise();
@@ -137,6 +141,7 @@ impl Grid {
             lock,
             term: registration::next_term(&plan.state, &files)?,
             files,
+            watch: StateWatch::new(&plan.state),
             state: plan.state,
             listener,
             address,
@@ -201,23 +206,32 @@ impl Grid {
             let alone = Alone { domain: config.domain.clone(), host: config.host.clone() };
             self.registry.set_elsewhere(Box::new(alone));
         }
+        self.add_state_and_membership(&mut sources)?;
+        self.registry.add(info::method(identity, sources, Arc::clone(&self.http)))?;
+        Ok(())
+    }
+
+    /// Whether the state folder is in its place, and, of a member, how it stands in its domain: shown wherever the sensor's health
+    /// is, where there is a sensor.
+    fn add_state_and_membership(&mut self, sources: &mut Sources) -> anyhow::Result<()> {
+        let watch = self.watch.clone();
+        let mut all: Vec<Box<dyn Fn() -> Vec<String> + Send + Sync>> = vec![Box::new(move || watch.health())];
         if let Some(member) = &self.member {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
-            let (welcome, reception) = (member.welcome(), member.between.reception());
-            let election = member.view.clone();
-            let health = move || [election.health(), welcome.health(), reception.health()].concat();
-            match &self.sensor {
-                Some(sensor) => sensor.set_health_beside(health),
-                None => sources.health.push(Box::new(health)),
-            }
+            let (election, welcome) = (member.view.clone(), member.welcome());
+            let reception = member.between.reception();
+            all.push(Box::new(move || [election.health(), welcome.health(), reception.health()].concat()));
             let view = member.view.view();
             sources.statistics.push(("election", Box::new(move || view.borrow().told())));
             let net = member.net.clone();
             sources.reach = reach(net.clone());
             sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
         }
-        self.registry.add(info::method(identity, sources, Arc::clone(&self.http)))?;
+        match &self.sensor {
+            Some(sensor) => sensor.set_health_beside(move || all.iter().flat_map(|ask| ask()).collect()),
+            None => sources.health.extend(all),
+        }
         Ok(())
     }
 
@@ -262,6 +276,7 @@ impl Grid {
             lock,
             state,
             files,
+            watch,
             listener,
             address,
             local,
@@ -275,6 +290,7 @@ impl Grid {
         } = self;
         let socket = local.as_ref().ok().map(|local| local.path().to_owned());
         tasks.spawn_sure("files", files.clone().run(shutdown.clone()));
+        tasks.spawn_sure("state", watch.run(shutdown.clone()));
         if let (Some(sensor), Some(place)) = (&sensor, &directory) {
             let config = sensor.config();
             let record = registration::record(&config.domain, &config.host, address, term);
@@ -334,7 +350,7 @@ fn tell_service_manager(states: &[NotifyState<'_>]) {
 
 fn part(state: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let path = state.join(name);
-    state_dir::prepare(&path)?;
+    state_folder::prepare_below(&path)?;
     Ok(path)
 }
 

@@ -3,7 +3,7 @@
 //! Shell. Rule: a full disk keeps no daemon from starting; what is not written yet is shown in its health.
 //! Not here: what is in the files (`state_dir`, `registration`), events and samples (the sensor's journal waits by itself).
 
-use overlay::whole_file::{self, Readers};
+use overlay::whole_file;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,19 +19,18 @@ pub(crate) struct LateFiles(Arc<Mutex<BTreeMap<PathBuf, Late>>>);
 
 #[derive(Clone, Debug)]
 struct Late {
-    readers: Readers,
     content: Vec<u8>,
     why: String,
 }
 
 impl LateFiles {
     /// Replace the content of a file, now or when that is possible.
-    pub(crate) fn write(&self, path: &Path, readers: Readers, content: Vec<u8>) {
-        match whole_file::replace(path, readers, &content) {
+    pub(crate) fn write(&self, path: &Path, content: Vec<u8>) {
+        match whole_file::replace(path, &content) {
             Ok(()) => drop(self.lock().remove(path)),
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a file of the state folder is written later");
-                let late = Late { readers, content, why: error.to_string() };
+                let late = Late { content, why: error.to_string() };
                 self.lock().insert(path.to_owned(), late);
             }
         }
@@ -67,7 +66,7 @@ impl LateFiles {
     fn retry(&self) {
         let waiting = self.lock().clone();
         for (path, late) in waiting {
-            let outcome = whole_file::replace(&path, late.readers, &late.content);
+            let outcome = whole_file::replace(&path, &late.content);
             let mut files = self.lock();
             match (outcome, files.get_mut(&path)) {
                 (Ok(()), Some(held)) if held.content == late.content => {
@@ -93,7 +92,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("absent/term");
         let files = LateFiles::default();
-        files.write(&path, Readers::Owner, b"1\n".to_vec());
+        files.write(&path, b"1\n".to_vec());
         assert!(files.health()[0].starts_with("cannot write /"), "{:?}", files.health());
         files.retry();
         assert_eq!(files.health().len(), 1);
@@ -109,9 +108,9 @@ mod tests {
         let absent = folder.path().join("absent");
         let (term, listen) = (absent.join("term"), absent.join("listen"));
         let files = LateFiles::default();
-        files.write(&term, Readers::Owner, b"1\n".to_vec());
-        files.write(&listen, Readers::Owner, b"x\n".to_vec());
-        files.write(&term, Readers::Owner, b"2\n".to_vec());
+        files.write(&term, b"1\n".to_vec());
+        files.write(&listen, b"x\n".to_vec());
+        files.write(&term, b"2\n".to_vec());
         files.forget(&listen);
         std::fs::create_dir(&absent).unwrap();
         files.retry();

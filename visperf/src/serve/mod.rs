@@ -27,4 +27,5 @@ pub(crate) mod replica;
 pub(crate) mod reporting;
 pub(crate) mod start_check;
 pub(crate) mod state_dir;
+mod state_watch;
 pub(crate) mod welcome;

@@ -98,8 +98,8 @@ fn http_proxy(config: &overlay::config::HttpProxy) -> anyhow::Result<HttpProxy> 
     let login = match &config.login {
         None => None,
         Some((name, file)) => {
-            let secret =
-                safe_file::read(file)?.with_context(|| format!("there is no file {}", file.display()))?;
+            let secret = safe_file::read_named(file)?
+                .with_context(|| format!("there is no file {}", file.display()))?;
             let secret =
                 String::from_utf8(secret).with_context(|| format!("{} is no text", file.display()))?;
             Some(Login { name: name.clone(), secret: secret.trim().to_owned(), allows_md5: true })

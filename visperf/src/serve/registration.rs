@@ -5,9 +5,9 @@
 
 use super::late_files::LateFiles;
 use anyhow::Context as _;
+use daemon::state_file;
 use directory::handle::Handle;
 use directory::registry::RENEWAL_INTERVAL;
-use overlay::whole_file::Readers;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, HostName};
@@ -15,17 +15,18 @@ use wire::registration::{Record, SensorType};
 
 const TERM_FILE: &str = "term";
 
+/// Longest file of a term, in bytes: a number and the end of its line.
+const TERM_LEN_MAX_BYTES: u64 = 32;
+
 /// A term higher than any used with this state directory before.
 pub(crate) fn next_term(state: &Path, files: &LateFiles) -> anyhow::Result<u64> {
     let path = state.join(TERM_FILE);
-    let last = match std::fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse::<u64>().unwrap_or(0),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-    };
+    let read = state_file::read(&path, TERM_LEN_MAX_BYTES);
+    let text = read.with_context(|| format!("cannot read {}", path.display()))?.unwrap_or_default();
+    let last = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0);
     let term = last + 1;
     // A directory of the same process forgets terms with it: one that is not written yet does no harm.
-    files.write(&path, Readers::AsMasked, format!("{term}\n").into_bytes());
+    files.write(&path, format!("{term}\n").into_bytes());
     Ok(term)
 }
 

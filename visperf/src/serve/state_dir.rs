@@ -4,17 +4,17 @@
 
 use super::late_files::LateFiles;
 use crate::state_folder::{LISTEN_FILE, REACHED_FILE, SOCKET_MARK};
-use anyhow::Context as _;
-use overlay::whole_file::Readers;
+use anyhow::{Context as _, anyhow};
+use daemon::state_folder;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wire::address::Address;
 
-/// Make the directory, for its owner only, if it is not there.
-pub(crate) fn prepare(path: &Path) -> anyhow::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
-        format!("cannot make the state directory {}; give another with --state DIR", path.display())
+/// Make the directory, for its owner only, if it is not there, and refuse one that others can write; its path without links.
+pub(crate) fn prepare(path: &Path) -> anyhow::Result<PathBuf> {
+    state_folder::prepare(path).map_err(|error| {
+        let has_no_hint = matches!(error, state_folder::Error::System { .. });
+        if has_no_hint { anyhow!("{error}; give another folder with --state DIR") } else { error.into() }
     })
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn write_listen(state: &Path, address: &str, socket: Option<&Path>, f
     if let Some(socket) = socket {
         text.extend([SOCKET_MARK.as_bytes(), socket.as_os_str().as_bytes(), b"\n"].concat());
     }
-    files.write(&state.join(LISTEN_FILE), Readers::AsMasked, text);
+    files.write(&state.join(LISTEN_FILE), text);
 }
 
 /// Tell commands where other daemons reach this one; nothing is told for the usual place.
@@ -39,7 +39,7 @@ pub(crate) fn write_reached(state: &Path, addresses: &[Address], files: &LateFil
         };
     }
     let text: String = addresses.iter().map(|address| format!("{address}\n")).collect();
-    files.write(&path, Readers::AsMasked, text.into_bytes());
+    files.write(&path, text.into_bytes());
     Ok(())
 }
 

@@ -17,6 +17,7 @@ mod queries;
 mod sampled;
 mod server;
 mod started;
+mod state;
 mod terminal;
 mod top;
 mod users;

@@ -1,0 +1,142 @@
+//! Handshakes of inbound connections: each has a place and a time in which it must be done.
+//!
+//! ```text
+//! accepted ─▶ a place (`half_open`) ─▶ Noise, Yamux ─▶ a connection
+//!                │ its time is over, or another source needs the place ─▶ closed
+//!                └ there is none ─▶ refused in the language of the handshake, so that the dialler knows why
+//! ```
+//! Rule: a dialler that is refused reads that no protocol can be agreed on, which a daemon says in no other case.
+//! Not here: who has a place (`half_open`), who may stay (`guests`).
+
+use super::half_open::{Decision, HalfOpen, Place, Refusal, Source};
+use crate::clock;
+use futures::future::BoxFuture;
+use futures::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use libp2p::core::transport::{DialOpts, ListenerId, TransportError, TransportEvent};
+use libp2p::{Multiaddr, Transport};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// How long a handshake over TCP may take: some round trips around the world, and no longer, for a place is held meanwhile.
+pub const DIRECT_MAX: Duration = Duration::from_secs(3);
+
+/// How long one may take that HTTPS or a proxy carries, where every message may wait for a request.
+const CARRIED_MAX: Duration = Duration::from_secs(10);
+
+/// How long a refusal may take to be read.
+const REFUSAL_MAX: Duration = Duration::from_secs(1);
+
+/// Most bytes that are read of a connection that is refused.
+const READ_MAX: usize = 4096;
+
+/// "The protocol that you propose is not spoken here": the header of multistream-select, and `na`, each with its length before it.
+const REFUSED: &[u8] = b"\x13/multistream/1.0.0\n\x03na\n";
+
+/// A transport whose inbound connections have places and times.
+pub(super) struct Handshakes<T> {
+    inner: T,
+    half_open: HalfOpen,
+}
+
+impl<T> Handshakes<T> {
+    /// Over `inner`, whose lowest layer decides by `half_open` too.
+    pub(super) fn new(inner: T, half_open: HalfOpen) -> Handshakes<T> {
+        Handshakes { inner, half_open }
+    }
+}
+
+impl<T> Transport for Handshakes<T>
+where
+    T: Transport<Error = io::Error> + Unpin,
+    T::Output: Send + 'static,
+    T::ListenerUpgrade: Send + 'static,
+{
+    type Output = T::Output;
+    type Error = io::Error;
+    type ListenerUpgrade = BoxFuture<'static, io::Result<T::Output>>;
+    type Dial = T::Dial;
+
+    fn listen_on(&mut self, id: ListenerId, at: Multiaddr) -> Result<(), TransportError<io::Error>> {
+        self.inner.listen_on(id, at)
+    }
+
+    fn remove_listener(&mut self, id: ListenerId) -> bool {
+        self.inner.remove_listener(id)
+    }
+
+    fn dial(&mut self, at: Multiaddr, options: DialOpts) -> Result<T::Dial, TransportError<io::Error>> {
+        self.inner.dial(at, options)
+    }
+
+    fn poll(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<TransportEvent<Self::ListenerUpgrade, io::Error>> {
+        let event = ready!(Pin::new(&mut self.inner).poll(context));
+        let half_open = &self.half_open;
+        Poll::Ready(event.map_upgrade(|handshake| -> Self::ListenerUpgrade {
+            match half_open.take() {
+                Some(Decision::Handshake(place, most)) => Box::pin(within(handshake, place, most)),
+                Some(Decision::Refused) => Box::pin(handshake),
+                None => match half_open.enter(Source::Circuits, clock::now()) {
+                    Some(place) => Box::pin(within(handshake, place, CARRIED_MAX)),
+                    None => Box::pin(std::future::ready(Err(full()))),
+                },
+            }
+        }))
+    }
+}
+
+/// The result of a handshake, if it is done before its time is over and its place is taken.
+async fn within<T>(
+    handshake: impl Future<Output = io::Result<T>>,
+    mut place: Place,
+    most: Duration,
+) -> io::Result<T> {
+    tokio::select! {
+        biased;
+        done = handshake => done,
+        () = place.evicted() => Err(io::Error::other("its place was taken by a connection of another source")),
+        () = tokio::time::sleep(most) => {
+            let text = format!("the handshake was not done within {} s", most.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        }
+    }
+}
+
+/// How long the handshake of an inbound connection may take.
+pub(super) const fn most(is_carried: bool) -> Duration {
+    if is_carried { CARRIED_MAX } else { DIRECT_MAX }
+}
+
+/// Close a connection for which there is no place; the dialler is sent why, where there is leave for that.
+pub(super) async fn refuse<S>(mut stream: S, leave: Option<Refusal>) -> io::Error
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let saying = async {
+        stream.write_all(REFUSED).await?;
+        stream.close().await?;
+        // Bytes that are not read when it is closed would make the system drop what was just written.
+        let (mut read, mut part) = (0, [0; 512]);
+        while read < READ_MAX {
+            match stream.read(&mut part).await? {
+                0 => break,
+                some => read += some,
+            }
+        }
+        io::Result::Ok(())
+    };
+    if leave.is_some() {
+        // A dialler that does not read it is none to wait for.
+        let _ = tokio::time::timeout(REFUSAL_MAX, saying).await;
+    }
+    full()
+}
+
+fn full() -> io::Error {
+    io::Error::other("all places for handshakes are taken, most by the source of this connection")
+}
