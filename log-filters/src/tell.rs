@@ -37,7 +37,7 @@ pub(crate) fn record(
     let filter = Arc::clone(&engine.filter);
     if filter.header.is_some() && !Record::with_columns(&filter.cutting, &engine.columns, text).fits_columns()
     {
-        // A separator in somebody's text must not make one column pass for another.
+        // A separator in a user's text must not make one column pass for another.
         return false;
     }
     let program = filter.program();
