@@ -336,10 +336,11 @@ mod tests {
                     if pointer.is_empty() || json.is_object() {
                         continue;
                     }
-                    let expected: Vec<String> = match json {
-                        Json::Array(list) if list.iter().any(|one| one.is_object() || one.is_array()) => continue,
-                        Json::Array(list) => list.iter().filter_map(printed).collect(),
-                        one => printed(one).into_iter().collect(),
+                    let is_nested = |one: &Json| one.is_object() || one.is_array();
+                    let expected: Vec<String> = match json.as_array() {
+                        Some(list) if list.iter().any(is_nested) => continue,
+                        Some(list) => list.iter().filter_map(printed).collect(),
+                        None => printed(json).into_iter().collect(),
                     };
                     check(&text, &pointer, &expected.iter().map(String::as_str).collect::<Vec<_>>());
                 }

@@ -90,9 +90,7 @@ impl Site {
             pairs: pairs.len(),
             outcome: count(&|account, call| call.outcome == Some(account.outcome)),
             hosts: accounts.iter().all(|account| account.hosts.is_some()).then(|| {
-                count(&|account, call| {
-                    account.hosts.as_ref().map(|hosts| labels(hosts)) == Some(labels(&call.hosts))
-                })
+                count(&|account, call| account.hosts.as_ref().map(labels) == Some(labels(&call.hosts)))
             }),
             start: count(&|account, call| is_near(account.started, call.started)),
             end: count(&|account, call| is_near(account.ended, call.ended)),

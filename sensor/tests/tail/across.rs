@@ -85,7 +85,7 @@ fn values_for_other_logs_survive_rotation_and_a_kill() {
 }
 
 #[test]
-fn values_for_other_logs_survive_an_orderly_stop_and_many_segments() {
+fn values_for_other_logs_survive_orderly_stops() {
     let mut rig = started();
     for _ in 0..3 {
         rig.stop();

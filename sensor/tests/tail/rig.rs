@@ -194,7 +194,7 @@ pub struct Rig {
     pub ingest: Option<Ingest>,
     pub disk: Option<Arc<dyn Disk>>,
     pub work_micros_per_line: u64,
-    /// Filters in place of the one that tells each line, for each start.
+    /// Filters for each start, in place of the one that makes an event of each line.
     pub filters: Option<fn() -> Box<dyn Filters>>,
 }
 
