@@ -3,6 +3,7 @@
 //! For writers of filters inside this repository; users have `visperf filter try`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+use log_filters::across::AcrossLogs;
 use log_filters::engine::{Engine, Source};
 use log_filters::join::Joiner;
 use log_filters::registry::Registry;
@@ -37,6 +38,8 @@ fn main() {
         }
     }
     let mut joiner = Joiner::default();
+    // Kept to the end: what a log remembers for others lasts as long as its engine.
+    let (across, mut engines) = (AcrossLogs::default(), Vec::new());
     for (number, file) in files.iter().enumerate() {
         let bytes = std::fs::read(file).expect("readable");
         let name = std::path::Path::new(file).file_name().unwrap().to_string_lossy().into_owned();
@@ -47,7 +50,7 @@ fn main() {
         println!("== {file}: {}", chosen.name());
         let source =
             Source { file_name: name, host: "this-host".into(), cluster: String::new(), zone: zone.clone() };
-        let mut engine = Engine::new(chosen, &source);
+        let mut engine = Engine::among(chosen, &source, &across);
         engine.keep_unknown();
         let seen = Time::from_secs_f64(1_795_220_000.0);
         let (mut found, mut offset, mut starts) = (Vec::new(), 0u64, Vec::new());
@@ -75,6 +78,7 @@ fn main() {
         for (line, count) in engine.rule_counts().filter(|&(_, count)| count == 0) {
             println!("   rule at line {line} took {count}");
         }
+        engines.push(engine);
     }
     for call in joiner.calls() {
         println!("CALL {call:?}");

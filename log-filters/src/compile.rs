@@ -143,6 +143,7 @@ pub(crate) fn without_program(file: &str, text: &str) -> Result<Filter, Error> {
         formats: raw.time.formats.iter().map(|source| place.format(source)).collect::<Result<_, _>>()?,
         zone: raw.time.zone.as_ref().map(|source| zone_key(&place, source)).transpose()?.flatten(),
         cutting: cutting(&place, &raw.fields)?,
+        header: raw.fields.header.as_ref().map(|source| place.regex(source)).transpose()?,
         records: raw.record.iter().map(|record| compile_record(&place, record)).collect::<Result<_, _>>()?,
         calls: calls(&place, &raw)?,
         file: file.to_owned(),
@@ -250,7 +251,18 @@ fn cutting(place: &Place<'_>, raw: &raw::FieldKeys) -> Result<Cutting, Error> {
             _ => Err(place.error(source.span(), format!("`{}`; expected one character", source.get_ref()))),
         },
     };
+    if let Some(header) = &raw.header {
+        let problem = match (&raw.separator, raw.pairs || !raw.counted.is_empty()) {
+            (None, _) => "`header` names columns; give the `separator` between them",
+            (Some(_), true) => "`header` names columns; leave out `pairs` and `counted`",
+            (Some(_), false) => "",
+        };
+        if !problem.is_empty() {
+            return Err(place.error(header.span(), problem));
+        }
+    }
     Ok(Cutting {
+        has_header: raw.header.is_some(),
         separator: one(&raw.separator)?,
         quote: one(&raw.quote)?,
         counted: raw.counted.clone(),

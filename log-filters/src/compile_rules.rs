@@ -19,6 +19,8 @@ use wire::event::{Kind, Outcome};
 const PATTERNS_MAX: usize = 1_024;
 /// How deep expressions may stand in expressions: those shipped need four, and each level is a call at run time.
 const EXPRESSION_DEPTH_MAX: usize = 16;
+/// Most names of values that a rule recalls from other logs.
+const ACROSS_NAMES_MAX: usize = 16;
 /// Most attributes of an event.
 const ATTRIBUTES_MAX: usize = 128;
 
@@ -85,7 +87,7 @@ pub(crate) fn compile_rule(
     if compiled.is_empty() {
         return Err(place.error(span, "`match` is empty; expected a regex"));
     }
-    let mut slots = Slots::new(known, &compiled, raw.recall.is_some());
+    let mut slots = Slots::new(known, &compiled, raw.recall.is_some(), across_names(raw));
     let mut slot = |name: &str| slots.slot(name);
     let mut tellings = vec![telling(place, &raw.into(), calls, &mut slot)?];
     if raw.also.len() > ALSO_MAX {
@@ -101,6 +103,7 @@ pub(crate) fn compile_rule(
         Some(remember) => Some(Remember {
             key: spanned_expression(place, &remember.key, &mut slot)?,
             values: table(place, &remember.values, &mut slot)?,
+            across_logs: remember.across_logs,
         }),
     };
     let recall = recall_keys(place, raw.recall.as_ref(), &mut slot)?;
@@ -115,6 +118,7 @@ pub(crate) fn compile_rule(
         unless: raw.unless.as_ref().map(|source| place.regex(source)).transpose()?,
         remember,
         recall,
+        recall_across: across_names(raw).iter().map(|name| name.as_str().into()).collect(),
         forget,
         origin_recalled: raw.origin.is_some(),
         tellings,
@@ -259,6 +263,14 @@ fn optional(
     raw.map(|raw| spanned_expression(place, raw, slot)).transpose()
 }
 
+/// The names of values that a rule recalls from the other logs of the product.
+fn across_names(raw: &raw::Rule) -> &[String] {
+    match raw.recall.as_ref().map(Spanned::get_ref) {
+        Some(raw::Recall::Several(keys)) => &keys.across_logs,
+        Some(raw::Recall::One(_)) | None => &[],
+    }
+}
+
 /// The keys that a rule recalls, in their order.
 fn recall_keys(
     place: &Place<'_>,
@@ -268,8 +280,15 @@ fn recall_keys(
     let Some(spanned) = raw else { return Ok(Vec::new()) };
     let keys = match spanned.get_ref() {
         raw::Recall::One(key) => std::slice::from_ref(key),
-        raw::Recall::Several(raw::RecallKeys { keys }) => keys,
+        raw::Recall::Several(raw::RecallKeys { keys, .. }) => keys,
     };
+    if let raw::Recall::Several(raw::RecallKeys { across_logs, .. }) = spanned.get_ref()
+        && across_logs.len() > ACROSS_NAMES_MAX
+    {
+        let message =
+            format!("`across_logs` has {} names; at most {ACROSS_NAMES_MAX} are allowed", across_logs.len());
+        return Err(place.error(spanned.span(), message));
+    }
     if !(1..=RECALL_KEYS_MAX).contains(&keys.len()) {
         let message = format!("`recall` has {} keys; 1 to {RECALL_KEYS_MAX} are allowed", keys.len());
         return Err(place.error(spanned.span(), message));

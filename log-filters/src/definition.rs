@@ -82,6 +82,7 @@ pub(crate) struct FieldKeys {
     pub(crate) counted: Vec<usize>,
     #[serde(default)]
     pub(crate) pairs: bool,
+    pub(crate) header: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -225,6 +226,8 @@ pub(crate) enum Recall {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallKeys {
     pub(crate) keys: Vec<Expression>,
+    #[serde(default)]
+    pub(crate) across_logs: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -233,6 +236,8 @@ pub(crate) struct Remember {
     pub(crate) key: Spanned<Expression>,
     #[serde(default)]
     pub(crate) values: Table,
+    #[serde(default)]
+    pub(crate) across_logs: bool,
 }
 
 #[derive(Debug, Deserialize)]

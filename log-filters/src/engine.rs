@@ -5,8 +5,10 @@
 //! the other would have found; so the sensor can stop anywhere.
 //! Not here: cutting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
 
+use crate::across::{AcrossLogs, Log};
 use crate::calendar::Clock;
 use crate::captures::Scratch;
+use crate::fields;
 use crate::filter::{Filter, Until};
 use crate::found::{Change, Found};
 use crate::memory::Memory;
@@ -19,6 +21,9 @@ use wire::time::Time;
 
 /// Longest record of several lines, in bytes; a longer one is closed there.
 pub const RECORD_LEN_MAX_BYTES: usize = 1 << 20;
+
+/// Longest line that names columns, in bytes: all columns of sacct are a tenth of it.
+const HEADER_LEN_MAX_BYTES: usize = 16 << 10;
 
 /// Most lines that no rule took that are kept for [`Engine::take_unknown`] between two calls.
 const UNKNOWN_KEPT_MAX: usize = 65_536;
@@ -67,6 +72,11 @@ pub struct Engine {
     pub(crate) scope: CompactString,
     pub(crate) clock: Clock,
     pub(crate) memory: Memory,
+    /// What the logs of the product remember for each other.
+    pub(crate) across: Log,
+    /// The line that names the columns, and their names.
+    header: Vec<u8>,
+    pub(crate) columns: Vec<Vec<u8>>,
     pub(crate) changes: Vec<Change>,
     pub(crate) last: Last,
     /// The last time that changes have told.
@@ -93,6 +103,12 @@ impl Engine {
     /// An engine at the start of a log.
     #[must_use]
     pub fn new(filter: Arc<Filter>, source: &Source) -> Engine {
+        Engine::among(filter, source, &AcrossLogs::default())
+    }
+
+    /// An engine at the start of a log that is read beside others; what rules remember across logs is in `logs`.
+    #[must_use]
+    pub fn among(filter: Arc<Filter>, source: &Source, logs: &AcrossLogs) -> Engine {
         let zone = filter.zone.clone().unwrap_or_else(|| source.zone.clone());
         let scope = match source.cluster.as_str() {
             "" => filter.scope.clone(),
@@ -100,9 +116,12 @@ impl Engine {
         };
         Engine {
             parts: parts(&filter, source),
+            across: logs.log(scope.clone()),
             scope,
             clock: Clock::new(zone),
             memory: Memory::default(),
+            header: Vec::new(),
+            columns: Vec::new(),
             changes: Vec::new(),
             last: Last::None,
             told_last: None,
@@ -125,7 +144,7 @@ impl Engine {
     /// What it did so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        Counters { forgotten: self.memory.forgotten(), ..self.counters }
+        Counters { forgotten: self.memory.forgotten() + self.across.forgotten(), ..self.counters }
     }
 
     /// For each rule the line of the filter's file where it begins, and how many records it took.
@@ -193,6 +212,11 @@ impl Engine {
             Change::Forget { key } => {
                 self.memory.forget(&key);
             }
+            Change::RememberAcross { key, values, time } => self.across.remember(key, values, time),
+            Change::ForgetAcross { key } => {
+                self.across.forget(&key);
+            }
+            Change::Header { line } => self.set_header(line),
             Change::Stamp { time } => {
                 self.last = Last::Known(time);
                 self.told_last = Some(time);
@@ -204,6 +228,10 @@ impl Engine {
     #[must_use]
     pub fn snapshot(&self) -> Vec<Change> {
         let mut changes: Vec<_> = self.memory.changes().collect();
+        changes.extend(self.across.changes());
+        if !self.header.is_empty() {
+            changes.push(Change::Header { line: self.header.clone() });
+        }
         let mut clock = self.clock.clone();
         let last = match self.last {
             Last::None => None,
@@ -212,6 +240,23 @@ impl Engine {
         };
         changes.extend(last.map(|time| Change::Stamp { time }));
         changes
+    }
+
+    /// From this line on the columns have these names.
+    fn set_header(&mut self, line: Vec<u8>) {
+        self.columns = fields::columns(&self.filter.cutting, &line);
+        self.header = line;
+    }
+
+    /// Whether the record names the columns; then they are those.
+    fn is_header(&mut self, text: &[u8]) -> bool {
+        let is_header = text.len() <= HEADER_LEN_MAX_BYTES
+            && self.filter.header.as_ref().is_some_and(|header| header.is_match(text));
+        if is_header && self.header != text {
+            self.changes.push(Change::Header { line: text.to_vec() });
+            self.set_header(text.to_vec());
+        }
+        is_header
     }
 
     /// The last time read from the log, if any; from here on as a moment.
@@ -266,7 +311,7 @@ impl Engine {
         }
         let before = out.len();
         self.told_bytes = 0;
-        if tell::record(self, text, offset, seen, out) {
+        if self.is_header(text) || tell::record(self, text, offset, seen, out) {
             self.counters.taken += 1;
             self.counters.events += (out.len() - before) as u64;
             return;

@@ -13,6 +13,8 @@ pub(crate) struct Cutting {
     /// Numbers of fields that count the fields after them, from 1, ascending.
     pub(crate) counted: Vec<usize>,
     pub(crate) pairs: bool,
+    /// Whether a line of the log names the columns.
+    pub(crate) has_header: bool,
 }
 
 /// One field: a text, or several where a count stood before them.
@@ -29,6 +31,8 @@ const FIELDS_MAX: usize = 8_192;
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     cutting: &'a Cutting,
+    /// Names of the columns, where the log has them.
+    columns: &'a [Vec<u8>],
     text: &'a [u8],
     fields: OnceCell<Vec<Field<'a>>>,
     /// Where the `=` stand.
@@ -37,7 +41,18 @@ pub(crate) struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn new(cutting: &'a Cutting, text: &'a [u8]) -> Record<'a> {
-        Record { cutting, text, fields: OnceCell::new(), equals: OnceCell::new() }
+        Record { cutting, columns: &[], text, fields: OnceCell::new(), equals: OnceCell::new() }
+    }
+
+    /// A record whose columns have names.
+    pub(crate) fn with_columns(cutting: &'a Cutting, columns: &'a [Vec<u8>], text: &'a [u8]) -> Record<'a> {
+        Record { columns, ..Record::new(cutting, text) }
+    }
+
+    /// Whether it has a field for each column, no more and no less.
+    pub(crate) fn fits_columns(&self) -> bool {
+        let fields = self.fields.get_or_init(|| cut(self.cutting, self.text));
+        !self.columns.is_empty() && fields.len() == self.columns.len()
     }
 
     pub(crate) fn text(&self) -> &'a [u8] {
@@ -51,6 +66,9 @@ impl<'a> Record<'a> {
 
     /// The value of `key` in a record of `KEY=VALUE` pairs.
     pub(crate) fn pair(&self, key: &[u8]) -> Option<Cow<'a, [u8]>> {
+        if self.cutting.has_header {
+            return self.column(key);
+        }
         let equals = self.equals.get_or_init(|| memchr::memchr_iter(b'=', self.text).collect());
         let last = *key.last()?;
         let at = equals.iter().position(|&equals| {
@@ -70,6 +88,26 @@ impl<'a> Record<'a> {
         let end = next_key(self.text, start, &equals[at + 1..]);
         Some(Cow::Borrowed(self.text[start..end].trim_ascii_end()))
     }
+}
+
+impl<'a> Record<'a> {
+    /// The field of the first column of this name.
+    fn column(&self, name: &[u8]) -> Option<Cow<'a, [u8]>> {
+        let at = self.columns.iter().position(|column| column == name)?;
+        match self.field(at + 1)? {
+            Field::One(one) => Some(one.clone()),
+            Field::Several(_) => None,
+        }
+    }
+}
+
+/// The columns that a header line names.
+pub(crate) fn columns(cutting: &Cutting, line: &[u8]) -> Vec<Vec<u8>> {
+    let name = |field: Field<'_>| match field {
+        Field::One(name) => name.trim_ascii().to_vec(),
+        Field::Several(_) => Vec::new(),
+    };
+    cut(cutting, line).into_iter().map(name).collect()
 }
 
 /// Where the blank before the next ` KEY=` stands, or the end of the line; `equals` are those after `start`.

@@ -52,6 +52,8 @@ pub struct Filter {
     pub(crate) formats: Vec<Format>,
     pub(crate) zone: Option<TimeZone>,
     pub(crate) cutting: Cutting,
+    /// What a line looks like that names the columns.
+    pub(crate) header: Option<Regex>,
     pub(crate) records: Vec<Record>,
     pub(crate) calls: Option<Calls>,
     /// The file's name, for errors of the rules.
@@ -112,6 +114,8 @@ pub(crate) struct Rule {
     pub(crate) unless: Option<Regex>,
     pub(crate) remember: Option<Remember>,
     pub(crate) recall: Vec<Expression>,
+    /// Names of values under those keys that other logs of the product may remember.
+    pub(crate) recall_across: Vec<CompactString>,
     pub(crate) forget: Option<Expression>,
     pub(crate) origin_recalled: bool,
     pub(crate) tellings: Vec<Telling>,
@@ -123,6 +127,8 @@ pub(crate) struct Rule {
 pub(crate) struct Remember {
     pub(crate) key: Expression,
     pub(crate) values: Vec<(CompactString, Expression)>,
+    /// Whether it is for all logs of the product.
+    pub(crate) across_logs: bool,
 }
 
 /// How one event is made.

@@ -46,4 +46,23 @@ pub enum Change {
         /// That time.
         time: Time,
     },
+    /// Remember values under a key for the other logs of the product.
+    RememberAcross {
+        /// Under which key.
+        key: CompactString,
+        /// What.
+        values: Vec<(CompactString, CompactString)>,
+        /// The time of the record that gave it.
+        time: Option<Time>,
+    },
+    /// Forget what this log remembers under a key for the others.
+    ForgetAcross {
+        /// Which key.
+        key: CompactString,
+    },
+    /// The line that names the columns of the lines after it.
+    Header {
+        /// That line.
+        line: Vec<u8>,
+    },
 }

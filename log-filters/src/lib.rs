@@ -3,6 +3,7 @@
 //! Pure: bytes and the time of reading go in, events come out. A filter is data (`filters/*.toml`); nothing
 //! here knows a product. Not here: files (`sensor::tail`), where filters of users are kept.
 
+pub mod across;
 mod beginning;
 pub mod calendar;
 mod captures;
@@ -19,6 +20,7 @@ pub mod filter;
 pub mod found;
 mod implied;
 pub mod join;
+mod json;
 mod lives;
 mod memory;
 mod namesakes;

@@ -3,6 +3,7 @@
 //! Pure. Each works on a text; on a list it works on every element, but for those that are about lists.
 //! Rule: an operation that does not fit its text gives nothing, never an error: logs are testimony.
 
+use crate::json;
 use crate::span::seconds;
 use std::borrow::Cow;
 
@@ -45,6 +46,7 @@ pub(crate) enum Operation {
     Replace(Vec<u8>, Vec<u8>),
     Split(Vec<u8>),
     HostList,
+    Json(json::Path),
     At(usize),
     First,
     Last,
@@ -54,7 +56,7 @@ pub(crate) enum Operation {
 }
 
 const KNOWN: &str = "drop:TEXT before:TEXT after:TEXT before_last:TEXT after_last:TEXT lower upper trim number seconds \
-                     add:N sub:N mod:N div:N short base replace:A,B split:TEXT hostlist at:N first last count unique join:TEXT";
+                     add:N sub:N mod:N div:N short base replace:A,B split:TEXT hostlist json:NAME at:N first last count unique join:TEXT";
 
 impl Operation {
     /// Read an operation such as `before:@`.
@@ -100,6 +102,7 @@ impl Operation {
             "replace" => replace(argument),
             "split" => Ok(Operation::Split(bytes()?)),
             "hostlist" => plain(Operation::HostList),
+            "json" => bytes().map(|_| Operation::Json(json::Path::parse(argument.unwrap_or_default()))),
             "at" => usize::try_from(whole()?)
                 .ok()
                 .filter(|&number| number > 0)
@@ -122,6 +125,7 @@ impl Operation {
         match self {
             Operation::Split(by) => split(value, by),
             Operation::HostList => host_list(value),
+            Operation::Json(path) => member(value, path),
             Operation::At(number) => one(items(value).into_iter().nth(number - 1)),
             Operation::First => one(items(value).into_iter().next()),
             Operation::Last => one(items(value).pop()),
@@ -186,6 +190,7 @@ impl Operation {
             Operation::Replace(from, to) => Some(replaced(text, from, to)),
             Operation::Split(_)
             | Operation::HostList
+            | Operation::Json(_)
             | Operation::At(_)
             | Operation::First
             | Operation::Last
@@ -202,6 +207,28 @@ fn replace(argument: Option<&str>) -> Result<Operation, String> {
             Ok(Operation::Replace(from.as_bytes().to_vec(), to.as_bytes().to_vec()))
         }
         _ => Err("operation `replace` needs two texts, as in `replace:A,B`".to_owned()),
+    }
+}
+
+/// A member of the object that each text is.
+fn member<'a>(value: Value<'a>, path: &json::Path) -> Value<'a> {
+    match value {
+        Value::Nothing => Value::Nothing,
+        Value::Text(Cow::Borrowed(text)) => json::member(text, path),
+        Value::Text(Cow::Owned(text)) => owned(json::member(&text, path)),
+        Value::List(list) => {
+            let each = |text: Cow<'a, [u8]>| items(owned(json::member(&text, path)));
+            Value::List(list.into_iter().flat_map(each).collect())
+        }
+    }
+}
+
+fn owned<'a>(value: Value<'_>) -> Value<'a> {
+    let own = |text: Cow<'_, [u8]>| Cow::Owned(text.into_owned());
+    match value {
+        Value::Nothing => Value::Nothing,
+        Value::Text(text) => Value::Text(own(text)),
+        Value::List(list) => Value::List(list.into_iter().map(own).collect()),
     }
 }
 

@@ -20,7 +20,12 @@ pub(crate) struct Known {
 
 impl Known {
     pub(crate) fn new(raw: &Definition, parts: Option<&Regex>) -> Known {
-        let remembering = raw.rule.iter().filter_map(|rule| rule.get_ref().remember.as_ref());
+        let remembering = raw
+            .rule
+            .iter()
+            .filter_map(|rule| rule.get_ref().remember.as_ref())
+            // These are named by `across_logs` of `recall`.
+            .filter(|remember| !remember.across_logs);
         let mut remembered: Vec<String> =
             remembering.flat_map(|remember| remember.values.keys().cloned()).collect();
         remembered.sort_unstable();
@@ -28,7 +33,7 @@ impl Known {
         let own = parts.into_iter().flat_map(|regex| regex.capture_names().flatten());
         Known {
             is_separated: raw.fields.separator.is_some(),
-            has_pairs: raw.fields.pairs,
+            has_pairs: raw.fields.pairs || raw.fields.header.is_some(),
             remembered,
             parts: PARTS.into_iter().chain(own).map(str::to_owned).collect(),
         }
@@ -43,7 +48,7 @@ impl Known {
                 Err(format!("`${{{name}}}`: nothing cuts records into fields; give [fields] a `separator`"))
             }
             "=" if !self.has_pairs => Err(format!(
-                "`${{{name}}}`: records are not cut into pairs; write `pairs = true` in [fields]"
+                "`${{{name}}}`: records are not cut into pairs; write `pairs = true` in [fields], or a `header` that names columns"
             )),
             "<" if !self.remembered.iter().any(|known| known == rest) => Err(format!(
                 "`${{{name}}}`: no rule remembers a value of this name; remembered are {}",
@@ -74,12 +79,19 @@ pub(crate) struct Slots<'a> {
     regexes: &'a [Regex],
     /// Whether it recalls, and so may name what was remembered.
     recalls: bool,
+    /// Names of values that other filters remember.
+    across: &'a [String],
     names: Vec<String>,
 }
 
 impl<'a> Slots<'a> {
-    pub(crate) fn new(known: &'a Known, regexes: &'a [Regex], recalls: bool) -> Slots<'a> {
-        Slots { known, regexes, recalls, names: Vec::new() }
+    pub(crate) fn new(
+        known: &'a Known,
+        regexes: &'a [Regex],
+        recalls: bool,
+        across: &'a [String],
+    ) -> Slots<'a> {
+        Slots { known, regexes, recalls, across, names: Vec::new() }
     }
 
     /// The names of captures that were asked for.
@@ -120,6 +132,9 @@ impl<'a> Slots<'a> {
             return Err(format!(
                 "`${{{name}}}` is for [calls] and `call`; the event is only being made here: name what gives its `{field}`"
             ));
+        }
+        if name.strip_prefix('<').is_some_and(|name| self.across.iter().any(|own| own == name)) {
+            return Ok(());
         }
         self.known.check(name)
     }

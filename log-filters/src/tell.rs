@@ -35,6 +35,11 @@ pub(crate) fn record(
     out: &mut Vec<Found>,
 ) -> bool {
     let filter = Arc::clone(&engine.filter);
+    if filter.header.is_some() && !Record::with_columns(&filter.cutting, &engine.columns, text).fits_columns()
+    {
+        // A separator in a user's text must not make one column pass for another.
+        return false;
+    }
     let program = filter.program();
     let chosen = program.set.first(text, |pattern| {
         let rule = &program.rules[program.patterns[pattern].0];
@@ -65,11 +70,15 @@ fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, 
     // Taken out, so that the engine can be changed while they are looked at; put back at the end.
     let spans = std::mem::take(&mut engine.scratch.spans);
     let parts = std::mem::take(&mut engine.parts);
-    let record = Record::new(&filter.cutting, place.text);
+    let columns = std::mem::take(&mut engine.columns);
+    let record = Record::with_columns(&filter.cutting, &columns, place.text);
     let mut context = Context { record: &record, spans: &spans, recalled: &[], parts: &parts, own: None };
     let recalled = recall(engine, rule, &context);
-    if let Some(entry) = &recalled {
-        context.recalled = &entry.values;
+    let across = recall_across(engine, rule, &context, recalled.as_ref());
+    match (&recalled, &across) {
+        (_, Some(values)) => context.recalled = values,
+        (Some(entry), None) => context.recalled = &entry.values,
+        (None, None) => {}
     }
     let origin = recalled.as_ref().filter(|_| rule.origin_recalled);
     let mut next = if origin.is_some() { RECALLED_FROM + number * (ALSO_MAX + 1) } else { 0 };
@@ -83,6 +92,7 @@ fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, 
     remember(engine, rule, &context, place);
     engine.scratch.spans = spans;
     engine.parts = parts;
+    engine.columns = columns;
 }
 
 /// The values under the keys that the rule recalls: of a name under several keys that of the first, as are offset and
@@ -99,11 +109,35 @@ fn recall(engine: &Engine, rule: &Rule, context: &Context<'_, '_>) -> Option<Ent
     Some(all)
 }
 
+/// All values that the rule recalls, where some may be from other logs: what the log remembers itself holds first.
+fn recall_across(
+    engine: &Engine,
+    rule: &Rule,
+    context: &Context<'_, '_>,
+    own: Option<&Entry>,
+) -> Option<Vec<(CompactString, CompactString)>> {
+    if rule.recall_across.is_empty() {
+        return None;
+    }
+    let mut all = own.map(|entry| entry.values.clone()).unwrap_or_default();
+    for key in &rule.recall {
+        for (name, value) in engine.across.recall(&key.text(context), &rule.recall_across) {
+            if !all.iter().any(|(known, _)| *known == name) {
+                all.push((name, value));
+            }
+        }
+    }
+    Some(all)
+}
+
 fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_, '_>, place: Place<'_>) {
     if let Some(forget) = &rule.forget {
         let key = forget.text(context);
         if engine.memory.forget(&key) {
-            engine.changes.push(Change::Forget { key });
+            engine.changes.push(Change::Forget { key: key.clone() });
+        }
+        if engine.across.forget(&key) {
+            engine.changes.push(Change::ForgetAcross { key });
         }
     }
     let Some(remember) = &rule.remember else { return };
@@ -118,6 +152,11 @@ fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_, '_>, place: 
         .filter(|(_, value)| !value.is_empty())
         .collect();
     let time = engine.last_time();
+    if remember.across_logs {
+        engine.changes.push(Change::RememberAcross { key: key.clone(), values: values.clone(), time });
+        engine.across.remember(key, values, time);
+        return;
+    }
     engine.changes.push(Change::Remember {
         key: key.clone(),
         values: values.clone(),

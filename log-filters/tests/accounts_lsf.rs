@@ -4,42 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod collection;
+#[path = "accounting/lsf_fields.rs"]
+mod lsf_fields;
 
 use log_filters::registry::Registry;
+use lsf_fields::fields;
 use std::fs;
 use wire::call::{Call, State};
 use wire::event::Outcome;
 use wire::time::Time;
-
-/// The fields of a record: by blanks, or within double quotes, where a doubled quote is one.
-fn fields(line: &str) -> Vec<String> {
-    let mut fields = Vec::new();
-    let mut rest = line.trim();
-    while !rest.is_empty() {
-        let mut field = String::new();
-        if let Some(mut quoted) = rest.strip_prefix('"') {
-            while let Some((part, after)) = quoted.split_once('"') {
-                field.push_str(part);
-                match after.strip_prefix('"') {
-                    Some(more) => {
-                        field.push('"');
-                        quoted = more;
-                    }
-                    None => {
-                        rest = after.trim_start();
-                        break;
-                    }
-                }
-            }
-        } else {
-            let (part, after) = rest.split_once(' ').unwrap_or((rest, ""));
-            field.push_str(part);
-            rest = after.trim_start();
-        }
-        fields.push(field);
-    }
-    fields
-}
 
 struct Job {
     id: String,

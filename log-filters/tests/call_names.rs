@@ -3,11 +3,11 @@
 //! Not here: which events belong together by their names (`joining`).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use log_filters::engine::{Engine, Source};
+mod one_filter;
+
 use log_filters::filter::Filter;
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
-use wire::time::Time;
 
 /// Most names of one event's call, as the page of the format says.
 const NAMES_MAX: usize = 64;
@@ -25,17 +25,8 @@ attributes = { parts = "${parts}" }
 "#;
 
 fn names(line: &str) -> Vec<String> {
-    static FILTER_READ: LazyLock<Arc<Filter>> =
-        LazyLock::new(|| Arc::new(Filter::parse("x.toml", FILTER).unwrap()));
-    let source = Source {
-        file_name: "x.log".into(),
-        host: "h".into(),
-        cluster: String::new(),
-        zone: jiff::tz::TimeZone::UTC,
-    };
-    let mut engine = Engine::new(Arc::clone(&FILTER_READ), &source);
-    let mut found = Vec::new();
-    engine.line(line.as_bytes(), 0, Time::default(), &mut found);
+    static FILTER_READ: LazyLock<Arc<Filter>> = LazyLock::new(|| one_filter::filter(FILTER));
+    let found = one_filter::found(&mut one_filter::engine(&FILTER_READ), [line]);
     let keys = found.first().and_then(|found| found.keys.as_ref());
     keys.map(|keys| keys.names.iter().map(ToString::to_string).collect()).unwrap_or_default()
 }

@@ -4,6 +4,8 @@
 //! Each limit has a control: a filter that is within it is accepted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod one_filter;
+
 use log_filters::engine::{Engine, Source};
 use log_filters::filter::Filter;
 use log_filters::registry::Registry;
@@ -203,13 +205,7 @@ fn the_worst_lines_cost_no_more_than_themselves() {
     }
     // The control: what the last line tells is told, as far as a list may go.
     let slurm = registry.get("slurmctld").unwrap();
-    let source = Source {
-        file_name: "l".into(),
-        host: "h".into(),
-        cluster: String::new(),
-        zone: jiff::tz::TimeZone::UTC,
-    };
-    let (mut engine, mut found) = (Engine::new(Arc::clone(slurm), &source), Vec::new());
+    let (mut engine, mut found) = (one_filter::engine(slurm), Vec::new());
     engine.line(&worst[4], 0, Time::default(), &mut found);
     assert!(found.len() == 1 && len_bytes(&found[0].content) > 1_000, "{found:?}");
 }

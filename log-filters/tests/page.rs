@@ -3,7 +3,8 @@
 //!
 //! Not here: what the program prints, which the program's own tests compare with the page.
 
-use log_filters::engine::{Engine, Source};
+mod one_filter;
+
 use log_filters::filter::Filter;
 use log_filters::test_lines;
 use std::collections::BTreeMap;
@@ -35,13 +36,7 @@ fn the_filter_reads_the_log() {
     assert!(filter.tests() >= 2);
     assert_eq!(test_lines::run(&filter), []);
 
-    let source = Source {
-        file_name: "ternd.log".into(),
-        host: "h".into(),
-        cluster: String::new(),
-        zone: jiff::tz::TimeZone::UTC,
-    };
-    let mut engine = Engine::new(Arc::clone(&filter), &source);
+    let mut engine = one_filter::engine(&filter);
     let (mut found, mut offset) = (Vec::new(), 0);
     let log = blocks(&page, "text ternd.log");
     for line in log.lines() {

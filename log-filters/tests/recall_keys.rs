@@ -1,13 +1,13 @@
 //! A rule that recalls several keys: what two earlier lines say of one event.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use log_filters::engine::{Engine, Source};
+mod one_filter;
+
 use log_filters::filter::Filter;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use wire::event::{Content, Value};
-use wire::time::Time;
 
 const FILTER: &str = r#"
 [filter]
@@ -23,19 +23,9 @@ attributes = { a = "${<a}", b = "${<b}" }
 "#;
 
 fn said(lines: &[String]) -> Vec<Content> {
-    static FILTER_READ: LazyLock<Arc<Filter>> =
-        LazyLock::new(|| Arc::new(Filter::parse("x.toml", FILTER).unwrap()));
-    let source = Source {
-        file_name: "x.log".into(),
-        host: "h".into(),
-        cluster: String::new(),
-        zone: jiff::tz::TimeZone::UTC,
-    };
-    let mut engine = Engine::new(Arc::clone(&FILTER_READ), &source);
-    let mut found = Vec::new();
-    for line in lines {
-        engine.line(line.as_bytes(), 0, Time::default(), &mut found);
-    }
+    static FILTER_READ: LazyLock<Arc<Filter>> = LazyLock::new(|| one_filter::filter(FILTER));
+    let mut engine = one_filter::engine(&FILTER_READ);
+    let found = one_filter::found(&mut engine, lines);
     assert_eq!(engine.counters().unknown, 0);
     found.into_iter().map(|found| found.content).collect()
 }

@@ -3,10 +3,9 @@
 //! Not here: the logs of products that do so (the tests of accounts).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use log_filters::engine::{Engine, Source};
-use log_filters::filter::Filter;
+mod one_filter;
+
 use log_filters::join::Joiner;
-use std::sync::Arc;
 use wire::call::Call;
 use wire::event::{Id, Outcome};
 use wire::id::{Generation, SensorKey};
@@ -40,16 +39,10 @@ fn shape(call: &Call) -> Shape {
 }
 
 fn joined(logs: &[&str]) -> Vec<Shape> {
-    let filter = Arc::new(Filter::parse("x.toml", FILTER).unwrap());
+    let filter = one_filter::filter(FILTER);
     let mut joiner = Joiner::new(1_000);
     for (number, log) in (1..).zip(logs) {
-        let source = Source {
-            file_name: "x.log".into(),
-            host: "h".into(),
-            cluster: String::new(),
-            zone: jiff::tz::TimeZone::UTC,
-        };
-        let mut engine = Engine::new(Arc::clone(&filter), &source);
+        let mut engine = one_filter::engine(&filter);
         let (mut found, mut offset) = (Vec::new(), 0);
         for line in log.lines() {
             engine.line(line.as_bytes(), offset, SEEN, &mut found);

@@ -8,6 +8,7 @@ use crate::tail::interpret::{Filters, Interpret};
 use compact_str::CompactString;
 use globset::{GlobBuilder, GlobMatcher};
 use jiff::tz::TimeZone;
+use log_filters::across::AcrossLogs;
 use log_filters::engine::{Engine, Source};
 use log_filters::filter::{FILE_LEN_MAX_BYTES, Filter};
 use log_filters::registry::Registry;
@@ -106,6 +107,8 @@ pub struct Choice {
     tails: Vec<(GlobMatcher, Option<String>, Option<TimeZone>)>,
     host: String,
     zone: TimeZone,
+    /// What the logs of a product remember for each other.
+    across: AcrossLogs,
 }
 
 impl Choice {
@@ -123,6 +126,7 @@ impl Choice {
             tails: config.tails.iter().filter_map(matcher).collect(),
             host: config.host.as_str().to_owned(),
             zone: config.zone.clone(),
+            across: AcrossLogs::default(),
         }
     }
 
@@ -153,6 +157,6 @@ impl Filters for Choice {
             cluster: cluster.to_owned(),
             zone: zone.unwrap_or_else(|| self.zone.clone()),
         };
-        Some(Box::new(Engine::new(Arc::clone(filter), &source)))
+        Some(Box::new(Engine::among(Arc::clone(filter), &source, &self.across)))
     }
 }

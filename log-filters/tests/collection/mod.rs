@@ -4,6 +4,7 @@
 //! or what `VISPERF_LOGS` names.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part; a test may panic")]
 
+use log_filters::across::AcrossLogs;
 use log_filters::engine::{Engine, Source};
 use log_filters::found::Found;
 use log_filters::join::Joiner;
@@ -85,6 +86,16 @@ pub(crate) fn read(registry: &Registry, path: &Path) -> Option<Read> {
 }
 
 pub(crate) fn read_bytes(registry: &Registry, name: &str, bytes: &[u8]) -> Option<Read> {
+    read_among(registry, name, bytes, &AcrossLogs::default()).map(|(read, _)| read)
+}
+
+/// The same for a log that is read beside others; what it remembers for them lasts as long as the engine.
+pub(crate) fn read_among(
+    registry: &Registry,
+    name: &str,
+    bytes: &[u8],
+    across: &AcrossLogs,
+) -> Option<(Read, Engine)> {
     let filter = registry.choose(name, &bytes[..bytes.len().min(64 << 10)])?;
     let source = Source {
         file_name: name.to_owned(),
@@ -92,7 +103,7 @@ pub(crate) fn read_bytes(registry: &Registry, name: &str, bytes: &[u8]) -> Optio
         cluster: String::new(),
         zone: jiff::tz::TimeZone::UTC,
     };
-    let mut engine = Engine::new(filter.clone(), &source);
+    let mut engine = Engine::among(filter.clone(), &source, across);
     engine.keep_unknown();
     let (mut found, mut starts, mut offset) = (Vec::new(), Vec::new(), 0u64);
     for line in bytes.split_inclusive(|&b| b == b'\n') {
@@ -106,7 +117,7 @@ pub(crate) fn read_bytes(registry: &Registry, name: &str, bytes: &[u8]) -> Optio
         .into_iter()
         .map(|(_, text)| String::from_utf8_lossy(&text).into_owned())
         .collect();
-    Some(Read { filter: filter.name().to_owned(), found, starts, unknown })
+    Some((Read { filter: filter.name().to_owned(), found, starts, unknown }, engine))
 }
 
 /// Join the events of logs, one log after the other.

@@ -8,6 +8,7 @@ mod rig;
 #[path = "../journal/simulated.rs"]
 mod simulated;
 
+mod across;
 mod awaited;
 mod changed;
 mod clocks;

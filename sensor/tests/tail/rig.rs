@@ -194,6 +194,8 @@ pub struct Rig {
     pub ingest: Option<Ingest>,
     pub disk: Option<Arc<dyn Disk>>,
     pub work_micros_per_line: u64,
+    /// Filters for each start, in place of the one that makes an event of each line.
+    pub filters: Option<fn() -> Box<dyn Filters>>,
 }
 
 impl Rig {
@@ -205,7 +207,7 @@ impl Rig {
         let config = Config::new("host", vec![spec]);
         let clocks = Arc::new(Clocks::default());
         clocks.wall_micros.store(1_800_000_000_000_000, Ordering::SeqCst);
-        Rig { directory, config, clocks, ingest: None, disk: None, work_micros_per_line: 0 }
+        Rig { directory, config, clocks, ingest: None, disk: None, work_micros_per_line: 0, filters: None }
     }
 
     /// A tail on `log`, started.
@@ -230,10 +232,12 @@ impl Rig {
 
     pub fn start(&mut self) {
         assert!(self.ingest.is_none());
-        let filters =
-            OneFilter { clocks: self.clocks.clone(), work_micros_per_line: self.work_micros_per_line };
+        let one = || -> Box<dyn Filters> {
+            let clocks = self.clocks.clone();
+            Box::new(OneFilter { clocks, work_micros_per_line: self.work_micros_per_line })
+        };
         let parts = Parts {
-            filters: Box::new(filters),
+            filters: self.filters.map_or_else(one, |make| make()),
             join: Box::new(Numbering(0)),
             clock: Box::new(TestClock(self.clocks.clone())),
             fresh_key: SensorKey(7),

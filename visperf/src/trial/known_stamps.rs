@@ -14,6 +14,17 @@ const FORMATS: &[&str] = &[
     "%Y/%m/%d %H:%M:%S%.f",
     "%Y%m%d%H%M%S%.f",
     "%Y%m%d %H:%M:%S%.f",
+    "%Y%m%dT%H%M%S%.f%z",
+    "%Y%m%dT%H%M%S%.f",
+    "%Y%m%d-%H:%M:%S%.f",
+    "%Y%m%d-%H%M%S%.f",
+    "%Y%m%d %H%M%S%.f",
+    // Of six digits the year comes first, as in the stamps of XRootD, MySQL and HDFS.
+    "%y%m%d %H:%M:%S%.f",
+    "%y%m%d-%H:%M:%S%.f",
+    "%y%m%d %H%M%S%.f",
+    "%y-%m-%d %H:%M:%S%.f",
+    "%y/%m/%d %H:%M:%S%.f",
     "%Y-%m-%d",
     "%m/%d/%Y %H:%M:%S%.f",
     "%m/%d/%y %H:%M:%S%.f",
@@ -94,6 +105,17 @@ mod tests {
         check("2026-11-20 12:24:17 +0100 x", Some("%Y-%m-%d %H:%M:%S%.f %z"));
         check("11/20/2026 12:24:17;x", Some("%m/%d/%Y %H:%M:%S%.f"));
         check("11/20/26 12:24:17 x", Some("%m/%d/%y %H:%M:%S%.f"));
+        check("261120 13:16:34 15952 Starting", Some("%y%m%d %H:%M:%S%.f"));
+        check("261120  3:16:34 x", None);
+        check("301126 13:16:34 x", Some("%y%m%d %H:%M:%S%.f"));
+        check("202611 13:16:34 x", None);
+        check("261120 131634 148 INFO x", Some("%y%m%d %H%M%S%.f"));
+        check("261120-13:16:34.5 x", Some("%y%m%d-%H:%M:%S%.f"));
+        check("20261120T131634Z x", Some("%Y%m%dT%H%M%S%.f%z"));
+        check("20261120T131634 x", Some("%Y%m%dT%H%M%S%.f"));
+        check("20261120 13:16:34 x", Some("%Y%m%d %H:%M:%S%.f"));
+        check("20261120-131634 x", Some("%Y%m%d-%H%M%S%.f"));
+        check("26/11/20 13:16:34 INFO x", Some("%y/%m/%d %H:%M:%S%.f"));
         check("Nov 20 12:24:17 host x", Some("%b %e %H:%M:%S"));
         check("Fri Nov 20 12:24:17 2026 x", Some("%a %b %e %H:%M:%S %Y"));
         check("[20/Nov/2026:12:24:17 +0000] x", Some("[%d/%b/%Y:%H:%M:%S %z]"));

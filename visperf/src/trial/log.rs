@@ -3,6 +3,7 @@
 //! Pure: lines and the time of reading go in.
 
 use crate::trial::line_numbers::LineNumbers;
+use log_filters::across::AcrossLogs;
 use log_filters::engine::{Counters, Engine, Source};
 use log_filters::filter::Filter;
 use log_filters::found::{Change, Found};
@@ -33,7 +34,12 @@ pub(crate) struct Log {
 impl Log {
     /// A log at its beginning.
     pub(crate) fn new(filter: Arc<Filter>, source: &Source) -> Log {
-        let mut engine = Engine::new(filter, source);
+        Log::among(filter, source, &AcrossLogs::default())
+    }
+
+    /// A log at its beginning that is read beside others.
+    pub(crate) fn among(filter: Arc<Filter>, source: &Source, logs: &AcrossLogs) -> Log {
+        let mut engine = Engine::among(filter, source, logs);
         engine.keep_unknown();
         Log {
             engine,

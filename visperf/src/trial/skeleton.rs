@@ -19,34 +19,42 @@ const RULES: usize = 12;
 /// Longest line that becomes a rule, in bytes: a pattern may have 4 KiB.
 const RULE_LINE_LEN_MAX_BYTES: usize = 600;
 
-/// A filter called `name` for a log of this file name with these first lines.
+/// A log to learn from.
+pub(crate) struct Sample {
+    pub(crate) file_name: String,
+    pub(crate) lines: Vec<Vec<u8>>,
+}
+
+/// A filter called `name` for logs of these names with these first lines, one for all of them.
 ///
 /// # Errors
 /// If the name cannot be one, or there is no line to begin with.
-pub(crate) fn write(name: &str, file_name: &str, lines: &[Vec<u8>]) -> Result<String, String> {
-    let raw: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
-    let stamp = known_stamps::guess(&raw).map(|format| with_blank(format, &raw));
-    let format = stamp.as_deref().map(|text| Format::parse(text).expect("the guess is one of the known"));
+pub(crate) fn write(name: &str, logs: &[Sample]) -> Result<String, String> {
+    let stamps = stamps(logs);
+    let formats: Vec<Format> =
+        stamps.iter().map(|text| Format::parse(text).expect("the guess is one of the known")).collect();
     let (mut shapes, mut indented) = (Unknown::default(), Indented::default());
-    let mut before = "";
-    for (number, line) in lines.iter().enumerate() {
-        let cut = format.as_ref().and_then(|format| format.read(line)).map(|(_, len)| len);
-        let Ok(text) = std::str::from_utf8(&line[cut.unwrap_or(0)..]) else { continue };
-        let usable = line.len() <= RULE_LINE_LEN_MAX_BYTES && !text.is_empty() && !text.contains('\r');
-        if format.is_some() && cut.is_none() && text.starts_with([' ', '\t']) {
-            indented.add(before);
-        } else if usable {
-            shapes.add(0, number as u64 + 1, text.as_bytes());
-            before = text;
+    for (file, log) in logs.iter().enumerate() {
+        let mut before = "";
+        for (number, line) in log.lines.iter().enumerate() {
+            let cut = formats.iter().find_map(|format| format.read(line)).map(|(_, len)| len);
+            let Ok(text) = std::str::from_utf8(&line[cut.unwrap_or(0)..]) else { continue };
+            let usable = line.len() <= RULE_LINE_LEN_MAX_BYTES && !text.is_empty() && !text.contains('\r');
+            if !formats.is_empty() && cut.is_none() && text.starts_with([' ', '\t']) {
+                indented.add(before);
+            } else if usable {
+                shapes.add(file, number as u64 + 1, text.as_bytes());
+                before = text;
+            }
         }
     }
     let examples = shapes.examples(RULES);
     let Some((_, first)) = examples.first() else {
         return Err("expected at least one line of UTF-8 text to begin with, found none".to_owned());
     };
-    let whole =
-        lines.iter().find(|line| line.ends_with(first.as_bytes())).expect("the example is from there");
-    let mut text = head(name, file_name, stamp.as_deref());
+    let mut lines = logs.iter().flat_map(|log| &log.lines);
+    let whole = lines.find(|line| line.ends_with(first.as_bytes())).expect("the example is from there");
+    let mut text = head(name, logs, &stamps);
     text.push_str(&indented.record());
     for (at, (count, example)) in examples.iter().enumerate() {
         text.push_str(&rule(*count, example, at == 0));
@@ -58,6 +66,21 @@ pub(crate) fn write(name: &str, file_name: &str, lines: &[Vec<u8>]) -> Result<St
     }
     text.push_str(&test(&String::from_utf8_lossy(whole)));
     Filter::parse(name, &text).map(|_| text).map_err(|error| error.message)
+}
+
+/// The formats of the logs' stamps, each once; the longest first, since it says most of a line that two fit.
+fn stamps(logs: &[Sample]) -> Vec<String> {
+    let mut stamps: Vec<String> = Vec::new();
+    for log in logs {
+        let raw: Vec<&[u8]> = log.lines.iter().map(Vec::as_slice).collect();
+        if let Some(stamp) = known_stamps::guess(&raw).map(|format| with_blank(format, &raw))
+            && !stamps.contains(&stamp)
+        {
+            stamps.push(stamp);
+        }
+    }
+    stamps.sort_by_key(|stamp| std::cmp::Reverse(stamp.len()));
+    stamps
 }
 
 /// The format with the blank behind the stamp, where one blank follows it in every line: rules are easier
@@ -102,17 +125,27 @@ impl Indented {
     }
 }
 
-fn head(name: &str, file_name: &str, stamp: Option<&str>) -> String {
-    let stamp = match stamp {
-        Some(stamp) => format!("prefix = [{}]", quoted(stamp)),
-        None => "# No stamp was recognised at the start of the lines. If there is one:\n\
+fn head(name: &str, logs: &[Sample], stamps: &[String]) -> String {
+    let mut files: Vec<String> = Vec::new();
+    for log in logs {
+        let glob = quoted(&glob_escaped(unrotated(&log.file_name).unwrap_or(&log.file_name)));
+        if !files.contains(&glob) {
+            files.push(glob);
+        }
+    }
+    let stamp = match stamps {
+        [_, ..] => {
+            let stamps: Vec<String> = stamps.iter().map(|stamp| quoted(stamp)).collect();
+            format!("prefix = [{}]", stamps.join(", "))
+        }
+        [] => "# No stamp was recognised at the start of the lines. If there is one:\n\
                  # prefix = [\"%Y-%m-%d %H:%M:%S%.f\"]"
             .to_owned(),
     };
     format!(
         "# A beginning. Try it with   visperf filter try --filter THIS-FILE LOGFILE\n\
          # and run its tests with     visperf filter test THIS-FILE\n\
-         # docs/filter-format.md tells every key.\n\n\
+         # docs/filter-format.md explains every key.\n\n\
          [filter]\nname = {name}\nproduct = {name}\ndescription = \"What it reads, in one sentence\"\n\n\
          [files]\nnames = [{file}]\n\n\
          [time]\n{stamp}\n\
@@ -124,7 +157,7 @@ fn head(name: &str, file_name: &str, stamp: Option<&str>) -> String {
          # job_submit job_select job_start job_end job_cancel transfer_start transfer_end node_up node_down\n\
          # service_start workload message ... A rule without `event` knows the line and tells nothing.\n",
         name = quoted(name),
-        file = quoted(&glob_escaped(unrotated(file_name).unwrap_or(file_name))),
+        file = files.join(", "),
     )
 }
 
@@ -183,15 +216,20 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    fn lines(text: &str) -> Vec<Vec<u8>> {
-        text.lines().map(|line| line.as_bytes().to_vec()).collect()
+    fn sample(file_name: &str, text: &str) -> Sample {
+        let lines = text.lines().map(|line| line.as_bytes().to_vec()).collect();
+        Sample { file_name: file_name.to_owned(), lines }
+    }
+
+    fn write_one(name: &str, file_name: &str, text: &str) -> Result<String, String> {
+        write(name, &[sample(file_name, text)])
     }
 
     #[test]
     fn the_beginning_compiles_and_passes_its_test() {
         let log = "Nov 20 12:24:17 job 1 started on wn01 for 'a'\nNov 20 12:24:18 job 2 started on wn02 for 'b'\n\
                    Nov 20 12:24:19 odd \\ line \"x\" 0xff it's 3f2504e0-4f89-11d3-9a0c-0305e82c3301\n";
-        let text = write("my-app", "my[app].log.1", &lines(log)).unwrap();
+        let text = write_one("my-app", "my[app].log.1", log).unwrap();
         assert!(text.contains("names = [\"my[[]app[]].log\"]"), "{text}");
         let filter = Arc::new(Filter::parse("f", &text).unwrap());
         assert_eq!(log_filters::test_lines::run(&filter), []);
@@ -206,7 +244,7 @@ mod tests {
     #[test]
     fn indented_lines_are_offered_as_a_record() {
         let log = "2026-11-20 12:24:17 report job 5\n  rc: 0\n  cpu: 3\n2026-11-20 12:24:18 report job 6\n  rc: 1\n";
-        let text = write("x", "x.log", &lines(log)).unwrap();
+        let text = write_one("x", "x.log", log).unwrap();
         assert!(text.contains("prefix = [\"%Y-%m-%d %H:%M:%S%.f \"]"), "{text}");
         assert!(text.contains("# 3 lines without a stamp"), "{text}");
         assert!(!text.contains("such as: rc"), "{text}");
@@ -229,7 +267,7 @@ mod tests {
     #[test]
     fn every_commented_rule_works_when_uncommented() {
         let log = "a 1\na 2\nb 3\nit's \"q\" 0xff\nc\n\tx\\d (y) [z]\n";
-        let text = write("x", "x.log", &lines(log)).unwrap();
+        let text = write_one("x", "x.log", log).unwrap();
         let is_toml = |line: &str| {
             line.starts_with("# [[")
                 || line.starts_with("# match")
@@ -243,9 +281,26 @@ mod tests {
     }
 
     #[test]
+    fn several_logs_are_drafted_as_one_filter() {
+        let daemon = sample("appd.log.1", "261120 13:16:34 12 job 5 in\n261120 13:16:35 12 job 6 in\n");
+        let other = sample("appd.log", "261120 13:17:34 12 job 7 in\n");
+        let worker =
+            sample("worker.log", "2026-11-20T13:16:36 ran 5 on wn01\n2026-11-20T13:16:37 ran 6 on wn02\n");
+        let text = write("app", &[daemon, other, worker]).unwrap();
+        assert!(text.contains("names = [\"appd.log\", \"worker.log\"]"), "{text}");
+        assert!(text.contains("prefix = [\"%Y-%m-%dT%H:%M:%S%.f \", \"%y%m%d %H:%M:%S%.f \"]"), "{text}");
+        assert!(
+            text.contains("# 3 x, such as: 12 job 5 in") && text.contains("# 2 x, such as: ran 5 on"),
+            "{text}"
+        );
+        let filter = Arc::new(Filter::parse("f", &text).unwrap());
+        assert_eq!(log_filters::test_lines::run(&filter), []);
+    }
+
+    #[test]
     fn what_cannot_be_a_filter_is_refused() {
-        assert!(write("Bad Name", "x", &lines("a\n")).is_err());
-        assert!(write("x", "x", &[]).is_err());
-        assert!(write("x", "x", &[vec![0xff, 0xfe]]).is_err());
+        assert!(write_one("Bad Name", "x", "a\n").is_err());
+        assert!(write("x", &[]).is_err());
+        assert!(write("x", &[Sample { file_name: "x".to_owned(), lines: vec![vec![0xff, 0xfe]] }]).is_err());
     }
 }

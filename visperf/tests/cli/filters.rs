@@ -261,6 +261,24 @@ fn a_new_filter_works_at_once() {
 }
 
 #[test]
+fn a_new_filter_reads_several_logs_of_a_product() {
+    let home = home();
+    home.file("appd.log", "261120 13:16:34 12 job 5 in\n261120 13:16:35 12 job 6 in\n");
+    home.file("worker.log", "2026-11-20T13:16:36 ran 5 on wn01\n");
+    home.run(&["filter", "new", "app", "appd.log", "worker.log", "-o", "app.toml"])
+        .ok()
+        .notes(&["visperf filter try --filter app.toml appd.log worker.log"]);
+    home.run(&["filter", "test", "app.toml"]).ok().prints(&["app: 1 test, all passed"]);
+    home.run(&["filter", "try", "--filter", "app.toml", "appd.log", "worker.log"])
+        .ok()
+        .prints(&["message 2"]);
+    home.run(&["filter", "new", "app", "appd.log", "missing.log"])
+        .with_code(1)
+        .notes(&["cannot read missing.log"]);
+    home.run(&["filter", "new", "app"]).with_code(2);
+}
+
+#[test]
 fn a_reader_that_has_enough_ends_it_quietly() {
     let home = home();
     let line = "[100] job 1 in by ann\n";

@@ -1,29 +1,30 @@
-//! `visperf filter new`: the beginning of a filter for a log that none reads.
+//! `visperf filter new`: the beginning of a filter for logs that none reads.
 //!
 //! Rule: what it writes is a filter that compiles, with guesses as comments.
 
 use crate::exit::Failure;
 use crate::output::{Output, note};
 use crate::trial::input::Input;
-use crate::trial::skeleton;
+use crate::trial::skeleton::{self, Sample};
 use std::io::{ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Write the beginning of a filter for a log that none reads yet
+/// Write the beginning of a filter for logs that none reads yet
 ///
 /// Guesses the time stamp at the start of the lines and makes a rule of each frequent kind of line, to be
 /// filled in. What it prints is a working filter with a test.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:
   visperf filter new myapp /var/log/myapp.log > myapp.toml
-  visperf filter try --filter myapp.toml /var/log/myapp.log")]
+  visperf filter try --filter myapp.toml /var/log/myapp.log
+  visperf filter new myapp /var/log/myapp/*.log -o myapp.toml")]
 pub(crate) struct Args {
     /// The filter's name: lower case letters, digits and `-`
     #[arg(value_name = "NAME")]
     name: String,
-    /// A log to learn from; `-` is standard input
-    #[arg(value_name = "LOGFILE")]
-    log: PathBuf,
+    /// Logs of one product to learn from; `-` is standard input
+    #[arg(value_name = "LOGFILE", required = true)]
+    logs: Vec<PathBuf>,
     /// Write into this file, which must not exist yet, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -32,24 +33,14 @@ pub(crate) struct Args {
 /// Write the beginning.
 ///
 /// # Errors
-/// If the log cannot be read, the name is none, or the file exists.
+/// If a log cannot be read, the name is none, or the file exists.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let shown = args.log.display();
-    let cannot_read =
-        |error: &dyn std::fmt::Display| Failure::Failed(format!("cannot read {shown}: {error}"));
-    let mut input = Input::open(&args.log).map_err(|error| cannot_read(&error))?;
-    let mut lines = Vec::new();
-    while lines.len() < skeleton::LINES_MAX
-        && let Some(line) = input.next_line().map_err(|error| cannot_read(&error))?
-    {
-        lines.push(line.bytes.to_vec());
-    }
-    let file_name = match args.log.file_name().map(|name| name.to_string_lossy().into_owned()) {
-        Some(name) if name != "-" => name,
-        _ => format!("{}.log", args.name),
-    };
-    let text = skeleton::write(&args.name, &file_name, &lines)
+    let most = (skeleton::LINES_MAX / args.logs.len()).max(1);
+    let logs = args.logs.iter().map(|path| sample(args, path, most)).collect::<Result<Vec<_>, _>>()?;
+    let text = skeleton::write(&args.name, &logs)
         .map_err(|error| Failure::Usage(format!("cannot begin a filter: {error}")))?;
+    let shown: Vec<String> = args.logs.iter().map(|path| path.display().to_string()).collect();
+    let shown = shown.join(" ");
     let Some(path) = &args.output else {
         let mut output = Output::stdout();
         output.line(text.trim_end_matches('\n'))?;
@@ -69,4 +60,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     file.write_all(text.as_bytes()).map_err(|error| Failure::of(&what, error))?;
     note(&format!("wrote {0}; try it: visperf filter try --filter {0} {shown}", path.display()));
     Ok(())
+}
+
+/// The first lines of a log, at most `most`.
+fn sample(args: &Args, path: &Path, most: usize) -> Result<Sample, Failure> {
+    let cannot_read =
+        |error: &dyn std::fmt::Display| Failure::Failed(format!("cannot read {}: {error}", path.display()));
+    let mut input = Input::open(path).map_err(|error| cannot_read(&error))?;
+    let mut lines = Vec::new();
+    while lines.len() < most
+        && let Some(line) = input.next_line().map_err(|error| cannot_read(&error))?
+    {
+        lines.push(line.bytes.to_vec());
+    }
+    let file_name = match path.file_name().map(|name| name.to_string_lossy().into_owned()) {
+        Some(name) if name != "-" => name,
+        _ => format!("{}.log", args.name),
+    };
+    Ok(Sample { file_name, lines })
 }

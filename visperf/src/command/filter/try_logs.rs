@@ -18,6 +18,7 @@ use crate::trial::stamps::Stamps;
 use crate::trial::summary::{IdleRules, Summary, Writer};
 use crate::trial::unknown::Unknown;
 use jiff::tz::TimeZone;
+use log_filters::across::AcrossLogs;
 use log_filters::engine::Source;
 use log_filters::filter::Filter;
 use log_filters::join::Joiner;
@@ -91,6 +92,10 @@ struct Trial<'a> {
     output: Output,
     lines: EventLines,
     joiner: Joiner,
+    /// What the logs remember for each other.
+    across: AcrossLogs,
+    /// The logs read so far: what they remember for others lasts as long as they do.
+    logs_read: Vec<Log>,
     unknown: Unknown,
     summary: Summary,
     /// What is likely wrong with the filter.
@@ -116,6 +121,8 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
         seen: times::now(),
         output,
         joiner: Joiner::new(CALLS_MAX),
+        across: AcrossLogs::default(),
+        logs_read: Vec::new(),
         unknown: Unknown::default(),
         summary: Summary::default(),
         hints: Vec::new(),
@@ -159,7 +166,7 @@ impl Trial<'_> {
             cluster: self.args.cluster.clone(),
             zone: self.zone.clone(),
         };
-        let mut log = Log::new(Arc::clone(&filter), &source);
+        let mut log = Log::among(Arc::clone(&filter), &source, &self.across);
         let generation = Generation(u32::try_from(number + 1).unwrap_or(u32::MAX));
         let seen = self.seen;
         let mut stamps = Stamps::expected(filter.text());
@@ -186,6 +193,7 @@ impl Trial<'_> {
                 count(input.cut_lines, "line")
             ));
         }
+        self.logs_read.push(log);
         Ok(())
     }
 
