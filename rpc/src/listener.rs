@@ -160,8 +160,11 @@ impl Listener {
             Listener::Local(local) => {
                 let (stream, _) = local.listener.accept().await?;
                 let uid = stream.peer_cred()?.uid();
-                let is_trusted = uid == 0 || uid == rustix::process::geteuid().as_raw();
-                let viewer = if is_trusted { Viewer::Trusted } else { Viewer::User(uid) };
+                let viewer = match uid {
+                    0 => Viewer::Trusted,
+                    uid if uid == rustix::process::geteuid().as_raw() => Viewer::Owner(uid),
+                    uid => Viewer::User(uid),
+                };
                 Ok(Accepted::Local(stream, Source::Local { uid, viewer }))
             }
         }

@@ -50,8 +50,8 @@ impl Question {
     /// If the bytes are no question.
     pub fn from_bytes(bytes: &[u8]) -> Result<Question, postcard::Error> {
         let (question, rest): (Question, _) = postcard::take_from_bytes(bytes)?;
-        let viewer = postcard::from_bytes(rest).unwrap_or_default();
-        Ok(Question { viewer, ..question })
+        let viewer: Viewer = postcard::from_bytes(rest).unwrap_or_default();
+        Ok(Question { viewer: viewer.handed_on(), ..question })
     }
 }
 
@@ -65,8 +65,10 @@ pub enum Viewer {
     Anonymous,
     /// A local user, by its number.
     User(u32),
-    /// Root, the user that runs the daemon, the daemon itself, or an operator of the domain.
+    /// Root, or a daemon of the domain for itself.
     Trusted,
+    /// The user that runs the daemon, by its number: trusted by that daemon alone.
+    Owner(u32),
 }
 
 impl Viewer {
@@ -76,7 +78,22 @@ impl Viewer {
         match self {
             Viewer::Anonymous => false,
             Viewer::User(own) => own == uid,
-            Viewer::Trusted => true,
+            Viewer::Trusted | Viewer::Owner(_) => true,
+        }
+    }
+
+    /// Whether it may use and see everything at the daemon that it asks.
+    #[must_use]
+    pub fn is_trusted(self) -> bool {
+        matches!(self, Viewer::Trusted | Viewer::Owner(_))
+    }
+
+    /// What is stated of it to another daemon.
+    #[must_use]
+    pub fn handed_on(self) -> Viewer {
+        match self {
+            Viewer::Owner(uid) => Viewer::User(uid),
+            other @ (Viewer::Anonymous | Viewer::User(_) | Viewer::Trusted) => other,
         }
     }
 }
@@ -214,5 +231,11 @@ mod tests {
         assert_eq!(seen(Viewer::Anonymous), [false; 3]);
         assert_eq!(seen(Viewer::User(1000)), [false, true, false]);
         assert_eq!(seen(Viewer::Trusted), [true; 3]);
+        assert_eq!(seen(Viewer::Owner(1000)), [true; 3]);
+        assert_eq!(
+            Viewer::Owner(1000).handed_on(),
+            Viewer::User(1000),
+            "it is trusted by its own daemon alone"
+        );
     }
 }

@@ -1,18 +1,19 @@
 //! What flows, shown to the subscriptions that it is due to.
 //!
 //! Shell: the clock of what each costs. Rules: nothing that a client needs is locked while one is evaluated; those whose owners have used
-//! least go first; a round of evaluations ends before the next sweep, and what it left out, or what is beyond the budget of all, is
-//! counted as missed by those it was due to. Events and calls are never left out: they wait in the journal.
+//! least go first; a round of evaluations takes half the time between two sweeps, or 2 ms, and what it left out, or what is beyond the
+//! budget of all, is counted as missed by those it was due to. Events and calls are never left out: they wait in the journal.
 //! Not here: where it comes from (`process`, `handover`, `pump`, `query::channels::relays`).
 
 use super::budget::round;
 use super::hub::{Hub, Id, Shared, Slot, thread_time};
 use super::of_happenings::Happened;
 use super::of_host::Sweep;
+use super::owner::Owner;
 use super::subscription::Subscription;
 use crate::process::source::View;
 use crate::process::tap::Tap;
-use crate::sample::beat::{locked, running};
+use crate::sample::beat::locked;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::channel::{Kind, Wanted};
@@ -56,8 +57,6 @@ impl Evaluating {
 impl Tap for Evaluating {
     fn swept(&mut self, view: &View, now: Duration) {
         let interval = now.saturating_sub(std::mem::replace(&mut self.swept_at, now));
-        // By the clock of who takes; the sweep may be of another host.
-        self.hub.drop_idle(running());
         let at_ns = view.table.sweep().begin_ns;
         let lane = self.lane;
         self.hub.sample_all((Kind::Process, lane), interval, at_ns, now, |one| one.sample(view, now));
@@ -116,6 +115,7 @@ impl Hub {
     }
 
     /// Make a sample for each subscription of the kind and lane that it is due to.
+    #[allow(clippy::cast_possible_truncation)] // Microseconds of a second.
     fn sample_all(
         &self,
         (kind, lane): (Kind, Option<Lane>),
@@ -132,16 +132,18 @@ impl Hub {
         if due.len() > 1 {
             let mut shares = locked(&self.0.shares);
             due.sort_by_cached_key(|(_, slot)| {
-                // Of one owner, the one that has used least.
-                let own = slot.subscription.cpu_used();
-                (shares.recent(slot.owner, now), own)
+                // Of one owner, the one that has most left of its own.
+                let left = slot.subscription.cpu_left(now);
+                (shares.recent(slot.owner, now), std::cmp::Reverse((left * 1e6) as i64))
             });
         }
         let (begun, most) = (thread_time(), round(interval));
         for (nth, (_, slot)) in due.iter().enumerate() {
             let is_late = nth > 0 && thread_time().saturating_sub(begun) >= most;
             let mut shares = locked(&self.0.shares);
-            if is_late || !shares.may(slot.owner, now) {
+            // What the sensor wants for itself has the limits of the configuration alone.
+            let is_own = matches!(slot.owner, Owner::Own(_));
+            if !is_own && (is_late || !shares.may(slot.owner, now)) {
                 shares.throttle(slot.owner, now);
                 drop(shares);
                 slot.subscription.throttle(at_ns);

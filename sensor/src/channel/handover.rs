@@ -148,7 +148,8 @@ impl Taking {
         while self.shared.take(&mut changes) {
             let Some((sweep, now)) = changes.last.take() else { continue };
             let skipped = std::mem::take(&mut changes.skipped);
-            if skipped > 0 {
+            // Before a whole one there was no subscription, or none to this.
+            if skipped > 0 && !changes.is_whole {
                 let secs = now.saturating_sub(mirror.swept_at).as_secs_f64();
                 #[allow(clippy::cast_precision_loss)] // Sweeps between two that were seen.
                 let of = (skipped + 1) as f64 / secs.max(1e-3);
@@ -209,7 +210,7 @@ impl Mirror {
             keys.resize(changes.rows.len(), None);
         }
         if is_whole {
-            keys.iter_mut().skip(changes.rows.len()).for_each(|key| *key = None);
+            keys.fill(None);
         }
         let dirty = std::mem::take(&mut changes.dirty);
         // First of all who left its place: it may be at another one now.

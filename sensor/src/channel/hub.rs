@@ -1,7 +1,7 @@
 //! All subscriptions of a sensor: the handle by which they are made, altered, taken from and ended.
 //!
 //! Shell: the lock, the clocks and who waits. Rules: the lock is held for moments, never while a subscription is made or evaluated;
-//! a subscription from which no client takes ends; its owner alone uses it, and root, the daemon's own user and operators; the sensor
+//! a subscription from which no client takes ends; its owner alone uses it, and root and the daemon's own user; the sensor
 //! sweeps as often as the fastest of them wants.
 //! Not here: what a subscription is (`subscription`), the evaluation (`evaluating`), how owners share (`budget`), reading the journal
 //! (`pump`).
@@ -12,7 +12,6 @@ use super::owner::Owner;
 pub use super::owner::Part;
 use super::subscription::{self, Prepared, Standing, Subscription, swept};
 use crate::journal::reader::Reader;
-use crate::process::sight::Sight;
 use crate::process::tap::Tap;
 use crate::sample::beat::{Wish, locked, running};
 use crate::sample::schedule::Rate;
@@ -238,8 +237,8 @@ impl Hub {
     /// # Errors
     /// Likewise.
     pub fn subscribe_from(&self, owner: Principal, wanted: Wanted, place: Option<u64>) -> Result<Id, Error> {
-        let sight = if self.0.is_relaying { Sight::ALL } else { Sight::of(owner.viewer) };
-        self.make((Owner::of(owner), sight), wanted, place)
+        let viewer = (!self.0.is_relaying).then_some(owner.viewer);
+        self.make((Owner::of(owner), viewer), wanted, place)
     }
 
     /// A new subscription of a part of the sensor itself.
@@ -247,17 +246,22 @@ impl Hub {
     /// # Errors
     /// Likewise.
     pub fn subscribe_own(&self, part: Part, wanted: Wanted) -> Result<Id, Error> {
-        self.make((Owner::Own(part), Sight::ALL), wanted, None)
+        self.make((Owner::Own(part), None), wanted, None)
     }
 
-    fn make(&self, (owner, sight): (Owner, Sight), wanted: Wanted, place: Option<u64>) -> Result<Id, Error> {
+    fn make(
+        &self,
+        (owner, viewer): (Owner, Option<Viewer>),
+        wanted: Wanted,
+        place: Option<u64>,
+    ) -> Result<Id, Error> {
         let prepared = self.prepared(wanted)?;
         let id = Id(getrandom::u64().map_err(Error::Random)?);
         let now = running();
         let mut slots = locked(&self.0.slots);
         let newest = || self.0.journal.get().map_or(0, |journal| *journal.next().borrow());
         make_sure_of_room(&slots, owner, None, prepared.wanted())?;
-        let subscription = Subscription::of(prepared, sight, now);
+        let subscription = Subscription::of(prepared, viewer, now);
         subscription.go_to(place.unwrap_or_else(newest), 0, 0);
         let slot =
             Slot { subscription, owner, taken_at_ns: AtomicU64::new(nanos(now)), arrived: Notify::new() };
@@ -282,7 +286,9 @@ impl Hub {
             let prepared = self.prepared(wanted.clone())?;
             let slots = locked(&self.0.slots);
             let slot = found(&slots, id)?;
-            make_sure_of_room(&slots, slot.owner, Some(id), &wanted)?;
+            if wanted.budget.queue_bytes > slot.subscription.wanted().budget.queue_bytes {
+                make_sure_of_room(&slots, slot.owner, Some(id), &wanted)?;
+            }
             let Some(standing) = slot.subscription.alter_of(before.revision, prepared, running()) else {
                 continue;
             };
@@ -378,7 +384,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether a client or another daemon may use a subscription: its owner, and on behalf of root or an operator anyone.
+    /// Whether a client or another daemon may use a subscription: its owner, and a client on behalf of root or the daemon's own user.
     ///
     /// # Errors
     /// If not, or there is none: one of another owner does not exist for it.
@@ -396,6 +402,13 @@ impl Hub {
     pub fn is_listed(&self, id: Id, principal: Principal) -> bool {
         let is_identified = principal.asker.is_some() || principal.viewer != Viewer::Anonymous;
         is_identified && self.admit(id, principal).is_ok()
+    }
+
+    /// Whether what a subscription wants and finds is shown: to those who may use it, as it was computed of what they may see.
+    #[must_use]
+    pub fn is_shown(&self, id: Id, principal: Principal) -> bool {
+        let is_trusted = principal.asker.is_none() && principal.viewer.is_trusted();
+        self.admit(id, principal).is_ok() || (is_trusted && self.has(id))
     }
 
     /// The part of the sensor whose own it is, if it is of one.
@@ -491,13 +504,9 @@ impl Hub {
     fn take_now(&self, id: Id, limit: usize, is_over: bool) -> Result<Option<Answer>, Error> {
         let slot = self.slot(id)?;
         slot.is_used();
-        let subscription = &slot.subscription;
         // One that is stopped is waited for too: who asks again and again would find it so without end, and it may be altered.
-        if !subscription.has_waiting() && !is_over {
-            return Ok(None);
-        }
-        let (taken, standing) = (subscription.take(limit), subscription.standing());
-        Ok(Some(Answer { entries: taken.entries().collect(), standing }))
+        let taken = slot.subscription.take_standing(limit, is_over);
+        Ok(taken.map(|(taken, standing)| Answer { entries: taken.entries().collect(), standing }))
     }
 }
 

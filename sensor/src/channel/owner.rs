@@ -53,20 +53,22 @@ impl Owner {
 }
 
 impl Owner {
-    /// Whether `principal` may use what belongs to this owner: the owner itself, and a client on behalf of root, of the daemon's own
-    /// user or of an operator.
+    /// Whether `principal` may use what belongs to this owner: the owner itself, and a client of this daemon on behalf of root or of
+    /// the user that runs it.
     #[must_use]
     pub fn admits(self, principal: Principal) -> bool {
         match self {
             Owner::Own(_) => false,
-            Owner::Client(_) | Owner::Peer(_) => principal == Principal::OWN || self == Owner::of(principal),
+            Owner::Client(_) | Owner::Peer(_) => {
+                (principal.asker.is_none() && principal.viewer.is_trusted()) || self == Owner::of(principal)
+            }
         }
     }
 
     /// Whether limits on what one owner may have do not hold for it.
     #[must_use]
     pub fn is_trusted(self) -> bool {
-        matches!(self, Owner::Own(_) | Owner::Client(Viewer::Trusted))
+        matches!(self, Owner::Own(_) | Owner::Client(Viewer::Trusted | Viewer::Owner(_)))
     }
 }
 
@@ -74,7 +76,7 @@ impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Owner::Client(Viewer::Anonymous) => f.write_str("clients on TCP"),
-            Owner::Client(Viewer::User(uid)) => write!(f, "user {uid}"),
+            Owner::Client(Viewer::User(uid) | Viewer::Owner(uid)) => write!(f, "user {uid}"),
             Owner::Client(Viewer::Trusted) => f.write_str("root"),
             Owner::Peer(Asker { peer, account: None }) => write!(f, "daemon {peer}"),
             Owner::Peer(Asker { peer, account: Some(_) }) => write!(f, "a client of daemon {peer}"),
@@ -109,6 +111,7 @@ mod tests {
                 assert_eq!(Owner::of(owner).admits(principal), owner == principal, "{owner:?} {principal:?}");
             }
             assert!(Owner::of(owner).admits(Principal::OWN), "{owner:?}");
+            assert!(Owner::of(owner).admits(client(Viewer::Owner(999))), "{owner:?}");
         }
         assert!(!Owner::Own(Part::Recorder).admits(Principal::OWN), "it is changed by the configuration");
     }

@@ -75,6 +75,8 @@ impl Pump {
 
     /// Show each what there is for it, and then that time went on.
     fn turn(&self, now: Duration) {
+        // By the clock of the clients; this thread runs whatever is subscribed to.
+        self.hub.drop_idle(running());
         for _ in 0..PAGES_AT_ONCE_MAX {
             let newest = *self.reader.next().borrow();
             let mut at: BTreeMap<u64, Vec<Id>> = BTreeMap::new();
@@ -113,8 +115,10 @@ impl Pump {
                         return has_more;
                     }
                     let missed = if nth == 0 { page.missed } else { 0 };
-                    one.go_to(found.occurrence.number + 1, missed, at_ns);
+                    // Only then behind it: who takes meanwhile must not be told to go on behind what it was not given.
+                    one.go_to(found.occurrence.number, missed, at_ns);
                     has_more |= show(one, found, at_ns, now) || missed > 0;
+                    one.go_to(found.occurrence.number + 1, 0, at_ns);
                 }
                 let missed = if found.is_empty() { page.missed } else { 0 };
                 one.go_to(page.cursor, missed, at_ns);

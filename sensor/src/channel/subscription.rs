@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::call::Call;
 use wire::channel::{self, Kind, Wanted};
+use wire::query::Viewer;
 
 pub use super::account::swept;
 
@@ -166,7 +167,8 @@ pub struct Standing {
 /// runs; the second is never waited for by a client.
 #[derive(Debug)]
 pub struct Subscription {
-    sight: Sight,
+    /// On whose behalf; none where everything there is may be seen.
+    viewer: Option<Viewer>,
     front: Mutex<Front>,
     back: Mutex<Back>,
 }
@@ -236,17 +238,17 @@ impl Subscription {
     /// From the next sweep on, of everything there is to see.
     #[must_use]
     pub fn new(prepared: Prepared, now: Duration) -> Subscription {
-        Subscription::of(prepared, Sight::ALL, now)
+        Subscription::of(prepared, None, now)
     }
 
-    /// From the next sweep on, of what may be seen by `sight`.
+    /// From the next sweep on, of what this viewer may see, if there is one.
     #[must_use]
-    pub fn of(prepared: Prepared, sight: Sight, now: Duration) -> Subscription {
+    pub fn of(prepared: Prepared, viewer: Option<Viewer>, now: Duration) -> Subscription {
         let Prepared { wanted, evaluation } = prepared;
         let account = Account::new(wanted, now);
         let (wanted, is_true) = (Arc::clone(&account.wanted), evaluation.is_true());
         Subscription {
-            sight,
+            viewer,
             front: Mutex::new(Front { account, place: 0, is_true, altered: None }),
             back: Mutex::new(Back { wanted, evaluation, standings: Standings::default() }),
         }
@@ -347,7 +349,8 @@ impl Subscription {
             if let Some(altered) = front.altered.take() {
                 back.adopt(altered);
             }
-            front.account.evaluate(self.sight)
+            // Looked at each time: how `/proc` is mounted may change.
+            front.account.evaluate(self.viewer.map_or(Sight::ALL, Sight::of))
         };
         evaluate(&mut outcome, &mut back);
         let mut front = locked(&self.front);
@@ -383,15 +386,26 @@ impl Subscription {
         locked(&self.front).account.charge(cpu, at_ns, now)
     }
 
-    /// CPU time it took.
+    /// The part of its CPU time of a second that it has not used of late: those with more go first.
     #[must_use]
-    pub fn cpu_used(&self) -> Duration {
-        Duration::from_secs_f64(locked(&self.front).account.cpu.total())
+    pub fn cpu_left(&self, now: Duration) -> f64 {
+        let cpu = &mut locked(&self.front).account.cpu;
+        cpu.has_left(now);
+        cpu.left()
     }
 
     /// The oldest entries that wait.
     pub fn take(&self, limit: usize) -> Taken {
         locked(&self.front).account.take(limit)
+    }
+
+    /// The same with how it stands then; `None` where nothing waits, unless that is wanted too.
+    pub fn take_standing(&self, limit: usize, or_nothing: bool) -> Option<(Taken, Standing)> {
+        let mut front = locked(&self.front);
+        if front.account.queue.is_empty() && !or_nothing {
+            return None;
+        }
+        Some((front.account.take(limit), front.standing()))
     }
 
     /// So many samples of the source, which makes `of` a second, did not come: those that were due to this one, or, of what
@@ -402,12 +416,6 @@ impl Subscription {
             true => account.miss_all(count, at_ns),
             false => account.miss(count, of, at_ns),
         }
-    }
-
-    /// Whether something waits.
-    #[must_use]
-    pub fn has_waiting(&self) -> bool {
-        !locked(&self.front).account.queue.is_empty()
     }
 
     /// How it stands.

@@ -3,7 +3,8 @@
 //!
 //! Rules: the I/O counters of a process are its user's (`/proc/PID/io`, ptrace(2) "Ptrace access mode checking"); where `/proc` is
 //! mounted with `hidepid`, the processes of other users are absent (proc(5)). The group that `gid=` of that mount excepts is not
-//! looked up: its members see their own.
+//! looked up: its members see their own. A process is its real user's: of a program with the rights of another user, `/proc` shows
+//! less to its starter.
 //! Not here: who the viewer is (`rpc`).
 
 use std::path::Path;
@@ -32,13 +33,25 @@ impl Sight {
     /// What this viewer may see of this host, as `/proc` is mounted.
     #[must_use]
     pub fn of(viewer: Viewer) -> Sight {
-        Sight { viewer, is_hiding: viewer != Viewer::Trusted && is_hiding_now() }
+        Sight { viewer, is_hiding: !viewer.is_trusted() && is_hiding_now() }
     }
 
     /// The same, where `/proc` is mounted with `hidepid` or not.
     #[must_use]
     pub const fn with(viewer: Viewer, is_hiding: bool) -> Sight {
         Sight { viewer, is_hiding }
+    }
+
+    /// Whether everything is shown.
+    #[must_use]
+    pub fn is_all(self) -> bool {
+        self.viewer.is_trusted()
+    }
+
+    /// Whether the processes of other users are absent.
+    #[must_use]
+    pub fn is_hiding(self) -> bool {
+        self.is_hiding
     }
 
     /// Whether a process of this user is shown at all.
@@ -86,8 +99,10 @@ fn is_hiding_now() -> bool {
     let now = running().as_secs();
     let next = NEXT.load(Ordering::Acquire);
     if now >= next {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        IS_HIDING.store(is_hiding(&mounts, Path::new("/proc")), Ordering::Release);
+        // Where it cannot be read, what was known holds.
+        if let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo") {
+            IS_HIDING.store(is_hiding(&mounts, Path::new("/proc")), Ordering::Release);
+        }
         NEXT.store(now + LOOK_EVERY.as_secs(), Ordering::Release);
     }
     IS_HIDING.load(Ordering::Acquire)

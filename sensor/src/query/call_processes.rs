@@ -13,7 +13,7 @@ use crate::process::sampler;
 use crate::process::sight::Sight;
 use crate::recorder::desk;
 use crate::recorder::store;
-use crate::serving::known::{KnownBy, Serves};
+use crate::serving::known::Serves;
 use crate::serving::meant::Meant;
 use crate::serving::watch;
 use compact_str::CompactString;
@@ -82,24 +82,22 @@ struct Asked {
 /// A process that serves it.
 struct Server {
     by: &'static str,
+    /// Whether every user may know it.
+    is_public: bool,
     job: CompactString,
     end_ns: Option<u64>,
     row: Option<Process>,
 }
 
 impl Server {
-    fn is_public(&self) -> bool {
-        self.by == KnownBy::Cgroup.as_str()
-    }
-
     /// Whether it is shown that it serves the call. Where its user is not known, as of one that ended before it was sampled, and its
     /// environment named the job, it is shown to the trusted alone.
     fn is_shown(&self, sight: Sight) -> bool {
         let uid = self.row.as_ref().map(|row| row.uid);
-        match (self.is_public(), uid) {
+        match (self.is_public, uid) {
             (true, Some(uid)) => sight.shows(uid),
             (false, Some(uid)) => sight.inspects(uid),
-            (is_public, None) => is_public || sight == Sight::ALL,
+            (is_public, None) => is_public && !sight.is_hiding() || sight.is_all(),
         }
     }
 }
@@ -124,7 +122,7 @@ impl CallProcesses {
         let recordings = self.recordings(&asked);
         let mut servers = self.servers(&asked, &recordings);
         servers.retain(|_, server| server.row.is_none() || server.is_shown(sight));
-        wanted.keys = Some(servers.iter().map(|(key, server)| (*key, server.is_public())).collect());
+        wanted.keys = Some(servers.iter().map(|(key, server)| (*key, server.is_public)).collect());
         let mut samples = Samples::between(booted, asked.from_ns, asked.to_ns, &wanted);
         let held = self.recorder.as_ref().map(|recorder| recorder.ring().window(asked.from_ns, asked.to_ns));
         let held = held.unwrap_or_default();
@@ -197,13 +195,16 @@ impl CallProcesses {
                     "environment" => "environment",
                     _ => "parent",
                 };
-                let server = Server { by, job: serving.job.clone(), end_ns: None, row: None };
+                // A recording does not say whether a name is of the control group.
+                let server =
+                    Server { by, is_public: false, job: serving.job.clone(), end_ns: None, row: None };
                 servers.insert(serving.key, server);
             }
         }
         for (key, Serves { jobs, by, end_ns }) in self.serving.between(asked.from_ns, asked.to_ns) {
             if let Some(job) = jobs.iter().find(|job| self.is_of(job, asked)) {
-                let server = Server { by: by.as_str(), job: job.clone(), end_ns, row: None };
+                let (by, is_public) = (by.as_str(), by.is_public());
+                let server = Server { by, is_public, job: job.clone(), end_ns, row: None };
                 servers.insert(key, server);
             }
         }

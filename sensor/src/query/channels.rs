@@ -35,6 +35,9 @@ const LIMIT_MAX: i64 = 1000;
 const WAIT_MAX_SECS: f64 = 25.0;
 /// Names of users asked for at a time.
 const NAMES_AT_ONCE_MAX: usize = 4;
+/// What is shown to everyone of a subscription: what it costs, and nothing of what it looks for or finds.
+const SHOWN_TO_ALL: [&str; 8] =
+    ["kind", "rate", "budget", "revision", "due", "missed", "throttled", "cpu_seconds"];
 /// What is kept of the caller's time for the answer to arrive.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
@@ -167,8 +170,11 @@ impl Channels {
         // Which they are, and what their scripts say, is for their owners; the sensor's own have no name.
         let told = |(id, stands): &(Id, Standing)| {
             let mut told = self.told(*id, stands);
-            if let (false, Value::Struct(members)) = (self.hub.is_listed(*id, caller.principal()), &mut told)
-            {
+            let principal = caller.principal();
+            if let (false, Value::Struct(members)) = (self.hub.is_shown(*id, principal), &mut told) {
+                members.retain(|(name, _)| SHOWN_TO_ALL.contains(&name.as_ref()));
+            }
+            if let (false, Value::Struct(members)) = (self.hub.is_listed(*id, principal), &mut told) {
                 members.retain(|(name, _)| !matches!(name.as_ref(), "subscription" | "script" | "cursor"));
                 let part = self.hub.part_of(*id);
                 members.extend(part.map(|part| (Name::Borrowed("owner"), Value::from(part.as_str()))));

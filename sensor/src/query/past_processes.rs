@@ -308,7 +308,10 @@ impl Past {
             gone.extend(was.filter(|_| !goes_on).map(|was| Value::UInt(was.key.pid.into())));
             let record =
                 |process: Process| stream::process(&Record { process, cpu: swept.share(place) }, base);
-            changed.extend(is.filter(|_| is != was).and_then(|is| sight.seen(is)).map(record));
+            // Where only what is absent changed, nothing did.
+            let seen = |row: Option<&Process>| row.and_then(|row| sight.seen(row));
+            let is_other = is != was && (sight.is_all() || seen(is) != seen(was));
+            changed.extend(is.filter(|_| is_other).and_then(|is| sight.seen(is)).map(record));
         }
         if self.named + changed.len() > self.wanted.limit && self.named > 0 {
             // The calendar may be a little apart at the next question.

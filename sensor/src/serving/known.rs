@@ -18,6 +18,8 @@ pub const ENDED_MAX: usize = 16_384;
 pub enum KnownBy {
     /// Its control group is the job's.
     Cgroup,
+    /// The same, and its environment has other names of the job.
+    CgroupAndEnvironment,
     /// Its environment names the job.
     Environment,
     /// The process that began it serves the job.
@@ -35,7 +37,7 @@ impl KnownBy {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            KnownBy::Cgroup => "cgroup",
+            KnownBy::Cgroup | KnownBy::CgroupAndEnvironment => "cgroup",
             KnownBy::Environment => "environment",
             KnownBy::Parent => "parent",
         }

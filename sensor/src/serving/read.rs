@@ -88,7 +88,12 @@ fn heard(by_cgroup: Jobs, by_environment: Jobs, is_readable: bool) -> Heard {
     if !by_cgroup.is_empty() {
         // The environment knows the other names of a job; it is believed where it names the same.
         let agrees = by_cgroup.iter().any(|job| by_environment.contains(job));
-        return Heard::Job(if agrees { by_environment } else { by_cgroup }, KnownBy::Cgroup);
+        let adds = agrees && by_environment.iter().any(|job| !by_cgroup.contains(job));
+        return match (agrees, adds) {
+            (_, true) => Heard::Job(by_environment, KnownBy::CgroupAndEnvironment),
+            (true, false) => Heard::Job(by_environment, KnownBy::Cgroup),
+            (false, false) => Heard::Job(by_cgroup, KnownBy::Cgroup),
+        };
     }
     match (by_environment.is_empty(), is_readable) {
         (false, _) => Heard::Job(by_environment, KnownBy::Environment),

@@ -20,10 +20,10 @@ pub(crate) fn handed_on(caller: &Caller) -> Option<Account> {
 
 /// A client of this daemon that came in by no door: each local user is another account. What is trusted here asks as the daemon
 /// itself.
-fn of_user(viewer: Viewer) -> Option<Account> {
+pub(crate) fn of_user(viewer: Viewer) -> Option<Account> {
     match viewer {
         Viewer::Anonymous => Some(access::account(b"anonymous", b"")),
-        Viewer::User(uid) => Some(access::account(b"user", &uid.to_le_bytes())),
+        Viewer::User(uid) | Viewer::Owner(uid) => Some(access::account(b"user", &uid.to_le_bytes())),
         Viewer::Trusted => None,
     }
 }

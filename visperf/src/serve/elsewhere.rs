@@ -136,7 +136,7 @@ impl Elsewhere for Router {
         };
         let time_left = caller.time_left.saturating_sub(HOP_MARGIN);
         let question = question(method, params.values().to_vec(), time_left, hops_left);
-        let (account, viewer) = (accounts::handed_on(caller), caller.viewer);
+        let (account, viewer) = (accounts::handed_on(caller), caller.viewer.handed_on());
         let question = Question { form, account, viewer, ..question };
         match way {
             Way::Hop(hop) => {
@@ -319,7 +319,8 @@ impl relays::Asker for Members {
                 let asked = format!("{host} is asked by another representative now; subscribe again");
                 return Err(unavailable(asked));
             };
-            let question = Question { viewer, ..question(method, params, time, 0) };
+            let (viewer, account) = (viewer.handed_on(), accounts::of_user(viewer));
+            let question = Question { viewer, account, ..question(method, params, time, 0) };
             ask_hop(&net, &hop, &question, time).await?.value()
         })
     }

@@ -91,18 +91,15 @@ struct Visiting {
 enum Vouching {
     /// A daemon that cannot know the users of this domain: its viewers are anonymous.
     None,
-    /// A sensor of this domain: users have the same numbers on its hosts.
-    Sensor,
-    /// An operator of this domain, whatever it states.
-    Operator,
+    /// A sensor or an operator's daemon of this domain: users have the same numbers on its hosts.
+    Member,
 }
 
 impl Vouching {
     fn viewer(self, stated: Viewer) -> Viewer {
         match self {
             Vouching::None => Viewer::Anonymous,
-            Vouching::Sensor => stated,
-            Vouching::Operator => Viewer::Trusted,
+            Vouching::Member => stated,
         }
     }
 }
@@ -112,13 +109,10 @@ impl Visiting {
         if self.domain.is_none() || principal.domain != self.domain {
             return Vouching::None;
         }
-        match &principal.visit {
-            Some(visit) if visit.visa.is_operator => Vouching::Operator,
-            Some(_) => Vouching::None,
-            None if principal.roles.has(Role::Operator) => Vouching::Operator,
-            None if principal.roles.has(Role::Publisher) => Vouching::Sensor,
-            None => Vouching::None,
-        }
+        // What an account of a proxy says of itself proves nothing.
+        let is_member = principal.visit.is_none()
+            && [Role::Publisher, Role::Operator].into_iter().any(|role| principal.roles.has(role));
+        if is_member { Vouching::Member } else { Vouching::None }
     }
 
     fn scope(&self, visit: Option<&Visit>) -> Scope {
@@ -282,19 +276,14 @@ mod tests {
             let visit = visit(&[]);
             Principal { roles: Roles::NONE.with(role), ..visit.proxy }
         };
-        let visitor = |is_operator: bool| {
-            let mut visit = visit(&[]);
-            visit.visa.is_operator = is_operator;
-            Principal { visit: Some(Arc::new(visit)), ..member(Role::Publisher) }
-        };
+        let visitor = Principal { visit: Some(Arc::new(visit(&[]))), ..member(Role::Publisher) };
         let check = |principal: &Principal, expected: Viewer| {
             assert_eq!(visiting.vouching(principal).viewer(Viewer::User(1000)), expected, "{principal:?}");
         };
         check(&member(Role::Publisher), Viewer::User(1000));
         check(&member(Role::Viewer), Viewer::Anonymous);
-        check(&member(Role::Operator), Viewer::Trusted);
-        check(&visitor(false), Viewer::Anonymous);
-        check(&visitor(true), Viewer::Trusted);
+        check(&member(Role::Operator), Viewer::User(1000));
+        check(&visitor, Viewer::Anonymous);
         check(&Principal { domain: Some(domain("CERN")), ..member(Role::Publisher) }, Viewer::Anonymous);
         check(&Principal { domain: None, ..member(Role::Operator) }, Viewer::Anonymous);
     }

@@ -104,6 +104,8 @@ struct Key {
 /// A stream of a host.
 struct Stream {
     key: Key,
+    /// Of the consumer for which it was made first.
+    owner: Owner,
     selection: Option<Value>,
     /// Its consumers.
     hub: Hub,
@@ -163,7 +165,8 @@ impl Relays {
         let owner = Owner::of(caller.principal());
         inner.make_sure_of_room(owner, None, &wanted)?;
         let viewer = if kind == Kind::Process { caller.viewer } else { Viewer::Trusted };
-        let stream = self.stream(&mut inner, (host, kind, viewer), selection, of_source.to_string())?;
+        let stream =
+            self.stream((&mut inner, owner), (host, kind, viewer), selection, of_source.to_string())?;
         // Under the lock: a stream whose last consumer goes meanwhile would end with this one in it.
         let id = stream.hub.subscribe_for(caller.principal(), Wanted { filter: rest, ..wanted.clone() })?;
         let queue_bytes = wanted.budget.queue_bytes.into();
@@ -178,16 +181,18 @@ impl Relays {
         of_peer(caller, params)?;
         let id = super::id(params)?;
         let mut inner = locked(&self.0.inner);
-        let Consumer { stream: before, owner, filter, .. } = inner.of(id, caller)?;
+        let Consumer { stream: before, owner, filter, queue_bytes } = inner.of(id, caller)?;
         let now = Wanted { filter, ..before.hub.standing(id)?.wanted };
         let wanted = changed(now, params)?;
         let (of_source, rest) = split(&wanted)?;
-        inner.make_sure_of_room(owner, Some(id), &wanted)?;
+        if u64::from(wanted.budget.queue_bytes) > queue_bytes {
+            inner.make_sure_of_room(owner, Some(id), &wanted)?;
+        }
         let kind = wanted.kind;
         let selection = params.value("selection").filter(|_| !kind.happens()).cloned();
         let selection = selection.or_else(|| before.selection.clone());
         let of_host = (before.key.host.as_str(), kind, before.key.viewer);
-        let stream = self.stream(&mut inner, of_host, selection, of_source.to_string())?;
+        let stream = self.stream((&mut inner, owner), of_host, selection, of_source.to_string())?;
         let altered = Wanted { filter: rest, ..wanted.clone() };
         if Arc::ptr_eq(&stream, &before) {
             stream.hub.alter(id, |_| Ok::<_, Error>(altered.clone()))?;
@@ -219,7 +224,7 @@ impl Relays {
     /// The stream of this, which begins if there is none.
     fn stream(
         &self,
-        inner: &mut Inner,
+        (inner, owner): (&mut Inner, Owner),
         (host, kind, viewer): (&str, Kind, Viewer),
         selection: Option<Value>,
         filter: String,
@@ -229,14 +234,17 @@ impl Relays {
             return Ok(Arc::clone(stream));
         }
         let full = || {
-            let told =
-                format!("expected at most {STREAMS_MAX} streams of hosts, found as many; ask again later");
+            let told = format!(
+                "expected at most {STREAMS_MAX} streams of hosts, and of one user at most half of those that others left, found as many; ask again later"
+            );
             Fault::new(fault::BUSY, told)
         };
-        if inner.streams.len() >= STREAMS_MAX {
+        let mut taken = Taken::of(STREAMS_MAX as u64);
+        inner.streams.values().for_each(|stream| taken.add(stream.owner == owner, 1));
+        if taken.lacks(1, OWN_MIN, owner.is_trusted()) > 0 {
             return Err(full());
         }
-        let stream = Arc::new(Stream::new(key.clone(), selection, self.0.budget.clone()));
+        let stream = Arc::new(Stream::new(key.clone(), owner, selection, self.0.budget.clone()));
         self.0.begun.try_send(Arc::clone(&stream)).map_err(|_| full())?;
         inner.streams.insert(key, Arc::clone(&stream));
         Ok(stream)
@@ -329,11 +337,11 @@ impl Consumer {
 }
 
 impl Stream {
-    fn new(key: Key, selection: Option<Value>, budget: Budget) -> Stream {
+    fn new(key: Key, owner: Owner, selection: Option<Value>, budget: Budget) -> Stream {
         let hub = Hub::relaying(budget);
         let beat = Arc::new(Beat::new(Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed")));
         hub.set_wish(key.kind, beat.wish());
-        Stream { key, selection, hub, beat, state: Mutex::default(), altered: Notify::new() }
+        Stream { key, owner, selection, hub, beat, state: Mutex::default(), altered: Notify::new() }
     }
 }
 

@@ -132,6 +132,7 @@ impl Feeding {
     /// Until nobody wants it any more.
     async fn run(mut self) {
         while !self.relays.end_if_idle(&self.stream) {
+            self.stream.hub.drop_idle(running());
             let Err(trouble) = self.step().await else {
                 self.is_back();
                 continue;
@@ -156,7 +157,6 @@ impl Feeding {
                 // Somebody came, went or wants something else.
                 () = stream.altered.notified() => tokio::time::sleep(AGAIN).await,
             }
-            self.stream.hub.drop_idle(running());
         }
         if let Some(Source { id, .. }) = self.source.take() {
             // One that cannot be ended now ends by itself when nobody takes.
@@ -331,7 +331,7 @@ impl Feeding {
 
     fn wanted(&self, rate: Rate, place: Option<&Cursor>) -> Vec<(Name, Value)> {
         let kind = self.stream.key.kind;
-        let budget = Budget { cpu_ms: CPU_MAX_MS, queue_bytes: QUEUE_MAX_BYTES / 4, ..Budget::default() };
+        let budget = Budget { cpu_ms: CPU_MAX_MS, queue_bytes: QUEUE_MAX_BYTES / 8, ..Budget::default() };
         let mut params: Vec<(Name, Value)> = vec![
             ("kind".into(), Value::from(kind.as_str())),
             ("rate".into(), Value::Double(rate.hz())),
