@@ -131,8 +131,8 @@ impl Book {
         self.give(peer, host, roles, 0, signing, deny, now)
     }
 
-    /// `peer` wants its certificate renewed, from half of its life on. Whoever asks again because the answer
-    /// was lost gets the same.
+    /// `peer` wants its certificate renewed, from half of its life on, or at once if it holds from a later time only:
+    /// a wrong clock signed it. A peer that asks again because the answer was lost gets the same.
     ///
     /// # Errors
     /// Why it is not; nothing has changed then.
@@ -145,17 +145,19 @@ impl Book {
         now: Time,
     ) -> Result<Chain, Refused> {
         let trust = Trust::of_member(self.domain.clone(), self.root, Readers::Nobody);
-        certificate::verify(chain, peer, now, deny, &trust)?;
+        let starts = certificate::open(chain)?.starts();
+        certificate::verify(chain, peer, now.max(starts), deny, &trust)?;
         let shown = certificate::open(chain)?.certificate;
         self.check_renewed(&shown, deny, now)?;
         if let Some(entry) = self.members.get(&peer)
             && entry.certificate.serial > shown.serial
             && now < certificate::renewed_from(&entry.certificate)
+            && !certificate::is_early(entry.certificate.issued, now)
         {
             return Ok(entry.chain.clone());
         }
         let from = certificate::renewed_from(&shown);
-        if now < from {
+        if now < from && !certificate::is_early(shown.issued, now) {
             return Err(Refused::TooEarly { serial: shown.serial, from });
         }
         self.give(peer, shown.host, shown.roles, shown.priority, signing, deny, now)
@@ -202,6 +204,13 @@ impl Book {
             order(one).cmp(&order(other))
         });
         members
+    }
+
+    /// When the newest certificate was signed, by the clock of then; none if it was forgotten.
+    #[must_use]
+    pub fn newest_signed(&self) -> Option<Time> {
+        let newest = self.members.values().find(|entry| entry.certificate.serial == self.last);
+        newest.map(|entry| entry.certificate.issued)
     }
 
     /// What to put on the list of denied so that `whom` is out. A key need not be a member's: it may be an

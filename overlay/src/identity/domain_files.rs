@@ -5,6 +5,7 @@
 //!                delegation  the root's word for this daemon
 //!                book        tokens, members, serial numbers
 //!                deny-list   who is denied
+//!                clock       when the clock of this host was right last (`issuer_clock`)
 //!                lock        held by whoever changes one of them: the daemon and commands do
 //! ```
 //!
@@ -15,10 +16,12 @@
 use super::book::{Book, Member, Signing, Whom};
 use super::certificate;
 use super::deny_list::{self, Denials};
+use super::issuer_clock::{self, Anchor, Clocks};
 use super::join::Membership;
 use super::key::Key;
 use super::key_file;
 use super::member_files;
+use super::peer_clocks::Members;
 use super::refused::Refused;
 use super::safe_file;
 use super::token::{Wish, WishError};
@@ -32,11 +35,12 @@ use wire::credential::{Chain, Delegation, Denial, DenyList, Roles};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::join::{Directory, Join, Secret, Token};
 use wire::sealed::Sealed;
-use wire::time::Time;
+use wire::time::{Moment, Time};
 
 const FOLDER: &str = "domain";
 const DELEGATION_PURPOSE: &str = "visperf delegation 1";
 const BOOK_PURPOSE: &str = "visperf book 1";
+const CLOCK_PURPOSE: &str = "visperf clock 1";
 const DENY_LIST_PURPOSE: &str = "visperf deny-list 1";
 
 /// Why the domain's files could not be used.
@@ -105,6 +109,11 @@ pub enum Error {
         /// This daemon.
         expected: PeerKey,
     },
+    /// The start of the host is not known, so no clock can be compared later.
+    #[error(
+        "cannot store that the clock is right: /proc/sys/kernel/random/boot_id cannot be read; mount /proc"
+    )]
+    NoBoot,
     /// The root key was moved away.
     #[error("{} is needed for this and not there; bring it back while you type this", path.display())]
     NoRoot {
@@ -306,6 +315,8 @@ impl DomainFiles {
     /// If nobody has that name, or the files cannot be used.
     pub fn revoke(&self, whom: &Whom, now: Time) -> Result<Vec<PeerKey>, Error> {
         let mut open = self.open(now)?;
+        // A clock that is ahead would keep out for as long whatever is given to the same key next.
+        let now = self.plausible_clock(now)?.map_or(now, |expected| expected.min(now));
         let denied = open.book.deny(whom, now)?;
         let (domain, root) = (open.delegated.domain.clone(), open.delegated.root);
         let by_root = open.root_key.is_some();
@@ -328,6 +339,48 @@ impl DomainFiles {
     pub fn denials(&self, now: Time) -> Result<Vec<Denial>, Error> {
         let open = self.open(now)?;
         Ok(open.deny.all().cloned().collect())
+    }
+
+    /// Whether the clock of this host may be signed by, as far as `members` and this host know; to be asked before
+    /// anything is signed.
+    ///
+    /// # Errors
+    /// [`Refused::IssuerClock`] if it may not, or the files cannot be used.
+    pub fn check_clock(&self, now: Time, at: Moment, members: Members) -> Result<(), Error> {
+        let open = self.load(self.lock()?)?;
+        let (boot, anchor) = (crate::clock::boot(), self.anchor()?);
+        let clocks = Clocks { now, at, boot: boot.as_deref() };
+        let next = issuer_clock::check(clocks, anchor.as_ref(), open.book.newest_signed(), members)?;
+        if let Some(next) = next {
+            safe_file::replace_framed(&self.path("clock"), CLOCK_PURPOSE, &next)?;
+        }
+        Ok(())
+    }
+
+    /// The operator says that the clock of this host is right.
+    ///
+    /// # Errors
+    /// If no domain is here, or the files cannot be used.
+    pub fn confirm_clock(&self, now: Time, at: Moment) -> Result<(), Error> {
+        let _open = self.open(now)?;
+        let boot = crate::clock::boot();
+        let anchor = Anchor::confirmed(Clocks { now, at, boot: boot.as_deref() }).ok_or(Error::NoBoot)?;
+        Ok(safe_file::replace_framed(&self.path("clock"), CLOCK_PURPOSE, &anchor)?)
+    }
+
+    fn anchor(&self) -> Result<Option<Anchor>, Error> {
+        Ok(safe_file::read_framed(&self.path("clock"), CLOCK_PURPOSE)?)
+    }
+
+    /// What the clock should say as far as this host alone knows, where it says something else: enough for the delegation,
+    /// which is renewed half a year before it has to be.
+    fn plausible_clock(&self, now: Time) -> Result<Option<Time>, Error> {
+        let (boot, anchor) = (crate::clock::boot(), self.anchor()?);
+        let clocks = Clocks { now, at: crate::clock::now(), boot: boot.as_deref() };
+        match issuer_clock::check(clocks, anchor.as_ref(), None, Members::Unknown) {
+            Err(Refused::IssuerClock { expected, .. }) => Ok(Some(expected)),
+            Ok(_) | Err(_) => Ok(None),
+        }
     }
 
     /// Which lists of denied are there now, without reading them; `None` if nobody was denied yet.
@@ -358,7 +411,8 @@ impl DomainFiles {
             return Err(Error::OtherIssuer { domain, found, expected: self.key.peer() });
         }
         let due = issued.plus(expires.since(*issued) / 2);
-        if let Some(root) = open.root_key.as_ref().filter(|_| now >= due) {
+        let is_due = now >= due && self.plausible_clock(now)?.is_none();
+        if let Some(root) = open.root_key.as_ref().filter(|_| is_due) {
             let fresh = certificate::delegate(root, domain, *issuer, number.saturating_add(1), now)?;
             safe_file::replace_framed(&self.path("delegation"), DELEGATION_PURPOSE, &fresh)?;
             (open.delegation, open.delegated) = self.delegated()?;

@@ -8,6 +8,8 @@ use super::audit::{self, Subject, Trail, What};
 use super::certificate;
 use super::domain_files::{DomainFiles, Error};
 use super::join::Desk;
+use super::peer_clocks::Members;
+use super::refused::Refused;
 use wire::address::Address;
 use wire::id::PeerKey;
 use wire::join::{Admitted, Directory, Question, Reply};
@@ -20,13 +22,14 @@ pub struct Issuer {
     desk: Desk,
     directories: Vec<Directory>,
     seeds: Vec<Address>,
+    clock: Members,
 }
 
 impl Issuer {
     /// One that tells whom it admits of these directories and seeds.
     #[must_use]
     pub fn new(files: DomainFiles, directories: Vec<Directory>, seeds: Vec<Address>) -> Issuer {
-        Issuer { files, desk: Desk::default(), directories, seeds }
+        Issuer { files, desk: Desk::default(), directories, seeds, clock: Members::Unknown }
     }
 
     /// The files.
@@ -38,6 +41,19 @@ impl Issuer {
     /// The members known now, for those who join next.
     pub fn set_seeds(&mut self, seeds: Vec<Address>) {
         self.seeds = seeds;
+    }
+
+    /// What members say of this host's clock now.
+    pub fn set_clock(&mut self, clock: Members) {
+        self.clock = clock;
+    }
+
+    /// Whether this host's clock may be signed by.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check_clock(&self, now: Time, at: Moment) -> Result<(), Error> {
+        self.files.check_clock(now, at, self.clock)
     }
 
     /// Answer `peer`, whose key the connection has proved.
@@ -70,6 +86,8 @@ impl Issuer {
                 trail.admit(subject, given.map(|given| given.roles).unwrap_or_default(), now, at);
                 return Reply::Admitted(Box::new(admitted));
             }
+            // No fault of the peer: it may ask again as soon as it likes.
+            Err(Error::Refused(refused @ Refused::IssuerClock { .. })) => refused,
             Err(Error::Refused(refused)) => self.desk.handle_refusal(peer, refused, at),
             Err(error) => {
                 tracing::error!(%peer, %error, "cannot answer who wants to join or renew");
@@ -83,6 +101,7 @@ impl Issuer {
 
     fn decide(&self, question: &Question, peer: PeerKey, now: Time, at: Moment) -> Result<Admitted, Error> {
         self.desk.admit(peer, at)?;
+        self.check_clock(now, at)?;
         let chain = match question {
             Question::Join(join) => self.files.redeem(join, peer, now)?,
             Question::Renew { chain } => self.files.renew(chain, peer, now)?,

@@ -212,16 +212,21 @@ async fn kept(
     denials: Vec<Denial>,
 ) -> Result<Joined, Error> {
     let certificate = membership.certificate()?;
-    let is_known = held.is_some_and(|held| held.chain == membership.chain);
+    let is_known = held.as_ref().is_some_and(|held| held.chain == membership.chain);
     off(move || {
-        keep(&state, &membership, &denials)?;
+        keep(&state, held.as_ref(), &membership, &denials)?;
         Ok(Joined { membership, certificate, is_known })
     })
     .await
 }
 
 /// Keep both, the list of denied first: a member that does not know who is denied would let them in.
-fn keep(state: &Path, membership: &Membership, denials: &[Denial]) -> Result<(), Error> {
+fn keep(
+    state: &Path,
+    before: Option<&Membership>,
+    membership: &Membership,
+    denials: &[Denial],
+) -> Result<(), Error> {
     let trust = membership.trust(Readers::Nobody)?;
     let (mut held, later) = member_files::load_denials(state, &trust)?;
     for denial in denials {
@@ -232,7 +237,10 @@ fn keep(state: &Path, membership: &Membership, denials: &[Denial]) -> Result<(),
         }
     }
     member_files::save_denials(state, &held, &later)?;
-    Ok(member_files::save_membership(state, membership)?)
+    Ok(match before {
+        Some(before) => member_files::replace_membership(state, before, membership)?,
+        None => member_files::save_membership(state, membership)?,
+    })
 }
 
 /// Do work with files where it keeps nobody waiting.

@@ -194,7 +194,9 @@ impl Grid {
             self.registry.set_elsewhere(Box::new(member.router()));
             let (welcome, reception) = (member.welcome(), member.between.reception());
             let election = member.view.clone();
-            let health = move || [election.health(), welcome.health(), reception.health()].concat();
+            let trouble = member.issuer_trouble();
+            let issuer = move || trouble.iter().filter_map(|it| it.borrow().clone()).collect::<Vec<_>>();
+            let health = move || [election.health(), welcome.health(), reception.health(), issuer()].concat();
             match &self.sensor {
                 Some(sensor) => sensor.set_health_beside(health),
                 None => sources.health.push(Box::new(health)),

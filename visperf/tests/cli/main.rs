@@ -6,6 +6,7 @@
 )]
 
 mod check;
+mod clocks;
 mod control;
 mod filters;
 mod followed;
