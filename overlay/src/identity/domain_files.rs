@@ -5,6 +5,7 @@
 //!                delegation  the root's word for this daemon
 //!                book        tokens, members, serial numbers
 //!                deny-list   who is denied
+//!                replace-tokens  tokens of the type replace, and the keys that they replaced
 //!                clock       when the clock of this host was right last (`issuer_clock`)
 //!                lock        held by whoever changes one of them: the daemon and commands do
 //! ```
@@ -13,16 +14,20 @@
 //! a crash leaves the state before or after it; a creation that a crash cut short is completed when it is
 //! repeated. Not here: the decisions (`book`, `token`, `deny_list`).
 
+mod clock;
+mod replacing;
+
+pub use replacing::Replacement;
+
 use super::book::{Book, Member, Signing, Whom};
 use super::certificate;
 use super::deny_list::{self, Denials};
-use super::issuer_clock::{self, Anchor, Clocks};
 use super::join::Membership;
 use super::key::Key;
 use super::key_file;
 use super::member_files;
-use super::peer_clocks::Members;
 use super::refused::Refused;
+use super::replace_token::ReplaceTokens;
 use super::safe_file;
 use super::token::{Wish, WishError};
 use super::trust::{Readers, Trust};
@@ -31,16 +36,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::address::Address;
-use wire::credential::{Chain, Delegation, Denial, DenyList, Roles};
+use wire::credential::{Chain, Delegation, Denial, Denied, DenyList, Roles};
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::join::{Directory, Join, Secret, Token};
+use wire::join::{Directory, Join, Secret, Token, TokenType};
 use wire::sealed::Sealed;
-use wire::time::{Moment, Time};
+use wire::time::Time;
 
 const FOLDER: &str = "domain";
 const DELEGATION_PURPOSE: &str = "visperf delegation 1";
 const BOOK_PURPOSE: &str = "visperf book 1";
-const CLOCK_PURPOSE: &str = "visperf clock 1";
 const DENY_LIST_PURPOSE: &str = "visperf deny-list 1";
 
 /// Why the domain's files could not be used.
@@ -253,7 +257,16 @@ impl DomainFiles {
         let expires = open.book.tokens().add(secret, wish, now)?;
         self.save_book(&open.book)?;
         let Delegation { domain, root, issuer, .. } = open.delegated;
-        Ok(Token { domain, root, issuer, addresses, directories, secret, expires })
+        Ok(Token {
+            domain,
+            root,
+            issuer,
+            addresses,
+            directories,
+            secret,
+            expires,
+            token_type: TokenType::Join,
+        })
     }
 
     /// `peer` shows a token; what it is given is on disk when this returns.
@@ -318,18 +331,33 @@ impl DomainFiles {
         // A clock that is ahead would keep out for as long whatever is given to the same key next.
         let now = self.plausible_clock(now)?.map_or(now, |expected| expected.min(now));
         let denied = open.book.deny(whom, now)?;
+        let tokens = self.replace_tokens()?;
+        self.deny(&mut open, &denied, &tokens, now)?;
+        Ok(denied.into_iter().map(|denied| denied.peer).collect())
+    }
+
+    /// Put these on the list of denied; on disk when this returns.
+    fn deny(
+        &self,
+        open: &mut Open,
+        denied: &[Denied],
+        tokens: &ReplaceTokens,
+        now: Time,
+    ) -> Result<(), Error> {
         let (domain, root) = (open.delegated.domain.clone(), open.delegated.root);
         let by_root = open.root_key.is_some();
         let held = open.deny.of(&domain).into_iter().find(|list| list.delegation.is_none() == by_root);
-        let held = held.map(|held| held.list.unverified()).transpose().map_err(Refused::from)?;
-        let list: DenyList = deny_list::next(held.as_ref(), &domain, root, &denied, now)?;
+        let mut held = held.map(|held| held.list.unverified()).transpose().map_err(Refused::from)?;
+        if let Some(held) = &mut held {
+            held.denied.retain(|denied| !tokens.is_over(denied, now));
+        }
+        let list: DenyList = deny_list::next(held.as_ref(), &domain, root, denied, now)?;
         let signer = open.root_key.as_ref().unwrap_or(&self.key);
         let delegation = (!by_root).then(|| open.delegation.clone());
         let denial = Denial { list: signer.seal(&list)?, delegation };
         open.deny.take(&denial, &Trust::of_member(domain, root, Readers::Nobody))?;
         let lists: Vec<&Denial> = open.deny.all().collect();
-        safe_file::replace_framed(&self.path("deny-list"), DENY_LIST_PURPOSE, &lists)?;
-        Ok(denied.into_iter().map(|denied| denied.peer).collect())
+        Ok(safe_file::replace_framed(&self.path("deny-list"), DENY_LIST_PURPOSE, &lists)?)
     }
 
     /// The lists of denied, for directories and members.
@@ -339,48 +367,6 @@ impl DomainFiles {
     pub fn denials(&self, now: Time) -> Result<Vec<Denial>, Error> {
         let open = self.open(now)?;
         Ok(open.deny.all().cloned().collect())
-    }
-
-    /// Whether the clock of this host may be signed by, as far as `members` and this host know; to be asked before
-    /// anything is signed.
-    ///
-    /// # Errors
-    /// [`Refused::IssuerClock`] if it may not, or the files cannot be used.
-    pub fn check_clock(&self, now: Time, at: Moment, members: Members) -> Result<(), Error> {
-        let open = self.load(self.lock()?)?;
-        let (boot, anchor) = (crate::clock::boot(), self.anchor()?);
-        let clocks = Clocks { now, at, boot: boot.as_deref() };
-        let next = issuer_clock::check(clocks, anchor.as_ref(), open.book.newest_signed(), members)?;
-        if let Some(next) = next {
-            safe_file::replace_framed(&self.path("clock"), CLOCK_PURPOSE, &next)?;
-        }
-        Ok(())
-    }
-
-    /// The operator says that the clock of this host is right.
-    ///
-    /// # Errors
-    /// If no domain is here, or the files cannot be used.
-    pub fn confirm_clock(&self, now: Time, at: Moment) -> Result<(), Error> {
-        let _open = self.open(now)?;
-        let boot = crate::clock::boot();
-        let anchor = Anchor::confirmed(Clocks { now, at, boot: boot.as_deref() }).ok_or(Error::NoBoot)?;
-        Ok(safe_file::replace_framed(&self.path("clock"), CLOCK_PURPOSE, &anchor)?)
-    }
-
-    fn anchor(&self) -> Result<Option<Anchor>, Error> {
-        Ok(safe_file::read_framed(&self.path("clock"), CLOCK_PURPOSE)?)
-    }
-
-    /// What the clock should say as far as this host alone knows, where it says something else: enough for the delegation,
-    /// which is renewed half a year before it has to be.
-    fn plausible_clock(&self, now: Time) -> Result<Option<Time>, Error> {
-        let (boot, anchor) = (crate::clock::boot(), self.anchor()?);
-        let clocks = Clocks { now, at: crate::clock::now(), boot: boot.as_deref() };
-        match issuer_clock::check(clocks, anchor.as_ref(), None, Members::Unknown) {
-            Err(Refused::IssuerClock { expected, .. }) => Ok(Some(expected)),
-            Ok(_) | Err(_) => Ok(None),
-        }
     }
 
     /// Which lists of denied are there now, without reading them; `None` if nobody was denied yet.

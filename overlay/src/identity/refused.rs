@@ -261,7 +261,7 @@ pub enum Refused {
     },
     /// No such secret.
     #[error(
-        "no such token here: it was used up and forgotten, or it is of another issuer; type `visperf token create` \
+        "no such token here: it was used up and forgotten, or revoked, or it is of another issuer; type `visperf token create` \
          on this domain's issuer for a new one"
     )]
     TokenUnknown,
@@ -297,6 +297,60 @@ pub enum Refused {
         wanted: Roles,
         /// In the token.
         given: Roles,
+    },
+    /// By its maker.
+    #[error("token was revoked; type `visperf token create --replace HOST` on the issuer for a new one")]
+    TokenRevoked,
+    /// As often as it may.
+    #[error(
+        "token was used {uses} times, as often as it may be; type `visperf token create --replace HOST` on the issuer \
+         for a new one"
+    )]
+    TokenUsedUp {
+        /// How often.
+        uses: u32,
+    },
+    /// Of another host.
+    #[error(
+        "token is not for host {host}, but for {hosts}; name the host by --host, or make a token for it with \
+         `visperf token create --replace {host}`"
+    )]
+    TokenHost {
+        /// Whose name was given.
+        host: HostName,
+        /// What the token is for.
+        hosts: String,
+    },
+    /// A name that no token gives away.
+    #[error(
+        "host {host} is {whose} ({peer}), whose name no token gives to another key; give this host another name, or \
+         see `visperf domain members` and `visperf domain revoke`"
+    )]
+    NotReplaceable {
+        /// Which.
+        host: HostName,
+        /// Whose it is.
+        whose: &'static str,
+        /// By whom it is held.
+        peer: PeerKey,
+    },
+    /// Two machines of one name, perhaps.
+    #[error(
+        "host {host} was given to another key several times lately, at {} to {peer}, which is not the {joiner} that asks \
+         now; if two machines have this name, give one of them another (--host NAME); otherwise try again in {} min",
+        At(*issued), wait.as_secs() / 60 + 1
+    )]
+    ReplacedOften {
+        /// Which.
+        host: HostName,
+        /// By whom it is held.
+        peer: PeerKey,
+        /// Since when.
+        issued: Time,
+        /// Who asks.
+        joiner: PeerKey,
+        /// How long to wait.
+        wait: Duration,
     },
     /// Guessing.
     #[error("too many refused attempts to join; try again in {} s", wait.as_secs() + 1)]

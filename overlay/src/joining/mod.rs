@@ -29,7 +29,7 @@ use std::time::Duration;
 use wire::address::Address;
 use wire::credential::{Certificate, Denial, Roles};
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::join::{Admitted, Question, Reply, Token};
+use wire::join::{Admitted, Question, Reply, Token, TokenType};
 
 /// An address of the issuer, and what became of the last attempt there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +165,11 @@ pub async fn join(
         issuer: token.issuer,
         addresses: token.addresses.clone(),
     };
-    let reply = dial::ask(&key, &errand, &Question::Join(question), joiner.deadline, progress).await?;
+    let question = match token.token_type {
+        TokenType::Join => Question::Join(question),
+        TokenType::Replace => Question::Replace(question),
+    };
+    let reply = dial::ask(&key, &errand, &question, joiner.deadline, progress).await?;
     let answer = admitted(reply, &token.domain)?;
     let (membership, denials) = join::accept(token, answer, key.peer(), clock::calendar())?;
     let denials = denials.all().cloned().collect();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use wire::address::Address;
 use wire::credential::{Certificate, Chain, Role, Roles};
 use wire::id::PeerKey;
-use wire::join::{Admitted, Directory, Join, Secret, Token};
+use wire::join::{Admitted, Directory, Join, Secret, Token, TokenType};
 use wire::time::Time;
 
 const SECRET: Secret = Secret([0x5a; 16]);
@@ -70,6 +70,7 @@ fn token() -> Token {
         directories: vec![Directory { key: key(70).peer(), addresses: vec![address("10.0.0.9:7743")] }],
         secret: SECRET,
         expires: NOW.plus(token::LIFE),
+        token_type: TokenType::Join,
     }
 }
 

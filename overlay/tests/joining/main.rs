@@ -1,5 +1,6 @@
 //! Joining, renewing and being revoked over real connections on loopback, with real files.
 
+mod replacing;
 mod rig;
 
 use overlay::identity::book::Whom;

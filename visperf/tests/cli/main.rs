@@ -19,4 +19,5 @@ mod sampled;
 mod server;
 mod started;
 mod terminal;
+mod tokens;
 mod top;
