@@ -14,6 +14,19 @@ pub fn now() -> Moment {
     Moment(Duration::new(secs, nanos))
 }
 
+/// Which start of the host [`now`] counts from; none where the system does not name it.
+#[must_use]
+pub fn boot() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// How far the calendar is ahead of [`now`], in microseconds: another value says that the calendar was set.
+#[must_use]
+pub fn calendar_ahead_micros() -> i64 {
+    calendar().micros().saturating_sub(i64::try_from(now().0.as_micros()).unwrap_or(i64::MAX))
+}
+
 /// The calendar's time, for certificates and for people; never for reckoning how long something took.
 #[must_use]
 #[allow(clippy::disallowed_methods)] // This is the shell that reads it.

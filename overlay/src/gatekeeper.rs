@@ -6,8 +6,10 @@
 
 use crate::clock;
 use crate::identity::admission::{Action, Gate, Principal};
+use crate::identity::certificate;
 use crate::identity::deny_list::Taken;
 use crate::identity::order::Here;
+use crate::identity::peer_clocks::Members;
 use crate::identity::refused::Refused;
 use crate::net::hello::Admission;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -17,12 +19,13 @@ use wire::entering::ShownVisa;
 use wire::id::PeerKey;
 use wire::registration::Record;
 use wire::replication::{Farewell, Leave};
+use wire::time::Time;
 
 /// What this daemon shows of itself.
 #[derive(Clone, Debug)]
 enum Shown {
-    /// A certificate, or for a directory none.
-    Chain(Option<Box<Chain>>),
+    /// A certificate, or for a directory none; and the one before it.
+    Chain(Option<Box<Chain>>, Option<Box<Chain>>),
     /// Nothing: it is about to join, or to log in.
     Nothing,
     /// A visa: it visits.
@@ -43,7 +46,7 @@ impl Gatekeeper {
     /// Of a daemon that shows `chain`; a directory shows none and is known by its key.
     #[must_use]
     pub fn new(gate: Gate, chain: Option<Chain>) -> Gatekeeper {
-        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Chain(chain.map(Box::new))) }
+        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Chain(chain.map(Box::new), None)) }
     }
 
     /// Of a daemon that is about to join and has nothing to show.
@@ -52,9 +55,10 @@ impl Gatekeeper {
         Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Nothing) }
     }
 
-    /// Show this certificate from now on.
-    pub fn show(&self, chain: Chain) {
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown::Chain(Some(Box::new(chain)));
+    /// Show this certificate from now on, and `previous` while that holds and this one does not yet.
+    pub fn show(&self, chain: Chain, previous: Option<Chain>) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) =
+            Shown::Chain(Some(Box::new(chain)), previous.map(Box::new));
     }
 
     /// Show nothing from now on.
@@ -67,11 +71,23 @@ impl Gatekeeper {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown::Visa(Box::new(visa));
     }
 
-    /// The certificate it shows.
+    /// The newest certificate, whether it holds or not.
+    #[must_use]
+    pub fn newest_chain(&self) -> Option<Chain> {
+        match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
+            Shown::Chain(chain, _) => chain.as_deref().cloned(),
+            Shown::Nothing | Shown::Visa(_) => None,
+        }
+    }
+
+    /// The certificate it shows: the newest that holds now.
     #[must_use]
     pub fn chain(&self) -> Option<Chain> {
         match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
-            Shown::Chain(chain) => chain.as_deref().cloned(),
+            Shown::Chain(chain, previous) => {
+                certificate::newest_that_holds(chain.as_deref(), previous.as_deref(), clock::calendar())
+                    .cloned()
+            }
             Shown::Nothing | Shown::Visa(_) => None,
         }
     }
@@ -153,6 +169,18 @@ impl Gatekeeper {
         self.decide(|gate| gate.handle_denial(peer, denial, clock::calendar(), clock::now()))
     }
 
+    /// What members say of the clock of this host.
+    #[must_use]
+    pub fn members_clock(&self) -> Members {
+        self.lock().clocks().members(clock::calendar(), clock::now())
+    }
+
+    /// What is wrong with the clock of this host or of members, in sentences.
+    #[must_use]
+    pub fn clock_health(&self) -> Vec<String> {
+        self.lock().clocks().health(clock::calendar(), clock::now())
+    }
+
     /// Run one decision on the gate and log what it wants told.
     pub fn decide<T>(&self, decision: impl FnOnce(&mut Gate) -> T) -> T {
         let mut gate = self.lock();
@@ -172,8 +200,10 @@ impl Gatekeeper {
 impl Admission for Gatekeeper {
     fn proof(&self) -> Vec<u8> {
         match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
-            Shown::Chain(chain) => {
-                postcard::to_stdvec(chain).expect("a chain has no part that cannot be written")
+            Shown::Chain(chain, previous) => {
+                let chain =
+                    certificate::newest_that_holds(chain.as_deref(), previous.as_deref(), clock::calendar());
+                postcard::to_stdvec(&chain).expect("a chain has no part that cannot be written")
             }
             Shown::Nothing => Vec::new(),
             Shown::Visa(visa) => postcard::to_extend(visa, vec![VISA_FIRST])
@@ -197,6 +227,12 @@ impl Admission for Gatekeeper {
             }
         };
         admitted.map(Arc::new).map_err(|refused| refused.to_string())
+    }
+
+    fn note_time(&self, peer: PeerKey, proof: &[u8], time: Time) {
+        if let Some(Read::Chain(Some(chain))) = read(proof) {
+            self.lock().note_time(peer, &chain, time, clock::now());
+        }
     }
 
     fn review(&self, principal: &Principal) -> Result<(), String> {

@@ -3,6 +3,7 @@
 //! ```text
 //! joiner ── Question::Join { secret, root, host, wanted } ──▶ issuer     (its key is in the token)
 //!        ◀── Reply::Admitted { chain, directories, seeds, denials } or Reply::Refused(reason) ──
+//! joiner ── Question::Replace { … } ──▶ issuer                           (the same, by a token of the type replace)
 //! member ── Question::Renew { chain } ──▶ issuer                         (from half of its life on)
 //! ```
 //!
@@ -44,6 +45,16 @@ pub struct Directory {
     pub addresses: Vec<Address>,
 }
 
+/// What a token is good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenType {
+    /// A host joins under a name that no other key holds.
+    #[default]
+    Join,
+    /// It may also take its name over from another key, which is revoked.
+    Replace,
+}
+
 /// What a token says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
@@ -61,6 +72,9 @@ pub struct Token {
     pub secret: Secret,
     /// Until when, by the issuer's clock.
     pub expires: Time,
+    /// Its type; in its line this is what the line begins with.
+    #[serde(skip)]
+    pub token_type: TokenType,
 }
 
 /// What a joiner asks.
@@ -86,6 +100,8 @@ pub enum Question {
         /// It, and why to believe it.
         chain: Box<Chain>,
     },
+    /// Let me in, in place of the key that holds my host's name. An older issuer does not understand it, and says so.
+    Replace(Join),
 }
 
 /// What somebody admitted is given.
@@ -114,6 +130,27 @@ pub enum Reply {
 mod tests {
     use super::*;
 
+    /// The questions before tokens of the type replace.
+    #[derive(Debug, Deserialize)]
+    enum Older {
+        #[expect(dead_code, reason = "read and looked at no further")]
+        Join(Join),
+        #[expect(dead_code, reason = "read and looked at no further")]
+        Renew { chain: Box<Chain> },
+    }
+
+    #[test]
+    fn an_older_issuer_takes_a_replacement_for_nothing_that_it_knows() {
+        let host = HostName::try_from("wn01").expect("a name");
+        let (secret, root) = (Secret([1; 16]), PeerKey([2; 32]));
+        let join = Join { secret, root, host, wanted: Roles::NONE };
+        let read = |question: &Question| {
+            postcard::from_bytes::<Older>(&postcard::to_stdvec(question).expect("plain data is encoded"))
+        };
+        assert!(matches!(read(&Question::Join(join.clone())), Ok(Older::Join(_))));
+        assert!(read(&Question::Replace(join)).is_err(), "it answers that it does not understand");
+    }
+
     #[test]
     fn a_secret_is_not_shown_where_tokens_are_logged() {
         let token = Token {
@@ -124,6 +161,7 @@ mod tests {
             directories: vec![],
             secret: Secret([0xab; 16]),
             expires: Time::default(),
+            token_type: TokenType::Join,
         };
         let shown = format!("{token:?}");
         assert!(shown.contains("Secret(…)") && !shown.contains("171") && !shown.contains("ab, "), "{shown}");

@@ -10,6 +10,7 @@ use super::audit::{self, Audit, Subject, Trail, What};
 use super::certificate;
 use super::deny_list::{self, Denials, Taken};
 use super::order::Here;
+use super::peer_clocks::PeerClocks;
 use super::record::Opener;
 use super::refused::Refused;
 use super::trust::{Standing, Trust};
@@ -33,6 +34,7 @@ pub struct Gate {
     directories: BTreeSet<PeerKey>,
     trail: Trail,
     verified: Verified,
+    clocks: PeerClocks,
     /// Visitors whose visas hold no longer, and until when anybody could show one.
     shut_out: BTreeMap<PeerKey, Time>,
 }
@@ -47,6 +49,7 @@ impl Gate {
             directories,
             trail: Trail::default(),
             verified: Verified::default(),
+            clocks: PeerClocks::default(),
             shut_out: BTreeMap::new(),
         }
     }
@@ -333,6 +336,24 @@ impl Gate {
             Ok(_) | Err(Refused::DenyListOld { .. }) => deny_list::open(denial, &self.trust),
             Err(refused) => Err(refused),
         }
+    }
+
+    /// `peer`, which shows `chain`, says that it is `time`. That of a member counts, even where one clock is so wrong
+    /// that its certificate does not hold here.
+    pub fn note_time(&mut self, peer: PeerKey, chain: &Chain, time: Time, at: Moment) {
+        let Ok(opened) = certificate::open(chain) else { return };
+        let starts = opened.starts();
+        if let Ok(member) = certificate::verify(chain, peer, starts, &self.deny, &self.trust)
+            && member.standing == Standing::Member
+        {
+            self.clocks.note(peer, opened.certificate.host, time, at);
+        }
+    }
+
+    /// What the clocks of members say.
+    #[must_use]
+    pub fn clocks(&self) -> &PeerClocks {
+        &self.clocks
     }
 
     /// What is believed of other domains' roots.

@@ -34,6 +34,8 @@ pub enum What {
     Action(&'static str),
     /// To become a member.
     Join,
+    /// To become a member in place of another key.
+    Replace,
     /// A certificate for one that is half through.
     Renew,
     /// That a record be believed.
@@ -50,6 +52,7 @@ impl What {
             What::Hello => "hello",
             What::Action(action) => action,
             What::Join => "join",
+            What::Replace => "replace",
             What::Renew => "renew",
             What::Record => "record",
             What::DenyList => "deny-list",

@@ -114,6 +114,75 @@ impl Book {
         Ok(chain)
     }
 
+    /// The certificate of `peer` for this host, if it has one that is good and not half through.
+    #[must_use]
+    pub fn held_by(&self, peer: PeerKey, host: &HostName, deny: &Denials, now: Time) -> Option<Chain> {
+        let entry = self.members.get(&peer).filter(|entry| entry.certificate.host == *host)?;
+        let Certificate { issued, .. } = entry.certificate;
+        let is_good =
+            now < certificate::renewed_from(&entry.certificate) && !certificate::is_early(issued, now);
+        let is_denied = deny.check(&self.domain, self.root, peer, issued).is_err();
+        (is_good && !is_denied).then(|| entry.chain.clone())
+    }
+
+    /// Whose certificates have to be revoked so that `peer` can have this host's name.
+    ///
+    /// # Errors
+    /// If the name is that of the issuer, `own`, or of a key that the root certified: an operator's.
+    pub fn replaceable(
+        &self,
+        host: &HostName,
+        peer: PeerKey,
+        roles: Roles,
+        own: PeerKey,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<Vec<Certificate>, Refused> {
+        host.check_member()?;
+        for Entry { certificate, chain } in self.members.values() {
+            let Certificate { peer: holder, issued, expires, .. } = *certificate;
+            let is_over = now >= expires || deny.check(&self.domain, self.root, holder, issued).is_err();
+            let whose = match (holder == own, chain.delegation.is_none()) {
+                (true, _) => "the issuer's own",
+                (false, true) if !is_over => "one that the root certified",
+                (false, _) => continue,
+            };
+            if certificate.host == *host {
+                return Err(Refused::NotReplaceable { host: host.clone(), whose, peer: holder });
+            }
+        }
+        Ok(self.other_holders(host, peer, roles, deny, now).cloned().collect())
+    }
+
+    /// `peer` has this host's name from now on; `replaced` were revoked, as `deny` says, and are forgotten.
+    ///
+    /// # Errors
+    /// Why it gets none; nothing has changed then.
+    #[expect(clippy::too_many_arguments, reason = "each is one field of the certificate")]
+    pub fn replace(
+        &mut self,
+        replaced: &[Certificate],
+        peer: PeerKey,
+        host: HostName,
+        (roles, priority): (Roles, u8),
+        signing: Signing<'_>,
+        deny: &Denials,
+        now: Time,
+    ) -> Result<Chain, Refused> {
+        self.check_host(&host, peer, roles, deny, now)?;
+        let chain = self.give(peer, host, roles, priority, signing, deny, now)?;
+        for certificate in replaced {
+            self.members.remove(&certificate.peer);
+        }
+        Ok(chain)
+    }
+
+    /// Its root.
+    #[must_use]
+    pub fn root(&self) -> PeerKey {
+        self.root
+    }
+
     /// A certificate without a token: the issuer's own.
     ///
     /// # Errors
@@ -131,8 +200,8 @@ impl Book {
         self.give(peer, host, roles, 0, signing, deny, now)
     }
 
-    /// `peer` wants its certificate renewed, from half of its life on. Whoever asks again because the answer
-    /// was lost gets the same.
+    /// `peer` wants its certificate renewed, from half of its life on, or at once if it holds from a later time only:
+    /// a wrong clock signed it. A peer that asks again because the answer was lost gets the same.
     ///
     /// # Errors
     /// Why it is not; nothing has changed then.
@@ -145,17 +214,19 @@ impl Book {
         now: Time,
     ) -> Result<Chain, Refused> {
         let trust = Trust::of_member(self.domain.clone(), self.root, Readers::Nobody);
-        certificate::verify(chain, peer, now, deny, &trust)?;
+        let starts = certificate::open(chain)?.starts();
+        certificate::verify(chain, peer, now.max(starts), deny, &trust)?;
         let shown = certificate::open(chain)?.certificate;
         self.check_renewed(&shown, deny, now)?;
         if let Some(entry) = self.members.get(&peer)
             && entry.certificate.serial > shown.serial
             && now < certificate::renewed_from(&entry.certificate)
+            && !certificate::is_early(entry.certificate.issued, now)
         {
             return Ok(entry.chain.clone());
         }
         let from = certificate::renewed_from(&shown);
-        if now < from {
+        if now < from && !certificate::is_early(shown.issued, now) {
             return Err(Refused::TooEarly { serial: shown.serial, from });
         }
         self.give(peer, shown.host, shown.roles, shown.priority, signing, deny, now)
@@ -202,6 +273,13 @@ impl Book {
             order(one).cmp(&order(other))
         });
         members
+    }
+
+    /// When the newest certificate was signed, by the clock of then; none if it was forgotten.
+    #[must_use]
+    pub fn newest_signed(&self) -> Option<Time> {
+        let newest = self.members.values().find(|entry| entry.certificate.serial == self.last);
+        newest.map(|entry| entry.certificate.issued)
     }
 
     /// What to put on the list of denied so that `whom` is out. A key need not be a member's: it may be an

@@ -39,6 +39,16 @@ pub struct Opened {
     pub delegation: Option<Delegation>,
 }
 
+impl Opened {
+    /// From when all of it holds.
+    #[must_use]
+    pub fn starts(&self) -> Time {
+        let delegated =
+            self.delegation.as_ref().map_or(self.certificate.issued, |delegation| delegation.issued);
+        self.certificate.issued.max(delegated)
+    }
+}
+
 /// Who `peer` is by `chain` at `now`.
 ///
 /// # Errors
@@ -82,6 +92,29 @@ pub(super) fn verify_as(
     let principal = Principal::of(opened, standing);
     principal.check_denials(deny)?;
     Ok(principal)
+}
+
+/// Whether a daemon shows its own `chain` at `now`: what it says of its times, without the tolerance for others' clocks
+/// at its end. Signatures are for others to check.
+#[must_use]
+pub fn holds_at(chain: &Chain, now: Time) -> bool {
+    let holds = |from: Time, until: Time| !is_early(from, now) && now < until;
+    let certificate = chain.certificate.unverified();
+    let delegation = chain.delegation.as_ref().map(|delegation| delegation.unverified());
+    certificate.is_ok_and(|it| holds(it.issued, it.expires))
+        && delegation.is_none_or(|it| it.is_ok_and(|it| holds(it.issued, it.expires)))
+}
+
+/// Which of its own a daemon shows at `now`: the newest, or the one before it where that holds and the newest does not.
+#[must_use]
+pub fn newest_that_holds<'a>(
+    newest: Option<&'a Chain>,
+    previous: Option<&'a Chain>,
+    now: Time,
+) -> Option<&'a Chain> {
+    let newest = newest?;
+    let previous = previous.filter(|previous| !holds_at(newest, now) && holds_at(previous, now));
+    Some(previous.unwrap_or(newest))
 }
 
 /// Check the signatures of a chain, and that its parts belong together.
@@ -130,13 +163,19 @@ pub(super) fn open_delegation(
 
 /// Whether `now` is within, give or take [`SKEW_MAX`].
 pub(super) fn check_times(what: &'static str, from: Time, until: Time, now: Time) -> Result<(), Refused> {
-    if now.plus(SKEW_MAX) < from {
+    if is_early(from, now) {
         return Err(Refused::NotYetValid { what, from, now });
     }
     if now.minus(SKEW_MAX) >= until {
         return Err(Refused::Expired { what, until, now });
     }
     Ok(())
+}
+
+/// Whether what holds from `from` on does not hold yet, however the clocks of two hosts may differ.
+#[must_use]
+pub fn is_early(from: Time, now: Time) -> bool {
+    now.plus(SKEW_MAX) < from
 }
 
 pub(super) fn check_life(

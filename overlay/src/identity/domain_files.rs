@@ -5,12 +5,19 @@
 //!                delegation  the root's word for this daemon
 //!                book        tokens, members, serial numbers
 //!                deny-list   who is denied
+//!                replace-tokens  tokens of the type replace, and the keys that they replaced
+//!                clock       when the clock of this host was right last (`issuer_clock`)
 //!                lock        held by whoever changes one of them: the daemon and commands do
 //! ```
 //!
 //! Rules: what was decided is on disk before it is handed out; each change is the replacement of one file, so
 //! a crash leaves the state before or after it; a creation that a crash cut short is completed when it is
 //! repeated. Not here: the decisions (`book`, `token`, `deny_list`).
+
+mod clock;
+mod replacing;
+
+pub use replacing::Replacement;
 
 use super::book::{Book, Member, Signing, Whom};
 use super::certificate;
@@ -20,6 +27,7 @@ use super::key::Key;
 use super::key_file;
 use super::member_files;
 use super::refused::Refused;
+use super::replace_token::ReplaceTokens;
 use super::safe_file;
 use super::token::{Wish, WishError};
 use super::trust::{Readers, Trust};
@@ -28,9 +36,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::address::Address;
-use wire::credential::{Chain, Delegation, Denial, DenyList, Roles};
+use wire::credential::{Chain, Delegation, Denial, Denied, DenyList, Roles};
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::join::{Directory, Join, Secret, Token};
+use wire::join::{Directory, Join, Secret, Token, TokenType};
 use wire::sealed::Sealed;
 use wire::time::Time;
 
@@ -105,6 +113,11 @@ pub enum Error {
         /// This daemon.
         expected: PeerKey,
     },
+    /// The start of the host is not known, so no clock can be compared later.
+    #[error(
+        "cannot store that the clock is right: /proc/sys/kernel/random/boot_id cannot be read; mount /proc"
+    )]
+    NoBoot,
     /// The root key was moved away.
     #[error("{} is needed for this and not there; bring it back while you type this", path.display())]
     NoRoot {
@@ -244,7 +257,16 @@ impl DomainFiles {
         let expires = open.book.tokens().add(secret, wish, now)?;
         self.save_book(&open.book)?;
         let Delegation { domain, root, issuer, .. } = open.delegated;
-        Ok(Token { domain, root, issuer, addresses, directories, secret, expires })
+        Ok(Token {
+            domain,
+            root,
+            issuer,
+            addresses,
+            directories,
+            secret,
+            expires,
+            token_type: TokenType::Join,
+        })
     }
 
     /// `peer` shows a token; what it is given is on disk when this returns.
@@ -306,19 +328,36 @@ impl DomainFiles {
     /// If nobody has that name, or the files cannot be used.
     pub fn revoke(&self, whom: &Whom, now: Time) -> Result<Vec<PeerKey>, Error> {
         let mut open = self.open(now)?;
+        // A clock that is ahead would keep out for as long whatever is given to the same key next.
+        let now = self.plausible_clock(now)?.map_or(now, |expected| expected.min(now));
         let denied = open.book.deny(whom, now)?;
+        let tokens = self.replace_tokens()?;
+        self.deny(&mut open, &denied, &tokens, now)?;
+        Ok(denied.into_iter().map(|denied| denied.peer).collect())
+    }
+
+    /// Put these on the list of denied; on disk when this returns.
+    fn deny(
+        &self,
+        open: &mut Open,
+        denied: &[Denied],
+        tokens: &ReplaceTokens,
+        now: Time,
+    ) -> Result<(), Error> {
         let (domain, root) = (open.delegated.domain.clone(), open.delegated.root);
         let by_root = open.root_key.is_some();
         let held = open.deny.of(&domain).into_iter().find(|list| list.delegation.is_none() == by_root);
-        let held = held.map(|held| held.list.unverified()).transpose().map_err(Refused::from)?;
-        let list: DenyList = deny_list::next(held.as_ref(), &domain, root, &denied, now)?;
+        let mut held = held.map(|held| held.list.unverified()).transpose().map_err(Refused::from)?;
+        if let Some(held) = &mut held {
+            held.denied.retain(|denied| !tokens.is_over(denied, now));
+        }
+        let list: DenyList = deny_list::next(held.as_ref(), &domain, root, denied, now)?;
         let signer = open.root_key.as_ref().unwrap_or(&self.key);
         let delegation = (!by_root).then(|| open.delegation.clone());
         let denial = Denial { list: signer.seal(&list)?, delegation };
         open.deny.take(&denial, &Trust::of_member(domain, root, Readers::Nobody))?;
         let lists: Vec<&Denial> = open.deny.all().collect();
-        safe_file::replace_framed(&self.path("deny-list"), DENY_LIST_PURPOSE, &lists)?;
-        Ok(denied.into_iter().map(|denied| denied.peer).collect())
+        Ok(safe_file::replace_framed(&self.path("deny-list"), DENY_LIST_PURPOSE, &lists)?)
     }
 
     /// The lists of denied, for directories and members.
@@ -358,7 +397,8 @@ impl DomainFiles {
             return Err(Error::OtherIssuer { domain, found, expected: self.key.peer() });
         }
         let due = issued.plus(expires.since(*issued) / 2);
-        if let Some(root) = open.root_key.as_ref().filter(|_| now >= due) {
+        let is_due = now >= due && self.plausible_clock(now)?.is_none();
+        if let Some(root) = open.root_key.as_ref().filter(|_| is_due) {
             let fresh = certificate::delegate(root, domain, *issuer, number.saturating_add(1), now)?;
             safe_file::replace_framed(&self.path("delegation"), DELEGATION_PURPOSE, &fresh)?;
             (open.delegation, open.delegated) = self.delegated()?;

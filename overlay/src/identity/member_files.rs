@@ -1,6 +1,7 @@
 //! What a member keeps in its state folder: its membership, and who is denied.
 //!
-//! `membership` holds the certificate chain and where to find others; `denials` every list of denied, so that no
+//! `membership` holds the certificate chain and where to find others; `previous-certificate` the chain before it, in a
+//! file of its own, which older versions neither read nor miss; `denials` every list of denied, so that no
 //! older one is believed after a restart. One daemon writes them, or the command that joins before it starts.
 //! Rule: a damaged file is told, never replaced by nothing.
 
@@ -10,16 +11,19 @@ use super::refused::Refused;
 use super::safe_file;
 use super::trust::Trust;
 use std::path::Path;
-use wire::credential::Denial;
+use wire::credential::{Chain, Denial};
 
 pub use super::safe_file::Error;
 
 /// Name of the file with the certificate in the state folder.
 pub const MEMBERSHIP: &str = "membership";
+/// Name of the file with the certificate before it.
+pub const PREVIOUS: &str = "previous-certificate";
 /// Name of the file with the lists of denied.
 pub const DENIALS: &str = "denials";
 
 const MEMBERSHIP_PURPOSE: &str = "visperf membership 1";
+const PREVIOUS_PURPOSE: &str = "visperf previous certificate 1";
 const DENIALS_PURPOSE: &str = "visperf denials 1";
 
 /// The membership of the daemon with this state folder; `None` if it has not joined.
@@ -37,6 +41,32 @@ pub fn load_membership(state: &Path) -> Result<Option<Membership>, Error> {
 pub fn save_membership(state: &Path, membership: &Membership) -> Result<(), Error> {
     safe_file::make_state(state)?;
     safe_file::replace_framed(&state.join(MEMBERSHIP), MEMBERSHIP_PURPOSE, membership)
+}
+
+/// As [`save_membership`], storing the certificate of `held`, which `membership` replaces, as the previous one first:
+/// should the new one have been signed by a wrong clock, the previous one is shown while it holds.
+///
+/// # Errors
+/// As [`save_membership`].
+pub fn replace_membership(state: &Path, held: &Membership, membership: &Membership) -> Result<(), Error> {
+    if held.chain != membership.chain {
+        safe_file::make_state(state)?;
+        safe_file::replace_framed(&state.join(PREVIOUS), PREVIOUS_PURPOSE, &held.chain)?;
+    }
+    save_membership(state, membership)
+}
+
+/// The certificate before that of `membership`; `None` if there is none of its domain and root.
+///
+/// # Errors
+/// As [`load_membership`].
+pub fn load_previous(state: &Path, membership: &Membership) -> Result<Option<Chain>, Error> {
+    let chain: Option<Chain> = safe_file::read_framed(&state.join(PREVIOUS), PREVIOUS_PURPOSE)?;
+    let named = |chain: &Chain| {
+        let claimed = chain.certificate.unverified().ok()?;
+        Some((claimed.domain, claimed.root, claimed.peer))
+    };
+    Ok(chain.filter(|chain| *chain != membership.chain && named(chain) == named(&membership.chain)))
 }
 
 /// Who is denied, and lists of domains whose root is not known yet: to be taken when it is.

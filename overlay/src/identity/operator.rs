@@ -105,8 +105,12 @@ fn of_folder(folder: &Path, domain: &DomainName) -> Result<Operator, String> {
 fn member(folder: &Path) -> Result<(Key, Chain), String> {
     let membership = member_files::load_membership(folder).map_err(|error| error.to_string())?;
     let membership = membership.ok_or_else(|| "no certificate".to_owned())?;
+    let previous = member_files::load_previous(folder, &membership).map_err(|error| error.to_string())?;
+    let chain =
+        certificate::newest_that_holds(Some(&membership.chain), previous.as_ref(), crate::clock::calendar());
+    let chain = chain.unwrap_or(&membership.chain).clone();
     let key = key_file::load(folder).map_err(|error| error.to_string())?;
-    Ok((key.ok_or_else(|| "no key".to_owned())?, membership.chain))
+    Ok((key.ok_or_else(|| "no key".to_owned())?, chain))
 }
 
 #[cfg(test)]

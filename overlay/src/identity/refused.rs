@@ -3,24 +3,11 @@
 //! Pure. Every check of this module answers with one of these, so that a person reads the same words at the
 //! daemon that refused, at the one that was refused, and in the audit.
 
-use std::fmt;
+use super::shown_time::At;
 use std::time::Duration;
 use wire::credential::{Roles, Serial};
 use wire::id::{DomainName, HostName, NoMemberName, PeerKey};
 use wire::time::Time;
-
-/// A moment as people read it, `2026-11-21T06:08:07Z`.
-#[derive(Clone, Copy)]
-pub struct At(pub Time);
-
-impl fmt::Display for At {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_second(self.0.micros().div_euclid(1_000_000)) {
-            Ok(at) => at.fmt(f),
-            Err(_) => write!(f, "{} s after 1970", self.0.micros().div_euclid(1_000_000)),
-        }
-    }
-}
 
 /// Why not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -160,7 +147,8 @@ pub enum Refused {
         max: Duration,
     },
     /// From the future.
-    #[error("{what} holds from {}, but it is {} here; compare the clocks of both hosts", At(*from), At(*now))]
+    #[error("{what} holds from {}, but it is {} here; compare the clocks of both hosts, and set the one that is wrong", At(*from),
+        At(*now))]
     NotYetValid {
         /// The kind of value.
         what: &'static str,
@@ -171,7 +159,8 @@ pub enum Refused {
     },
     /// Over.
     #[error(
-        "{what} expired at {}, and it is {} here; join again by a new token (`visperf token create` on the issuer)",
+        "{what} expired at {}, and it is {} here; if the clocks of both hosts are right, join again by a new token \
+         (`visperf token create` on the issuer)",
         At(*until), At(*now)
     )]
     Expired {
@@ -181,6 +170,19 @@ pub enum Refused {
         until: Time,
         /// Here.
         now: Time,
+    },
+    /// The issuer's own clock.
+    #[error(
+        "the issuer does not sign: its clock says {}, but {by} {}; set the clock of the issuer's host, or, if it is \
+         right, type `visperf domain confirm-clock` there", At(*now), At(*expected)
+    )]
+    IssuerClock {
+        /// What it says.
+        now: Time,
+        /// What it should say.
+        expected: Time,
+        /// By which evidence, as it precedes the time.
+        by: String,
     },
     /// On the list of denied.
     #[error(
@@ -259,7 +261,7 @@ pub enum Refused {
     },
     /// No such secret.
     #[error(
-        "no such token here: it was used up and forgotten, or it is of another issuer; type `visperf token create` \
+        "no such token here: it was used up and forgotten, or revoked, or it is of another issuer; type `visperf token create` \
          on this domain's issuer for a new one"
     )]
     TokenUnknown,
@@ -295,6 +297,60 @@ pub enum Refused {
         wanted: Roles,
         /// In the token.
         given: Roles,
+    },
+    /// By its maker.
+    #[error("token was revoked; type `visperf token create --replace HOST` on the issuer for a new one")]
+    TokenRevoked,
+    /// As often as it may.
+    #[error(
+        "token was used {uses} times, as often as it may be; type `visperf token create --replace HOST` on the issuer \
+         for a new one"
+    )]
+    TokenUsedUp {
+        /// How often.
+        uses: u32,
+    },
+    /// Of another host.
+    #[error(
+        "token is not for host {host}, but for {hosts}; name the host by --host, or make a token for it with \
+         `visperf token create --replace {host}`"
+    )]
+    TokenHost {
+        /// Whose name was given.
+        host: HostName,
+        /// What the token is for.
+        hosts: String,
+    },
+    /// A name that no token gives away.
+    #[error(
+        "host {host} is {whose} ({peer}), whose name no token gives to another key; give this host another name, or \
+         see `visperf domain members` and `visperf domain revoke`"
+    )]
+    NotReplaceable {
+        /// Which.
+        host: HostName,
+        /// Whose it is.
+        whose: &'static str,
+        /// By whom it is held.
+        peer: PeerKey,
+    },
+    /// Two machines of one name, perhaps.
+    #[error(
+        "host {host} was given to another key several times lately, at {} to {peer}, which is not the {joiner} that asks \
+         now; if two machines have this name, give one of them another (--host NAME); otherwise try again in {} min",
+        At(*issued), wait.as_secs() / 60 + 1
+    )]
+    ReplacedOften {
+        /// Which.
+        host: HostName,
+        /// By whom it is held.
+        peer: PeerKey,
+        /// Since when.
+        issued: Time,
+        /// Who asks.
+        joiner: PeerKey,
+        /// How long to wait.
+        wait: Duration,
     },
     /// Guessing.
     #[error("too many refused attempts to join; try again in {} s", wait.as_secs() + 1)]

@@ -7,13 +7,14 @@
 use super::certificate::SKEW_MAX;
 use super::line::{self, Kind};
 use super::refused::Refused;
+use super::replace_token::{self, Listed};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 use subtle::ConstantTimeEq as _;
 use wire::credential::Roles;
 use wire::id::PeerKey;
-use wire::join::{ADDRESSES_MAX, DIRECTORIES_MAX, Join, Secret, Token};
+use wire::join::{ADDRESSES_MAX, DIRECTORIES_MAX, Join, Secret, Token, TokenType};
 use wire::time::Time;
 
 /// How long a token is good unless its maker says otherwise.
@@ -32,12 +33,15 @@ pub const TOKENS_MAX: usize = 1000;
 /// lost its certificate again.
 pub const KEPT_AFTER: Duration = Duration::from_secs(86_400);
 
+const REPLACE_LINE: Kind =
+    Kind { prefix: "visperfreplace1-", what: "token", made_by: "visperf token create --replace" };
+
 const LINE: Kind = Kind { prefix: "visperf1-", what: "token", made_by: "visperf token create" };
 
 /// `token` as a line to be copied.
 #[must_use]
 pub fn text(token: &Token) -> String {
-    line::write(LINE, token)
+    line::write(kind(token.token_type), token)
 }
 
 /// The token in a line; white space that mail programs put in does not matter.
@@ -45,13 +49,30 @@ pub fn text(token: &Token) -> String {
 /// # Errors
 /// If it is none, or was mistyped or cut.
 pub fn parse(text: &str) -> Result<Token, line::Error> {
-    let token: Token = line::read(LINE, text)?;
+    let token_type = if is_replace(text) { TokenType::Replace } else { TokenType::Join };
+    let mut token: Token = line::read(kind(token_type), text)?;
+    token.token_type = token_type;
     let addresses = token.directories.iter().map(|directory| &directory.addresses).chain([&token.addresses]);
     let most = addresses.map(Vec::len).max().unwrap_or(0);
     if token.directories.len() > DIRECTORIES_MAX || most > ADDRESSES_MAX {
         return Err(line::too_much(LINE));
     }
     Ok(token)
+}
+
+/// Whether a line begins as one of the type replace.
+#[must_use]
+pub fn is_replace(text: &str) -> bool {
+    let prefix = REPLACE_LINE.prefix;
+    let mut letters = text.chars().filter(|c| !c.is_whitespace());
+    prefix.chars().all(|expected| letters.next().is_some_and(|found| found.eq_ignore_ascii_case(&expected)))
+}
+
+fn kind(token_type: TokenType) -> Kind {
+    match token_type {
+        TokenType::Join => LINE,
+        TokenType::Replace => REPLACE_LINE,
+    }
 }
 
 /// Whether a joiner need not even dial: by its own clock, so with the skew that clocks may have.
@@ -177,6 +198,25 @@ impl TokenStore {
         Ok(Redeemed::First { roles, priority: token.priority })
     }
 
+    /// Those that are good or still known.
+    #[must_use]
+    pub fn list(&self) -> Vec<Listed> {
+        let listed = |token: &Kept| {
+            let uses = u32::try_from(token.used_by.len()).unwrap_or(u32::MAX);
+            let uses_max = Some(uses.saturating_add(token.uses_left));
+            let (id, roles, expires) = (id(&token.hash), token.roles, token.expires);
+            Listed { id, hosts: None, roles, uses, uses_max, expires, is_revoked: false }
+        };
+        self.tokens.iter().map(listed).collect()
+    }
+
+    /// Forget a token; whether there was one with this id.
+    pub fn revoke(&mut self, of: &str) -> bool {
+        let before = self.tokens.len();
+        self.tokens.retain(|token| id(&token.hash) != of);
+        self.tokens.len() < before
+    }
+
     /// Forget those that expired long ago.
     pub fn forget_old(&mut self, now: Time) {
         self.tokens.retain(|token| now < token.expires.plus(KEPT_AFTER));
@@ -210,11 +250,52 @@ pub enum WishError {
         /// Asked for.
         found: Duration,
     },
+    /// A token of the type replace that may never be used.
+    #[error("a token that may be used 0 times lets no host in; expected 1 or more, or no limit")]
+    NoUses,
+    /// One of that type that is good for too long or no time.
+    #[error(
+        "a token of the type replace cannot be good for {} s; expected 1 s to {} days", found.as_secs(),
+        replace_token::LIFE_MAX.as_secs() / 86_400
+    )]
+    ReplaceLife {
+        /// Asked for.
+        found: Duration,
+    },
+    /// Too many patterns of hosts, or none.
+    #[error("a token names {found} patterns of hosts; expected 1 to {}", replace_token::HOSTS_MAX)]
+    Hosts {
+        /// How many.
+        found: usize,
+    },
+    /// What is no pattern.
+    #[error("{found:?} is no pattern of host names; expected one such as wn07, wn0? or wn[0-9]*")]
+    Pattern {
+        /// It.
+        found: String,
+    },
+    /// No room for another one of the type replace.
+    #[error(
+        "{} tokens of the type replace are kept already; wait until some expire",
+        replace_token::TOKENS_MAX
+    )]
+    ReplaceFull,
     /// No room.
     #[error("{TOKENS_MAX} tokens are kept already; wait until some expire, or make one with more uses")]
     Full,
 }
 
-fn hash(secret: Secret) -> [u8; 32] {
+/// The id of the token with this secret.
+#[must_use]
+pub fn id_of(secret: Secret) -> String {
+    id(&hash(secret))
+}
+
+/// By which a token is listed and revoked; it says nothing of the secret.
+pub(super) fn id(hash: &[u8; 32]) -> String {
+    data_encoding::HEXLOWER.encode(&hash[..6])
+}
+
+pub(super) fn hash(secret: Secret) -> [u8; 32] {
     Sha256::new().chain_update(b"visperf token 1").chain_update(secret.0).finalize().into()
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 use wire::address::Address;
 use wire::credential::{Certificate, Denial, Roles};
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::join::{Admitted, Question, Reply, Token};
+use wire::join::{Admitted, Question, Reply, Token, TokenType};
 
 /// An address of the issuer, and what became of the last attempt there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +165,11 @@ pub async fn join(
         issuer: token.issuer,
         addresses: token.addresses.clone(),
     };
-    let reply = dial::ask(&key, &errand, &Question::Join(question), joiner.deadline, progress).await?;
+    let question = match token.token_type {
+        TokenType::Join => Question::Join(question),
+        TokenType::Replace => Question::Replace(question),
+    };
+    let reply = dial::ask(&key, &errand, &question, joiner.deadline, progress).await?;
     let answer = admitted(reply, &token.domain)?;
     let (membership, denials) = join::accept(token, answer, key.peer(), clock::calendar())?;
     let denials = denials.all().cloned().collect();
@@ -212,16 +216,21 @@ async fn kept(
     denials: Vec<Denial>,
 ) -> Result<Joined, Error> {
     let certificate = membership.certificate()?;
-    let is_known = held.is_some_and(|held| held.chain == membership.chain);
+    let is_known = held.as_ref().is_some_and(|held| held.chain == membership.chain);
     off(move || {
-        keep(&state, &membership, &denials)?;
+        keep(&state, held.as_ref(), &membership, &denials)?;
         Ok(Joined { membership, certificate, is_known })
     })
     .await
 }
 
 /// Keep both, the list of denied first: a member that does not know who is denied would let them in.
-fn keep(state: &Path, membership: &Membership, denials: &[Denial]) -> Result<(), Error> {
+fn keep(
+    state: &Path,
+    before: Option<&Membership>,
+    membership: &Membership,
+    denials: &[Denial],
+) -> Result<(), Error> {
     let trust = membership.trust(Readers::Nobody)?;
     let (mut held, later) = member_files::load_denials(state, &trust)?;
     for denial in denials {
@@ -232,7 +241,10 @@ fn keep(state: &Path, membership: &Membership, denials: &[Denial]) -> Result<(),
         }
     }
     member_files::save_denials(state, &held, &later)?;
-    Ok(member_files::save_membership(state, membership)?)
+    Ok(match before {
+        Some(before) => member_files::replace_membership(state, before, membership)?,
+        None => member_files::save_membership(state, membership)?,
+    })
 }
 
 /// Do work with files where it keeps nobody waiting.

@@ -25,6 +25,9 @@ use wire::id::PeerKey;
 /// How often a list written by `visperf domain revoke` is looked for.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often the clock of this host is looked at, beside each time something is to be signed.
+const CLOCK_LOOK_INTERVAL: Duration = Duration::from_secs(10);
+
 /// The same after a failure, so that a disk that is full does not fill up with complaints.
 const FAILED_PAUSE: Duration = Duration::from_secs(30);
 
@@ -43,16 +46,20 @@ pub struct Service {
     pub denials: Arc<DenialFile>,
     /// Where members listen, this daemon first, for those who join next.
     pub seeds: watch::Receiver<Vec<Address>>,
+    /// Why nothing is signed now, for this daemon's health.
+    pub trouble: watch::Sender<Option<String>>,
 }
 
 impl Service {
     /// Answer until `shutdown`, or until the overlay ends. Who is denied is told to the gate, from which members and
     /// directories have it.
     pub async fn run(self, shutdown: CancellationToken) {
-        let Service { mut questions, mut issuer, me, gate, denials, seeds } = self;
+        let Service { mut questions, mut issuer, me, gate, denials, seeds, trouble } = self;
         let mut trail = Trail::default();
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut clock_look = tokio::time::interval(CLOCK_LOOK_INTERVAL);
+        clock_look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut seen = None;
         loop {
             tokio::select! {
@@ -60,7 +67,12 @@ impl Service {
                 question = questions.recv() => {
                     let Some(question) = question else { return };
                     issuer.set_seeds(seeds.borrow().clone());
+                    issuer.set_clock(gate.members_clock());
                     (issuer, trail) = answer(question, issuer, trail).await;
+                }
+                _ = clock_look.tick() => {
+                    issuer.set_clock(gate.members_clock());
+                    issuer = look_at_clock(issuer, &trouble).await;
                 }
                 _ = look.tick() => {
                     let found;
@@ -82,6 +94,24 @@ impl Service {
             }
         }
     }
+}
+
+/// Log and show it when the clock may not be signed by, and when it may again.
+async fn look_at_clock(issuer: Issuer, trouble: &watch::Sender<Option<String>>) -> Issuer {
+    let (issuer, checked) = off(move || {
+        let checked = issuer.check_clock(clock::calendar(), clock::now());
+        (issuer, checked)
+    })
+    .await;
+    let found = checked.err().map(|error| error.to_string());
+    let was_refused = trouble.borrow().is_some();
+    match &found {
+        Some(error) if !was_refused => tracing::warn!(error, "nothing is signed until the clock is right"),
+        None if was_refused => tracing::info!("the clock of this host is right again, and is signed by"),
+        Some(_) | None => {}
+    }
+    trouble.send_replace(found);
+    issuer
 }
 
 /// Answer one question; what was decided is logged.

@@ -74,6 +74,9 @@ impl Door {
 
     async fn hello(&self, peer: PeerKey, stream: &mut Stream) -> Result<(), frames::Error> {
         let Some(hello) = self.read::<Hello>(Protocol::Hello, stream).await? else { return Ok(()) };
+        if let Some(time) = hello.time.0 {
+            self.admission.note_time(peer, &hello.proof, time);
+        }
         let verdict = match self.admit(peer, &hello) {
             // Counted and not logged: it comes again, and others with it.
             Ok(_) if self.is_full_for(peer) => {

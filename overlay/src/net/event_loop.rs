@@ -198,6 +198,8 @@ pub(super) struct Connected {
     pub(super) since: Moment,
     /// When it was shown this daemon's certificate last.
     pub(super) greeted: Moment,
+    /// How far the calendar was ahead of the clock that never goes back then.
+    pub(super) greeted_ahead: i64,
     pub(super) address: Option<SocketAddr>,
     /// The same as it was dialled, by name perhaps; none of a circuit.
     pub(super) place: Option<Multiaddr>,
@@ -226,6 +228,8 @@ pub struct EventLoop {
     pub(super) is_crowded: bool,
     /// Who refused this daemon, and what was logged of that.
     pub(super) refusals: Repeats,
+    /// How far the calendar is ahead of the clock that never goes back, to see when it is set.
+    pub(super) calendar_ahead: i64,
     /// Peers that came and went, not yet told.
     pub(super) untold: VecDeque<Event>,
     pub(super) tasks: JoinSet<()>,
@@ -312,6 +316,7 @@ impl EventLoop {
             seeds: BTreeMap::new(),
             silence: Silence::new(SWEEP_INTERVAL, clock::now()),
             refusals: Repeats::default(),
+            calendar_ahead: crate::clock::calendar_ahead_micros(),
             untold: VecDeque::new(),
             tasks: JoinSet::new(),
             welcomes,

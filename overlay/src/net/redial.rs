@@ -173,6 +173,17 @@ impl Redial {
         }
     }
 
+    /// What daemons were refused for holds no longer: try them now.
+    pub fn forgive(&mut self, now: Moment) {
+        for target in std::mem::take(&mut self.refused).into_keys() {
+            if let Some(wanted) = self.wanted.get_mut(&target)
+                && let State::Waiting { until } = &mut wanted.state
+            {
+                *until = now.min(*until);
+            }
+        }
+    }
+
     /// It lets this daemon in, or is let in.
     pub fn handle_welcomed(&mut self, target: &Target) {
         self.refused.remove(target);

@@ -9,7 +9,7 @@ use super::event_loop::{BehaviourEvent, Connected, Event, EventLoop, Greeted, pe
 use super::frames::{self, Reader};
 use super::guests::Change;
 use super::handle::VERDICT_LEN_MAX_BYTES;
-use super::hello::{Hello, VERSION, Verdict};
+use super::hello::{Hello, OptionalTime, VERSION, Verdict};
 use super::protocol::Protocol;
 use super::redial::Target;
 use super::stream::Stream;
@@ -42,6 +42,12 @@ const CROWDED_PERCENT: u64 = 75;
 
 /// After so long without an answer a hello is said again.
 const GREET_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// A hello is said at least so often, for the time in it: see `identity::peer_clocks::RECENT`.
+const GREET_AT_LEAST_EACH: Duration = Duration::from_secs(6 * 3600);
+
+/// A calendar that moved by more against the clock that never goes back was set.
+const CALENDAR_SET_MICROS: i64 = 60_000_000;
 
 /// How long a look-up of a name may take.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -121,7 +127,10 @@ impl EventLoop {
         let place = (!point.is_relayed()).then(|| point.get_remote_address().iter().take(2).collect());
         // A further connection makes nobody less of a stranger.
         let since = self.connected.get(&peer).map_or(now, |before| before.since);
-        self.connected.insert(peer, Connected { since, greeted: now, address, place });
+        self.connected.insert(
+            peer,
+            Connected { since, greeted: now, greeted_ahead: clock::calendar_ahead_micros(), address, place },
+        );
         if let Some(target @ Target::Seed(_)) = self.dials.remove(&connection) {
             self.redial.handle_connected(&target, now);
             self.seeds.insert(peer, target);
@@ -143,6 +152,7 @@ impl EventLoop {
     pub(super) fn greet_peer(&mut self, peer: PeerKey) {
         if let (Some(id), Some(connected)) = (peer_id(peer), self.connected.get_mut(&peer)) {
             connected.greeted = clock::now();
+            connected.greeted_ahead = clock::calendar_ahead_micros();
             self.greet(peer, id);
         }
     }
@@ -154,8 +164,13 @@ impl EventLoop {
             // Nothing to show yet: it comes to join.
             return;
         }
-        let hello =
-            Hello { version: VERSION, start: self.start, program: self.config.program.clone(), proof };
+        let hello = Hello {
+            version: VERSION,
+            start: self.start,
+            program: self.config.program.clone(),
+            proof,
+            time: OptionalTime(Some(clock::calendar())),
+        };
         let (opened, opening) = oneshot::channel();
         self.swarm.behaviour_mut().streams.open(id, Protocol::Hello, opened);
         let welcomes = self.welcomes.clone();
@@ -348,6 +363,7 @@ impl EventLoop {
     pub(super) fn sweep(&mut self) {
         let now = clock::now();
         self.close_silent(now);
+        self.look_at_calendar(now);
         self.greet_again(now);
         self.register(now);
         self.punch(now);
@@ -367,11 +383,27 @@ impl EventLoop {
         self.close_all(unwanted);
     }
 
-    /// A hello may be lost with the connection on which it was said, while another stands.
+    /// A calendar that was set decides again which certificates hold, so refusals of before mean nothing.
+    fn look_at_calendar(&mut self, now: Moment) {
+        let ahead = clock::calendar_ahead_micros();
+        let moved = ahead.saturating_sub(self.calendar_ahead);
+        if moved.saturating_abs() > CALENDAR_SET_MICROS {
+            tracing::warn!(by_secs = moved / 1_000_000, "the clock of this host was set");
+            self.redial.forgive(now);
+            self.calendar_ahead = ahead;
+        }
+    }
+
+    /// A hello may be lost with the connection on which it was said, while another stands; and the time in one is wrong
+    /// once the calendar was set.
     fn greet_again(&mut self, now: Moment) {
         let guests = &self.door.guests;
         let unheard = |(peer, connected): &(&PeerKey, &Connected)| {
-            now.since(connected.greeted) >= GREET_AGAIN_AFTER && !guests.has_welcomed_us(**peer)
+            let since = now.since(connected.greeted);
+            let moved = self.calendar_ahead.saturating_sub(connected.greeted_ahead).saturating_abs();
+            (since >= GREET_AGAIN_AFTER && !guests.has_welcomed_us(**peer))
+                || since >= GREET_AT_LEAST_EACH
+                || moved > CALENDAR_SET_MICROS
         };
         let mut again = Vec::new();
         again.extend(self.connected.iter().filter(unheard).map(|(peer, _)| *peer));

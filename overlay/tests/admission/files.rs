@@ -7,10 +7,13 @@ use overlay::identity::certificate::{self, DELEGATION_LIFE, LIFE, verify};
 use overlay::identity::deny_list::Denials;
 use overlay::identity::domain_files::{DomainFiles, Error};
 use overlay::identity::issuer::Issuer;
-use overlay::identity::join::{accept, question};
+use overlay::identity::join::{Membership, accept, question};
 use overlay::identity::key::Key;
 use overlay::identity::key_file;
-use overlay::identity::member_files::{load_denials, load_membership, save_denials, save_membership};
+use overlay::identity::member_files::{
+    load_denials, load_membership, load_previous, replace_membership, save_denials, save_membership,
+};
+use overlay::identity::peer_clocks::Members;
 use overlay::identity::refused::Refused;
 use overlay::identity::token::{self, Wish};
 use overlay::identity::trust::{Readers, Trust};
@@ -181,7 +184,8 @@ fn a_whole_life_joins_renews_and_is_revoked() {
     let due = certificate::renewed_from(&membership.certificate().expect("good"));
     assert_eq!(due, NOW.plus(LIFE / 2));
     let renew = Question::Renew { chain: Box::new(membership.chain.clone()) };
-    let Reply::Admitted(admitted) = issuer.answer(&renew, own.peer(), due, at(1), &mut trail) else {
+    let Reply::Admitted(admitted) = issuer.answer(&renew, own.peer(), due, at(15 * 86_400), &mut trail)
+    else {
         panic!("refused")
     };
     membership.take(*admitted, own.peer(), due).expect("renewed");
@@ -189,7 +193,7 @@ fn a_whole_life_joins_renews_and_is_revoked() {
     let out = files.revoke(&Whom::Host(host("a1")), due).expect("revoked");
     assert_eq!(out, [own.peer()]);
     let renew = Question::Renew { chain: Box::new(membership.chain.clone()) };
-    let Reply::Refused(why) = issuer.answer(&renew, own.peer(), due, at(2), &mut trail) else {
+    let Reply::Refused(why) = issuer.answer(&renew, own.peer(), due, at(15 * 86_400 + 1), &mut trail) else {
         panic!("admitted")
     };
     assert!(why.contains("denied"), "{why}");
@@ -265,6 +269,49 @@ fn the_delegation_is_renewed_while_the_root_key_is_here() {
     assert_eq!(joined(due), 2);
     fs::remove_file(state.path().join("domain/root.key")).expect("there");
     assert_eq!(joined(due.plus(DELEGATION_LIFE / 2)), 2, "the old one as long as it lasts");
+}
+
+#[test]
+fn an_issuer_whose_clock_was_set_signs_nothing_until_it_is_right_or_confirmed() {
+    let (state, files) = created();
+    let ahead = NOW.plus(DAY * 16);
+    files.check_clock(NOW, at(0), Members::Unknown).expect("nothing is known against it");
+    let refused = files.check_clock(ahead, at(60), Members::Unknown).expect_err("set").to_string();
+    for part in ["2026-12-07T06:00:00Z", "2026-11-21T06:01:00Z", "visperf domain confirm-clock"] {
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+    let mut issuer = Issuer::new(DomainFiles::new(state.path(), key(40)), vec![], vec![]);
+    let ask = question(&token(&files, ahead), host("a1"), Roles::NONE, ahead).expect("fresh");
+    for _ in 0..5 {
+        let reply =
+            issuer.answer(&Question::Join(ask.clone()), key(41).peer(), ahead, at(60), &mut Trail::default());
+        assert!(matches!(&reply, Reply::Refused(why) if why.contains("confirm-clock")), "{reply:?}");
+    }
+    let now = NOW.plus(MINUTE);
+    let admitted = issuer.answer(&Question::Join(ask), key(41).peer(), now, at(60), &mut Trail::default());
+    assert!(matches!(admitted, Reply::Admitted(_)), "the token is as good as before: {admitted:?}");
+    files.confirm_clock(ahead, at(60)).expect("stored");
+    let differ = Members::Differ { time: NOW, members: 3 };
+    files.check_clock(ahead, at(61), differ).expect("the operator says so");
+    assert!(files.check_clock(now, at(61), Members::Unknown).is_err(), "and the other one is wrong");
+}
+
+#[test]
+fn the_certificate_before_is_stored_beside_for_itself() {
+    let (state, files) = created();
+    let held = load_membership(state.path()).expect("readable").expect("there");
+    assert_eq!(load_previous(state.path(), &held).expect("readable"), None);
+    let due = certificate::renewed_from(&held.certificate().expect("good"));
+    let chain = files.renew(&held.chain, key(40).peer(), due).expect("due");
+    let renewed = Membership { chain, ..held.clone() };
+    replace_membership(state.path(), &held, &renewed).expect("stored");
+    // An older version reads its own file as ever, and what it writes is read here.
+    assert_eq!(load_membership(state.path()).expect("readable"), Some(renewed.clone()));
+    assert_eq!(load_previous(state.path(), &renewed).expect("readable"), Some(held.chain.clone()));
+    save_membership(state.path(), &held).expect("stored");
+    assert_eq!(load_previous(state.path(), &held).expect("readable"), None, "it is the same");
+    let foreign = Membership { chain: crate::rig::Parts::of("beta", 50).chain(), ..held };
+    assert_eq!(load_previous(state.path(), &foreign).expect("readable"), None, "of another domain");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use wire::address::Address;
 use wire::credential::{Certificate, Chain, Role, Roles};
 use wire::id::PeerKey;
-use wire::join::{Admitted, Directory, Join, Secret, Token};
+use wire::join::{Admitted, Directory, Join, Secret, Token, TokenType};
 use wire::time::Time;
 
 const SECRET: Secret = Secret([0x5a; 16]);
@@ -70,6 +70,7 @@ fn token() -> Token {
         directories: vec![Directory { key: key(70).peer(), addresses: vec![address("10.0.0.9:7743")] }],
         secret: SECRET,
         expires: NOW.plus(token::LIFE),
+        token_type: TokenType::Join,
     }
 }
 
@@ -225,6 +226,65 @@ fn a_certificate_is_renewed_from_half_of_its_life() {
     assert!(matches!(desk.renew(&chain, key(30).peer(), late), Err(Refused::Expired { .. })));
     desk.deny = desk.parts.held(&[desk.parts.denial_by_root(1, &[key(30).peer()], half)]);
     assert!(matches!(desk.renew(&chain, key(30).peer(), half), Err(Refused::Denied { .. })));
+}
+
+#[test]
+fn a_certificate_that_a_wrong_clock_signed_is_replaced_at_once() {
+    let mut desk = Desk1::new(Wish::default());
+    let first = desk.redeem(&desk.ask("a1"), key(30).peer(), NOW).expect("good");
+    let delegation = desk.parts.chain().delegation;
+    let chain_of = |desk: &Desk1, certificate: &Certificate| Chain {
+        certificate: desk.parts.issuer.seal(certificate).expect("fits"),
+        delegation: delegation.clone(),
+    };
+    // The issuer's clock is sixteen days ahead for a while, and the member's too.
+    let ahead = NOW.plus(DAY * 16);
+    let wrong = desk.renew(&chain_of(&desk, &first), key(30).peer(), ahead).expect("due by that clock");
+    let later = NOW.plus(MINUTE);
+    // By the one that is shown meanwhile, and by the one from the future.
+    let again = desk.renew(&chain_of(&desk, &first), key(30).peer(), later);
+    assert!(matches!(again, Err(Refused::TooEarly { .. })), "not the one from the future: {again:?}");
+    let mended = desk.renew(&chain_of(&desk, &wrong), key(30).peer(), later).expect("at once");
+    assert_eq!((mended.issued, mended.serial > wrong.serial), (later, true));
+    let lost = desk.renew(&chain_of(&desk, &wrong), key(30).peer(), later.plus(MINUTE));
+    assert_eq!(lost, Ok(mended), "the answer was lost");
+}
+
+#[test]
+fn a_member_keeps_its_certificate_rather_than_take_one_from_the_future() {
+    let parts = Parts::good();
+    let answer = |parts: &Parts| Admitted {
+        chain: parts.chain(),
+        directories: vec![],
+        seeds: vec![],
+        denials: vec![],
+    };
+    let (trusted, _) = join::install(None, answer(&parts), parts.peer(), NOW).expect("good");
+    let mut future = Parts::good();
+    future.certificate.issued = NOW.plus(DAY * 16);
+    future.certificate.expires = future.certificate.issued.plus(LIFE);
+    let mut held = trusted.clone();
+    let taken = held.take(answer(&future), parts.peer(), NOW);
+    assert!(matches!(taken, Err(Refused::NotYetValid { .. })), "{taken:?}");
+    assert_eq!(held, trusted);
+    future.certificate.issued = NOW.plus(certificate::SKEW_MAX);
+    future.certificate.expires = future.certificate.issued.plus(LIFE);
+    held.take(answer(&future), parts.peer(), NOW).expect("clocks differ a little");
+}
+
+#[test]
+fn of_two_certificates_the_newest_that_holds_is_shown() {
+    let old = Parts::good();
+    let mut new = Parts::good();
+    new.certificate.issued = NOW.plus(DAY * 16);
+    new.certificate.expires = new.certificate.issued.plus(LIFE);
+    let (old, new) = (old.chain(), new.chain());
+    let shown = |now| certificate::newest_that_holds(Some(&new), Some(&old), now).expect("one");
+    assert_eq!(shown(NOW), &old, "the newest does not hold yet");
+    assert_eq!(shown(NOW.plus(DAY * 16)), &new, "both hold");
+    assert_eq!(shown(NOW.plus(DAY * 35)), &new, "the previous one expired");
+    assert_eq!(shown(NOW.minus(DAY * 30)), &new, "neither holds");
+    assert_eq!(certificate::newest_that_holds(Some(&new), None, NOW), Some(&new));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use overlay::identity::record::state;
 use overlay::identity::token;
 use std::path::Path;
 use wire::address::Address;
-use wire::join::{Directory, Secret, Token};
+use wire::join::{Directory, Secret, Token, TokenType};
 
 /// Every seed by its name in `fuzz/corpus`, made anew.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
@@ -22,6 +22,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         directories: vec![Directory { key: key(70).peer(), addresses: vec![address("10.0.0.9:7743")] }],
         secret: Secret([0x5a; 16]),
         expires: NOW,
+        token_type: TokenType::Join,
     };
     let statement = state(&record(&parts), &parts.member, &parts.chain()).expect("fits");
     vec![

@@ -1,6 +1,7 @@
 //! Joining, renewing and being revoked over real connections on loopback, with real files.
 
 mod flood;
+mod replacing;
 mod rig;
 
 use overlay::identity::book::Whom;

@@ -99,6 +99,7 @@ impl Head {
             gate: Arc::clone(&daemon.gate),
             denials: Arc::clone(&daemon.denials),
             seeds,
+            trouble: watch::channel(None).0,
         };
         daemon.tasks.spawn(service.run(CancellationToken::new()));
         daemon

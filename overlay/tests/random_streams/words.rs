@@ -5,7 +5,7 @@
 use crate::papers::{self, domain};
 use overlay::identity::key::Key;
 use overlay::net::handle::Answer;
-use overlay::net::hello::{Hello, VERSION, Verdict};
+use overlay::net::hello::{Hello, OptionalTime, VERSION, Verdict};
 use overlay::net::protocol::Protocol;
 use serde::ser::{Serialize, SerializeTuple as _, Serializer};
 use wire::bytes::Borrowed;
@@ -132,7 +132,8 @@ impl Words {
         let shown = papers::visa(&self.proxy, &self.chain, visitor);
         // A visa is told from a chain by its first byte.
         let proof = [vec![2], packed(&shown)].concat();
-        packed(&Hello { version: VERSION, start: 7, program: "visperf".to_owned(), proof })
+        let time = OptionalTime(Some(overlay::clock::calendar()));
+        packed(&Hello { version: VERSION, start: 7, program: "visperf".to_owned(), proof, time })
     }
 
     /// What is really said by this protocol, without its frame.
@@ -142,7 +143,14 @@ impl Words {
             Protocol::Hello if random.below(2) == 0 => return self.hello_body(PeerKey(random.bytes_32())),
             Protocol::Hello => {
                 let proof = packed(&Some(Box::new(self.chain.clone())));
-                return packed(&Hello { version: VERSION, start: 7, program: "visperf".to_owned(), proof });
+                let time = OptionalTime((random.below(2) == 0).then(overlay::clock::calendar));
+                return packed(&Hello {
+                    version: VERSION,
+                    start: 7,
+                    program: "visperf".to_owned(),
+                    proof,
+                    time,
+                });
             }
             // Its first message.
             Protocol::Punch => return vec![0],

@@ -13,7 +13,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 use wire::credential::{Role, Roles};
-use wire::join::{Admitted, Token};
+use wire::join::{Admitted, Token, TokenType};
 
 /// Longest file with a token or certificate, in bytes; the longest line is shorter.
 const LEN_MAX_BYTES: u64 = 128 << 10;
@@ -23,6 +23,7 @@ const NAME_SHOWN_MAX: usize = 80;
 
 /// What a line of each kind begins with.
 const TOKEN: &str = "visperf1-";
+const REPLACE: &str = "visperfreplace1-";
 const CERTIFICATE: &str = "visperfcert1-";
 
 /// Become a member of a domain
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn given(text: &str) -> Result<Given, Failure> {
-    if begins(text, TOKEN) || begins(text, CERTIFICATE) {
+    if begins(text, TOKEN) || begins(text, REPLACE) || begins(text, CERTIFICATE) {
         return read(text).map_err(|error| Failure::Usage(error.to_string()));
     }
     let content = match text {
@@ -129,9 +130,15 @@ fn content_of(source: impl std::io::Read, name: &str) -> Result<String, Failure>
 
 fn failure_of_token(error: Error, token: &Token) -> Failure {
     let Error::Unreachable { .. } = &error else { return failure(error) };
+    let type_hint = match token.token_type {
+        TokenType::Replace => {
+            ";\nan issuer of a version that does not know tokens of the type replace does not understand it"
+        }
+        TokenType::Join => "",
+    };
     Failure::Unreachable(format!(
         "{error}\nsee that the daemon of the host where {} was created runs (`visperf sensor` there, with the --state \
-         that the domain is in),\nand that its TCP port is open to this host; the token is good until {}",
+         that the domain is in),\nand that its TCP port is open to this host; the token is good until {}{type_hint}",
         token.domain,
         membership::until(token.expires)
     ))

@@ -49,8 +49,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }))?;
         return output.flush();
     }
-    let expired =
-        if times::now() >= certificate.expires { " (expired: join again by a new token)" } else { "" };
+    let expired = match times::now() >= certificate.expires {
+        true => " (expired by the clock of this host; if that is right, join again by a new token)",
+        false => "",
+    };
     output.line(&key.to_string())?;
     output.line(&format!("  domain   {}", certificate.domain))?;
     output.line(&format!("  root     {}", certificate.root))?;

@@ -21,7 +21,7 @@ use overlay::directories::Directories;
 use overlay::gatekeeper::Gatekeeper;
 use overlay::identity::admission::Gate;
 use overlay::identity::join::Membership;
-use overlay::identity::{key_file, pass};
+use overlay::identity::{key_file, member_files, pass};
 use overlay::joining::denials::DenialFile;
 use overlay::joining::renewal::{Pace, Renewal};
 use overlay::net::carried::tunnels::Tunnels;
@@ -154,6 +154,7 @@ impl Gateway {
         let chain = Some(membership.chain.clone());
         let place = (certificate.host.as_str(), CONNECTIONS_MAX, Part::Proxy);
         let overlay = Overlay::open(key, gate, chain, overlay_config, place)?;
+        overlay.gate.show(membership.chain.clone(), member_files::load_previous(state, membership)?);
         state_dir::write_reached(state, &overlay.advertised, files)?;
         let contacts = Arc::new(Contacts::new(overlay.net.clone(), None));
         let me = overlay.key.peer();

@@ -220,8 +220,11 @@ impl Grid {
             member.between.lookups().add(&mut self.registry)?;
             self.registry.set_elsewhere(Box::new(member.router()));
             let (election, welcome) = (member.view.clone(), member.welcome());
-            let reception = member.between.reception();
-            all.push(Box::new(move || [election.health(), welcome.health(), reception.health()].concat()));
+            let (reception, trouble) = (member.between.reception(), member.issuer_trouble());
+            let issuer = move || trouble.iter().filter_map(|it| it.borrow().clone()).collect::<Vec<_>>();
+            all.push(Box::new(move || {
+                [election.health(), welcome.health(), reception.health(), issuer()].concat()
+            }));
             let view = member.view.view();
             sources.statistics.push(("election", Box::new(move || view.borrow().told())));
             let net = member.net.clone();

@@ -24,6 +24,7 @@ pub(crate) struct Issuing {
     /// Keeps the seeds that joiners are told up to date.
     seeds: watch::Sender<Vec<Address>>,
     own: Vec<Address>,
+    trouble: watch::Receiver<Option<String>>,
 }
 
 impl Issuing {
@@ -36,6 +37,7 @@ impl Issuing {
     ) -> Issuing {
         let own = overlay.advertised.clone();
         let (seeds, told) = watch::channel(own.clone());
+        let (trouble, shown) = watch::channel(None);
         let service = Service {
             questions: overlay.hub.questions(Protocol::Join),
             issuer: Issuer::new(files, directories, own.clone()),
@@ -43,13 +45,19 @@ impl Issuing {
             gate: Arc::clone(&overlay.gate),
             denials,
             seeds: told,
+            trouble,
         };
-        Issuing { service, seeds, own }
+        Issuing { service, seeds, own, trouble: shown }
+    }
+
+    /// Why it signs nothing now.
+    pub(crate) fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.clone()
     }
 
     /// Admit others until `shutdown`.
     pub(crate) async fn run(self, members: DomainHandle, shutdown: CancellationToken) {
-        let Issuing { service, seeds, own } = self;
+        let Issuing { service, seeds, own, .. } = self;
         let mut view = members.view();
         let telling = async {
             loop {

@@ -37,7 +37,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::credential::{Certificate, Role};
@@ -117,6 +117,7 @@ impl Member {
         let chain = Some(membership.chain.clone());
         let mut overlay =
             Overlay::open(key, gate, chain, config, (certificate.host.as_str(), CONNECTIONS_MAX, Part::End))?;
+        overlay.gate.show(membership.chain.clone(), member_files::load_previous(state, membership)?);
         let is_usual = config.listen.is_none() && config.advertise.is_empty();
         state_dir::write_reached(state, if is_usual { &[] } else { &overlay.advertised }, files)?;
         let questions = overlay.hub.questions(Protocol::Query);
@@ -183,6 +184,11 @@ impl Member {
             [] => format!("it is {host} of {domain}; nobody can dial it, it dials others"),
             reached => format!("it is {host} of {domain}; other daemons reach it at {}", reached.join(", ")),
         }
+    }
+
+    /// Why this daemon, where it is the issuer, signs nothing now.
+    pub(crate) fn issuer_trouble(&self) -> Option<watch::Receiver<Option<String>>> {
+        self.issuer.as_ref().map(Issuing::trouble)
     }
 
     /// What is wrong with its place among others, in sentences.

@@ -79,7 +79,7 @@ impl Overlay {
         };
         let (event_loop, net, events) = EventLoop::open(config, &key, gate.clone(), seed)?;
         let hub = Hub::new(events);
-        let (heard, welcome) = (hub.peers(), Welcome::default());
+        let (heard, welcome) = (hub.peers(), Welcome::of(Arc::clone(&gate)));
         Ok(Overlay { key, gate, net, hub, advertised, welcome, seed, event_loop, heard })
     }
 

@@ -1,9 +1,11 @@
-//! Whether others let this daemon in, for its health: one that was put out of its domain has to say so itself.
+//! Whether others let this daemon in, for its health: one that was put out of its domain, or whose clock is wrong, has
+//! to say so itself.
 //!
 //! Rule: what a daemon said counts until it lets this one in, or has said nothing for [`FORGOTTEN_AFTER`].
 //! Not here: who is let in by this daemon (`overlay::identity::admission`).
 
 use overlay::clock;
+use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::PeerEvent;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,9 +26,18 @@ const SHOWN_MAX: usize = 3;
 
 /// What others said; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Welcome(Arc<Mutex<BTreeMap<PeerKey, (Moment, String)>>>);
+pub(crate) struct Welcome {
+    refusals: Arc<Mutex<BTreeMap<PeerKey, (Moment, String)>>>,
+    /// What knows the clocks of others.
+    gate: Option<Arc<Gatekeeper>>,
+}
 
 impl Welcome {
+    /// Of a daemon with this gate.
+    pub(crate) fn of(gate: Arc<Gatekeeper>) -> Welcome {
+        Welcome { gate: Some(gate), ..Welcome::default() }
+    }
+
     /// Listen until `shutdown`.
     pub(crate) async fn listen(self, mut peers: broadcast::Receiver<PeerEvent>, shutdown: CancellationToken) {
         loop {
@@ -67,7 +78,8 @@ impl Welcome {
             [peer] => format!("daemon {peer} does not let this one in: {reason}"),
             _ => format!("{} daemons do not let this one in ({}): {reason}", peers.len(), some(peers)),
         });
-        told.collect()
+        // A wrong clock comes first: it is the reason of refusals.
+        self.gate.iter().flat_map(|gate| gate.clock_health()).chain(told).collect()
     }
 
     /// Whether one of these does not let this daemon in.
@@ -79,7 +91,7 @@ impl Welcome {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, (Moment, String)>> {
         // Rows are put in whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

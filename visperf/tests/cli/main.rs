@@ -6,6 +6,7 @@
 )]
 
 mod check;
+mod clocks;
 mod control;
 mod filters;
 mod followed;
@@ -19,5 +20,6 @@ mod server;
 mod started;
 mod state;
 mod terminal;
+mod tokens;
 mod top;
 mod users;

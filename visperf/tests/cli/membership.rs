@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Child;
 use std::time::Instant;
 
-fn created(home: &Home) {
+pub(crate) fn created(home: &Home) {
     home.run(&["domain", "create", "UT-ICL", "--state", "head", "--host", "head01"]).ok();
 }
 
@@ -18,13 +18,13 @@ fn token_line(home: &Home, more: &[&str]) -> String {
 }
 
 /// `visperf sensor` of the host where the domain was created; dropped, it dies.
-struct IssuerDaemon {
-    address: String,
+pub(crate) struct IssuerDaemon {
+    pub(crate) address: String,
     child: Child,
 }
 
 impl IssuerDaemon {
-    fn start(home: &Home) -> IssuerDaemon {
+    pub(crate) fn start(home: &Home) -> IssuerDaemon {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         home.file("head.toml", format!("[sensor]\n[overlay]\nlisten = \"{free}\"\n"));
         let arguments = ["sensor", "--config", "head.toml", "--state", "head", "--listen", "127.0.0.1:0"];

@@ -296,7 +296,9 @@ mod tests {
         let now = clock::now();
         let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
         let address = Some(at("198.51.100.1:7318"));
-        event_loop.connected.insert(proxy, Connected { since: now, greeted: now, address, place: None });
+        event_loop
+            .connected
+            .insert(proxy, Connected { since: now, greeted: now, greeted_ahead: 0, address, place: None });
         let mut dial = |at: &[SocketAddr]| {
             event_loop.dial_agreed(Agreed { peer, proxy, dial: Dial::Plain, at: Ok(at.to_vec()) }, now)
         };

@@ -5,9 +5,11 @@
 use crate::command::membership::{self, State, role_words};
 use crate::exit::Failure;
 use crate::output::{Output, note, times};
+use overlay::clock;
 use overlay::identity::certificate::LIFE_BY_ROOT_MAX;
 use overlay::identity::domain_files::DomainFiles;
 use overlay::identity::join;
+use overlay::identity::peer_clocks::Members;
 use serde_json::json;
 use std::time::Duration;
 use wire::credential::Roles;
@@ -57,6 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = args.state.domain_files()?;
     let host = host_of(args, &files, now)?;
     let roles = membership::roles(&args.role);
+    files.check_clock(now, clock::now(), Members::Unknown).map_err(membership::failure)?;
     let chain = files.certify(args.key, host.clone(), roles, args.life, now).map_err(membership::failure)?;
     let denials = files.denials(now).map_err(membership::failure)?;
     let directories = args.state.directories()?;

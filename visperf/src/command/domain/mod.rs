@@ -3,6 +3,7 @@
 //! Not here: tokens (`command::token`), joining (`command::join`), what a directory knows (`command::domains`).
 
 mod certify;
+mod confirm_clock;
 mod create;
 mod members;
 mod revoke;
@@ -33,6 +34,7 @@ enum Action {
     Members(members::Args),
     Revoke(revoke::Args),
     Certify(certify::Args),
+    ConfirmClock(confirm_clock::Args),
 }
 
 /// Run the action.
@@ -45,5 +47,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Action::Members(args) => members::run(args),
         Action::Revoke(args) => revoke::run(args),
         Action::Certify(args) => certify::run(args),
+        Action::ConfirmClock(args) => confirm_clock::run(args),
     }
 }

@@ -1,4 +1,4 @@
-//! `visperf token`: what lets another host into the domain that was created here.
+//! `visperf token create`: a line that lets another host into the domain that was created here.
 //!
 //! Not here: using one (`command::join`).
 
@@ -8,32 +8,14 @@ use crate::command::own_addresses;
 use crate::exit::Failure;
 use crate::output::{Output, note, times};
 use crate::state_folder;
-use clap::Subcommand;
 use overlay::config::{self, PORT, RawConfig};
+use overlay::identity::replace_token::{self, Spec};
 use overlay::identity::token::{self, Wish};
 use serde_json::json;
 use std::time::Duration;
 use wire::address::Address;
 use wire::credential::Roles;
-use wire::join::{ADDRESSES_MAX, Directory};
-
-/// Make a token that lets another host into the domain
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
-const EXAMPLES: &str = "Examples:
-  visperf token create
-  visperf token create --uses 20 --ttl 1h
-  visperf token create --role viewer";
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    Create(Create),
-}
+use wire::join::{ADDRESSES_MAX, Directory, Token, TokenType};
 
 /// Make a token and print the line to paste on the other host
 ///
@@ -44,19 +26,23 @@ enum Action {
   visperf token create                          one sensor, within 15 minutes
   visperf token create --uses 20 --ttl 1h       twenty of them
   visperf token create --role viewer            somebody who only looks
+  visperf token create --replace 'wn[0-9]*'     hosts without a disk, for their image
   visperf token create --address head.example:7318
   visperf token create --directory 12D3KooW...@dir1.example:7318
   ssh wn01 \"$(visperf token create)\"            make and use it at once")]
-pub(crate) struct Create {
+pub(crate) struct Args {
     /// Roles that it gives: sensor (viewer, publisher and representative), or some of these [default: sensor]
     #[arg(long, value_name = "ROLE", value_parser = membership::role)]
     role: Vec<Roles>,
-    /// How long it is good: 15m, 1h, 7d
-    #[arg(long, value_name = "SPAN", default_value = "15m", value_parser = times::span)]
-    ttl: Duration,
-    /// How many hosts it lets in
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    uses: u32,
+    /// Let these hosts take their names over from lost keys: names or patterns (repeat, or separate by commas)
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    replace: Vec<String>,
+    /// How long it is good: 15m, 1h, 7d [default: 15m; with --replace 90d]
+    #[arg(long, value_name = "SPAN", value_parser = times::span)]
+    ttl: Option<Duration>,
+    /// How many hosts it lets in [default: 1; with --replace no limit]
+    #[arg(long, value_name = "N")]
+    uses: Option<u32>,
     /// A higher one is preferred where the domain elects its representative (0 to 255)
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
@@ -72,21 +58,11 @@ pub(crate) struct Create {
     json: bool,
 }
 
-/// Run the action.
-///
-/// # Errors
-/// As the action says.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    match &args.action {
-        Action::Create(args) => create(args),
-    }
-}
-
 /// Make one.
 ///
 /// # Errors
 /// If no domain was created here, or the wish is more than a token may give.
-fn create(args: &Create) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = args.state.domain_files()?;
     let addresses = addresses(args)?;
     let directories = directories(args)?;
@@ -97,21 +73,44 @@ fn create(args: &Create) -> Result<(), Failure> {
             args.state.with("visperf domain certify KEY --role ROLE")
         )));
     }
-    if args.ttl > token::LIFE_MAX {
-        return Err(Failure::Usage(format!(
-            "--ttl: a token is good for {} at most; found {}",
-            days(token::LIFE_MAX),
-            days(args.ttl)
-        )));
+    let made = match args.replace.is_empty() {
+        true => files.create_token(wish(args, roles)?, addresses, directories, times::now()),
+        false => files.create_replace_token(spec(args, roles)?, addresses, directories, times::now()),
+    };
+    let made = made.map_err(membership::failure)?;
+    show(args, roles, &made)
+}
+
+/// What a token that only joins is to be good for.
+fn wish(args: &Args, roles: Roles) -> Result<Wish, Failure> {
+    let life = life(args, token::LIFE, token::LIFE_MAX)?;
+    Ok(Wish { roles, priority: args.priority, uses: args.uses.unwrap_or(1), life })
+}
+
+/// What a token of the type replace is to be good for.
+fn spec(args: &Args, roles: Roles) -> Result<Spec, Failure> {
+    let life = life(args, replace_token::LIFE, replace_token::LIFE_MAX)?;
+    Ok(Spec { hosts: args.replace.clone(), roles, priority: args.priority, uses: args.uses, life })
+}
+
+fn life(args: &Args, usual: Duration, max: Duration) -> Result<Duration, Failure> {
+    let found = args.ttl.unwrap_or(usual);
+    if found <= max {
+        return Ok(found);
     }
-    let wish = Wish { roles, priority: args.priority, uses: args.uses, life: args.ttl };
-    let made = files.create_token(wish, addresses, directories, times::now()).map_err(membership::failure)?;
-    let text = token::text(&made);
+    let (max, found) = (days(max), days(found));
+    Err(Failure::Usage(format!("--ttl: a token is good for {max} at most; found {found}")))
+}
+
+fn show(args: &Args, roles: Roles, made: &Token) -> Result<(), Failure> {
+    let id = token::id_of(made.secret);
+    let text = token::text(made);
     let shown = |addresses: &[Address]| addresses.iter().map(Address::to_string).collect::<Vec<_>>();
     let mut output = Output::stdout();
     if args.json {
         output.json(&json!({
-            "token": text, "domain": made.domain.as_str(), "roles": role_words(roles), "uses": args.uses,
+            "token": text, "domain": made.domain.as_str(), "roles": role_words(roles),
+            "id": id, "type": type_word(made), "hosts": args.replace, "uses": uses(args),
             "priority": args.priority, "expires": made.expires.secs_f64(), "addresses": shown(&made.addresses),
             "directories": made.directories.iter().map(|directory| {
                 json!({ "key": directory.key.to_string(), "addresses": shown(&directory.addresses) })
@@ -119,8 +118,16 @@ fn create(args: &Create) -> Result<(), Failure> {
         }))?;
         return output.flush();
     }
-    let hosts = if args.uses == 1 { "one host".to_owned() } else { format!("{} hosts", args.uses) };
+    let hosts = match (args.replace.is_empty(), uses(args)) {
+        (true, Some(1)) => "one host".to_owned(),
+        (true, uses) => format!("{} hosts", uses.unwrap_or_default()),
+        (false, None) => format!("hosts {}, in place of lost keys", args.replace.join(", ")),
+        (false, Some(uses)) => {
+            format!("hosts {}, in place of lost keys, {uses} times", args.replace.join(", "))
+        }
+    };
     note(&format!("for {hosts}, as {roles}, until {}", membership::until(made.expires)));
+    note(&format!("it is revoked by {}", args.state.with(&format!("visperf token revoke {id}"))));
     note(&format!("they reach this host at {}", shown(&made.addresses).join(", ")));
     if !args.state.is_running() {
         note(&format!(
@@ -133,13 +140,25 @@ fn create(args: &Create) -> Result<(), Failure> {
     output.flush()
 }
 
+/// How often it may be used; without a limit if none.
+fn uses(args: &Args) -> Option<u32> {
+    args.uses.or_else(|| args.replace.is_empty().then_some(1))
+}
+
+fn type_word(made: &Token) -> &'static str {
+    match made.token_type {
+        TokenType::Join => "join",
+        TokenType::Replace => "replace",
+    }
+}
+
 /// A span of several days: `7 days`, `7 days and 90s`.
 fn days(span: Duration) -> String {
     let (days, rest) = (span.as_secs() / 86_400, span.as_secs_f64() % 86_400.0);
     if rest == 0.0 { format!("{days} days") } else { format!("{days} days and {}", times::age(rest)) }
 }
 
-fn addresses(args: &Create) -> Result<Vec<Address>, Failure> {
+fn addresses(args: &Args) -> Result<Vec<Address>, Failure> {
     if args.address.len() > ADDRESSES_MAX {
         return Err(Failure::Usage(format!("--address: a token holds {ADDRESSES_MAX} addresses at most")));
     }
@@ -150,7 +169,7 @@ fn addresses(args: &Create) -> Result<Vec<Address>, Failure> {
     Ok(args.address.clone())
 }
 
-fn directories(args: &Create) -> Result<Vec<Directory>, Failure> {
+fn directories(args: &Args) -> Result<Vec<Directory>, Failure> {
     if args.directory.is_empty() {
         return args.state.directories();
     }

@@ -1,0 +1,45 @@
+//! `visperf domain confirm-clock`: the operator says that the clock of the issuer's host is right.
+//!
+//! Not here: when that is needed (`overlay::identity::issuer_clock`).
+
+use crate::command::membership::{self, State};
+use crate::exit::Failure;
+use crate::output::{Output, note, times};
+use overlay::clock;
+use serde_json::json;
+
+/// Confirm that the clock of this host is right, so that its issuer signs again
+///
+/// An issuer signs nothing while its clock differs by more than an hour from those of most members, from the time that
+/// its host ran since the clock was right, or from what it signed. Compare the clock with one that is right before you
+/// type this: certificates that are signed by a wrong clock are of no use. It holds for a day, and until the clock is
+/// set or the host is started again.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  date --utc
+  visperf domain confirm-clock")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    state: State,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Confirm.
+///
+/// # Errors
+/// If no domain was created here, or its files cannot be used.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (files, now) = (args.state.domain_files()?, times::now());
+    files.confirm_clock(now, clock::now()).map_err(membership::failure)?;
+    let mut output = Output::stdout();
+    if args.json {
+        output.json(&json!({ "time": now.secs_f64() }))?;
+        return output.flush();
+    }
+    output.line(&format!("it is {}; the issuer signs by this clock for a day", membership::until(now)))?;
+    output.flush()?;
+    note("if that is not the time, set the clock at once: what is signed meanwhile is of no use");
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! `visperf token revoke`: end a token before it expires.
+//!
+//! Not here: revoking what it let in (`visperf domain revoke`).
+
+use crate::command::membership::{self, State};
+use crate::exit::Failure;
+use crate::output::{Output, times};
+use serde_json::json;
+
+/// Revoke a token: no host joins by it from now on
+///
+/// Hosts that it let in stay members; `visperf domain revoke` puts them out.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf token revoke 3f2a90b1c4de")]
+pub(crate) struct Args {
+    /// The token's id, as `visperf token list` prints it
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    state: State,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Revoke.
+///
+/// # Errors
+/// If no domain was created here, or there is no such token.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let files = args.state.domain_files()?;
+    let id = args.id.to_ascii_lowercase();
+    if !files.revoke_token(&id, times::now()).map_err(membership::failure)? {
+        return Err(Failure::Failed(format!(
+            "there is no token {:?}; expected an id of 12 digits and letters a to f, as `{}` prints it",
+            args.id,
+            args.state.with("visperf token list")
+        )));
+    }
+    let mut output = Output::stdout();
+    match args.json {
+        true => output.json(&json!({ "id": id, "state": "revoked" }))?,
+        false => output.line(&format!("revoked token {id}; hosts that it let in stay members"))?,
+    }
+    output.flush()
+}
