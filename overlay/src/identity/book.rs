@@ -9,6 +9,7 @@ use super::certificate::{self, LIFE};
 use super::deny_list::Denials;
 use super::key::Key;
 use super::refused::Refused;
+use super::replace_refused;
 use super::token::{Redeemed, TokenStore};
 use super::trust::{Readers, Trust};
 use serde::{Deserialize, Serialize};
@@ -148,7 +149,8 @@ impl Book {
                 (false, _) => continue,
             };
             if certificate.host == *host {
-                return Err(Refused::NotReplaceable { host: host.clone(), whose, peer: holder });
+                let host = host.clone();
+                return Err(replace_refused::Refused::Name { host, whose, peer: holder }.into());
             }
         }
         Ok(self.other_holders(host, peer, roles, deny, now).cloned().collect())

@@ -10,6 +10,7 @@ use super::domain_files::{DomainFiles, Error, Replacement};
 use super::join::Desk;
 use super::peer_clocks::Members;
 use super::refused::Refused;
+use super::replace_refused;
 use super::throttle::{Rate, Throttle};
 use std::time::Duration;
 use wire::address::Address;
@@ -106,9 +107,10 @@ impl Issuer {
                 return Reply::Admitted(Box::new(admitted));
             }
             // No fault of the peer: it may ask again as soon as it likes.
-            Err(Error::Refused(refused @ (Refused::IssuerClock { .. } | Refused::ReplacedOften { .. }))) => {
-                refused
-            }
+            Err(Error::Refused(
+                refused @ (Refused::IssuerClock { .. }
+                | Refused::Replace(replace_refused::Refused::Often { .. })),
+            )) => refused,
             Err(Error::Refused(refused)) => self.desk.handle_refusal(peer, refused, at),
             Err(error) => {
                 tracing::error!(%peer, %error, "cannot answer who wants to join or renew");
@@ -156,7 +158,8 @@ fn allow_replacement(
     let host = holder.host.clone();
     let wait = often.wait_of(&host, at);
     if wait > Duration::ZERO {
-        return Err(Refused::ReplacedOften { host, peer: holder.peer, issued: holder.issued, joiner, wait });
+        let (peer, issued) = (holder.peer, holder.issued);
+        return Err(replace_refused::Refused::Often { host, peer, issued, joiner, wait }.into());
     }
     often.count_anyhow(host, at);
     Ok(())

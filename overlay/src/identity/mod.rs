@@ -32,6 +32,7 @@ mod principal;
 pub mod record;
 pub mod refused;
 pub mod repeats;
+pub mod replace_refused;
 pub mod replace_token;
 pub mod safe_file;
 mod shown_time;

@@ -81,7 +81,7 @@ impl PeerClocks {
     pub fn note(&mut self, peer: PeerKey, host: HostName, time: Time, at: Moment) {
         self.readings.retain(|_, reading| at.since(reading.at) < RECENT);
         let before = self.readings.get(&peer);
-        let agrees = before.filter(|before| before.ahead_micros(time, at).abs() <= SKEW_MICROS);
+        let agrees = before.filter(|before| before.ahead_micros(time, at).saturating_abs() <= SKEW_MICROS);
         let since = agrees.map_or(at, |before| before.since);
         if before.is_none() && self.readings.len() >= READINGS_MAX {
             let oldest = self.readings.iter().min_by_key(|(_, reading)| reading.at).map(|(peer, _)| *peer);
@@ -94,13 +94,14 @@ impl PeerClocks {
     #[must_use]
     pub fn members(&self, now: Time, at: Moment) -> Members {
         let Some(ahead) = self.common_ahead(now, at) else { return Members::Unknown };
-        if ahead.abs() > HOUR_MICROS {
+        if ahead.saturating_abs() > HOUR_MICROS {
             let members = self.differing(ahead.signum(), HOUR_MICROS, now, at);
             return Members::Differ { time: moved(now, ahead), members };
         }
         let recent: Vec<&Reading> = self.recent(at).collect();
         let has_settled = |reading: &&&Reading| {
-            reading.ahead_micros(now, at).abs() <= HOUR_MICROS && at.since(reading.since) >= SETTLED_AFTER
+            reading.ahead_micros(now, at).saturating_abs() <= HOUR_MICROS
+                && at.since(reading.since) >= SETTLED_AFTER
         };
         let settled = recent.iter().filter(has_settled).count() * 2 > recent.len();
         Members::Agree { settled }
@@ -110,7 +111,7 @@ impl PeerClocks {
     #[must_use]
     pub fn health(&self, now: Time, at: Moment) -> Vec<String> {
         let own = match self.common_ahead(now, at) {
-            Some(ahead) if ahead.abs() > SKEW_MICROS => {
+            Some(ahead) if ahead.saturating_abs() > SKEW_MICROS => {
                 let members = self.differing(ahead.signum(), SKEW_MICROS, now, at);
                 let read = self.recent(at).count();
                 format!(
@@ -122,7 +123,7 @@ impl PeerClocks {
             }
             Some(_) => return self.wrong_members(now, at),
             None => match self.recent(at).next() {
-                Some(only) if only.ahead_micros(now, at).abs() > SKEW_MICROS => format!(
+                Some(only) if only.ahead_micros(now, at).saturating_abs() > SKEW_MICROS => format!(
                     "the clocks of this host and of {} differ by {}: it is {} here and {} there; set the one that is \
                      wrong",
                     only.host,
@@ -138,7 +139,7 @@ impl PeerClocks {
 
     /// Members whose clocks are wrong where that of this host is right.
     fn wrong_members(&self, now: Time, at: Moment) -> Vec<String> {
-        let wrong = |reading: &&Reading| reading.ahead_micros(now, at).abs() > SKEW_MICROS;
+        let wrong = |reading: &&Reading| reading.ahead_micros(now, at).saturating_abs() > SKEW_MICROS;
         let all: Vec<&Reading> = self.recent(at).filter(wrong).collect();
         let shown = |reading: &&Reading| {
             format!(

@@ -3,6 +3,7 @@
 //! Pure. Every check of this module answers with one of these, so that a person reads the same words at the
 //! daemon that refused, at the one that was refused, and in the audit.
 
+use super::replace_refused;
 use super::shown_time::At;
 use std::time::Duration;
 use wire::credential::{Roles, Serial};
@@ -298,60 +299,9 @@ pub enum Refused {
         /// In the token.
         given: Roles,
     },
-    /// By its maker.
-    #[error("token was revoked; type `visperf token create --replace HOST` on the issuer for a new one")]
-    TokenRevoked,
-    /// As often as it may.
-    #[error(
-        "token was used {uses} times, as often as it may be; type `visperf token create --replace HOST` on the issuer \
-         for a new one"
-    )]
-    TokenUsedUp {
-        /// How often.
-        uses: u32,
-    },
-    /// Of another host.
-    #[error(
-        "token is not for host {host}, but for {hosts}; name the host by --host, or make a token for it with \
-         `visperf token create --replace {host}`"
-    )]
-    TokenHost {
-        /// Whose name was given.
-        host: HostName,
-        /// What the token is for.
-        hosts: String,
-    },
-    /// A name that no token gives away.
-    #[error(
-        "host {host} is {whose} ({peer}), whose name no token gives to another key; give this host another name, or \
-         see `visperf domain members` and `visperf domain revoke`"
-    )]
-    NotReplaceable {
-        /// Which.
-        host: HostName,
-        /// Whose it is.
-        whose: &'static str,
-        /// By whom it is held.
-        peer: PeerKey,
-    },
-    /// Two machines of one name, perhaps.
-    #[error(
-        "host {host} was given to another key several times lately, at {} to {peer}, which is not the {joiner} that asks \
-         now; if two machines have this name, give one of them another (--host NAME); otherwise try again in {} min",
-        At(*issued), wait.as_secs() / 60 + 1
-    )]
-    ReplacedOften {
-        /// Which.
-        host: HostName,
-        /// By whom it is held.
-        peer: PeerKey,
-        /// Since when.
-        issued: Time,
-        /// Who asks.
-        joiner: PeerKey,
-        /// How long to wait.
-        wait: Duration,
-    },
+    /// By a token of the type replace.
+    #[error(transparent)]
+    Replace(#[from] replace_refused::Refused),
     /// Guessing.
     #[error("too many refused attempts to join; try again in {} s", wait.as_secs() + 1)]
     TooManyAttempts {

@@ -8,6 +8,7 @@
 
 use super::certificate::SKEW_MAX;
 use super::refused::Refused;
+use super::replace_refused;
 use super::token::{self, WishError};
 use globset::GlobBuilder;
 use serde::{Deserialize, Serialize};
@@ -80,7 +81,7 @@ pub struct Listed {
     pub is_revoked: bool,
 }
 
-/// The revocation of a key that was replaced, and until when anybody could use its certificate.
+/// The revocation of a key that was replaced, and until when its certificate could be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Replaced {
     issued_until: Time,
@@ -135,24 +136,25 @@ impl ReplaceTokens {
     /// nothing has changed then.
     pub fn redeem(&mut self, question: &Join, now: Time) -> Result<(Roles, u8), Refused> {
         let hash = token::hash(question.secret);
-        // Every token is compared, so that the time tells nothing.
+        // Every token is compared, so that the time shows nothing.
         let found = self
             .tokens
             .iter_mut()
             .fold(None, |found, token| if bool::from(token.hash.ct_eq(&hash)) { Some(token) } else { found });
         let token = found.ok_or(Refused::TokenUnknown)?;
         if token.is_revoked {
-            return Err(Refused::TokenRevoked);
+            return Err(replace_refused::Refused::Revoked.into());
         }
         if now >= token.expires {
             return Err(Refused::TokenStale { expired: token.expires, now });
         }
         if let Some(uses) = token.uses_max.filter(|max| token.uses >= *max) {
-            return Err(Refused::TokenUsedUp { uses });
+            return Err(replace_refused::Refused::UsedUp { uses }.into());
         }
         if !token.hosts.iter().any(|pattern| matches(pattern, &question.host)) {
             let (host, hosts) = (question.host.clone(), token.hosts.join(", "));
-            return Err(Refused::TokenHost { host, hosts: hosts.chars().take(200).collect() });
+            let hosts = hosts.chars().take(200).collect();
+            return Err(replace_refused::Refused::Host { host, hosts }.into());
         }
         if !question.wanted.are_within(token.roles) {
             return Err(Refused::TokenRoles { wanted: question.wanted, given: token.roles });

@@ -259,7 +259,7 @@ pub enum WishError {
         replace_token::LIFE_MAX.as_secs() / 86_400
     )]
     ReplaceLife {
-        /// Asked for.
+        /// Requested.
         found: Duration,
     },
     /// Too many patterns of hosts, or none.
@@ -276,7 +276,7 @@ pub enum WishError {
     },
     /// No room for another one of the type replace.
     #[error(
-        "{} tokens of the type replace are kept already; wait until some expire",
+        "{} tokens of the type replace are stored already; wait until some expire",
         replace_token::TOKENS_MAX
     )]
     ReplaceFull,

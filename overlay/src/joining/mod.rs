@@ -241,10 +241,11 @@ fn keep(
         }
     }
     member_files::save_denials(state, &held, &later)?;
-    Ok(match before {
+    match before {
         Some(before) => member_files::replace_membership(state, before, membership)?,
         None => member_files::save_membership(state, membership)?,
-    })
+    }
+    Ok(())
 }
 
 /// Do work with files where it keeps nobody waiting.

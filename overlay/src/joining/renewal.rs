@@ -215,8 +215,8 @@ impl Renewal {
     async fn keep(&self, mut held: Membership, answer: Admitted) -> Result<(), Error> {
         let before = held.clone();
         let denials = held.take(answer, self.key.peer(), clock::calendar())?;
-        let (state, kept, previous) = (self.state.clone(), held.clone(), before.chain.clone());
-        off(move || member_files::replace_membership(&state, &before, &kept)).await?;
+        let (state, stored, previous) = (self.state.clone(), held.clone(), before.chain.clone());
+        off(move || member_files::replace_membership(&state, &before, &stored)).await?;
         let serial = held.certificate()?.serial;
         self.gate.show(held.chain, Some(previous));
         tracing::info!(%serial, "the certificate was renewed");

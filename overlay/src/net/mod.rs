@@ -17,6 +17,7 @@ mod circuits;
 pub mod event_loop;
 pub mod figures;
 pub mod frames;
+mod greeting;
 pub mod guests;
 mod half_open;
 pub mod handle;

@@ -31,7 +31,7 @@ async fn a_host_that_lost_its_key_takes_its_name_over_and_the_old_key_is_out() {
     let running = head.start().await;
     let (token, plain) = (token(&head, spec(&["wn[0-9]*"], None)), head.token(Wish::default()));
     let (old, new, third) = (Newcomer::new(), Newcomer::new(), Newcomer::new());
-    old.join("wn01", &token).await.expect("nobody has the name");
+    old.join("wn01", &token).await.expect("the name is free");
     let member = Daemon::start(old.state.path()).await;
     member.dial(&head).await;
     until("a welcome", || running.net.is_ready(old.key())).await;
@@ -64,10 +64,10 @@ async fn two_machines_of_one_name_do_not_take_it_from_each_other_for_ever() {
     for newcomer in [&one, &other, &one, &other] {
         newcomer.join("wn01", &token).await.expect("allowed a few times");
     }
-    let told = refused(&one, "wn01", &token).await;
+    let reason = refused(&one, "wn01", &token).await;
     let expected =
         format!("to {}, which is not the {} that asks now; if two machines", other.key(), one.key());
-    assert!(told.contains(&expected) && told.contains("try again in 20 min"), "{told}");
+    assert!(reason.contains(&expected) && reason.contains("try again in 20 min"), "{reason}");
     other.join("wn01", &token).await.expect("which has it");
 }
 
@@ -77,13 +77,16 @@ async fn no_token_gives_the_names_of_the_issuer_and_of_operators_away() {
     let _running = head.start().await;
     let token = token(&head, spec(&["*"], None));
     let newcomer = Newcomer::new();
-    let told = refused(&newcomer, "HEAD", &token).await;
-    assert!(told.contains("is the issuer's own"), "{told}");
+    let reason = refused(&newcomer, "HEAD", &token).await;
+    assert!(reason.contains("is the issuer's own"), "{reason}");
     let roles = Roles::NONE.with(Role::Operator);
     let operator = Newcomer::new().key();
     head.files().certify(operator, host("ws1"), roles, DAY, now()).expect("the root is here");
-    let told = refused(&newcomer, "ws1", &token).await;
-    assert!(told.contains("one that the root certified") && told.contains(&operator.to_string()), "{told}");
+    let reason = refused(&newcomer, "ws1", &token).await;
+    assert!(
+        reason.contains("one that the root certified") && reason.contains(&operator.to_string()),
+        "{reason}"
+    );
     assert_eq!(head.files().denials(now()).expect("readable"), [], "nothing was revoked");
 }
 
@@ -93,20 +96,20 @@ async fn a_token_is_good_for_its_hosts_and_uses_until_it_is_revoked() {
     let _running = head.start().await;
     let token = token(&head, spec(&["wn0?", "wn1[0-5]"], Some(2)));
     let newcomer = Newcomer::new();
-    let told = refused(&newcomer, "wn16", &token).await;
-    assert!(told.contains("not for host wn16, but for wn0?, wn1[0-5]"), "{told}");
+    let reason = refused(&newcomer, "wn16", &token).await;
+    assert!(reason.contains("not for host wn16, but for wn0?, wn1[0-5]"), "{reason}");
     Newcomer::new().join("wn15", &token).await.expect("one of them");
     let files = head.files();
     let id = token::id_of(token.secret);
     assert!(
         files.revoke_token(&id, now()).expect("stored") && !files.revoke_token("0", now()).expect("stored")
     );
-    let told = refused(&newcomer, "wn01", &token).await;
-    assert!(told.contains("token was revoked"), "{told}");
+    let reason = refused(&newcomer, "wn01", &token).await;
+    assert!(reason.contains("token was revoked"), "{reason}");
     let twice = self::token(&head, spec(&["wn*"], Some(1)));
     Newcomer::new().join("wn21", &twice).await.expect("once");
-    let told = refused(&newcomer, "wn22", &twice).await;
-    assert!(told.contains("token was used 1 times"), "{told}");
+    let reason = refused(&newcomer, "wn22", &twice).await;
+    assert!(reason.contains("token was used 1 times"), "{reason}");
 }
 
 #[tokio::test]

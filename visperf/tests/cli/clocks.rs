@@ -109,7 +109,7 @@ impl Drop for Host<'_> {
     }
 }
 
-/// Wait until it is so; what is found instead is told.
+/// Wait until it is so; the panic shows what is found instead.
 #[track_caller]
 fn until<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
     let end = Instant::now() + LONG;

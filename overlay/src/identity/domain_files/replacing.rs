@@ -18,7 +18,7 @@ use wire::time::Time;
 const FILE: &str = "replace-tokens";
 const PURPOSE: &str = "visperf replace tokens 1";
 
-/// What a joiner was given, and in place of whom.
+/// The certificate that a joiner was given, and those that it replaces.
 #[derive(Clone, Debug)]
 pub struct Replacement {
     /// Its certificate.
@@ -71,7 +71,7 @@ impl DomainFiles {
         let (roles, priority) = tokens.redeem(question, now)?;
         let host = &question.host;
         if let Some(chain) = open.book.held_by(peer, host, &open.deny, now) {
-            // It has the name already, and its answer was lost, or its disk kept the key alone.
+            // It has the name already, and its answer was lost, or its disk has the key alone.
             return Ok(Replacement { chain, replaced: Vec::new() });
         }
         let replaced = open.book.replaceable(host, peer, roles, self.key.peer(), &open.deny, now)?;
