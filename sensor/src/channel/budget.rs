@@ -1,12 +1,14 @@
 //! What all subscriptions together may use, and how it is shared among their owners.
 //!
-//! Pure: callers pass `now`. Rules: of CPU time there is a common part, used by whoever comes first, and a guaranteed one, divided
+//! Pure but for a lock: callers pass `now`. Rules: of CPU time there is a common part, used by whoever comes first, and a guaranteed one, divided
 //! equally among the owners there are; so one owner, however many subscriptions it has, leaves the others their shares. Of
 //! subscriptions and of the bytes of queues an owner may have at most half of what the others left.
 //! Not here: what one subscription may use (`meter`, `account`), who the owners are (`hub`).
 
 use super::meter::Meter;
+use super::owner::Owner;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The common part of a core: enough for a hundred ordinary subscriptions at 64 Hz.
@@ -155,6 +157,24 @@ impl<O: Ord + Copy> Shares<O> {
     #[must_use]
     pub fn throttled_total(&self) -> u64 {
         self.throttled_total
+    }
+}
+
+/// The CPU time that the subscriptions of several hubs share.
+#[derive(Clone)]
+pub struct Budget(pub(super) Arc<Mutex<Shares<Owner>>>);
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::new(COMMON_MS, GUARANTEED_MS)
+    }
+}
+
+impl Budget {
+    /// So many milliseconds a second in common, and so many divided among the owners.
+    #[must_use]
+    pub fn new(common_ms: u32, guaranteed_ms: u32) -> Budget {
+        Budget(Arc::new(Mutex::new(Shares::new(common_ms, guaranteed_ms))))
     }
 }
 

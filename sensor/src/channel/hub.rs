@@ -6,18 +6,19 @@
 //! Not here: what a subscription is (`subscription`), the evaluation (`evaluating`), how owners share (`budget`), reading the journal
 //! (`pump`).
 
-use super::budget::{self, Shares, Taken};
+pub use super::budget::Budget;
+use super::budget::{Shares, Taken};
 use super::evaluating::{Evaluating, Lane};
 use super::owner::Owner;
 pub use super::owner::Part;
-use super::subscription::{self, Prepared, Standing, Subscription, swept};
+pub use super::refusal::{Error, Id};
+use super::subscription::{Prepared, Standing, Subscription, swept};
 use crate::journal::reader::Reader;
 use crate::process::tap::Tap;
 use crate::sample::beat::{Wish, locked, running};
 use crate::sample::schedule::Rate;
 use crate::serving::roll::Rolls;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -35,64 +36,6 @@ pub(crate) const OWN_MIN: u64 = 8;
 pub(crate) const OWN_QUEUES_MIN_BYTES: u64 = 2 << 20;
 /// A subscription ends when nobody has taken from it for so long.
 pub const IDLE_MAX: Duration = Duration::from_secs(60);
-
-/// Which subscription: drawn at random, so that nobody takes another's by accident.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id(u64);
-
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl std::str::FromStr for Id {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Id, Error> {
-        let number = (text.len() == 16).then(|| u64::from_str_radix(text, 16).ok()).flatten();
-        number.map(Id).ok_or_else(|| Error::Unknown(text.chars().take(32).collect()))
-    }
-}
-
-/// Why a subscription is refused or not found.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// It cannot be made.
-    #[error(transparent)]
-    Wanted(#[from] subscription::Error),
-    /// There are too many.
-    #[error(
-        "expected at most {SUBSCRIPTIONS_MAX} subscriptions, and of one user at most half of those that others left, found as \
-         many; end one, or ask again later"
-    )]
-    Full,
-    /// There is no room for its queue.
-    #[error(
-        "expected queues of at most {QUEUES_MAX_BYTES} bytes together, and of one user at most half of what others left, found \
-         {0} more; ask for a smaller queue_bytes, or end another subscription"
-    )]
-    Queues(u64),
-    /// There is none.
-    #[error("no subscription {0:?}; one from which nobody takes for {IDLE_MAX:?} ends; subscribe again")]
-    Unknown(String),
-    /// It is the sensor's own.
-    #[error(
-        "subscription: expected one of a caller, found one of the {}'s own; change {} instead",
-        .0.as_str(),
-        .0.instead()
-    )]
-    Own(Part),
-    /// Nobody here knows who serves jobs.
-    #[error(
-        "selection: expected neither job nor call, as this daemon does not know who serves them; ask the sensor of that host"
-    )]
-    NoRolls,
-    /// No number could be drawn.
-    #[error("the system gives no random numbers: {0}")]
-    Random(getrandom::Error),
-}
 
 /// What was taken.
 #[derive(Debug)]
@@ -122,24 +65,6 @@ pub(super) struct Shared {
 impl Default for Shared {
     fn default() -> Shared {
         Shared::new(Budget::default())
-    }
-}
-
-/// The CPU time that the subscriptions of several hubs share.
-#[derive(Clone)]
-pub struct Budget(Arc<Mutex<Shares<Owner>>>);
-
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget::new(budget::COMMON_MS, budget::GUARANTEED_MS)
-    }
-}
-
-impl Budget {
-    /// So many milliseconds a second in common, and so many divided among the owners.
-    #[must_use]
-    pub fn new(common_ms: u32, guaranteed_ms: u32) -> Budget {
-        Budget(Arc::new(Mutex::new(Shares::new(common_ms, guaranteed_ms))))
     }
 }
 
@@ -438,41 +363,6 @@ impl Hub {
     /// If there is none.
     pub fn standing(&self, id: Id) -> Result<Standing, Error> {
         Ok(self.slot(id)?.subscription.standing())
-    }
-
-    /// How all of them stand.
-    #[must_use]
-    pub fn standings(&self) -> Vec<(Id, Standing)> {
-        self.all().into_iter().map(|(id, slot)| (id, slot.subscription.standing())).collect()
-    }
-
-    /// What was throttled lately, in sentences.
-    #[must_use]
-    pub fn health(&self) -> Vec<String> {
-        let shares = locked(&self.0.shares);
-        let told = shares.throttled(running()).map(|(owner, count)| {
-            format!(
-                "subscriptions of {owner} use more CPU time than their share: {count} samples were left out lately; let them choose \
-                 fewer records, lower their rates, or end some (sensor.subscriptions)"
-            )
-        });
-        told.collect()
-    }
-
-    /// Counts of all subscriptions.
-    #[must_use]
-    pub fn statistics(&self) -> Vec<(&'static str, u64)> {
-        let all = self.all();
-        let shares = locked(&self.0.shares);
-        let (used, throttled) = (shares.used(), shares.throttled_total());
-        drop(shares);
-        let waiting = all.iter().map(|(_, slot)| slot.subscription.standing().waiting.1 as u64).sum();
-        vec![
-            ("subscriptions", all.len() as u64),
-            ("queued_bytes", waiting),
-            ("cpu_ms_total", u64::try_from(used.as_millis()).unwrap_or(u64::MAX)),
-            ("throttled_total", throttled),
-        ]
     }
 
     pub(super) fn slot(&self, id: Id) -> Result<Arc<Slot>, Error> {

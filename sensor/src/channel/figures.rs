@@ -1,0 +1,45 @@
+//! What all subscriptions come to: how each stands, what was throttled, counts.
+//!
+//! Shell: the clock. Not here: the subscriptions (`hub`), what is shared (`budget`).
+
+use super::hub::Hub;
+use super::refusal::Id;
+use super::subscription::Standing;
+use crate::sample::beat::{locked, running};
+
+impl Hub {
+    /// How all of them stand.
+    #[must_use]
+    pub fn standings(&self) -> Vec<(Id, Standing)> {
+        self.all().into_iter().map(|(id, slot)| (id, slot.subscription.standing())).collect()
+    }
+
+    /// What was throttled lately, in sentences.
+    #[must_use]
+    pub fn health(&self) -> Vec<String> {
+        let shares = locked(&self.0.shares);
+        let told = shares.throttled(running()).map(|(owner, count)| {
+            format!(
+                "subscriptions of {owner} use more CPU time than their share: {count} samples were left out lately; let them choose \
+                 fewer records, lower their rates, or end some (sensor.subscriptions)"
+            )
+        });
+        told.collect()
+    }
+
+    /// Counts of all subscriptions.
+    #[must_use]
+    pub fn statistics(&self) -> Vec<(&'static str, u64)> {
+        let all = self.all();
+        let shares = locked(&self.0.shares);
+        let (used, throttled) = (shares.used(), shares.throttled_total());
+        drop(shares);
+        let waiting = all.iter().map(|(_, slot)| slot.subscription.standing().waiting.1 as u64).sum();
+        vec![
+            ("subscriptions", all.len() as u64),
+            ("queued_bytes", waiting),
+            ("cpu_ms_total", u64::try_from(used.as_millis()).unwrap_or(u64::MAX)),
+            ("throttled_total", throttled),
+        ]
+    }
+}

@@ -1,0 +1,116 @@
+//! What others ask of a running sensor beside its methods: its health and its figures.
+//!
+//! Not here: the parts that are asked (`run`).
+
+use super::Status;
+use crate::module;
+use crate::recorder::desk;
+use crate::sample::figures::Figures;
+use crate::tail;
+
+impl Status {
+    /// What is wrong now, in sentences.
+    #[must_use]
+    pub fn health(&self) -> Vec<String> {
+        // That nobody lets it in comes before a log that cannot be read.
+        let mut health = self.beside.get().map(|ask| ask()).unwrap_or_default();
+        health.extend(self.filtering.refused().iter().cloned());
+        health.extend(self.tail.state().health);
+        let files = self.tail.files();
+        let troubled = files.iter().filter(|file| file.is_ill());
+        health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.standing.told())));
+        health.extend(self.serving.health());
+        health.extend(self.channels.health());
+        health.extend(self.recorder.as_ref().and_then(desk::Handle::trouble));
+        health.extend(self.modules.iter().flat_map(module::desk::Handle::health));
+        if let Some((reporting, office)) = &self.report {
+            health.extend(reporting.figures().trouble);
+            health.extend(office.figures().trouble);
+        }
+        health
+    }
+
+    /// Bytes of logs that are not read yet.
+    #[must_use]
+    pub fn lag_bytes(&self) -> u64 {
+        self.tail.files().iter().map(|file| file.lag_bytes).sum()
+    }
+
+    /// The number the next event gets.
+    #[must_use]
+    pub fn events_next(&self) -> u64 {
+        *self.tail.subscribe().borrow()
+    }
+
+    /// Figures of process sampling: name and value.
+    #[must_use]
+    pub fn processes(&self) -> Vec<(&'static str, u64)> {
+        let status = self.processes.status();
+        let reach = self.recorder.as_ref().map(|recorder| recorder.ring().reach()).unwrap_or_default();
+        vec![
+            ("sweeps_total", status.sweeps_total),
+            ("slipped_total", status.slipped_total),
+            ("lost_total", status.lost_total),
+            ("taps_ns_total", status.taps_ns_total),
+            ("recorder_bytes", reach.bytes as u64),
+            ("recorder_sweeps", reach.sweeps),
+            ("live", self.processes.look(|view| view.table.len() as u64)),
+        ]
+    }
+
+    /// Counts of all subscriptions: name and value.
+    #[must_use]
+    pub fn subscriptions(&self) -> Vec<(&'static str, u64)> {
+        self.channels.statistics()
+    }
+
+    /// Figures of the report and of the representative's part: name and value.
+    #[must_use]
+    pub fn reporting(&self) -> Vec<(&'static str, u64)> {
+        let Some((link, office)) = &self.report else { return Vec::new() };
+        let (link, office) = (link.figures(), office.figures());
+        vec![
+            ("is_taken", link.is_open.into()),
+            ("streams_total", link.streams_total),
+            ("events_sent_total", link.counts.events_total),
+            ("events_resent_total", link.counts.resent_total),
+            ("events_lost_total", link.counts.lost_total),
+            ("samples_sent_total", link.counts.samples_total),
+            ("samples_thinned_total", link.counts.thinned_total),
+            ("sent_bytes", link.counts.len_bytes_total),
+            ("members", office.links as u64),
+            ("events_stored_total", office.counts.events_total),
+            ("events_duplicate_total", office.counts.duplicates_total),
+            ("events_refused_total", office.counts.refused_total),
+            ("samples_taken_total", office.counts.samples_total),
+            ("commits_total", office.counts.commits_total),
+            ("members_refused_total", office.counts.closed_total),
+        ]
+    }
+
+    /// Figures of the sensor itself: name and value.
+    #[must_use]
+    pub fn statistics(&self) -> Vec<(&'static str, u64)> {
+        let files = self.tail.files();
+        let sum = |of: fn(&tail::board::FileState) -> u64| files.iter().map(of).sum();
+        let counts = self.sampler.counts();
+        vec![
+            ("files", files.len() as u64),
+            ("events_total", *self.tail.subscribe().borrow()),
+            ("lines_total", sum(|file| file.lines)),
+            ("lag_bytes", sum(|file| file.lag_bytes)),
+            ("gaps_total", sum(|file| file.gaps)),
+            ("gap_bytes_total", sum(|file| file.gap_bytes)),
+            ("events_lost_total", self.tail.state().lost),
+            ("sweeps_total", counts.sweeps_total),
+            ("sweeps_slipped_total", counts.slipped_total),
+            ("history_bytes", counts.history_bytes as u64),
+        ]
+    }
+
+    /// The host's figures.
+    #[must_use]
+    pub fn figures(&self) -> Option<Figures> {
+        self.sampler.figures()
+    }
+}
