@@ -1,8 +1,10 @@
-//! The methods of channels as any client calls them: JSON over HTTP.
+//! The methods of channels as a client of the local socket calls them: JSON over HTTP.
 
 #![allow(clippy::unwrap_used)]
 
+use rpc::dispatch::Dispatcher;
 use rpc::limits::Limits;
+use rpc::listener::LocalListener;
 use rpc::method::Registry;
 use sensor::channel::fields::Subject;
 use sensor::channel::fields::call::Calls;
@@ -15,11 +17,10 @@ use sensor::process::table::Coverage;
 use sensor::process::tap::Tap;
 use sensor::query::channels::Channels;
 use serde_json::{Value, json};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use wire::channel::stream::Body;
 use wire::channel::{Kind, Wanted};
@@ -28,7 +29,7 @@ use wire::process::{Process, ProcessKey};
 /// A made-up host of ten processes of which number N uses a tenth of N cores, and the methods of its sensor.
 struct Host {
     hub: Hub,
-    address: SocketAddr,
+    folder: tempfile::TempDir,
     tap: Box<dyn Tap>,
     view: View,
     swept: u32,
@@ -41,17 +42,12 @@ impl Host {
         for method in (Channels { hub: hub.clone(), ending: CancellationToken::new() }).methods() {
             registry.add(method).unwrap();
         }
-        let listener = rpc::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let serving = rpc::server::serve(
-            listener,
-            registry,
-            Limits::default(),
-            Arc::default(),
-            CancellationToken::new(),
-        );
+        let folder = tempfile::tempdir().unwrap();
+        let listener = LocalListener::bind(&folder.path().join("s.sock")).unwrap();
+        let dispatcher = Arc::new(Dispatcher::new(registry, Limits::default(), Arc::default()));
+        let serving = rpc::server::serve_local(listener, dispatcher, CancellationToken::new());
         tokio::spawn(serving);
-        Host { tap: hub.tap(), hub, address, view: View::default(), swept: 0 }
+        Host { tap: hub.tap(), hub, folder, view: View::default(), swept: 0 }
     }
 
     /// Ten sweeps, a tenth of a second apart.
@@ -73,7 +69,7 @@ impl Host {
     }
 
     async fn http(&self, request: &str) -> (u16, Value) {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut stream = UnixStream::connect(self.folder.path().join("s.sock")).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -85,13 +81,13 @@ impl Host {
     async fn get(&self, method: &str) -> (u16, Value) {
         self.http(&format!(
             "GET /api/v1/{method} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-            self.address
+            "localhost"
         ))
         .await
     }
 
     async fn ask(&self, method: &str, params: Value) -> (u16, Value) {
-        let (address, body) = (self.address, params.to_string());
+        let (address, body) = ("localhost", params.to_string());
         let len = body.len();
         self.http(&format!(
             "POST /api/v1/{method} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len}\r\n\r\n{body}"

@@ -54,15 +54,15 @@ pub fn usual() -> PathBuf {
     of(rustix::process::geteuid().is_root(), set("XDG_STATE_HOME"), set("HOME"))
 }
 
-/// The key for orders about modules in the folder of a daemon that `is_asked`, which is given the address in that folder: the key
+/// The key for orders about modules in the folder of a daemon that `is_asked`, which is given each address in that folder: the key
 /// goes to no other program than the one that wrote it.
-pub fn modules_key(folder: &Path, is_asked: impl FnOnce(&str) -> bool) -> Option<String> {
+pub fn modules_key(folder: &Path, is_asked: impl FnMut(&str) -> bool) -> Option<String> {
     if !folder.is_absolute() {
         return None;
     }
     let folder = state_file::open_folder(folder).ok()?;
     let listen = owned_text(&folder, LISTEN_FILE)?;
-    if !is_asked(listen.lines().map(str::trim).find(|line| !line.is_empty())?) {
+    if !listen.lines().map(str::trim).filter(|line| !line.is_empty()).any(is_asked) {
         return None;
     }
     let text = owned_text(&folder, MODULES_KEY_FILE)?;

@@ -113,8 +113,7 @@ async fn who_opens_and_says_nothing_is_forgotten_and_nobody_takes_all_places() {
             other => panic!("{other:?}"),
         }
     }
-    until("most of them refused", || gate.told("tunnels") <= 32).await;
-    assert!(gate.told("tunnels") > 0, "some may still say who they are");
+    assert!(gate.told("tunnels") > 0, "they may still say who they are");
     let mut inside = End::inside(9, gate.key(), gate.door);
     inside.ready(gate.key()).await;
     ends::until_within(DEADLINE, "the silent ones gone", || gate.told("tunnels") == 1).await;

@@ -11,6 +11,7 @@ use crate::exit::Failure;
 use crate::output::figures::{number, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, clean, note};
+use crate::state_folder::SOCKET_MARK;
 use clap::Subcommand;
 use overlay::identity::state_folder;
 use serde_json::Value;
@@ -108,8 +109,12 @@ fn key(query: &Query) -> Option<String> {
         return None;
     }
     let folder = PathBuf::from(text_of(&info, "state_directory"));
+    let asked = client.address();
     let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
-    state_folder::modules_key(&folder, |listen| port(listen) == port(&client.address()))
+    state_folder::modules_key(&folder, |listen| match asked.starts_with(SOCKET_MARK) {
+        true => listen == asked,
+        false => port(listen) == port(&asked),
+    })
 }
 
 fn shown(query: &Query, answer: &Value) -> Result<(), Failure> {

@@ -198,7 +198,11 @@ fn a_state_folder_that_is_removed_under_a_daemon_is_in_its_health_and_log() {
     let wait_for = |what: &str, is_it: &dyn Fn(&str) -> bool| {
         let until = Instant::now() + DEADLINE;
         loop {
-            let info = home.run(&["info", "--connect", address.trim(), "--json"]).ok().json().remove(0);
+            let info = home
+                .run(&["info", "--connect", address.lines().next().unwrap(), "--json"])
+                .ok()
+                .json()
+                .remove(0);
             let health = info["health"].to_string();
             if is_it(&health) {
                 return health;

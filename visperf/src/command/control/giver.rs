@@ -111,6 +111,9 @@ fn folders(target: &Target, address: &str, info: &Value) -> Vec<PathBuf> {
 
 /// Whether this address is of this machine.
 pub(crate) fn is_here(address: &str) -> bool {
+    if address.starts_with(state_folder::SOCKET_MARK) {
+        return true;
+    }
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let ip: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())

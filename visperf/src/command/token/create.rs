@@ -26,7 +26,7 @@ use wire::join::{ADDRESSES_MAX, Directory, Token, TokenType};
   visperf token create                          one sensor, within 15 minutes
   visperf token create --uses 20 --ttl 1h       twenty of them
   visperf token create --role viewer            somebody who only looks
-  visperf token create --replace 'wn[0-9]*'     hosts without a disk, for their image
+  visperf token create --replace 'wn[0-9]*'     hosts without a disk
   visperf token create --address head.example:7318
   visperf token create --directory 12D3KooW...@dir1.example:7318
   ssh wn01 \"$(visperf token create)\"            make and use it at once")]
