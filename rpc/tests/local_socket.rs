@@ -33,7 +33,7 @@ fn ask(path: &Path) -> String {
     answer
 }
 
-async fn serve(path: &Path) -> (CancellationToken, tokio::task::JoinHandle<()>) {
+fn serve(path: &Path) -> (CancellationToken, tokio::task::JoinHandle<()>) {
     let (listener, shutdown) = (LocalListener::bind(path).unwrap(), CancellationToken::new());
     let dispatcher = Arc::new(Dispatcher::new(registry(), Limits::default(), Arc::default()));
     (shutdown.clone(), tokio::spawn(server::serve_local(listener, dispatcher, shutdown)))
@@ -43,7 +43,7 @@ async fn serve(path: &Path) -> (CancellationToken, tokio::task::JoinHandle<()>) 
 async fn the_user_of_the_daemon_is_trusted_and_the_file_goes_with_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.sock");
-    let (shutdown, serving) = serve(&path).await;
+    let (shutdown, serving) = serve(&path);
     assert_eq!(std::fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o666);
     let asked = path.clone();
     let answer = tokio::task::spawn_blocking(move || ask(&asked)).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_path_may_be_longer_than_the_address_of_a_socket() {
     let deep = folder.path().join("d".repeat(100)).join("e".repeat(100));
     std::fs::create_dir_all(&deep).unwrap();
     let path = deep.join("a.sock");
-    let (shutdown, serving) = serve(&path).await;
+    let (shutdown, serving) = serve(&path);
     let asked = path.clone();
     let answer = tokio::task::spawn_blocking(move || ask(&asked)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

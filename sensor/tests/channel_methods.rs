@@ -36,7 +36,7 @@ struct Host {
 }
 
 impl Host {
-    async fn start() -> Host {
+    fn start() -> Host {
         let hub = Hub::default();
         let mut registry = Registry::new();
         for method in (Channels { hub: hub.clone(), ending: CancellationToken::new() }).methods() {
@@ -114,7 +114,7 @@ fn names(processes: &Value) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_subscribed_to_is_taken_altered_and_ended() {
-    let mut host = Host::start().await;
+    let mut host = Host::start();
     let wanted = json!({"rate": 10, "filter": "cpu > 0.75 and name ~ \"^worker\"", "condition": "count > 2"});
     let made = host.done("sensor.subscribe", wanted).await;
     let id = made["subscription"].clone();
@@ -162,7 +162,7 @@ async fn what_is_subscribed_to_is_taken_altered_and_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_sensor_subscribed_to_for_itself_is_left_alone() {
-    let mut host = Host::start().await;
+    let mut host = Host::start();
     let condition = wire::channel::expression::condition("count > 2").unwrap();
     let wanted = Wanted { condition: Some(condition), only_signals: true, ..Wanted::default() };
     for part in [Part::Recorder, Part::Module] {
@@ -185,7 +185,7 @@ async fn what_the_sensor_subscribed_to_for_itself_is_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_script_gives_figures_and_one_without_end_is_told_so() {
-    let mut host = Host::start().await;
+    let mut host = Host::start();
     let script = "#{ busy: records.sum(\"cpu\"), processes: records.len() }";
     let made = host.done("sensor.subscribe", json!({"rate": 10, "script": script})).await;
     let endless = host.done("sensor.subscribe", json!({"rate": 10, "script": "loop {}"})).await;
@@ -206,7 +206,7 @@ async fn a_script_gives_figures_and_one_without_end_is_told_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_selection_says_whose() {
-    let mut host = Host::start().await;
+    let mut host = Host::start();
     let selection = json!({"name": "worker1*", "user": 0});
     let made = host.done("sensor.subscribe", json!({"selection": selection, "rate": "10"})).await;
     assert_eq!(made["selection"], json!({"name": "worker1*", "user": "0"}));
@@ -227,7 +227,7 @@ async fn a_selection_says_whose() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mistakes_are_told_and_change_nothing() {
-    let host = Host::start().await;
+    let host = Host::start();
     for (params, expected) in [
         (json!({"filter": "cpu >"}), "filter: expected a number, found the end at character 6"),
         (
@@ -262,7 +262,7 @@ async fn mistakes_are_told_and_change_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changes_something_is_not_reached_by_a_link() {
-    let host = Host::start().await;
+    let host = Host::start();
     for method in ["sensor.subscribe", "sensor.alter", "sensor.take", "sensor.unsubscribe"] {
         let (status, answer) = host.get(&format!("{method}?subscription=0000000000000000")).await;
         assert_eq!(status, 405, "{answer}");

@@ -111,7 +111,7 @@ fn is_hiding_now() -> bool {
 /// Whether the last file system mounted at `proc` is one of processes that hides those of other users, as a `mountinfo` has it.
 fn is_hiding(mountinfo: &str, proc: &Path) -> bool {
     let of_proc = |line: &&str| line.split(' ').nth(4).is_some_and(|point| Path::new(point) == proc);
-    let Some(last) = mountinfo.lines().filter(of_proc).next_back() else { return false };
+    let Some(last) = mountinfo.lines().rfind(of_proc) else { return false };
     let Some((_, of_kind)) = last.split_once(" - ") else { return false };
     let mut words = of_kind.split(' ');
     let (kind, options) = (words.next(), words.nth(1).unwrap_or_default());
