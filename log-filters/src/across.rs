@@ -3,7 +3,7 @@
 //! Pure. Rule: of a name that several logs remember under one key the value of the latest record holds, of two
 //! of one time the greater text; so the order in which the logs were read does not matter. Each log's values are
 //! bounded by themselves and go when the log is no longer read.
-//! Invariant: at most [`KEYS_MAX`] keys and [`LEN_MAX_BYTES`] of a log, and [`LOGS_MAX`] logs of a product.
+//! Invariant: at most `KEYS_MAX` keys and `LEN_MAX_BYTES` of a log, and `LOGS_MAX` logs of a product.
 //! Not here: what a log remembers for itself (`memory`).
 
 use crate::found::Change;
