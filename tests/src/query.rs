@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 /// Longest wait for a connection or a part of an answer; a call waits 30 s at most for events.
@@ -35,7 +37,11 @@ pub enum Answer {
 pub fn ask(address: SocketAddr, method: &str, params: &Value) -> Result<Answer> {
     let (status, body) =
         post(address, &format!("/api/v1/{method}"), "application/json", &params.to_string())?;
-    let value: Value = serde_json::from_str(&body).with_context(|| format!("{method} answered {body:?}"))?;
+    read(method, status, &body)
+}
+
+fn read(method: &str, status: u16, body: &str) -> Result<Answer> {
+    let value: Value = serde_json::from_str(body).with_context(|| format!("{method} answered {body:?}"))?;
     if status == 200 {
         return Ok(Answer::Result(value));
     }
@@ -51,7 +57,25 @@ pub fn ask(address: SocketAddr, method: &str, params: &Value) -> Result<Answer> 
 /// # Errors
 /// As [`ask`], or if the answer is a fault.
 pub fn result(address: SocketAddr, method: &str, params: &Value) -> Result<Value> {
-    match ask(address, method, params)? {
+    no_fault(ask(address, method, params)?, method, params)
+}
+
+/// The same on a local socket, where the daemon knows the user.
+///
+/// # Errors
+/// As [`result`].
+pub fn local_result(socket: &Path, method: &str, params: &Value) -> Result<Value> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let path = format!("/api/v1/{method}");
+    let (status, body) =
+        exchange(&mut stream, "localhost", (&path, "application/json", &params.to_string()))?;
+    no_fault(read(method, status, &body)?, method, params)
+}
+
+fn no_fault(answer: Answer, method: &str, params: &Value) -> Result<Value> {
+    match answer {
         Answer::Result(value) => Ok(value),
         Answer::Fault { code, message, .. } => bail!("{method} {params} gave fault {code}: {message}"),
     }
@@ -66,8 +90,17 @@ pub fn post(address: SocketAddr, path: &str, media_type: &str, body: &str) -> Re
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
+    exchange(&mut stream, &address.to_string(), (path, media_type, body))
+}
+
+/// Posts a body on a connection to the daemon that goes by `host`.
+fn exchange(
+    stream: &mut (impl Read + Write),
+    host: &str,
+    (path, media_type, body): (&str, &str, &str),
+) -> Result<(u16, String)> {
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes())?;

@@ -5,7 +5,6 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system_tests::grid::Daemon;
@@ -62,8 +61,8 @@ impl Drop for Slurm {
     }
 }
 
-fn ask(address: SocketAddr, method: &str, params: &Value) -> Value {
-    query::result(address, method, params).unwrap()
+fn ask(address: &Path, method: &str, params: &Value) -> Value {
+    query::local_result(address, method, params).unwrap()
 }
 
 /// The numbers that the job wrote down, once they are all there.
@@ -77,7 +76,7 @@ fn pids(folder: &Path) -> BTreeSet<u64> {
 }
 
 /// The processes that are said to serve the job and to live. The job's script begins and ends a subshell now and then.
-fn living(address: SocketAddr, script: &BTreeSet<u64>) -> (BTreeSet<u64>, Value) {
+fn living(address: &Path, script: &BTreeSet<u64>) -> (BTreeSet<u64>, Value) {
     let answer = ask(address, "sensor.call_processes", &json!({"call": "slurm:1", "limit": 0}));
     let live = answer["processes"].as_array().unwrap().iter().filter(|process| process["ended"].is_null());
     let is_passing = |process: &&Value| {
@@ -104,7 +103,9 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
     );
     std::fs::write(&config, text).unwrap();
     let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
-    let (_daemon, address) = Daemon::start(&folder.path().join("sensor"), &arguments).unwrap();
+    let _daemon = Daemon::start(&folder.path().join("sensor"), &arguments).unwrap();
+    // As root: who serves the job is known from environments.
+    let address = &folder.path().join("sensor/sensor.sock");
     slurm.submit();
     let expected = pids(folder.path());
     wait::until(PATIENCE, "exactly the job's processes", || {
@@ -152,7 +153,7 @@ fn computing(folder: &Path) -> u64 {
 }
 
 /// Have the job fail; the recording that this causes, once it is over.
-fn fail_and_record(folder: &Path, address: SocketAddr) -> Value {
+fn fail_and_record(folder: &Path, address: &Path) -> Value {
     wait::until(PATIENCE, "three seconds in memory", || {
         let answer = ask(address, "sensor.recordings", &json!({}));
         let is_enough = answer["reaches_back"].as_f64().unwrap() > 3.0;

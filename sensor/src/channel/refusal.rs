@@ -1,6 +1,6 @@
 //! The number of a subscription, and why one is refused or not found.
 //!
-//! Pure. Not here: the subscriptions (`hub`).
+//! Not here: the subscriptions (`hub`).
 
 use super::hub::{IDLE_MAX, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
 use super::owner::Part;
