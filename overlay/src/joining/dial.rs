@@ -64,7 +64,7 @@ struct Door {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Met {
     #[default]
-    Nobody,
+    NotYet,
     Issuer,
     Other(PeerKey),
 }
@@ -106,7 +106,7 @@ pub(super) async fn ask(
     // The issuer is known by its key, as a directory is; what certificate it shows does not matter here.
     let trust = Trust::of_member(errand.domain.clone(), errand.root, Readers::Nobody);
     let gate = Gatekeeper::joining(Gate::new(trust, Denials::default(), BTreeSet::from([errand.issuer])));
-    let (met, meeting) = watch::channel(Met::Nobody);
+    let (met, meeting) = watch::channel(Met::NotYet);
     let door = Arc::new(Door { gate, issuer: errand.issuer, met });
     let start = u64::try_from(clock::now().0.as_nanos()).unwrap_or(u64::MAX);
     let config = Config { is_joining: true, ..Config::new(Vec::new()) };
@@ -158,7 +158,7 @@ impl Asking<'_> {
 
     async fn try_at(&mut self, address: &Address) -> Result<Reply, String> {
         let place = connectable(address).await?;
-        self.door.met.send_replace(Met::Nobody);
+        self.door.met.send_replace(Met::NotYet);
         // What became of the attempts before.
         while self.events.try_recv().is_ok() {}
         let target = Target::Seed(place.into());
@@ -173,12 +173,12 @@ impl Asking<'_> {
     }
 
     async fn ask_whoever_answers(&mut self, target: &Target) -> Result<Reply, String> {
-        let meeting = self.meeting.wait_for(|met| *met != Met::Nobody);
+        let meeting = self.meeting.wait_for(|met| *met != Met::NotYet);
         let met = tokio::select! {
             biased;
             met = meeting => met.map(|met| met.clone()).unwrap_or_default(),
             why = undialled(&mut self.events, target) => return Err(unmet(Some(why))),
-            () = tokio::time::sleep(GREETING_TIMEOUT) => Met::Nobody,
+            () = tokio::time::sleep(GREETING_TIMEOUT) => Met::NotYet,
         };
         match met {
             Met::Issuer => self.ask_issuer().await,
@@ -186,7 +186,7 @@ impl Asking<'_> {
                 "{peer} answers there, not the issuer {}; is the token of another domain, or has the host a new key?",
                 self.errand.issuer
             )),
-            Met::Nobody => Err(unmet(None)),
+            Met::NotYet => Err(unmet(None)),
         }
     }
 

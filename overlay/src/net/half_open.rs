@@ -178,7 +178,7 @@ impl Place {
     /// Return when another handshake has taken the place.
     pub(super) async fn evicted(&mut self) {
         if (&mut self.evicted).await.is_err() {
-            // Nobody can take it any more.
+            // Its receiver is gone.
             std::future::pending::<()>().await;
         }
     }
