@@ -33,8 +33,19 @@ impl Account {
     /// # Errors
     /// If the answer is not one.
     pub fn read(&mut self, daemon: &Daemon, allowed: bool) -> Result<Option<usize>> {
-        let params = json!({ "cursor": self.cursor, "limit": PAGE });
-        let page = match daemon.ask("domain.events", &params) {
+        self.read_by(|params| daemon.ask("domain.events", params), allowed)
+    }
+
+    /// The same of whoever `ask` asks for `domain.events`.
+    ///
+    /// # Errors
+    /// If the answer is not one.
+    pub fn read_by(
+        &mut self,
+        ask: impl FnOnce(&Value) -> Result<Answer>,
+        allowed: bool,
+    ) -> Result<Option<usize>> {
+        let page = match ask(&json!({ "cursor": self.cursor, "limit": PAGE })) {
             Ok(Answer::Result(page)) => page,
             Ok(Answer::Fault { .. }) | Err(_) => return Ok(None),
         };

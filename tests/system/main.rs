@@ -33,6 +33,8 @@ mod lab_entry;
 #[cfg(feature = "matrix")]
 mod lab_everywhere;
 #[cfg(feature = "matrix")]
+mod lab_failover;
+#[cfg(feature = "matrix")]
 mod lab_follow;
 #[cfg(feature = "matrix")]
 mod lab_forgets;

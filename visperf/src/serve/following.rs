@@ -1,27 +1,30 @@
 //! Asking whoever represents the own domain, also while that changes.
 //!
 //! ```text
-//! nobody represents it ─▶ wait for somebody ─▶ ask ─▶ lost, or another one came ─▶ ask that one
-//!                                 └─ it is this daemon: answered here                └─ (only what is read)
+//! no representative ─▶ wait for one ─▶ ask ─▶ lost, replaced, or not able to answer now ─▶ again (only what is read)
+//!                          └─ it is this daemon: answered here
 //! ```
 //!
-//! Rule: an election lasts seconds, so a question that comes meanwhile waits for its end, within its own time. What
+//! Rule: an election lasts seconds, so a question that comes meanwhile is asked again until its own time is over. What
 //! may have been carried out is not asked twice.
 //! Not here: whether a question is for the representative at all (`elsewhere`), the election (`overlay::domain`).
 
-use super::elsewhere::{Hop, Own, answer_for, ask_hop, millis, unavailable};
+use super::elsewhere::{Hop, Own, answer_for, millis, unavailable};
 use overlay::clock;
 use overlay::domain::View;
 use overlay::net::handle::{AskError, Handle};
 use overlay::net::protocol::Protocol;
-use rpc::fault::Fault;
+use rpc::fault::{self, Fault};
 use rpc::written::Answered;
 use std::time::Duration;
 use wire::id::PeerKey;
-use wire::query::Question;
+use wire::query::{Answer, Question};
 
-/// So long is waited for somebody to represent a domain that has nobody, or has lost who did.
+/// A daemon that knows why it has no representative waits only so long for one.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Between two attempts.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// The right to answer comes without being told of: it is looked for so often.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -44,46 +47,62 @@ fn here(method: &str) -> Result<Option<Answered>, Fault> {
     }
 }
 
+/// Whether another attempt may succeed: the link is gone, or the one that was asked cannot answer now.
+fn passes(asked: &Result<Vec<u8>, AskError>) -> bool {
+    match asked {
+        Ok(bytes) => {
+            let answer = postcard::from_bytes(bytes);
+            matches!(answer, Ok(Answer::Fault { code: fault::UNAVAILABLE, .. }))
+        }
+        Err(error) => matches!(error, AskError::Open { .. } | AskError::Broken { .. }),
+    }
+}
+
 impl Own {
-    /// The answer of whoever represents the domain; `None` once that is this daemon, and the question is for it.
+    /// The answer of the representative of the domain; `None` once that is this daemon, and the question is for it.
     pub(super) async fn ask_representative(
         &self,
         net: &Handle,
         mut question: Question,
         time_left: Duration,
     ) -> Result<Option<Answered>, Fault> {
-        let began = clock::now();
-        let left = || time_left.saturating_sub(clock::now().since(began));
-        let peer = match self.found(net, None, left()).await {
-            Some(Represented::Here) => return here(&question.method),
-            Some(Represented::By(peer)) => peer,
-            None => return Err(self.unrepresented()),
-        };
-        question.time_left_ms = millis(left());
-        let bytes = question.to_bytes();
+        let start = clock::now();
+        let left = || time_left.saturating_sub(clock::now().since(start));
         let is_read = question.method.starts_with("domain.");
-        let asked = tokio::select! {
-            asked = net.ask(peer, Protocol::Query, &bytes, left()) => Some(asked),
-            // One that hangs is followed before it is lost.
-            () = self.is_followed(net, peer), if is_read => None,
-        };
-        let asked = match asked {
-            Some(lost @ Err(AskError::Open { .. } | AskError::Broken { .. })) if is_read => lost,
-            Some(asked) => return answer_for(&self.hop_to(net, peer), question.form, asked).map(Some),
-            None => Err(AskError::TimedOut { peer, after: clock::now().since(began) }),
-        };
-        let next = match self.found(net, Some(peer), left()).await {
-            Some(Represented::Here) => return here(&question.method),
-            Some(Represented::By(next)) => next,
-            None => return answer_for(&self.hop_to(net, peer), question.form, asked).map(Some),
-        };
-        question.time_left_ms = millis(left());
-        ask_hop(net, &self.hop_to(net, next), &question, left()).await.map(Some)
+        let mut failed = None;
+        loop {
+            let peer = match self.found(net, left()).await {
+                Some(Represented::Here) => return here(&question.method),
+                Some(Represented::By(peer)) => peer,
+                None => return Err(failed.unwrap_or_else(|| self.unrepresented())),
+            };
+            question.time_left_ms = millis(left());
+            let bytes = question.to_bytes();
+            let asked = tokio::select! {
+                asked = net.ask(peer, Protocol::Query, &bytes, left()) => asked,
+                // One that does not answer is often replaced before its link is lost.
+                () = self.is_followed(net, peer), if is_read => continue,
+            };
+            let is_passing = is_read && passes(&asked);
+            let answered = answer_for(&self.hop_to(net, peer), question.form, asked).map(Some);
+            if !is_passing || left() <= AGAIN {
+                return answered;
+            }
+            failed = answered.err();
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 
-    /// Who represents the domain and is not `lost`; `None` if nobody does soon.
-    async fn found(&self, net: &Handle, lost: Option<PeerKey>, time_left: Duration) -> Option<Represented> {
-        tokio::time::timeout(FOLLOWED_WITHIN.min(time_left), self.represented(net, lost)).await.ok()
+    /// Who represents the domain; `None` if that is not known in time.
+    async fn found(&self, net: &Handle, time_left: Duration) -> Option<Represented> {
+        let soon = FOLLOWED_WITHIN.min(time_left);
+        if let Ok(found) = tokio::time::timeout(soon, self.represented(net, None)).await {
+            return Some(found);
+        }
+        if !self.welcome.health().is_empty() {
+            return None;
+        }
+        tokio::time::timeout(time_left.saturating_sub(soon), self.represented(net, None)).await.ok()
     }
 
     /// Another one than `peer` represents the domain.
@@ -137,6 +156,17 @@ impl Own {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_representative_that_cannot_answer_now_is_asked_again_and_no_other_answer_is() {
+        let peer = PeerKey([7; 32]);
+        let said = |code| Ok(postcard::to_allocvec(&Answer::Fault { code, message: "why" }).unwrap());
+        assert!(passes(&said(fault::UNAVAILABLE)));
+        assert!(passes(&Err(AskError::Broken { peer, reason: "it ended".to_owned() })));
+        assert!(!passes(&said(fault::NOT_FOUND)));
+        assert!(!passes(&Ok(b"not an answer of this version".to_vec())));
+        assert!(!passes(&Err(AskError::Refused { peer, reason: "no".to_owned() })));
+    }
 
     #[test]
     fn who_comes_to_represent_the_domain_answers_for_it_and_not_for_another_host() {
