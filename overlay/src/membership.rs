@@ -227,17 +227,20 @@ impl Table {
 
     /// What a copy at `held` lacks; the whole table if its numbers are not of this line.
     #[must_use]
-    pub fn changes_since(&self, held: Held) -> Members {
+    pub fn changes_since(&self, held: Held, now: Moment) -> Members {
         let own = held.term == self.held.term && held.version <= self.held.version;
         let before = held.term == self.before.term && held.version <= self.before.version;
         let known = held.term != Term::NONE && (own || before);
         let from = if known { held.version } else { 0 };
-        let rows = self.rows.values().filter(|row| !known || row.changed > from);
+        let rows = || self.rows.values().filter(|row| !known || row.changed > from);
+        let secs = |row: &Row| u32::try_from(now.since(row.heard).as_secs()).unwrap_or(u32::MAX);
+        let silent = rows().filter(|row| row.member.state != State::Alive);
         Members {
             term: self.held.term,
             since: known.then_some(held),
             version: self.held.version,
-            members: rows.map(|row| (row.changed, row.member.clone())).collect(),
+            members: rows().map(|row| (row.changed, row.member.clone())).collect(),
+            silent: silent.map(|row| (row.member.key, secs(row))).collect(),
         }
     }
 
@@ -255,14 +258,18 @@ impl Table {
             Some(since) if since == self.held => {}
             Some(_) => return false,
         }
+        let silent: BTreeMap<_, _> = members.silent.into_iter().take(MEMBERS_MAX).collect();
         for (changed, member) in members.members.into_iter().filter(|(_, member)| member.is_bounded()) {
-            let since = match self.rows.get(&member.key) {
-                Some(row) if row.member.state == member.state => row.since,
-                _ => now,
+            let known = self.rows.get(&member.key).filter(|row| row.member.state == member.state);
+            let since = known.map_or(now, |row| row.since);
+            let is_alive = member.state == State::Alive;
+            let heard = match silent.get(&member.key).filter(|_| !is_alive) {
+                Some(secs) => Moment(now.0.saturating_sub(Duration::from_secs((*secs).into()))),
+                None => known.filter(|_| !is_alive).map_or(now, |row| row.heard),
             };
             if self.rows.len() < MEMBERS_MAX || self.rows.contains_key(&member.key) {
                 let rank = self.rank(&member);
-                self.rows.insert(member.key, Row { member, rank, changed, since, heard: now });
+                self.rows.insert(member.key, Row { member, rank, changed, since, heard });
             }
         }
         self.held = Held { term: members.term, version: members.version };
@@ -347,14 +354,29 @@ mod tests {
     fn a_copy_follows_by_changes_and_has_the_same_digest() {
         let mut table = owned(5);
         let mut copy = Table::new(DomainName::try_from("d").unwrap());
-        assert!(copy.apply(table.changes_since(copy.held()), at(1)));
+        assert!(copy.apply(table.changes_since(copy.held(), at(1)), at(1)));
         assert_eq!(copy.digest(), table.digest());
         table.mark(&member(2, State::Alive).key, State::Dead, at(2));
         assert_ne!(copy.digest(), table.digest());
-        let changes = table.changes_since(copy.held());
+        let changes = table.changes_since(copy.held(), at(1));
         assert_eq!(changes.members.len(), 1, "only what changed");
         assert!(copy.apply(changes, at(3)));
         assert_eq!(copy.digest(), table.digest());
+    }
+
+    #[test]
+    fn how_long_a_host_was_silent_goes_from_copy_to_copy() {
+        let mut table = owned(2);
+        table.mark(&member(1, State::Alive).key, State::Dead, at(10));
+        let heard = |table: &Table| table.get(&member(1, State::Alive).key).unwrap().heard;
+        let told = |table: &Table, now| table.changes_since(Held::default(), at(now));
+        let mut standby = Table::new(DomainName::try_from("d").unwrap());
+        assert!(standby.apply(told(&table, 3_600), at(3_600)));
+        assert_eq!(heard(&standby), at(0));
+        // An earlier version does not say so: what is known stays.
+        let unsaid = Members { silent: Vec::new(), ..told(&table, 4_000) };
+        assert!(standby.apply(unsaid, at(4_000)));
+        assert_eq!(heard(&standby), at(0));
     }
 
     #[test]
@@ -362,11 +384,11 @@ mod tests {
         let table = owned(5);
         let (mut next, mut other) =
             (Table::new(DomainName::try_from("d").unwrap()), Table::new(DomainName::try_from("d").unwrap()));
-        assert!(next.apply(table.changes_since(next.held()), at(1)));
-        assert!(other.apply(table.changes_since(other.held()), at(1)));
+        assert!(next.apply(table.changes_since(next.held(), at(1)), at(1)));
+        assert!(other.apply(table.changes_since(other.held(), at(1)), at(1)));
         next.own(Term(9), at(2));
         next.mark(&member(0, State::Alive).key, State::Suspect, at(2));
-        let changes = next.changes_since(other.held());
+        let changes = next.changes_since(other.held(), at(1));
         assert_eq!(changes.members.len(), 1, "a change of representative sends no whole table");
         assert!(other.apply(changes, at(3)));
         assert_eq!((other.digest(), other.held()), (next.digest(), next.held()));
@@ -378,7 +400,7 @@ mod tests {
         let mut stranger = Table::new(DomainName::try_from("d").unwrap());
         stranger.own(Term(7), at(0));
         stranger.put(member(40, State::Alive), at(0));
-        let changes = table.changes_since(stranger.held());
+        let changes = table.changes_since(stranger.held(), at(1));
         assert_eq!((changes.since, changes.members.len()), (None, 3));
         assert!(stranger.apply(changes, at(1)));
         assert_eq!(stranger.len(), 3);
@@ -388,10 +410,10 @@ mod tests {
     fn changes_that_do_not_follow_are_refused() {
         let mut table = owned(3);
         let mut copy = Table::new(DomainName::try_from("d").unwrap());
-        assert!(copy.apply(table.changes_since(copy.held()), at(1)));
+        assert!(copy.apply(table.changes_since(copy.held(), at(1)), at(1)));
         let behind = copy.held();
         table.mark(&member(1, State::Alive).key, State::Dead, at(2));
-        let early = table.changes_since(behind);
+        let early = table.changes_since(behind, at(1));
         assert!(copy.apply(early.clone(), at(3)));
         assert!(!copy.apply(early, at(4)), "said twice");
     }
@@ -416,7 +438,13 @@ mod tests {
     #[test]
     fn an_absurd_number_is_refused() {
         let mut copy = Table::new(DomainName::try_from("d").unwrap());
-        let members = Members { term: Term(1), since: None, version: u64::MAX, members: Vec::new() };
+        let members = Members {
+            term: Term(1),
+            since: None,
+            version: u64::MAX,
+            members: Vec::new(),
+            silent: Vec::new(),
+        };
         assert!(!copy.apply(members, at(0)));
     }
 

@@ -207,7 +207,9 @@ fn who_was_met_and_is_told_of_since_is_not_met_twice() {
     let term = Term(0).next_for(3);
     let mut node = linked_with_two(term);
     node.handle_disconnected(key(4), at(100));
-    let told = |version, members| Message::Members(Members { term, since: None, version, members });
+    let told = |version, members| {
+        Message::Members(Members { term, since: None, version, members, silent: Vec::new() })
+    };
     node.handle_message(key(3), told(1, vec![(1, about(3)), (1, about(4))]), at(110));
     // The representative has forgotten it.
     node.handle_message(key(3), told(2, vec![(1, about(3))]), at(120));
@@ -225,7 +227,7 @@ fn whoever_represents_next_tells_that_the_former_one_left() {
     let term = Term(0).next_for(3);
     node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(term)))), at(20));
     let all = vec![(1, about(3)), (1, about(4))];
-    let members = Members { term, since: None, version: 1, members: all };
+    let members = Members { term, since: None, version: 1, members: all, silent: Vec::new() };
     node.handle_message(key(3), Message::Members(members), at(30));
     let claim = Claim { term, holder: key(3) };
     node.handle_message(key(3), Message::Resign { claim, to: Some(key(1)) }, at(100));
@@ -354,6 +356,7 @@ fn some_message(dice: &mut Dice) -> Message {
             since: dice.happens(500).then(|| Held { term: Term(number(dice)), version: number(dice) }),
             version: number(dice),
             members: (0..dice.below(5)).map(|_| (number(dice), some_member(dice))).collect(),
+            silent: (0..dice.below(5)).map(|_| (some_key(dice), u32::MAX)).collect(),
         }),
         4 => Message::Question(Question { number: number(dice), claim: None }),
         5 => {

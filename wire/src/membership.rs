@@ -18,7 +18,7 @@
 
 use crate::id::{HostName, PeerKey};
 use compact_str::CompactString;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
 /// Longest control message, in bytes: a table of 1,024 members with the longest names and addresses.
@@ -222,6 +222,14 @@ pub struct Members {
     pub version: u64,
     /// Each with the number of its last change.
     pub members: Vec<(u64, Member)>,
+    /// For how many seconds each of them that is not alive has not been heard. Earlier versions do not send it.
+    #[serde(deserialize_with = "last_or_none")]
+    pub silent: Vec<(PeerKey, u32)>,
+}
+
+/// The last field of a message: none where the message ends before it.
+fn last_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(PeerKey, u32)>, D::Error> {
+    Ok(Vec::deserialize(deserializer).unwrap_or_default())
 }
 
 /// Did you lose this representative too?
@@ -296,6 +304,25 @@ mod tests {
         assert!(Term::NONE < first && first < second);
         assert_eq!((first.round(), second.round()), (1, 2));
         assert_ne!(first.next_for(7), first.next_for(8));
+    }
+
+    #[test]
+    fn a_table_of_the_version_before_is_read_and_that_version_reads_ours() {
+        /// Without what was added.
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Former {
+            term: Term,
+            since: Option<Held>,
+            version: u64,
+            members: Vec<(u64, Member)>,
+        }
+        let former = Former { term: Term(5), since: None, version: 7, members: Vec::new() };
+        let read: Members = postcard::from_bytes(&postcard::to_stdvec(&former).unwrap()).unwrap();
+        assert_eq!((read.version, &read.silent), (7, &Vec::new()));
+        let ours = Members { silent: vec![(PeerKey([7; 32]), 3600)], ..read };
+        let bytes = postcard::to_stdvec(&ours).unwrap();
+        assert_eq!(postcard::from_bytes::<Former>(&bytes).unwrap(), former);
+        assert_eq!(postcard::from_bytes::<Members>(&bytes).unwrap(), ours);
     }
 
     #[test]

@@ -54,9 +54,9 @@ impl Node {
         let patience = self.patience(following.stretch, now);
         let silence = now.since(following.heard);
         let Some(link) = self.accepted.and_then(|claim| self.links.get(&claim.holder)) else {
-            // That it runs slowly, here or there, excuses silence; not that it cannot be dialled.
+            // That it runs slowly, here or there, excuses silence; not that its link ended and it cannot be dialled.
             let dial = self.accepted.and_then(|claim| self.dials.get(&claim.holder));
-            let is_refused = silence >= self.config.suspicion && dial.is_some_and(|dial| dial.tries > 0);
+            let is_refused = silence >= self.config.heartbeat * 2 && dial.is_some_and(|dial| dial.tries > 0);
             return following.gone || is_refused || silence >= patience;
         };
         // It does not hear us: half a link carries no reports.
@@ -134,8 +134,10 @@ impl Node {
                 return Some(self.config.alone);
             }
         }
-        // Where all that are left lost the role lately, they take turns as others do, after the turn of one that did not.
-        let turns = u32::try_from(self.ahead(now, !may_stand) + usize::from(!may_stand)).unwrap_or(u32::MAX);
+        // Where all that are left lost the role lately, they take turns as others do, after the turn of one that may not
+        // have and is not heard here.
+        let unheard = usize::from(!may_stand && self.unheard(now).next().is_some());
+        let turns = u32::try_from(self.ahead(now, !may_stand) + unheard).unwrap_or(u32::MAX);
         let turns = (self.config.next_rank * self.stretch(now) / 100).saturating_mul(turns);
         if reachable > 0 || !self.config.mechanisms.confirmation {
             return Some(turns);
@@ -184,13 +186,20 @@ impl Node {
                 ahead.insert(best.key);
             }
         }
-        for row in self.table.rows().filter(|row| row.member.state == State::Alive) {
-            let member = &row.member;
-            if self.may_be_there(member, holder, now) && self.turn(member.key, row.rank) < ours {
+        for (member, rank) in self.unheard(now) {
+            if self.turn(member.key, rank) < ours {
                 ahead.insert(member.key);
             }
         }
         ahead.len()
+    }
+
+    /// Candidates that the table calls alive and to which we have no link, unless a dial just failed.
+    fn unheard(&self, now: Moment) -> impl Iterator<Item = (&Member, Rank)> {
+        let holder = self.accepted.map(|claim| claim.holder);
+        let alive = self.table.rows().filter(|row| row.member.state == State::Alive);
+        let named = alive.map(|row| (&row.member, row.rank));
+        named.filter(move |(member, _)| self.may_be_there(member, holder, now))
     }
 
     /// Whether a candidate that we have no link to may be there all the same.

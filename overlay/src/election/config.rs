@@ -14,17 +14,17 @@ pub struct Config {
     pub domain: DomainName,
     /// Whether seeds are configured or a directory is known: somebody to ask before standing alone.
     pub has_seeds: bool,
-    /// Between two heartbeats on a link. 500 ms: three fit into the suspicion, and a domain of 500 costs its
-    /// representative 1,000 small messages a second each way.
+    /// Between two heartbeats on a link. 400 ms: three fit into the suspicion, and a domain of 500 costs its
+    /// representative 1,250 small messages a second each way.
     pub heartbeat: Duration,
     /// Between two looks while something is pending (a suspicion, a promotion). 100 ms: a fifth of a beat.
     pub look: Duration,
-    /// Silence after which a representative is suspected. 1.5 s: three heartbeats; with the look, the question
-    /// and the disk it leaves a new one serving within 3 s of a crash.
+    /// Silence after which a representative is suspected. 1.2 s: three heartbeats; with the look, the question
+    /// and the disk it leaves a new one serving 1.5 s after a fault in the median.
     pub suspicion: Duration,
     /// How much longer each next rank waits. 1 s: a promotion takes a round trip and an fsync, well below.
     pub next_rank: Duration,
-    /// Between two rounds of questions about one suspicion. 300 ms: a few round trips of a slow network.
+    /// Between two rounds of questions about one suspicion. 200 ms: a few round trips of a slow network.
     pub question: Duration,
     /// How long an answer counts. 1.5 s: as long as the silence it is about.
     pub answer_kept: Duration,
@@ -58,7 +58,7 @@ pub struct Config {
     pub reassert: Duration,
     /// Most by which a lagging sensor stretches its timers (Lifeguard's local health).
     pub stretch_max: u32,
-    /// Lag of the own event loop that adds one to the stretch. 500 ms: a heartbeat late.
+    /// Lag of the own event loop that adds one to the stretch. 400 ms: a heartbeat late.
     pub lag_unit: Duration,
     /// In what time a lag is forgotten. 30 s: a starved sensor is starved again soon.
     pub lag_kept: Duration,
@@ -135,11 +135,11 @@ impl Config {
         Config {
             domain,
             has_seeds: false,
-            heartbeat: Duration::from_millis(500),
+            heartbeat: Duration::from_millis(400),
             look: Duration::from_millis(100),
-            suspicion: Duration::from_millis(1500),
+            suspicion: Duration::from_millis(1200),
             next_rank: Duration::from_secs(1),
-            question: Duration::from_millis(300),
+            question: Duration::from_millis(200),
             answer_kept: Duration::from_millis(1500),
             alone: Duration::from_secs(10),
             first_alone: Duration::from_secs(5),
@@ -153,7 +153,7 @@ impl Config {
             lease_percent: 85,
             reassert: Duration::from_millis(1500),
             stretch_max: 8,
-            lag_unit: Duration::from_millis(500),
+            lag_unit: Duration::from_millis(400),
             lag_kept: Duration::from_secs(30),
             loss_unit_permille: 100,
             standbys: 2,

@@ -1,7 +1,8 @@
 //! What a representative does each heartbeat: who is there, who stands by, what the members are told.
 //!
 //! Pure. Coverage is who is heard and obeys. The domain is partial if hosts are missing that another
-//! representative may speak for: any host lately, or a share of them (see `Config::partial_recent`).
+//! representative may speak for: any host lately, or a share of them (see `Config::partial_recent`); and while members
+//! that are there do not obey yet: any in a new reign, half of them later.
 //! Not here: heartbeats (`beat`), what the reporting layer collects.
 
 use super::link::Link;
@@ -70,7 +71,7 @@ impl Node {
     /// Who is there, who obeys, whether that is the whole domain.
     fn call_roll(&mut self, now: Moment) {
         let Duty::Representative(rule) = &self.duty else { return };
-        let claim = rule.claim;
+        let (claim, since) = (rule.claim, rule.since);
         let patience = self.patience(1, now);
         self.table.meet(self.about_us(), now);
         let mut coverage = vec![self.me.key];
@@ -97,7 +98,7 @@ impl Node {
         coverage.sort_unstable();
         self.mark_silent(now);
         self.table.forget(self.config.dead_kept, self.config.left_kept, now);
-        let partial = self.is_partial(&coverage, now);
+        let partial = self.is_partial(&coverage, since, now);
         if let Duty::Representative(rule) = &mut self.duty {
             rule.coverage = coverage;
             rule.weight = weight;
@@ -128,13 +129,15 @@ impl Node {
         }
     }
 
-    fn is_partial(&self, coverage: &[PeerKey], now: Moment) -> bool {
-        let (mut known, mut missing, mut lately) = (0, 0, false);
+    fn is_partial(&self, coverage: &[PeerKey], since: Moment, now: Moment) -> bool {
+        let is_new = now.since(since) < self.config.suspicion * 2;
+        let (mut known, mut missing, mut lately, mut uncovered) = (0, 0, false, 0);
         for row in self.table.rows().filter(|row| row.member.state != State::Left) {
             known += 1;
             if coverage.binary_search(&row.member.key).is_ok() {
                 continue;
             }
+            uncovered += 1;
             let link = self.links.get(&row.member.key);
             let elsewhere = link.is_some_and(|link| {
                 !link.view.lost && link.view.claim.is_some() && now.since(link.since) > self.config.suspicion
@@ -146,7 +149,9 @@ impl Node {
             }
         }
         let stranded = self.config.has_seeds && known <= 1;
-        stranded || lately || missing * 100 > known * self.config.partial_percent
+        // Those that are there and have not said yet that they obey.
+        let unheard = uncovered > 0 && (is_new || 2 * uncovered >= known);
+        stranded || unheard || lately || missing * 100 > known * self.config.partial_percent
     }
 
     /// Who is fit to stand by: the present ones while they are, then by rank; those who lost the role lately come last.
@@ -218,7 +223,7 @@ impl Node {
             }
         }
         for (key, from) in behind {
-            let members = self.table.changes_since(from);
+            let members = self.table.changes_since(from, now);
             self.send(key, Message::Members(members));
         }
     }

@@ -12,6 +12,10 @@ use wire::time::Moment;
 /// How many heartbeats the share of lost ones looks back on, as a smoothing.
 const LOSS_WINDOW: u32 = 64;
 
+/// Most heartbeats lost in a row that count: more are a link that was cut, or a host that stood still, and say nothing of
+/// how many will be lost from now on.
+const LOST_IN_ROW_MAX: u64 = 3;
+
 /// The state of the own health.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Health {
@@ -38,7 +42,7 @@ impl Health {
 
     /// A heartbeat came, and `missed` before it did not.
     pub(super) fn note_heard(&mut self, missed: u64) {
-        for _ in 0..missed.min(u64::from(LOSS_WINDOW)) {
+        for _ in 0..missed.min(LOST_IN_ROW_MAX) {
             self.loss_ppm += (1_000_000 - self.loss_ppm) / LOSS_WINDOW;
         }
         self.loss_ppm -= self.loss_ppm / LOSS_WINDOW;
@@ -96,7 +100,7 @@ mod tests {
         let config = Config::new(DomainName::try_from("d").unwrap());
         let mut health = Health::default();
         assert_eq!(health.stretch_percent(&config, at(0)), 100);
-        health.note_lag(Duration::from_millis(1500), &config, at(0));
+        health.note_lag(Duration::from_millis(1200), &config, at(0));
         assert_eq!(health.stretch_percent(&config, at(0)), 400);
         health.note_lag(Duration::from_secs(60), &config, at(0));
         assert_eq!(health.stretch_percent(&config, at(0)), 800);
@@ -112,5 +116,13 @@ mod tests {
         }
         let percent = health.stretch_percent(&config, at(0));
         assert!((180..=230).contains(&percent), "{percent}");
+    }
+
+    #[test]
+    fn a_link_that_was_cut_for_some_seconds_is_no_lossy_one() {
+        let config = Config::new(DomainName::try_from("d").unwrap());
+        let mut health = Health::default();
+        health.note_heard(25);
+        assert_eq!(health.stretch_percent(&config, at(0)), 100);
     }
 }
