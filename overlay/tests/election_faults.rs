@@ -8,7 +8,7 @@ use overlay::simulator::Domain;
 use std::time::Duration;
 
 /// Longest time without a representative after a fault.
-const GAP_MAX: Duration = Duration::from_secs(5);
+const GAP_MAX: Duration = Duration::from_secs(4);
 /// Faults in one domain.
 const FAULTS: usize = 20;
 
@@ -104,7 +104,8 @@ fn run(hosts: usize, seed: u64) -> Result<Vec<(Fault, Duration)>, String> {
     for _ in 0..FAULTS {
         let fault = KINDS[usize::try_from(dice.below(3)).expect("small")];
         gaps.push((fault, lose(&mut domain, fault, &mut dice)?));
-        domain.run(secs(3, 8, &mut dice));
+        // The next one may come as soon as the lost one is back.
+        domain.run(dice.span(Duration::from_millis(500), Duration::from_secs(8)));
     }
     domain.assert_by_the_rules();
     Ok(gaps)

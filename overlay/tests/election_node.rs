@@ -113,6 +113,50 @@ fn a_representative_that_stood_still_does_not_serve() {
     assert!(node.may_serve(at(8000)));
 }
 
+/// Two sensors lost their representative, and say so each time they are asked.
+#[test]
+fn a_representative_says_partial_until_its_members_obey() {
+    let mut node = node(Persisted::default());
+    let others = [key(2), key(3)];
+    let lost = View { lost: true, ..View::default() };
+    for (number, peer) in (2..).zip(others) {
+        node.handle_connected(peer, standing(number, true), at(0));
+    }
+    let mut now = 0;
+    let say = |node: &mut Node, sequence, view, now| {
+        for (number, peer) in (2..).zip(others) {
+            let about = Some(Box::new(about(number)));
+            let beat = Heartbeat { may_stand: false, about, view, ..beat(sequence, None) };
+            node.handle_message(peer, Message::Heartbeat(beat), at(now));
+        }
+    };
+    while node.state(at(now)).role != Role::Representative {
+        now += 100;
+        assert!(now < 20_000, "it never stands");
+        if now % 400 == 0 {
+            say(&mut node, now, lost, now);
+        }
+        let outputs: Vec<Output> = pass(&mut node, now).into_iter().chain(drain(&mut node)).collect();
+        for output in &outputs {
+            if let Output::Send(peer, Message::Question(Question { number, .. })) = output {
+                let answer = Answer { number: *number, lost: true, view: lost, best: None };
+                node.handle_message(*peer, Message::Answer(answer), at(now));
+            }
+        }
+        let outputs = outputs.into_iter().chain(drain(&mut node)).collect::<Vec<_>>();
+        if let Some(written) = persisted(&outputs) {
+            node.handle_persisted(written, at(now));
+        }
+    }
+    let state = node.state(at(now));
+    assert!(state.partial && state.coverage.len() == 1, "{state:?}");
+    let obeyed = View { claim: node.accepted(), ..View::default() };
+    say(&mut node, now + 1, obeyed, now);
+    pass(&mut node, now + 500);
+    let state = node.state(at(now + 500));
+    assert!(!state.partial && state.coverage.len() == 3, "{state:?}");
+}
+
 #[test]
 fn a_claim_needs_the_right_to_make_it() {
     let mut node = node(Persisted::default());

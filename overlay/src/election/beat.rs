@@ -26,7 +26,7 @@ const REDIRECT_INTERVAL: Duration = Duration::from_millis(500);
 impl Node {
     /// A heartbeat to every link.
     pub(super) fn beat(&mut self, now: Moment) {
-        let stretch = self.stretch(now);
+        let stretch = self.excuse(now);
         if let Duty::Representative(rule) = &mut self.duty {
             rule.told = [stretch.div_ceil(100) * 100, rule.told[0]];
         }
@@ -41,7 +41,7 @@ impl Node {
         let view = self.view(now);
         let wanted = self.wants(&peer, now);
         let may_stand = self.may_stand(now);
-        let stretch = u8::try_from(self.stretch(now).div_ceil(100)).unwrap_or(u8::MAX);
+        let stretch = u8::try_from(self.excuse(now).div_ceil(100)).unwrap_or(u8::MAX);
         let digest = self.table.digest();
         let version = self.table.held().version;
         let Some(link) = self.links.get(&peer) else { return };

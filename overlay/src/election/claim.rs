@@ -275,7 +275,7 @@ impl Node {
         self.following = None;
         self.candidacy.end();
         self.pointed = None;
-        let stretch = self.stretch(now).div_ceil(100) * 100;
+        let stretch = self.excuse(now).div_ceil(100) * 100;
         self.duty = Duty::Representative(Box::new(Rule {
             claim,
             since: now,

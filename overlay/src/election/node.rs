@@ -435,10 +435,15 @@ impl Node {
         self.health.stretch_percent(&self.config, now)
     }
 
+    /// The same, without a stall that is over: others wait so much longer for this sensor.
+    pub(super) fn excuse(&self, now: Moment) -> u32 {
+        self.health.excuse_percent(&self.config, now)
+    }
+
     /// The silence after which a peer that tells `stretch` is suspected.
     pub(super) fn patience(&self, stretch: u8, now: Moment) -> Duration {
         let told = if self.config.mechanisms.local_health { u32::from(stretch) * 100 } else { 100 };
-        self.config.suspicion * self.health.excuse_percent(&self.config, now).max(told) / 100
+        self.config.suspicion * self.excuse(now).max(told) / 100
     }
 
     fn plan(&mut self, now: Moment) {
