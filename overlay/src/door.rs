@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
+use tokio_rustls::rustls::{
+    self, CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto,
+};
 
 /// The port of a proxy's door where none is named.
 pub const PORT: u16 = 7321;
@@ -140,6 +142,29 @@ pub fn cnonce() -> Result<String, getrandom::Error> {
     let mut drawn = [0; CNONCE_LEN_BYTES];
     getrandom::fill(&mut drawn)?;
     Ok(HEXLOWER.encode(&drawn))
+}
+
+/// What to do about a proxy's certificate that does not fit, where `error` is that; the text says what is wrong.
+#[must_use]
+pub fn certificate_refused(error: &io::Error) -> Option<String> {
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(refused) = error else { return None };
+    Some(if is_of_unknown_issuer(refused) {
+        "the proxy's certificate is of an issuer that is not trusted here (UnknownIssuer): get the proxy's certificate from its \
+         administrator and name it with --certificate FILE (VISPERF_CERTIFICATE); where a file is named already, the proxy shows \
+         another certificate than that"
+            .to_owned()
+    } else {
+        format!(
+            "the proxy's certificate does not fit ({refused}): check the name of the proxy and this host's clock, or name the \
+             certificate that the proxy shows with --certificate FILE (VISPERF_CERTIFICATE)"
+        )
+    })
+}
+
+/// Whether no trusted certificate stands for it.
+fn is_of_unknown_issuer(refused: &CertificateError) -> bool {
+    matches!(refused, CertificateError::UnknownIssuer | CertificateError::BadSignature)
 }
 
 /// By what a proxy is known, and under which name.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use wire::query::{Form, Integers, Syntax, Viewer};
+use wire::time::Time;
 
 /// The methods of one daemon, ready to be called.
 pub struct Dispatcher {
@@ -313,7 +314,13 @@ fn check(
     let declaration = &method.declaration;
     let mut given = named(arguments, declaration.positional, limits)?;
     scope.fill(declaration, &mut given)?;
-    Params::check(&declaration.parameters, given)
+    Params::check(&declaration.parameters, given, now())
+}
+
+/// The calendar's time, from which spans such as `1h` are counted back.
+#[allow(clippy::disallowed_methods)] // This is the shell that reads it.
+pub(crate) fn now() -> Time {
+    Time::from(std::time::SystemTime::now())
 }
 
 /// The one structure of named parameters. A client that cannot send a structure (the command line client of

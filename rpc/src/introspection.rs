@@ -167,7 +167,7 @@ fn signature(declaration: &Declaration) -> Value {
     let kind = |parameter: &Parameter| match parameter.kind {
         Type::Text | Type::Choice(_) => "string",
         Type::Whole { .. } => "int",
-        Type::Number | Type::Time => "double",
+        Type::Number | Type::Time | Type::Span => "double",
         Type::Flag => "boolean",
         Type::Texts | Type::Array => "array",
         Type::Struct => "struct",
@@ -238,7 +238,8 @@ mod tests {
             let registry = Registry::new();
             let given = vec![("name".into(), Value::from(name))];
             let declared = registry.get("system.methodSignature").unwrap();
-            let (params, _) = Params::check(&declared.declaration.parameters, given).unwrap();
+            let (params, _) =
+                Params::check(&declared.declaration.parameters, given, wire::time::Time::default()).unwrap();
             assert_eq!(answer(Introspection::MethodSignature, &registry, &params), Ok(expected));
         };
         check(

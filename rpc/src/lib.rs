@@ -22,6 +22,7 @@ pub mod limits;
 pub mod listener;
 pub mod members;
 pub mod method;
+pub mod moment;
 pub mod packed;
 pub mod params;
 pub mod server;

@@ -1,6 +1,6 @@
 //! What a method accepts, and the parameters of one call after they were checked against that.
 //!
-//! Pure: no runtime, no file, no socket, no clock.
+//! Pure: no runtime, no file, no socket, no clock; the caller passes `now`, from which spans such as `1h` are counted back.
 //! A method takes nothing or one structure of named parameters. A value arrives as XML-RPC, JSON or text of
 //! a query string; [`Type::admit`] turns each of these forms into one, so a handler sees no difference.
 //! Invariant: the [`Params`] a handler sees hold only declared names, each once, each of its declared type
@@ -8,8 +8,10 @@
 //! Not here: which methods there are (`method`).
 
 use crate::fault::Fault;
+use crate::moment;
 use crate::value::{Name, Value};
 use wire::query::Integers;
+use wire::time::Time;
 
 /// The parameter which every method accepts beside its own.
 pub const BIG_INTEGERS: &str = "big_integers";
@@ -32,8 +34,10 @@ pub enum Type {
     },
     /// A finite number.
     Number,
-    /// A time: seconds since 1970-01-01T00:00:00Z, with a fraction.
+    /// A time: seconds since 1970-01-01T00:00:00Z with a fraction, RFC 3339, or a span before now (`1h`); handlers see seconds.
     Time,
+    /// A length of time: seconds with a fraction, or a span with its unit (`90s`); handlers see seconds.
+    Span,
     /// Yes or no: a boolean, 0 or 1, `"true"` or `"false"`.
     Flag,
     /// Several texts; one text is taken as a list of one, a repeated name in a query string as several.
@@ -56,7 +60,11 @@ impl Type {
             Type::Whole { min, max: i64::MAX } => format!("a whole number from {min}"),
             Type::Whole { min, max } => format!("a whole number from {min} to {max}"),
             Type::Number => "a number".to_owned(),
-            Type::Time => "a time in seconds since 1970".to_owned(),
+            Type::Time => {
+                "a time: seconds since 1970, RFC 3339 (2026-11-20T12:24:17Z) or a span before now (1h)"
+                    .to_owned()
+            }
+            Type::Span => "a span: seconds, or a number with its unit (90s, 5m)".to_owned(),
             Type::Flag => "true or false".to_owned(),
             Type::Texts => "a list of texts".to_owned(),
             Type::Array => "an array".to_owned(),
@@ -65,11 +73,11 @@ impl Type {
         }
     }
 
-    /// `value` in the one form that handlers see.
+    /// `value` in the one form that handlers see, at the time `now`.
     ///
     /// # Errors
     /// The value itself, if it is not of this type.
-    pub fn admit(&self, value: Value) -> Result<Value, Value> {
+    pub fn admit(&self, value: Value, now: Time) -> Result<Value, Value> {
         let admitted = match (self, &value) {
             (Type::Any, _) => return Ok(value),
             (Type::Text, Value::Text(_))
@@ -85,20 +93,29 @@ impl Type {
             (Type::Whole { min, max }, _) => {
                 whole(&value).filter(|number| (*min..=*max).contains(number)).map(Value::Int)
             }
-            (Type::Number | Type::Time, _) => number(&value).map(Value::Double),
+            (Type::Number, _) => number(&value).map(Value::Double),
+            (Type::Time, Value::Text(text)) => {
+                moment::parse(text, now, None).map(|time| Value::Double(time.secs_f64()))
+            }
+            (Type::Span, Value::Text(text)) => span_secs(text).or_else(|| number(&value)).map(Value::Double),
+            (Type::Time | Type::Span, _) => number(&value).map(Value::Double),
             (Type::Flag, _) => flag(&value).map(Value::Bool),
             (Type::Texts, Value::Array(items)) => items
                 .iter()
-                .map(|item| Type::Text.admit(item.clone()).ok())
+                .map(|item| Type::Text.admit(item.clone(), now).ok())
                 .collect::<Option<Vec<_>>>()
                 .map(Value::Array),
             (Type::Texts, Value::Text(_) | Value::Int(_)) => {
-                return Type::Text.admit(value).map(|text| Value::Array(vec![text]));
+                return Type::Text.admit(value, now).map(|text| Value::Array(vec![text]));
             }
             _ => None,
         };
         admitted.ok_or(value)
     }
+}
+
+fn span_secs(text: &str) -> Option<f64> {
+    moment::span(text).map(|span| span.as_secs_f64())
 }
 
 fn whole(value: &Value) -> Option<i64> {
@@ -179,10 +196,11 @@ pub struct Params {
 }
 
 impl Params {
-    /// Checks what a call brought against what the method declares.
+    /// Checks what a call brought at the time `now` against what the method declares.
     pub(crate) fn check(
         declared: &[Parameter],
         given: Vec<(Name, Value)>,
+        now: Time,
     ) -> Result<(Params, Integers), Fault> {
         let mut integers = Integers::default();
         let mut values: Vec<(Name, Value)> = Vec::with_capacity(declared.len());
@@ -200,7 +218,7 @@ impl Params {
             if value == Value::Nil {
                 continue;
             }
-            let admitted = parameter.kind.admit(value).map_err(|value| mistyped(parameter, &value))?;
+            let admitted = parameter.kind.admit(value, now).map_err(|value| mistyped(parameter, &value))?;
             values.push((Name::Borrowed(parameter.name), admitted));
         }
         for parameter in declared {
@@ -244,7 +262,7 @@ impl Params {
         self.typed(name, "a whole number", whole)
     }
 
-    /// The number `name` ([`Type::Number`]; for [`Type::Time`], seconds since 1970).
+    /// The number `name` ([`Type::Number`]; for [`Type::Time`], seconds since 1970; for [`Type::Span`], seconds).
     ///
     /// # Errors
     /// [`crate::fault::INVALID_PARAMS`] if it is no number.
@@ -256,8 +274,8 @@ impl Params {
     ///
     /// # Errors
     /// [`crate::fault::INVALID_PARAMS`] if it is no number.
-    pub fn time(&self, name: &str) -> Result<Option<wire::time::Time>, Fault> {
-        Ok(self.number(name)?.map(wire::time::Time::from_secs_f64))
+    pub fn time(&self, name: &str) -> Result<Option<Time>, Fault> {
+        Ok(self.number(name)?.map(Time::from_secs_f64))
     }
 
     /// The flag `name` ([`Type::Flag`]).
@@ -327,12 +345,15 @@ fn unknown(name: &str, declared: &[Parameter]) -> Fault {
     let mut known: Vec<&str> = declared.iter().map(|parameter| parameter.name).collect();
     known.push(BIG_INTEGERS);
     let shown = Value::from(name).shown();
-    Fault::invalid_params(format!("{shown}: no such parameter; known are {}", known.join(", ")))
+    let near = wire::near_names::suggestion(name, known.iter().copied());
+    Fault::invalid_params(format!("{shown}: no such parameter{near}; known are {}", known.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOW: Time = Time::from_micros(1_795_178_489_000_000);
 
     fn declared() -> Vec<Parameter> {
         vec![
@@ -348,7 +369,7 @@ mod tests {
         if !given.iter().any(|(name, _)| name == "host") {
             given.push(("host".into(), "n1".into()));
         }
-        Params::check(&declared(), given)
+        Params::check(&declared(), given, NOW)
             .map(|(params, _)| params)
             .map_err(|fault| fault.message.into_owned())
     }
@@ -371,7 +392,7 @@ mod tests {
         assert_eq!(one.texts("kind"), Ok(vec!["a"]));
         assert_eq!(check(&[("host", Value::Int(17))]).unwrap().need_text("host"), Ok("17"));
         for flag in [Value::Bool(true), Value::Int(1), Value::from("true")] {
-            assert_eq!(Type::Flag.admit(flag), Ok(Value::Bool(true)));
+            assert_eq!(Type::Flag.admit(flag, NOW), Ok(Value::Bool(true)));
         }
     }
 
@@ -389,7 +410,8 @@ mod tests {
         refused("limit", u64::MAX.into(), &format!("{range} 18446744073709551615"));
         refused("host", Value::Array(vec![]), "host: expected text, found an array");
         refused("host", Value::Nil, "host: expected text, found nothing");
-        refused("limt", 1.into(), "\"limt\": no such parameter; known are limit, kind, host, big_integers");
+        let known = "; known are limit, kind, host, big_integers";
+        refused("limt", 1.into(), &format!("\"limt\": no such parameter; did you mean limit?{known}"));
         refused("kind", Value::array([Value::Nil]), "kind: expected a list of texts, found an array");
         refused(
             BIG_INTEGERS,
@@ -400,6 +422,30 @@ mod tests {
             check(&[("limit", 1.into()), ("limit", 2.into())]).unwrap_err(),
             "limit: given more than once"
         );
-        assert_eq!(Type::Number.admit("inf".into()), Err("inf".into()));
+        assert_eq!(Type::Number.admit("inf".into(), NOW), Err("inf".into()));
+    }
+
+    #[test]
+    fn times_and_spans_are_taken_in_every_form() {
+        let time = |value: Value| Type::Time.admit(value, NOW).ok().and_then(|value| number(&value));
+        for value in [
+            Value::Int(1_795_174_889),
+            Value::from("1795174889"),
+            Value::from("2026-11-20T11:41:29Z"),
+            Value::from("2026-11-20T12:41:29+01:00"),
+            Value::from("1h"),
+            Value::from("60m ago"),
+        ] {
+            assert_eq!(time(value.clone()), Some(1_795_174_889.0), "{value:?}");
+        }
+        assert_eq!(time("now".into()), Some(1_795_178_489.0));
+        for wrong in ["2026-11-20T11:41:29", "soon", "", "inf", "5x"] {
+            assert_eq!(time(wrong.into()), None, "{wrong}");
+        }
+        let span = |value: Value| Type::Span.admit(value, NOW).ok().and_then(|value| number(&value));
+        for value in [Value::Int(90), Value::Double(90.0), Value::from("90"), Value::from("1m30s")] {
+            assert_eq!(span(value.clone()), Some(90.0), "{value:?}");
+        }
+        assert_eq!((span("250ms".into()), span("soon".into()), span(true.into())), (Some(0.25), None, None));
     }
 }

@@ -208,6 +208,11 @@ async fn a_script_gives_figures_and_one_without_end_is_told_so() {
 async fn a_selection_says_whose() {
     let mut host = Host::start();
     let selection = json!({"name": "worker1*", "user": 0});
+    let outcomes = json!({"outcome": ["timeout", "failed", "failed"]});
+    let made = host.done("sensor.subscribe", json!({"kind": "call", "selection": outcomes})).await;
+    assert_eq!(made["selection"], json!({"outcome": ["failed", "timeout"]}));
+    let made = host.done("sensor.subscribe", json!({"kind": "call", "selection": {"outcome": ["ok"]}})).await;
+    assert_eq!(made["selection"], json!({"outcome": "ok"}), "as every version takes it");
     let made = host.done("sensor.subscribe", json!({"selection": selection, "rate": "10"})).await;
     assert_eq!(made["selection"], json!({"name": "worker1*", "user": "0"}));
     host.sweep();
@@ -232,7 +237,7 @@ async fn mistakes_are_told_and_change_nothing() {
         (json!({"filter": "cpu >"}), "filter: expected a number, found the end at character 6"),
         (
             json!({"filter": "rss > 1"}),
-            "filter: expected a number of a process, found \"rss\"; known are cpu",
+            "filter: expected a number of a process, found \"rss\"; did you mean rss_bytes?; known are cpu",
         ),
         (json!({"filter": "name ~ \"(\""}), "filter: expected a regular expression"),
         (json!({"condition": "sum rss > 1"}), "condition: expected a number of a process"),
@@ -244,6 +249,14 @@ async fn mistakes_are_told_and_change_nothing() {
         (json!({"selection": {"pid": -1}}), "selection.pid: expected a whole number"),
         (json!({"selection": {"user": "nobody-of-this-name"}}), "this host has no user"),
         (json!({"kind": "weather"}), "kind: expected one of process"),
+        (
+            json!({"kind": "call", "selection": {"outcome": ["ok", "faild"]}}),
+            "found \"faild\"; did you mean failed?",
+        ),
+        (
+            json!({"kind": "event", "selection": {"kind": "job_ended"}}),
+            "found \"job_ended\"; did you mean job_end",
+        ),
     ] {
         host.refused("sensor.subscribe", params, expected).await;
     }

@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use sensor::module::protocol::{self, FIGURES_MAX};
 use serde_json::{Value, json};
+use wire::harmless::replaced;
 use wire::sample::Number;
 
 fn figures() -> impl Strategy<Value = Vec<Value>> {
@@ -13,7 +14,8 @@ fn figures() -> impl Strategy<Value = Vec<Value>> {
         any::<i32>().prop_map(Value::from),
         (-1e12..1e12f64).prop_map(Value::from)
     ];
-    let label = ("[a-z_][a-z0-9_]{0,8}", "\\PC{0,20}");
+    let value_of_label = "\\PC{0,20}".prop_map(|text| replaced(&text, ' '));
+    let label = ("[a-z_][a-z0-9_]{0,8}", value_of_label);
     let labels = prop::collection::btree_map(label.0, label.1, 0..4);
     let one = (
         "[A-Za-z_][A-Za-z0-9_]{0,20}",

@@ -194,6 +194,60 @@ async fn calls_are_chosen_by_one_outcome_or_several() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_come_page_by_page_from_the_sensor_and_the_domain_alike() {
+    let running = Running::start().await;
+    for order in ["newest", "oldest"] {
+        let whole = [("limit", Value::Int(10_000)), ("order", order.into())];
+        let whole = call(&running.dispatcher, "sensor.calls", &whole).await;
+        let Some(Value::Array(whole_calls)) = whole.get("calls") else { panic!("{whole:?}") };
+        assert!(whole_calls.len() > 20 && whole.get("next").is_none(), "one page has all");
+        let (mut cursor, mut read, mut pages) = (None::<Value>, Vec::new(), 0);
+        loop {
+            // A cursor of the one is taken by the other.
+            let method = ["sensor.calls", "domain.calls"][pages % 2];
+            let limit = Value::Int(whole_calls.len() as i64 / 4);
+            let mut params = vec![("limit", limit), ("order", order.into())];
+            params.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+            let page = call(&running.dispatcher, method, &params).await;
+            let Some(Value::Array(calls)) = page.get("calls") else { panic!("{page:?}") };
+            assert_eq!(page.get("total"), whole.get("total"), "{order}");
+            read.extend(calls.clone());
+            pages += 1;
+            match page.get("next") {
+                Some(next) => cursor = Some(next.clone()),
+                None => break,
+            }
+        }
+        assert!(pages >= 4 && &read == whole_calls, "{order}: {pages} pages");
+    }
+    let first = call(&running.dispatcher, "sensor.calls", &[("limit", Value::Int(1))]).await;
+    let next = first.get("next").unwrap().clone();
+    for (cursor, expected) in [(next, "expected one of order oldest"), ("x".into(), "as an answer gave it")] {
+        let params = [("cursor", cursor), ("order", "oldest".into())];
+        let refused = ask(&running.dispatcher, "domain.calls", &params).await.unwrap_err();
+        assert!(refused.message.contains(expected), "{refused}");
+    }
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bounds_are_taken_in_every_form_of_a_time() {
+    let running = Running::start().await;
+    let total = async |bound: &'static str, value: Value| {
+        let answer = call(&running.dispatcher, "domain.calls", &[(bound, value)]).await;
+        answer.get("total").cloned()
+    };
+    let all = total("until", "now".into()).await;
+    assert_eq!(total("since", Value::Double(0.0)).await, all);
+    assert_eq!(total("since", "1970-01-01T01:00:00+01:00".into()).await, all);
+    assert_eq!(total("since", "1s".into()).await, Some(Value::UInt(0)), "the log is old");
+    assert_eq!(total("until", "1d ago".into()).await, all);
+    let refused = ask(&running.dispatcher, "domain.events", &[("since", "2026-11-20T12:00:00".into())]).await;
+    assert!(refused.unwrap_err().message.contains("since: expected a time"), "it has no offset");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shortened_id_and_a_name_with_gaps_find_their_calls() {
     let running = Running::start().await;
     let asked = |parameter: &'static str, wanted: String| {

@@ -27,10 +27,14 @@ pub mod timeline;
 
 pub use run::{Error, run};
 
-/// Say something to who began the program.
+use wire::harmless::replaced;
+
+/// Print a message on standard error, for who began the program. It may quote logs and daemons: characters that steer a terminal
+/// are replaced.
 #[expect(clippy::print_stderr, reason = "the program's own words, beside its window")]
-fn tell(text: &str) {
-    eprintln!("visperf-viewer: {text}");
+pub fn tell(text: &str) {
+    let lines = text.split('\n').map(|line| replaced(line, char::REPLACEMENT_CHARACTER));
+    eprintln!("visperf-viewer: {}", lines.collect::<Vec<_>>().join("\n"));
 }
 
 /// Print what was asked for.

@@ -10,10 +10,7 @@ fn main() -> ExitCode {
     match viewer::run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "the program's last words")]
-            {
-                eprintln!("visperf-viewer: {error}");
-            }
+            viewer::tell(&error.to_string());
             ExitCode::from(if error.is_of_usage() { 2 } else { 1 })
         }
     }

@@ -9,7 +9,6 @@ mod command;
 mod demo;
 mod exit;
 mod filter_sources;
-mod near_names;
 mod output;
 mod port_owner;
 mod refusal;

@@ -172,8 +172,8 @@ pub struct Selection {
     pub user: Option<CompactString>,
     /// What happened.
     pub event: Option<event::Kind>,
-    /// How it ended.
-    pub outcome: Option<event::Outcome>,
+    /// How it ended: one of these; any if there is none.
+    pub outcomes: Vec<event::Outcome>,
     /// The name of a metric, or a glob.
     pub metric: Option<CompactString>,
 }

@@ -20,7 +20,7 @@ mod places;
 mod position;
 mod table;
 
-use crate::dispatch::{Dispatcher, checked, too_large};
+use crate::dispatch::{Dispatcher, checked, now, too_large};
 use crate::entrance::{Access, Asked, Held, Scope};
 use crate::fault::{self, Fault};
 use crate::json;
@@ -46,7 +46,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wanted::Wanted;
 use wire::query::Viewer;
-use wire::time::{Moment, Time};
+use wire::time::Moment;
 
 /// The parameter of methods that wait until there is something.
 const WAIT: &str = "wait";
@@ -249,7 +249,7 @@ impl Follows {
 
     /// What somebody is told last.
     fn farewell(&self, fault: &Fault) -> Bytes {
-        Event::fault(0, calendar(), fault).bytes(0).1
+        Event::fault(0, now(), fault).bytes(0).1
     }
 
     /// An answer for all who follow; whether it was delivered, and not a fault in its place.
@@ -273,8 +273,8 @@ impl Follows {
             return false;
         }
         let event = match &written {
-            Ok(json) => Event::answer(number, calendar(), &String::from_utf8_lossy(json)),
-            Err(fault) => Event::fault(number, calendar(), fault),
+            Ok(json) => Event::answer(number, now(), &String::from_utf8_lossy(json)),
+            Err(fault) => Event::fault(number, now(), fault),
         };
         let woken = self.lock().table.put(question, event, self.now());
         wake(woken);
@@ -372,10 +372,4 @@ fn given<'a>(arguments: &'a [Value], name: &str) -> Option<&'a Value> {
 
 fn wake(all: impl IntoIterator<Item = Waker>) {
     all.into_iter().for_each(Waker::wake);
-}
-
-/// The calendar's time.
-#[allow(clippy::disallowed_methods)] // This is the shell that reads it.
-fn calendar() -> Time {
-    Time::from(std::time::SystemTime::now())
 }

@@ -17,9 +17,10 @@ struct Positioned {
     cursor: Option<String>,
 }
 
-/// Whether answers of this method follow one another by a cursor.
+/// Whether answers of this method follow one another by a cursor: those of a list that only grows, of which the last entries
+/// can be requested. Pages of what changes in place, such as calls, have a cursor too, and are followed as a whole.
 pub(crate) fn has_cursor(declaration: &Declaration) -> bool {
-    declaration.takes(CURSOR)
+    declaration.takes(CURSOR) && declaration.takes(LAST)
 }
 
 /// Ask from now on for what comes after this answer, which is JSON; an answer without a cursor changes nothing.
@@ -33,6 +34,16 @@ pub(crate) fn advance(arguments: &mut [Value], answer: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::{Parameter, Type};
+
+    #[test]
+    fn pages_of_what_changes_in_place_are_no_positions() {
+        let of = |names: &[&'static str]| {
+            let parameters = names.iter().map(|name| Parameter::new(name, Type::Text, ""));
+            has_cursor(&parameters.fold(Declaration::new("x", ""), Declaration::parameter))
+        };
+        assert!(of(&["cursor", "last"]) && !of(&["cursor", "order"]) && !of(&["last"]));
+    }
 
     #[test]
     fn the_cursor_of_an_answer_replaces_the_start() {

@@ -5,6 +5,7 @@
 
 use super::bounds::{EVERY_SECS, EVERY_SECS_DEFAULT};
 use crate::fault::Fault;
+use crate::moment;
 use std::time::Duration;
 
 /// The name in the query; no method has a parameter of this name.
@@ -45,10 +46,15 @@ fn takes_events(accept: &str) -> bool {
     accept.split(',').any(one)
 }
 
+/// Seconds of `5` or `5s`.
+fn secs(text: &str) -> Option<f64> {
+    moment::span(text).map(|span| span.as_secs_f64()).or_else(|| text.parse().ok())
+}
+
 fn every(text: Option<&str>) -> Result<Duration, Fault> {
     let secs = match text {
         None | Some("") => EVERY_SECS_DEFAULT,
-        Some(text) => text.parse().ok().filter(|secs| EVERY_SECS.contains(secs)).ok_or_else(|| {
+        Some(text) => secs(text).filter(|secs| EVERY_SECS.contains(secs)).ok_or_else(|| {
             let (least, most) = (EVERY_SECS.start(), EVERY_SECS.end());
             Fault::invalid_params(format!(
                 "follow: expected seconds from {least} to {most} between two answers, found {:?}",
@@ -56,9 +62,8 @@ fn every(text: Option<&str>) -> Result<Duration, Fault> {
             ))
         })?,
     };
-    let every: f64 = secs;
     // Followers of nearly the same are followers of the same.
-    Ok(Duration::from_millis((every * 10.0).round().max(1.0) as u64 * 100))
+    Ok(Duration::from_millis((secs * 10.0).round().max(1.0) as u64 * 100))
 }
 
 #[cfg(test)]
@@ -81,6 +86,8 @@ mod tests {
         check("follow=0.14", Some("text/event-stream"), Some((100, "")));
         check("following=1", None, None);
         check("follow=60", None, Some((60_000, "")));
+        check("follow=500ms", None, Some((500, "")));
+        check("follow=1m", None, Some((60_000, "")));
     }
 
     #[test]

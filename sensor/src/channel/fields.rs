@@ -10,6 +10,7 @@ pub mod process;
 
 use std::borrow::Cow;
 use std::fmt;
+use wire::near_names;
 
 /// What a channel is of: processes, metrics, events or calls.
 pub trait Subject: fmt::Debug + Sized + 'static {
@@ -80,7 +81,7 @@ impl<S: Subject> fmt::Debug for Text<S> {
 
 /// A name that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}, found {found:?}; known are {known}")]
+#[error("expected {expected}, found {found:?}{near}; known are {known}")]
 pub struct Unknown {
     /// What was looked for.
     pub expected: String,
@@ -88,6 +89,8 @@ pub struct Unknown {
     pub found: String,
     /// All names there are.
     pub known: String,
+    /// Which of them may have been meant: `; did you mean cpu?`, or nothing.
+    pub near: String,
 }
 
 /// The number of this name.
@@ -109,10 +112,12 @@ pub fn text_named<S: Subject>(name: &str) -> Result<&'static Text<S>, Unknown> {
 }
 
 fn unknown<S: Subject>(what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> Unknown {
+    let known: Vec<&str> = known.collect();
     Unknown {
         expected: format!("{what} of {}", S::ONE),
         found: name.to_owned(),
-        known: known.collect::<Vec<_>>().join(", "),
+        near: near_names::suggestion(name, known.iter().copied()),
+        known: known.join(", "),
     }
 }
 

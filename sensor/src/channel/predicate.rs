@@ -259,7 +259,10 @@ mod tests {
     #[test]
     fn what_is_unknown_or_too_large_is_refused() {
         let check = check::<Processes>;
-        check("rss > 1", "expected a number of a process, found \"rss\"; known are cpu,");
+        check(
+            "rss > 1",
+            "expected a number of a process, found \"rss\"; did you mean rss_bytes?; known are cpu,",
+        );
         check("cpu ~ \"a\"", "expected a text of a process, found \"cpu\"; known are name,");
         check("top 3 by name", "expected a number of a process, found \"name\"");
         check("name ~ \"(\"", "expected a regular expression, found \"(\"");

@@ -12,6 +12,7 @@ use crate::serving::meant;
 use compact_str::CompactString;
 use wire::channel::stream::{Body, Change, Occurrence};
 use wire::channel::{self, Kind, Selection, TEXT_LEN_MAX_BYTES};
+use wire::event::Outcome;
 use wire::process::Process;
 
 /// Longest way up looked at for an ancestor: no real tree of processes is deeper, and numbers that were taken anew may form
@@ -43,7 +44,7 @@ pub enum Error {
 /// # Errors
 /// Which is.
 pub fn check(kind: Kind, selection: &Selection) -> Result<(), Error> {
-    let Selection { name, uid, command, pid, under, job, call, user, event, outcome, metric } = selection;
+    let Selection { name, uid, command, pid, under, job, call, user, event, outcomes, metric } = selection;
     let texts = [
         ("name", name),
         ("command", command),
@@ -63,7 +64,7 @@ pub fn check(kind: Kind, selection: &Selection) -> Result<(), Error> {
         ("pid", pid.is_some()),
         ("under", under.is_some()),
         ("kind", event.is_some()),
-        ("outcome", outcome.is_some()),
+        ("outcome", !outcomes.is_empty()),
     ];
     let mut given = texts.map(|(what, text)| (what, text.is_some())).into_iter().chain(others);
     let wrong = given.find(|(what, is_given)| *is_given && !kind.selectors().contains(what));
@@ -91,10 +92,9 @@ fn is_under(top: u32, process: &Process, table: &Table) -> bool {
 
 impl Happening for Events {
     fn is_meant(selection: &Selection, record: &Occurrence) -> bool {
-        let Selection { event, outcome, .. } = selection;
         let content = &record.event.content;
-        event.is_none_or(|kind| content.kind == kind)
-            && outcome.is_none_or(|outcome| content.outcome == Some(outcome))
+        selection.event.is_none_or(|kind| content.kind == kind)
+            && has_outcome(selection, content.outcome)
             && is_of_call(selection, &record.event.call, &content.job, (&record.name, &record.user))
     }
 
@@ -106,13 +106,18 @@ impl Happening for Events {
 impl Happening for Calls {
     fn is_meant(selection: &Selection, record: &Change) -> bool {
         let call = &record.call;
-        selection.outcome.is_none_or(|outcome| call.outcome == Some(outcome))
+        has_outcome(selection, call.outcome)
             && is_of_call(selection, &call.id, &call.job, (&call.name, &call.user))
     }
 
     fn body(record: Change) -> Body {
         Body::Call(Box::new(record))
     }
+}
+
+/// Whether what ended so is meant.
+fn has_outcome(selection: &Selection, outcome: Option<Outcome>) -> bool {
+    selection.outcomes.is_empty() || outcome.is_some_and(|outcome| selection.outcomes.contains(&outcome))
 }
 
 /// Whether a call of this id and job, that has this name and user, is meant.
@@ -214,8 +219,9 @@ mod tests {
         check(|wanted| wanted.name = Some("tr".into()), false);
         check(|wanted| wanted.call = Some("slurm:*".into()), true);
         check(|wanted| wanted.event = Some(event::Kind::JobStart), false);
-        check(|wanted| wanted.outcome = Some(event::Outcome::Failed), true);
-        check(|wanted| wanted.outcome = Some(event::Outcome::Ok), false);
+        check(|wanted| wanted.outcomes = vec![event::Outcome::Failed], true);
+        check(|wanted| wanted.outcomes = vec![event::Outcome::Ok, event::Outcome::Failed], true);
+        check(|wanted| wanted.outcomes = vec![event::Outcome::Ok], false);
         for (job, expected) in [("17", true), ("94", true), ("94_2", true), ("9", false), ("1", false)] {
             let selection = Selection { job: Some(job.into()), ..Selection::default() };
             assert_eq!(Events::is_meant(&selection, &record), expected, "{job}");

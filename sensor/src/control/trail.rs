@@ -22,6 +22,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::control::Order;
+use wire::harmless::is_harmless;
 use wire::id::{HostName, PeerKey};
 use wire::time::{Moment, Time};
 
@@ -126,8 +127,8 @@ impl<T: fmt::Display> fmt::Display for Maybe<T> {
 
 /// A text that ends no line and no field.
 fn plain(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() || c == '"' { '?' } else { c };
-    text.chars().take(TEXT_MAX_CHARS).map(harmless).collect()
+    let shown = |c: char| if is_harmless(c) && c != '"' { c } else { '?' };
+    text.chars().take(TEXT_MAX_CHARS).map(shown).collect()
 }
 
 /// How much is told of strangers: so many at once, then one for each interval.
@@ -269,13 +270,13 @@ mod tests {
             order: Some(&order),
             operator: Some(PeerKey([2; 32])),
             from: Some(&from),
-            process: Some(("a\"b\nc", 1000)),
+            process: Some(("a\"b\nc\u{202e}", 1000)),
             reason: "",
         };
         let line =
             Line { at: Time::from_micros(1_795_240_800_000_001), told: &told, to: &host(), left_out: 3 };
         let expected = format!(
-            "2026-11-21T06:00:00.000001Z obeyed order={} act=TERM pid=4711 start_ns=5 process=\"a?b?c\" user=1000 \
+            "2026-11-21T06:00:00.000001Z obeyed order={} act=TERM pid=4711 start_ns=5 process=\"a?b?c?\" user=1000 \
              operator={} from=ws1 to=wn01 left_out=3 reason=",
             "ab".repeat(16),
             PeerKey([2; 32])
@@ -287,11 +288,11 @@ mod tests {
             operator: None,
             from: None,
             process: None,
-            reason: "a\nb",
+            reason: "a\nb\u{2028}\u{2066}",
         };
         let line = Line { at: Time::default(), told: &nothing, to: &host(), left_out: 0 };
         let expected = "1970-01-01T00:00:00.000000Z refused order=- act=- pid=- start_ns=- process=\"\" user=- operator=- \
-                        from=- to=wn01 left_out=0 reason=a?b";
+                        from=- to=wn01 left_out=0 reason=a?b??";
         assert_eq!(line.to_string(), expected);
     }
 

@@ -23,6 +23,7 @@ use serde_json::{Number as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::channel::{self, Wanted, expression};
 use wire::event::Kind;
+use wire::harmless::is_harmless;
 use wire::sample::{Number, Semantics};
 
 /// The version of what is said here.
@@ -233,7 +234,7 @@ pub fn hello(line: &[u8]) -> Result<Hello, Error> {
     if raw.protocol != VERSION {
         return Err(Error::Version(raw.protocol));
     }
-    if raw.name.is_empty() || raw.name.len() > NAME_LEN_MAX_BYTES || raw.name.chars().any(char::is_control) {
+    if raw.name.is_empty() || raw.name.len() > NAME_LEN_MAX_BYTES || !raw.name.chars().all(is_harmless) {
         let found = shown(raw.name.as_bytes());
         return Err(Error::Part(format!("name: expected 1 to {NAME_LEN_MAX_BYTES} bytes, found {found}")));
     }
@@ -285,7 +286,7 @@ fn read<'a, T: Deserialize<'a>>(line: &'a [u8], expected: &'static str) -> Resul
 
 /// What a reader says of what was said, which may be repeated in it.
 fn plain(told: &str) -> String {
-    told.chars().take(WHY_CHARS).map(|char| if char.is_control() { ' ' } else { char }).collect()
+    told.chars().take(WHY_CHARS).map(|c| if is_harmless(c) { c } else { ' ' }).collect()
 }
 
 /// The beginning of what was said, as it may be printed.
@@ -387,9 +388,9 @@ fn figure(raw: RawFigure) -> Result<Figure, Error> {
         return Err(wrong(format!("expected at most {LABELS_MAX} labels, found {}", labels.len())));
     }
     for text in labels.values().chain([&raw.unit]) {
-        if text.len() > LABEL_LEN_MAX_BYTES || text.chars().any(char::is_control) {
+        if text.len() > LABEL_LEN_MAX_BYTES || !text.chars().all(is_harmless) {
             return Err(wrong(format!(
-                "expected labels and units of at most {LABEL_LEN_MAX_BYTES} bytes without control characters, found {}",
+                "expected labels and units of at most {LABEL_LEN_MAX_BYTES} bytes without control characters, line separators and marks of direction, found {}",
                 shown(text.as_bytes())
             )));
         }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::MissedTickBehavior;
+use wire::harmless::replaced;
 
 /// Lines that are kept.
 pub(super) const LINES_MAX: usize = 20;
@@ -31,8 +32,7 @@ impl Tail {
     /// One more.
     pub fn push(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(&line[..line.len().min(LINE_LEN_MAX_BYTES)]);
-        let line: String =
-            line.trim_end().chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+        let line = replaced(line.trim_end(), ' ');
         let mut lines = locked(&self.0);
         if lines.len() == LINES_MAX {
             lines.pop_front();
@@ -89,11 +89,11 @@ mod tests {
         for line in 0..100 {
             text += &format!("line {line}\n");
         }
-        text += &format!("\u{1b}[2J{}\nend", "x".repeat(10_000));
+        text += &format!("\u{1b}[2J\u{202e}\u{2028}{}\nend", "x".repeat(10_000));
         tail.clone().read(text.as_bytes()).await;
         let lines = tail.lines();
         assert_eq!((lines.len(), lines[0].as_str(), lines[19].as_str()), (LINES_MAX, "line 82", "end"));
-        assert!(lines[18].len() == LINE_LEN_MAX_BYTES && !lines[18].contains('\u{1b}'));
+        assert_eq!(lines[18], format!(" [2J  {}", "x".repeat(LINE_LEN_MAX_BYTES - 10)));
     }
 
     #[tokio::test]

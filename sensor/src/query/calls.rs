@@ -1,7 +1,9 @@
 //! `sensor.calls` and what `domain.calls` has in common with it: jobs, transfers and requests, their events joined.
 //!
-//! Not here: whose calls they are (the callers), how events become calls (`log_filters::join`).
+//! Not here: whose calls they are (the callers), how events become calls (`log_filters::join`), the pages of an answer
+//! (`call_page`).
 
+use super::call_page::{Cursor, Order, page};
 use super::declared;
 use super::{chosen, shape};
 use crate::likeness;
@@ -10,7 +12,7 @@ use log_filters::join::Joiner;
 use rpc::fault::Fault;
 use rpc::method::{Declaration, Method};
 use rpc::params::{Parameter, Params, Type};
-use rpc::value::Value;
+use rpc::value::{Name, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::call::Call;
@@ -31,6 +33,8 @@ pub(super) fn answering(declaration: Declaration, joiner: &Arc<Mutex<Joiner>>) -
         shown(calls, params)
     })
 }
+
+const ORDERS: [&str; 2] = [Order::ALL[0].as_str(), Order::ALL[1].as_str()];
 
 pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {
     let states = Type::Choice(&["waiting", "running", "ended"]);
@@ -72,12 +76,17 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
         .parameter(
             Parameter::new(
                 "order",
-                Type::Choice(&["newest", "oldest"]),
+                Type::Choice(&ORDERS),
                 "which come first, by their latest time",
             )
             .default("newest"),
         )
-        .returns("struct", "calls, total (all that fit)")
+        .parameter(Parameter::new(
+            "cursor",
+            Type::Text,
+            "the calls after those of an earlier answer, as its next gave it; the other parameters as in that call",
+        ))
+        .returns("struct", "calls, total (all that fit), next (the cursor of the next page, where there is one)")
 }
 
 /// The latest time told of a call.
@@ -105,19 +114,32 @@ pub(super) fn found(joiner: &Joiner, params: &Params) -> Result<Vec<Call>, Fault
     })
 }
 
-/// So many of them, in the wanted order, for the answer.
-pub(super) fn shown(mut calls: Vec<Call>, params: &Params) -> Result<Value, Fault> {
+/// A page of them, in the requested order, for the answer.
+pub(super) fn shown(calls: Vec<Call>, params: &Params) -> Result<Value, Fault> {
     let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
-    calls.sort_by_key(latest);
-    if params.text("order")? == Some("newest") {
-        calls.reverse();
-    }
+    let order = params.text("order")?.and_then(Order::from_word).unwrap_or(Order::Newest);
+    let cursor = cursor(params, order)?;
     let total = calls.len() as u64;
-    calls.truncate(limit);
-    Ok(Value::object([
-        ("calls", Value::Array(calls.iter().map(shape::call).collect())),
-        ("total", Value::UInt(total)),
-    ]))
+    let (calls, next) = page(calls, order, cursor.as_ref(), limit);
+    let mut members: Vec<(Name, Value)> = vec![
+        ("calls".into(), Value::Array(calls.iter().map(shape::call).collect())),
+        ("total".into(), Value::UInt(total)),
+    ];
+    members.extend(next.map(|next| (Name::Borrowed("next"), Value::Text(next.to_string()))));
+    Ok(Value::Struct(members))
+}
+
+/// Where the page begins; at the first call unless given.
+fn cursor(params: &Params, order: Order) -> Result<Option<Cursor>, Fault> {
+    let Some(text) = params.text("cursor")?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let cursor: Cursor = text.parse().map_err(|error| Fault::invalid_params(format!("cursor: {error}")))?;
+    if cursor.order() != order {
+        let (expected, found) = (order.as_str(), cursor.order().as_str());
+        return Err(Fault::invalid_params(format!(
+            "cursor: expected one of order {expected}, found one of {found}"
+        )));
+    }
+    Ok(Some(cursor))
 }
 
 /// The outcome of this name.

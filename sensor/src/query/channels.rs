@@ -318,7 +318,7 @@ pub(super) fn declaration_of_take() -> Declaration {
             .default(100),
     )
     .parameter(
-        Parameter::new("wait", Type::Number, "seconds to wait for a first entry, at most 25").default(0.0),
+        Parameter::new("wait", Type::Span, "how long to wait for a first entry, at most 25 s").default(0.0),
     )
     .parameter(
         Parameter::new(

@@ -345,7 +345,7 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
         ))
         .parameter(Parameter::new("since", Type::Time, "only events whose time is this or later"))
         .parameter(Parameter::new("until", Type::Time, "only events whose time is this or earlier"))
-        .parameter(Parameter::new("wait", Type::Number, "seconds to wait for a first event, at most 25"))
+        .parameter(Parameter::new("wait", Type::Span, "how long to wait for a first event, at most 25 s"))
         .returns("struct", "events, cursor, missed")
 }
 

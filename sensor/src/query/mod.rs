@@ -4,6 +4,7 @@
 //! published; none waits for another but `sensor.events` and `sensor.take` with `wait`.
 //! Not here: how a call arrives and how values are written (`rpc`).
 
+mod call_page;
 pub mod call_processes;
 pub mod calls;
 pub mod channels;

@@ -62,13 +62,13 @@ pub(super) fn list_declaration() -> Declaration {
 }
 
 pub(super) fn record_declaration() -> Declaration {
-    let span = |name, help| Parameter::new(name, Type::Number, help);
+    let span = |name, help| Parameter::new(name, Type::Span, help);
     Declaration::new(
         "sensor.record",
         "record all processes of this daemon's host, from before now to after now",
     )
-    .parameter(span("before_s", "seconds before now, as far as memory reaches back").default(30.0))
-    .parameter(span("after_s", "seconds after now").default(10.0))
+    .parameter(span("before_s", "so long before now, as far as memory reaches back").default(30.0))
+    .parameter(span("after_s", "so long after now").default(10.0))
     .parameter(Parameter::new("note", Type::Text, "why, to be found again by it"))
 }
 

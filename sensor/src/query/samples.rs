@@ -69,7 +69,7 @@ pub(super) fn parameters(declaration: Declaration) -> Declaration {
 
 /// How far apart sweeps that are told have to be.
 pub(super) fn every_parameter() -> Parameter {
-    Parameter::new("every", Type::Number, "only one sweep in so many seconds; all unless given")
+    Parameter::new("every", Type::Span, "only one sweep in so long; all unless given")
 }
 
 /// The same, as it is asked for.

@@ -5,6 +5,7 @@
 
 use super::Spoken;
 use crate::hash::Algorithm;
+use wire::harmless::is_harmless;
 
 /// Longest field that is read, in bytes: a name, a realm, two nonces and a path with a query fit.
 pub const FIELD_LEN_MAX_BYTES: usize = 12 << 10;
@@ -282,7 +283,7 @@ fn value(text: &str) -> Result<(String, &str), Error> {
         match char {
             '"' => return Ok((value, &inside[at + 1..])),
             '\\' => value.push(chars.next().ok_or(Error::Form)?.1),
-            char if char.is_control() => return Err(Error::Form),
+            char if !is_harmless(char) => return Err(Error::Form),
             char => value.push(char),
         }
     }

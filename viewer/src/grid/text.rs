@@ -3,6 +3,8 @@
 //!
 //! Pure. Not here: shortening to the room there is (`app::elided`), which needs the width of letters.
 
+use wire::harmless::is_harmless;
+
 /// Longest name or word that is kept, in characters; the longest that a Slurm job or a DNS name has is 255.
 pub const NAME_LEN_MAX_CHARS: usize = 256;
 
@@ -36,10 +38,9 @@ pub fn shown(text: &str) -> Shown {
 /// Whether a character is a command rather than a sign: controls, those that turn or join what stands around, and those
 /// that are none.
 fn commands(char: char) -> bool {
-    char.is_control()
+    !is_harmless(char)
         || matches!(char,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{061c}' | '\u{feff}'
-            | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}' | '\u{fff0}'..='\u{fff8}')
         || is_no_character(char)
 }
 

@@ -68,7 +68,10 @@ fn unreachable(address: &Where, error: &std::io::Error) -> String {
         Where::Here(_) | Where::Local(_) => {
             format!("no daemon answers at {address}: {error}; start one with: visperf up")
         }
-        Where::Proxy(_) => format!("no proxy answers at {address}: {error}; see docs/firewalls.md"),
+        Where::Proxy(_) => match door::certificate_refused(error) {
+            Some(told) => format!("nothing was sent to {address}: {told}"),
+            None => format!("no proxy answers at {address}: {error}; see docs/firewalls.md"),
+        },
     }
 }
 

@@ -10,6 +10,7 @@ use egui::epaint::{
 };
 use egui::{Color32, Pos2, Rect, Shape, Stroke, TextureId, Vec2};
 use std::fmt::Write as _;
+use wire::harmless::is_harmless;
 
 /// A triangle of which a corner is fainter than this share of its others is a soft border.
 const SOFT_BELOW: u8 = 8;
@@ -245,7 +246,7 @@ fn escaped(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             // Not among the characters of XML 1.0 (section 2.2).
             '\u{fffe}' | '\u{ffff}' => escaped.push(char::REPLACEMENT_CHARACTER),
-            char if char.is_control() => escaped.push(char::REPLACEMENT_CHARACTER),
+            char if !is_harmless(char) => escaped.push(char::REPLACEMENT_CHARACTER),
             char => escaped.push(char),
         }
     }

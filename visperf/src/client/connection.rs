@@ -4,7 +4,7 @@
 
 use crate::client::http::{self, Begun, Lines, Response};
 use crate::output::note;
-use overlay::door::Wire;
+use overlay::door::{self, Wire};
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -26,6 +26,9 @@ pub(crate) enum Error {
     /// The deadline passed.
     #[error("no answer in time")]
     Late,
+    /// The certificate of the other end does not fit; the text says what to do.
+    #[error("{0}")]
+    Certificate(String),
 }
 
 /// A connection.
@@ -179,6 +182,9 @@ fn is_late(error: &io::Error) -> bool {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many errors; five mean something here")]
 fn explain(error: io::Error) -> Error {
+    if let Some(told) = door::certificate_refused(&error) {
+        return Error::Certificate(told);
+    }
     match error.kind() {
         _ if is_late(&error) => Error::Late,
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => http::Error::ClosedBefore.into(),
@@ -247,7 +253,10 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::sync::{Arc, mpsc};
-    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
+    use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+    use tokio_rustls::rustls::{
+        ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned, crypto,
+    };
 
     /// A wire that would be encrypted, if anybody answered.
     fn encrypted(stream: TcpStream) -> Result<Wire, String> {
@@ -273,5 +282,33 @@ mod tests {
             let answered = asked.recv_timeout(Duration::from_secs(30)).expect("it is given up");
             assert!(matches!(answered, Err(Error::Late)), "{answered:?}");
         }
+    }
+
+    /// One handshake with a certificate that nobody stands for.
+    fn serve_unknown(listener: &TcpListener) {
+        let made = rcgen::generate_simple_self_signed(["proxy.example".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let provider = Arc::new(crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.unwrap().with_no_client_auth();
+        let config = builder.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let session = ServerConnection::new(Arc::new(config)).unwrap();
+        let _ = StreamOwned::new(session, stream).read(&mut [0]);
+    }
+
+    #[test]
+    fn a_certificate_of_an_unknown_issuer_names_the_option_that_helps() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || serve_unknown(&listener));
+        let mut connection = Connection::open("there", address, encrypted).unwrap();
+        let patience = Patience { most: Duration::from_secs(30), tell_after: None };
+        let refused = connection.post("/", "", b"{}", patience).map(drop).unwrap_err();
+        assert!(matches!(refused, Error::Certificate(_)), "{refused:?}");
+        let told = refused.to_string();
+        assert!(told.contains("UnknownIssuer") && told.contains("--certificate FILE"), "{told}");
+        drop(connection);
+        server.join().unwrap();
     }
 }

@@ -18,7 +18,6 @@ mod way;
 pub(crate) mod xml;
 
 use crate::exit::Failure;
-use crate::near_names;
 use connection::{Connection, Patience};
 use http::Response;
 use overlay::door;
@@ -27,6 +26,7 @@ use std::time::Duration;
 use target::Target;
 use tunnel::digest;
 use tunnel::digest::client::{Answered, Next, SENT_MAX};
+use wire::near_names;
 
 /// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
 pub(crate) const PATIENCE: Patience =
@@ -267,6 +267,9 @@ fn lost(connection: &Connection, error: &connection::Error) -> Error {
     match error {
         connection::Error::Answer(http::Error::Malformed(found)) => {
             Error::Answer { address, found: found.clone() }
+        }
+        connection::Error::Certificate(told) => {
+            Error::Unreachable(format!("nothing was sent to {address}: {told}"))
         }
         connection::Error::Answer(http::Error::ClosedBefore | http::Error::Io(_))
         | connection::Error::Late => Error::Lost { address, what: error.to_string() },

@@ -4,13 +4,17 @@
 
 use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::target::Target;
-use crate::command::query::{LIMIT_MAX, Params, ask, items, note_left_out, note_unheard, print};
+use crate::client::{Client, PATIENCE};
+use crate::command::call_names;
+use crate::command::query::{self, LIMIT_MAX, Params, items, note_unheard, outcomes, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
-use crate::output::times;
+use crate::output::figures::text_of;
+use crate::output::{note, times};
 use crate::wrong_word;
 use jiff::tz::TimeZone;
 use serde_json::Value;
+use std::collections::HashSet;
 use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
@@ -21,6 +25,7 @@ use wire::time::Time;
   visperf calls --in running
   visperf calls --user mrossi --outcome failed --since 1h
   visperf calls --outcome failed --outcome timeout
+  visperf calls --limit 50000 --json
   visperf calls --name 'relax-*' --in waiting
   visperf calls --host wn01 --json | jq -r .id")]
 pub(crate) struct Args {
@@ -51,9 +56,13 @@ pub(crate) struct Args {
     outcome: Vec<String>,
     #[command(flatten)]
     between: Between,
-    /// At most so many
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=LIMIT_MAX), default_value_t = 1000)]
+    /// At most so many; several pages of the daemon's answers where one has not enough
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX), default_value_t = 1000)]
     limit: u64,
+    /// The calls after those of an earlier page, as its note says; with the same
+    /// other options
+    #[arg(long, value_name = "CURSOR", value_parser = chosen)]
+    cursor: Option<String>,
     /// Oldest first
     #[arg(long)]
     oldest: bool,
@@ -84,7 +93,47 @@ fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
     refuse_state_of_calls(&args.query.target)?;
-    let params = Params::default()
+    let method = if args.local { "sensor.calls" } else { "domain.calls" };
+    let (calls, last) = pages(args, method)?;
+    if let (true, Some(call)) = (calls.is_empty(), &args.call) {
+        call_names::check(&args.query, &args.whose, method, call)?;
+    }
+    let count = calls.len() as u64;
+    print(&args.query, calls, "no call fits", |calls, output| {
+        let zone = TimeZone::system();
+        print_rows(call_table(&zone), calls.iter().cloned(), &zone, Some(times::now()), output)
+    })?;
+    if let Some(told) = left_out(args, &last, count) {
+        note(&told);
+    }
+    note_unheard(&last);
+    Ok(())
+}
+
+/// The calls of as many pages as the limit needs, and the last answer. A call that changed between two pages is there once, as
+/// it was last.
+fn pages(args: &Args, method: &str) -> Result<(Vec<Value>, Value), Failure> {
+    let mut client = Client::new(&args.query.target);
+    let (mut cursor, mut calls) = (args.cursor.clone(), Vec::<Value>::new());
+    loop {
+        let left = args.limit - calls.len() as u64;
+        let params = params(args, cursor.take(), left.min(LIMIT_MAX)).value();
+        let answer = client.call(method, &params, PATIENCE).map_err(|error| client.explain(method, error))?;
+        let page = items(&answer, "calls");
+        if !calls.is_empty() {
+            let again: HashSet<&str> = page.iter().map(|call| text_of(call, "id")).collect();
+            calls.retain(|call| !again.contains(text_of(call, "id")));
+        }
+        calls.extend(page);
+        cursor = answer.get("next").and_then(Value::as_str).map(str::to_owned);
+        if cursor.is_none() || calls.len() as u64 >= args.limit {
+            return Ok((calls, answer));
+        }
+    }
+}
+
+fn params(args: &Args, cursor: Option<String>, limit: u64) -> Params {
+    Params::default()
         .of(&args.whose)
         .with("call", args.call.clone())
         .with("name", args.name.clone())
@@ -95,22 +144,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .with("outcome", outcomes(&args.outcome))
         .with("since", args.between.since.map(Time::secs_f64))
         .with("until", args.between.until.map(Time::secs_f64))
-        .with("limit", Some(args.limit))
-        .with("order", Some(if args.oldest { "oldest" } else { "newest" }));
-    let method = if args.local { "sensor.calls" } else { "domain.calls" };
-    let answer = ask(&args.query, method, params)?;
-    print(&args.query, items(&answer, "calls"), "no call fits", |calls, output| {
-        print_rows(call_table(), calls.iter().cloned(), &TimeZone::system(), Some(times::now()), output)
-    })?;
-    note_left_out(&answer, "calls");
-    note_unheard(&answer);
-    Ok(())
+        .with("limit", Some(limit))
+        .with("order", Some(if args.oldest { "oldest" } else { "newest" }))
+        .with("cursor", cursor)
 }
-/// One outcome as a text, which every version of a daemon takes; several as a list.
-fn outcomes(all: &[String]) -> Option<Value> {
-    match all {
-        [] => None,
-        [one] => Some(one.as_str().into()),
-        several => Some(several.into()),
+
+/// How many calls the last answer left out, and how to have them; of a daemon that gives no cursors as many as one answer has.
+fn left_out(args: &Args, last: &Value, shown: u64) -> Option<String> {
+    let total = last.get("total").and_then(Value::as_u64).unwrap_or(0);
+    match last.get("next").and_then(Value::as_str) {
+        Some(next) if args.cursor.is_none() => Some(format!(
+            "{shown} of {total} calls; --limit {total} shows all, --cursor '{next}' those that follow"
+        )),
+        Some(next) => Some(format!("{shown} of {total} calls; --cursor '{next}' shows those that follow")),
+        None if args.cursor.is_none() && total > shown => Some(query::left_out(shown, total, "calls")),
+        None => None,
     }
 }

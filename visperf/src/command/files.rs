@@ -61,7 +61,7 @@ fn table(files: &[Value], output: &mut Output) -> Result<(), Failure> {
             Some(since) => {
                 format!(
                     "since {}: ",
-                    times::in_table(Time::from_secs_f64(since), &TimeZone::system(), output)
+                    times::brief(Time::from_secs_f64(since), times::now(), &TimeZone::system())
                 )
             }
             None => String::new(),

@@ -6,7 +6,7 @@
 use crate::command::daemons;
 use crate::exit::Failure;
 use crate::output::note;
-use crate::output::times::shown;
+use crate::output::times::to_second;
 use crate::{state_folder, state_owner};
 use jiff::tz::TimeZone;
 use overlay::identity::domain_files::{self, DomainFiles};
@@ -158,8 +158,7 @@ pub(crate) fn role_words(roles: Roles) -> Vec<&'static str> {
 
 /// A moment as it is shown in a sentence, to the second.
 pub(crate) fn until(time: Time) -> String {
-    let text = shown(time, &TimeZone::system());
-    text.split('.').next().unwrap_or(&text).to_owned()
+    to_second(time, &TimeZone::system())
 }
 
 /// Tell what to type next, each with what it does.

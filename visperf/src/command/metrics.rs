@@ -5,13 +5,13 @@
 use crate::cli::{Between, OfDomain, Query};
 use crate::command::query::{self, LIMIT_MAX, Params};
 use crate::exit::Failure;
-use crate::near_names;
 use crate::output::figures::{bytes, number, number_of, plain, text_of};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{in_table, shown};
+use crate::output::times::{in_table, offset_now, shown};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
+use wire::near_names;
 use wire::time::Time;
 
 /// Print metrics of the domain's hosts: CPU, load, memory, disks, network, pressure
@@ -99,8 +99,8 @@ fn check_name(args: &Args, method: &str, name: &str) -> Result<(), Failure> {
 
 fn table(metrics: &[Value], history: bool, output: &mut Output) -> Result<(), Failure> {
     let heads = ["HOST", "METRIC", "TIME", "VALUE", "UNIT", "LABELS"];
-    let mut table = Table::new(&heads).spares(&["HOST"]);
     let zone = TimeZone::system();
+    let mut table = Table::new(&heads).spares(&["HOST"]).offset(offset_now(&zone));
     for metric in metrics {
         let name = text_of(metric, "name");
         let unit = text_of(metric, "unit");
@@ -111,7 +111,7 @@ fn table(metrics: &[Value], history: bool, output: &mut Output) -> Result<(), Fa
             table.row(vec![
                 Cell::text(text_of(metric, "host")),
                 Cell::text(name).color(Color::Name),
-                Cell::whole(
+                Cell::time(
                     time.map_or(String::new(), |secs| in_table(Time::from_secs_f64(secs), &zone, output)),
                 ),
                 Cell::figure(value(sample, name, unit, &zone)),
@@ -159,7 +159,7 @@ mod tests {
         check(json!({"value": 18_446_744_073_709_551_615_u64}), "x_total", "", "18446744073709551615");
         check(json!({"value": 1024}), "x_bytes", "bytes", "1.0 KiB");
         check(json!({"value": 0.25}), "x", "1", "0.25");
-        check(json!({"value": 60}), "node_boot_time_seconds", "seconds", "1970-01-01T00:01:00.000");
+        check(json!({"value": 60}), "node_boot_time_seconds", "seconds", "1970-01-01T00:01:00.000Z");
     }
 
     #[test]

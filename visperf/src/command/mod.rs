@@ -5,6 +5,7 @@
 mod account;
 mod call;
 mod call_follow;
+mod call_names;
 mod calls;
 pub(crate) mod check;
 mod completions;

@@ -2,12 +2,13 @@
 //!
 //! Not here: sampling (`sensor::process`).
 
-use crate::cli::{Place, Query, chosen, user, whole};
+use crate::cli::{OfDomain, Place, Query, chosen, user, whole};
+use crate::command::call_names;
 use crate::command::query::{self, LIMIT_MAX, PID_MAX, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, clock, number_of, share, text_of};
 use crate::output::table::{Cell, Table};
-use crate::output::times::in_table;
+use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output, clean, note};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -95,9 +96,21 @@ fn of_call(args: &Args, call: &str) -> Result<(), Failure> {
         let whole = with_usage(with_end(&process, &lives), &samples);
         is_wanted(&whole).then_some(if args.query.json { process } else { whole })
     });
-    let processes = processes.collect();
+    let processes: Vec<Value> = processes.collect();
+    if processes.is_empty() {
+        refuse_unknown(args, call)?;
+    }
     let nothing = "no process of this host serves the call, as far as the sensor may see; see --host";
     query::print(&args.query, processes, nothing, table_of_call)
+}
+
+/// Refuse a call that the domain does not know. Whoever may not see the domain's calls learns only that no process serves it.
+fn refuse_unknown(args: &Args, call: &str) -> Result<(), Failure> {
+    let whose = OfDomain { domain: args.place.domain.clone() };
+    match call_names::check(&args.query, &whose, "domain.calls", call) {
+        Err(unknown @ Failure::Usage(_)) => Err(unknown),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// The newest samples of the call's processes, in the order of time; none for JSON, which has the processes alone.
@@ -183,8 +196,9 @@ fn exit(process: &Value) -> String {
 fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
     let heads =
         ["PID", "KNOWN BY", "CPU", "CPU TIME", "MEMORY", "IO", "STARTED", "ENDED", "EXIT", "NAME", "COMMAND"];
-    let mut table = Table::new(&heads).spares(&["STARTED", "COMMAND", "IO", "CPU TIME"]);
     let zone = TimeZone::system();
+    let mut table =
+        Table::new(&heads).spares(&["STARTED", "COMMAND", "IO", "CPU TIME"]).offset(offset_now(&zone));
     for process in processes {
         let figure = |name: &str| number_of(process, name);
         let time = |name: &str, output: &Output| {
@@ -199,8 +213,8 @@ fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure
             cpu_time,
             memory,
             io,
-            Cell::whole(time("start", output)),
-            Cell::whole(time("ended", output)),
+            Cell::time(time("start", output)),
+            Cell::time(time("ended", output)),
             Cell::whole(exit(process)),
             Cell::text(text_of(process, "name")).color(Color::Name),
             Cell::text(text_of(process, "command")),
@@ -229,8 +243,10 @@ fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure
 fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
     let heads =
         ["PID", "USER", "STATE", "CPU", "CPU TIME", "MEMORY", "IO", "THREADS", "STARTED", "NAME", "COMMAND"];
-    let mut table = Table::new(&heads).spares(&["THREADS", "STARTED", "IO", "CPU TIME", "USER", "COMMAND"]);
     let zone = TimeZone::system();
+    let mut table = Table::new(&heads)
+        .spares(&["THREADS", "STARTED", "IO", "CPU TIME", "USER", "COMMAND"])
+        .offset(offset_now(&zone));
     for process in processes {
         let figure = |name: &str| number_of(process, name);
         let user = match text_of(process, "user") {
@@ -248,7 +264,7 @@ fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
             Cell::figure(figure("rss_bytes").map(bytes).unwrap_or_default()),
             Cell::figure(io.map(bytes).unwrap_or_default()),
             Cell::figure(figure("threads").map(|threads| threads.to_string()).unwrap_or_default()),
-            Cell::whole(start.map(|start| in_table(start, &zone, output)).unwrap_or_default()),
+            Cell::time(start.map(|start| in_table(start, &zone, output)).unwrap_or_default()),
             Cell::text(text_of(process, "name")).color(Color::Name),
             Cell::text(text_of(process, "command")),
         ]);

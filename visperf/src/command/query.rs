@@ -37,6 +37,15 @@ impl Params {
     }
 }
 
+/// One outcome as a text, which every version of a daemon takes; several as a list.
+pub(crate) fn outcomes(all: &[String]) -> Option<Value> {
+    match all {
+        [] => None,
+        [one] => Some(one.as_str().into()),
+        several => Some(several.into()),
+    }
+}
+
 /// Ask a method once.
 ///
 /// # Errors
@@ -65,7 +74,8 @@ pub(crate) fn note_left_out(answer: &Value, name: &str) {
     }
 }
 
-fn left_out(shown: u64, total: u64, name: &str) -> String {
+/// The note of [`note_left_out`].
+pub(crate) fn left_out(shown: u64, total: u64, name: &str) -> String {
     let more = match total <= LIMIT_MAX {
         true => format!("--limit {total} shows all"),
         false if shown < LIMIT_MAX => format!("--limit {LIMIT_MAX} shows most"),

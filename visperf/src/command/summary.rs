@@ -201,10 +201,10 @@ mod tests {
             metric("node_forks_total", "", 7.0, 7.0, 1),
             metric("node_pressure_cpu_waiting_seconds_total", "seconds", 2.0, 2.0, 1),
         ]});
-        let expected = "METRIC                                                 VALUE  UNIT\n\
-             node_boot_time_seconds                   1970-01-01T00:00:00\n\
-             node_forks_total                                           7\n\
-             node_pressure_cpu_waiting_seconds_total                    2  seconds\n";
+        let expected = "METRIC                                                  VALUE  UNIT\n\
+             node_boot_time_seconds                   1970-01-01T00:00:00Z\n\
+             node_forks_total                                            7\n\
+             node_pressure_cpu_waiting_seconds_total                     2  seconds\n";
         check(&answer, true, expected);
     }
 }

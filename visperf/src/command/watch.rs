@@ -4,9 +4,9 @@
 //! answers, or none for a while. That no sample passes is noted, once.
 //! Not here: keeping it up (`kept`), how it is printed (`printing`), what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
 
-use crate::cli::{Place, Query, chosen, whole};
+use crate::cli::{Place, Query, chosen, whole, words};
 use crate::command::interrupt::Interrupt;
-use crate::command::query::{PID_MAX, Params};
+use crate::command::query::{PID_MAX, Params, outcomes};
 use crate::exit::Failure;
 use crate::output::clean;
 use kept::{Kept, WAIT_SECS, Wish};
@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::channel::{CPU_MAX_MS, expression};
+use wire::event::{Kind, Outcome};
 
 mod kept;
 mod printing;
@@ -41,6 +42,7 @@ const PAGE: u64 = 1_000;
   visperf watch --kind host --metric node_load1 --filter 'value changes by 0.5'
   visperf watch --kind event --event job_end --filter 'outcome = \"failed\"'
   visperf watch --kind call --user ada UT-ICL/head
+  visperf watch --kind call --outcome failed --outcome timeout
 
 Predicates: cpu > 0.5, state = \"running\", name ~ \"REGEX\", name !~ \"REGEX\",
 rss_bytes changes by 1M, rate of read_bytes > 1M, child of PID, parent of PID;
@@ -96,11 +98,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID")]
     call: Option<String>,
     /// Only events of this kind, such as job_end
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = words(Kind::ALL.iter().map(|kind| kind.as_str())), hide_possible_values = true)]
     event: Option<String>,
-    /// Only events and calls that ended so, such as failed
-    #[arg(long, value_name = "OUTCOME")]
-    outcome: Option<String>,
+    /// Only events and calls that ended so, such as failed; may be repeated
+    #[arg(long, value_name = "OUTCOME", value_parser = words(Outcome::ALL.iter().map(|outcome| outcome.as_str())))]
+    outcome: Vec<String>,
     /// Only metrics of this name, or of this glob (node_cpu_*)
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
@@ -169,7 +171,7 @@ fn wanted(args: &Args, place: &Place) -> Result<Value, Failure> {
         .with("job", args.job.clone())
         .with("call", args.call.clone())
         .with("kind", args.event.clone())
-        .with("outcome", args.outcome.clone())
+        .with("outcome", outcomes(&args.outcome))
         .with("metric", args.metric.clone())
         .value();
     let is_selected = selection.as_object().is_some_and(|members| !members.is_empty());

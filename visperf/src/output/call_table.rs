@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
 use crate::output::figures::{number_of, plain, text_of, user};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{between, in_table};
+use crate::output::times::{between, in_table, offset_now};
 use crate::output::{Color, Output, shortened};
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -15,8 +15,8 @@ use wire::time::Time;
 /// Of a name, a reason and of a list of hosts this much is shown on a terminal, in characters.
 const SHOWN_CHARS: usize = 40;
 
-/// The table of calls, without rows.
-pub(crate) fn call_table() -> Table {
+/// The table of calls, without rows; times are shown in `zone`.
+pub(crate) fn call_table(zone: &TimeZone) -> Table {
     let table = Table::new(&[
         "CALL",
         "NAME",
@@ -31,7 +31,7 @@ pub(crate) fn call_table() -> Table {
         "CODE",
         "REASON",
     ]);
-    table.spares(&["TRIES", "WAITED", "SUBMITTED", "NAME", "REASON", "CODE"])
+    table.spares(&["TRIES", "WAITED", "SUBMITTED", "NAME", "REASON", "CODE"]).offset(offset_now(zone))
 }
 
 /// Add a row for each call, and print the table; with `now`, how long those that are not over wait and run so far.
@@ -79,9 +79,7 @@ fn cells(call: &Value, zone: &TimeZone, now: Option<Time>, output: &Output) -> V
         Cell::text(user(text_of(call, "user"))),
         Cell::text(state).color(if state == "running" { Color::Good } else { Color::Dim }),
         Cell::text(outcome).color(outcome_color(outcome)),
-        Cell::whole(
-            submitted.map_or(String::new(), |secs| in_table(Time::from_secs_f64(secs), zone, output)),
-        ),
+        Cell::time(submitted.map_or(String::new(), |secs| in_table(Time::from_secs_f64(secs), zone, output))),
         Cell::figure(span(submitted, started, "waiting")),
         Cell::figure(span(started, ended, "running")),
         Cell::text(name(&plain(call.get("hosts")))),
@@ -103,7 +101,7 @@ mod tests {
             let shared = Kept::default();
             let mut output = Output::into_writer(shared.clone(), None);
             let now = Some(Time::from_secs_f64(1000.0));
-            print_rows(call_table(), [call], &TimeZone::UTC, now, &mut output).unwrap();
+            print_rows(call_table(&TimeZone::UTC), [call], &TimeZone::UTC, now, &mut output).unwrap();
             shared.text()
         };
         let running =
@@ -124,7 +122,7 @@ mod tests {
             let shared = Kept::default();
             let mut output = Output::into_writer(shared.clone(), width);
             let call = json!({"id": "slurm:1", "name": name, "state": "running", "hosts": hosts});
-            print_rows(call_table(), [call], &TimeZone::UTC, None, &mut output).unwrap();
+            print_rows(call_table(&TimeZone::UTC), [call], &TimeZone::UTC, None, &mut output).unwrap();
             shared.text()
         };
         let whole = printed(None);

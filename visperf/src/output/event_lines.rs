@@ -1,18 +1,19 @@
 //! An event as one aligned line: when, what, which job, whose, from whom to whom, how it ended, the rest.
 //!
 //! On a terminal what does not fit goes on below, indented, broken between the things told and never within one; only
-//! names and lists of hosts are shortened, as in every table. Events come as the JSON that daemons answer and `filter try` makes; both look alike here.
+//! names and lists of hosts are shortened, as in every table. There the first line has the heads of the columns above it, with the
+//! offset of the times from UTC; elsewhere each time has its own. Events come as the JSON that daemons answer and `filter try` makes; both look alike here.
 
 use crate::output::figures::{number_of, plain, text_of, user};
 use crate::output::table::{Cell, Columns};
-use crate::output::times::{in_table, shown};
+use crate::output::times::{in_table, offset_now, shown};
 use crate::output::{Color, Output, clean, shortened_within};
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use wire::time::Time;
 
 /// Widths that fit most rows from the start: time, kind, job, user, parties.
-const WIDTHS: [usize; 5] = [23, 12, 6, 8, 18];
+const WIDTHS: [usize; 5] = [24, 12, 6, 8, 18];
 
 /// A terminal narrower than this has no columns for the parties and the outcome: they flow with the rest.
 const NARROW_CHARS: usize = 110;
@@ -34,6 +35,8 @@ const OWN_MESSAGES: [&str; 3] = ["gap", "incomplete", "oversize"];
 pub(crate) struct EventLines {
     columns: Columns,
     zone: TimeZone,
+    /// Whether the heads are still to be printed.
+    is_head_due: bool,
 }
 
 impl EventLines {
@@ -44,11 +47,27 @@ impl EventLines {
             Some(_) => &TERMINAL_WIDTHS,
             None => &WIDTHS,
         };
-        EventLines { columns: Columns::new(widths), zone }
+        EventLines { columns: Columns::new(widths), zone, is_head_due: output.width().is_some() }
     }
 
-    /// The line of an event; on a terminal several where one is not enough.
+    /// The line of an event; on a terminal several where one is not enough, and the heads above the first.
     pub(crate) fn line(&mut self, event: &Value, output: &Output) -> String {
+        match std::mem::take(&mut self.is_head_due) {
+            true => format!("{}\n{}", self.head(output), self.line_of(event, output)),
+            false => self.line_of(event, output),
+        }
+    }
+
+    fn head(&mut self, output: &Output) -> String {
+        let time = format!("TIME {}", offset_now(&self.zone));
+        let narrow = [time.as_str(), "KIND", "JOB", "USER"];
+        let rest = ["FROM -> TO", "OUTCOME"];
+        let is_narrow = output.width().is_some_and(|width| width < NARROW_CHARS);
+        let heads = narrow.into_iter().chain(rest.into_iter().filter(|_| !is_narrow));
+        self.columns.row(heads.map(|head| Cell::whole(head).color(Color::Head)).collect(), output)
+    }
+
+    fn line_of(&mut self, event: &Value, output: &Output) -> String {
         let kind = text_of(event, "kind");
         let outcome = text_of(event, "outcome");
         let time = number_of(event, "time").map(Time::from_secs_f64);
@@ -190,17 +209,17 @@ mod tests {
         check(
             json!({"kind": "job_end", "time": 1.5, "job": "7", "user": "mrossi", "from": "", "to": "wn01",
                 "outcome": "ok", "attributes": {"host": "wn01", "code": "0", "reason": "a b\u{1b}[2J"}}),
-            "1970-01-01T00:00:01.500  job_end       7       mrossi    -> wn01             ok  code=0 reason=\"a b\\u{1b}[2J\"",
+            "1970-01-01T00:00:01.500Z  job_end       7       mrossi    -> wn01             ok  code=0 reason=\"a b\\u{1b}[2J\"",
         );
         check(
             json!({"kind": "job_end", "time": 2.0, "job": "7", "submitted": 1.0, "ended": 2.25, "from": "", "to": "",
                 "attributes": {"submit": "1", "end": "1970-01-01T00:00:02", "start": "?"}}),
-            "1970-01-01T00:00:02.000  job_end       7                                         \
-             submit=1970-01-01T00:00:01.000 end=1970-01-01T00:00:02.250 start=?",
+            "1970-01-01T00:00:02.000Z  job_end       7                                         \
+             submit=1970-01-01T00:00:01.000Z end=1970-01-01T00:00:02.250Z start=?",
         );
         check(
             json!({"kind": "node_down", "time": 2.0, "from": "a", "to": "b", "attributes": {}}),
-            "1970-01-01T00:00:02.000  node_down                       a -> b",
+            "1970-01-01T00:00:02.000Z  node_down                       a -> b",
         );
     }
 
@@ -215,15 +234,24 @@ mod tests {
         };
         assert_eq!(
             line(80),
-            "1970-01-01T00:00:01  job_end       8123456  mrossi\n              \
+            "TIME Z        KIND          JOB     USER\n1970-01-01T00:00:01  job_end       8123456  mrossi\n              \
              login1 -> wn01.site.example,wn02.site.example,wn03.site.example\n              \
              failed code=137 reason=\"memory limit exceeded\" queue=long\n              memory=\"64 GB\""
         );
         let short = json!({"kind": "job_end", "time": 1.5, "job": "8", "user": "", "from": "", "to": "wn01"});
         let output = Output::into_writer(Vec::new(), Some(80));
-        let line_of = |event| EventLines::new(TimeZone::UTC, &output).line(event, &output);
-        assert_eq!(line_of(&short), "1970-01-01T00:00:01  job_end       8                 -> wn01");
+        let mut lines = EventLines::new(TimeZone::UTC, &output);
+        assert!(lines.line(&short, &output).starts_with("TIME Z"));
+        let mut lines = EventLines { is_head_due: false, ..EventLines::new(TimeZone::UTC, &output) };
+        assert_eq!(
+            lines.line(&short, &output),
+            "1970-01-01T00:00:01  job_end       8                 -> wn01"
+        );
         let wide = line(200);
-        assert!(!wide.contains('\n') && wide.contains("memory=\"64 GB\""), "{wide}");
+        let heads = "TIME Z        KIND          JOB     USER      FROM -> TO          OUTCOME";
+        assert!(
+            wide.lines().count() == 2 && wide.starts_with(heads) && wide.contains("memory=\"64 GB\""),
+            "{wide}"
+        );
     }
 }

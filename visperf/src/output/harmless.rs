@@ -1,19 +1,11 @@
-//! Characters that steer a terminal or mislead a reader: which they are, and how they are shown instead.
+//! Escapes for characters that steer a terminal or mislead a reader.
 //!
-//! Pure. Rule: the one list is [`is_harmless`]; tables, notes, errors and JSON all escape by it, and [`guarded`] is applied
+//! Pure. Rule: [`is_harmless`] says which they are; tables, notes, errors and JSON all escape by it, and [`guarded`] is applied
 //! to each line on its way out, so that a text that no caller cleaned is harmless too.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-
-/// Whether a terminal shows `c` as a character at its place: no control character of C0, DEL or C1, none that changes the
-/// direction of text, separates lines, or is invisible by its purpose (tags, interlinear annotations).
-pub(crate) fn is_harmless(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
+use wire::harmless::is_harmless;
 
 /// `text` with such characters made visible, so that a log cannot steer the terminal on which it is shown.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {

@@ -25,6 +25,8 @@ pub(crate) struct Cell {
     whole: bool,
     /// Shortened at its beginning: paths differ at their ends.
     keeps_end: bool,
+    /// A time: its column's head says the offset from UTC.
+    is_time: bool,
 }
 
 impl Cell {
@@ -41,6 +43,11 @@ impl Cell {
     /// Text that is shown whole or not at all.
     pub(crate) fn whole(text: impl AsRef<str>) -> Cell {
         Cell { whole: true, ..Cell::text(text) }
+    }
+
+    /// A time as tables have it (`times::in_table`).
+    pub(crate) fn time(text: impl AsRef<str>) -> Cell {
+        Cell { is_time: true, ..Cell::whole(text) }
     }
 
     /// A path: of a long one the end is shown.
@@ -100,18 +107,26 @@ fn row(cells: &[Cell], widths: &[usize], output: &Output) -> String {
 pub(crate) struct Table {
     heads: Vec<&'static str>,
     spared: &'static [&'static str],
+    /// The offset from UTC of the times, for the heads of their columns.
+    offset: Option<String>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// A table with these heads; columns that turn out empty are left out.
     pub(crate) fn new(heads: &[&'static str]) -> Table {
-        Table { heads: heads.to_vec(), spared: &[], rows: Vec::new() }
+        Table { heads: heads.to_vec(), spared: &[], offset: None, rows: Vec::new() }
     }
 
     /// The columns that a terminal too narrow for all goes without, the first of them first.
     pub(crate) fn spares(mut self, heads: &'static [&'static str]) -> Table {
         self.spared = heads;
+        self
+    }
+
+    /// The offset from UTC that times have: on a terminal the head of each of their columns says it.
+    pub(crate) fn offset(mut self, offset: String) -> Table {
+        self.offset = Some(offset);
         self
     }
 
@@ -127,7 +142,8 @@ impl Table {
     /// As [`Output::line`].
     pub(crate) fn print(self, output: &mut Output) -> Result<(), Failure> {
         let used = |at: &usize| self.rows.iter().any(|row| !row[*at].text.is_empty());
-        let mut columns: Vec<Column> = (0..self.heads.len()).filter(used).map(|at| self.column(at)).collect();
+        let mut columns: Vec<Column> =
+            (0..self.heads.len()).filter(used).map(|at| self.column(at, output)).collect();
         let mut left_out = Vec::new();
         if let Some(width) = output.width() {
             for &spared in self.spared {
@@ -156,10 +172,13 @@ impl Table {
         Ok(())
     }
 
-    fn column(&self, at: usize) -> Column {
+    fn column(&self, at: usize, output: &Output) -> Column {
         let cells = || self.rows.iter().map(|row| &row[at]).filter(|cell| !cell.text.is_empty());
+        let offset =
+            self.offset.as_ref().filter(|_| output.width().is_some() && cells().any(|cell| cell.is_time));
         let head =
-            Cell { right: cells().all(|cell| cell.right), ..Cell::text(self.heads[at]).color(Color::Head) };
+            offset.map_or_else(|| self.heads[at].to_owned(), |offset| format!("{} {offset}", self.heads[at]));
+        let head = Cell { right: cells().all(|cell| cell.right), ..Cell::text(head).color(Color::Head) };
         Column {
             at,
             width: cells().map(Cell::width).max().unwrap_or(0).max(head.width()),
@@ -305,6 +324,20 @@ mod tests {
         check(Some(80), whole);
         check(Some(60), "gridftp:se01/…data@3-29857  226   2026-11-20T12:00:00  12345");
         check(Some(50), "gridftp:se0…ta@3-29857  2026-11-20T12:00:00  12345");
+    }
+
+    #[test]
+    fn the_head_of_times_says_their_offset_on_a_terminal() {
+        let printed = |width: Option<usize>| {
+            let shared = Kept::default();
+            let mut output = Output::into_writer(shared.clone(), width);
+            let mut table = Table::new(&["CALL", "SUBMITTED"]).offset("+01:00".to_owned());
+            table.row(vec![Cell::text("a"), Cell::time("12:00:00.000")]);
+            table.print(&mut output).unwrap();
+            shared.text()
+        };
+        assert_eq!(printed(Some(80)), "CALL  SUBMITTED +01:00\na     12:00:00.000\n");
+        assert_eq!(printed(None), "CALL  SUBMITTED\na     12:00:00.000\n");
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Times and ages as people read and write them.
 //!
 //! [`now`] is the one place where the program reads the calendar; everything else is given the time.
+//! Rule: a time is printed with its offset from UTC, in a column on a terminal once, in its head.
+//! Not here: how times are read (`rpc::moment`).
 
 use crate::output::Output;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use rpc::moment;
 use std::time::{Duration, SystemTime};
 use wire::time::Time;
 
@@ -19,17 +22,26 @@ pub(crate) fn now() -> Time {
     SystemTime::now().into()
 }
 
-/// `2026-11-20T12:24:17.446` in `zone`, to the millisecond.
-pub(crate) fn shown(time: Time, zone: &TimeZone) -> String {
+/// The offset of `zone` from UTC at `time`: `+01:00`, or `Z` for none.
+fn offset(time: Time, zone: &TimeZone) -> String {
+    let Ok(stamp) = Timestamp::from_microsecond(time.micros()) else { return String::new() };
+    match stamp.to_zoned(zone.clone()).strftime("%:z").to_string() {
+        none if none.ends_with("00:00") => "Z".to_owned(),
+        offset => offset,
+    }
+}
+
+/// `2026-11-20T12:24:17.446` in `zone`, to the millisecond, without the offset.
+fn local(time: Time, zone: &TimeZone) -> String {
     let Ok(stamp) = Timestamp::from_microsecond(time.micros()) else {
         return format!("{} s", time.secs_f64());
     };
     stamp.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.3f").to_string()
 }
 
-/// As [`shown`]; of what is a day and more away whole seconds, for tables.
-pub(crate) fn brief(time: Time, now: Time, zone: &TimeZone) -> String {
-    let mut text = shown(time, zone);
+/// As [`local`]; of what is a day and more away whole seconds, for tables.
+fn local_brief(time: Time, now: Time, zone: &TimeZone) -> String {
+    let mut text = local(time, zone);
     if now.micros().abs_diff(time.micros()) >= DAY_MICROS
         && let Some(point) = text.rfind('.')
     {
@@ -38,16 +50,45 @@ pub(crate) fn brief(time: Time, now: Time, zone: &TimeZone) -> String {
     text
 }
 
-/// A time in a table: as [`brief`], and on a terminal the hour alone of what was less than a day ago.
+/// `2026-11-20T12:24:17.446+01:00`: RFC 3339 in `zone`, to the millisecond.
+pub(crate) fn shown(time: Time, zone: &TimeZone) -> String {
+    local(time, zone) + offset(time, zone).as_str()
+}
+
+/// As [`shown`]; of what is a day and more away whole seconds, for tables.
+pub(crate) fn brief(time: Time, now: Time, zone: &TimeZone) -> String {
+    local_brief(time, now, zone) + offset(time, zone).as_str()
+}
+
+/// A time in a table: as [`brief`]. On a terminal the hour alone of what was less than a day ago, and the offset where it is not
+/// that of now, which the head of the column says.
 pub(crate) fn in_table(time: Time, zone: &TimeZone, output: &Output) -> String {
     let now = now();
-    let text = brief(time, now, zone);
+    if output.width().is_none() {
+        return brief(time, now, zone);
+    }
+    let mut text = local_brief(time, now, zone);
     let is_recent =
         (-AHEAD_MICROS..DAY_MICROS.cast_signed()).contains(&now.micros().saturating_sub(time.micros()));
-    match text.split_once('T') {
-        Some((_, hour)) if is_recent && output.width().is_some() => hour.to_owned(),
-        _ => text,
+    if let (true, Some((_, hour))) = (is_recent, text.split_once('T')) {
+        text = hour.to_owned();
     }
+    let offset = offset(time, zone);
+    if offset != self::offset(now, zone) {
+        text.push_str(&offset);
+    }
+    text
+}
+
+/// The offset of `zone` from UTC now: `+01:00`, or `Z` for none.
+pub(crate) fn offset_now(zone: &TimeZone) -> String {
+    offset(now(), zone)
+}
+
+/// As [`shown`], to the second, for sentences.
+pub(crate) fn to_second(time: Time, zone: &TimeZone) -> String {
+    let text = local(time, zone);
+    format!("{}{}", text.split('.').next().unwrap_or(&text), offset(time, zone))
 }
 
 /// A span in seconds as `40ms`, `3s`, `5m`, `2h10m`, `4d`.
@@ -80,25 +121,9 @@ pub(crate) fn between(from: Option<f64>, to: Option<f64>) -> String {
 /// # Errors
 /// Says what was expected.
 pub(crate) fn parse(text: &str, now: Time, zone: &TimeZone) -> Result<Time, String> {
-    let text = text.trim();
-    if text == "now" {
-        return Ok(now);
-    }
-    if let Some(span) = ago(text.strip_suffix("ago").map_or(text, str::trim)) {
-        return Ok(Time::from_micros(now.micros().saturating_sub(span)));
-    }
-    if let Ok(secs) = text.parse::<f64>()
-        && secs.is_finite()
-        && secs >= 0.0
-    {
-        return Ok(Time::from_secs_f64(secs));
-    }
-    if let Ok(stamp) = text.parse::<Timestamp>() {
-        return Ok(Time::from_micros(stamp.as_microsecond()));
-    }
-    let local =
-        text.parse::<jiff::civil::DateTime>().ok().and_then(|local| local.to_zoned(zone.clone()).ok());
-    local.map(|zoned| Time::from_micros(zoned.timestamp().as_microsecond())).ok_or_else(|| {
+    // A moment before 1970 is a mistyped one.
+    let found = moment::parse(text, now, Some(zone)).filter(|time| *time >= Time::default());
+    found.ok_or_else(|| {
         format!(
             "expected a time such as 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 10m or 2h (ago), or \
              seconds since 1970, found {text:?}"
@@ -111,34 +136,7 @@ pub(crate) fn parse(text: &str, now: Time, zone: &TimeZone) -> Result<Time, Stri
 /// # Errors
 /// Says what was expected.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
-    let micros = ago(text.trim()).and_then(|micros| u64::try_from(micros).ok());
-    micros
-        .map(Duration::from_micros)
-        .ok_or_else(|| "expected a span with its unit, such as 90s, 15m, 1h30m or 7d".to_owned())
-}
-
-/// Microseconds of `90s`, `10m`, `1h30m`, `2d`; a unit is needed.
-fn ago(text: &str) -> Option<i64> {
-    let mut total: i64 = 0;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let number: i64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-        let unit: i64 = match &rest[..letters] {
-            "ms" => 1_000,
-            "s" | "sec" => 1_000_000,
-            "m" | "min" => 60_000_000,
-            "h" => 3_600_000_000,
-            "d" => 86_400_000_000,
-            "w" => 604_800_000_000,
-            _ => return None,
-        };
-        total = total.checked_add(number.checked_mul(unit)?)?;
-        rest = rest[letters..].trim_start();
-    }
-    (!text.is_empty()).then_some(total)
+    moment::span(text).ok_or_else(|| format!("expected {}", moment::SPAN_EXPECTED))
 }
 
 #[cfg(test)]
@@ -202,9 +200,9 @@ mod tests {
     #[test]
     fn what_is_a_day_away_is_shown_to_the_second() {
         let later = |secs: i64| Time::from_micros(NOW.micros() + secs * 1_000_000);
-        assert_eq!(brief(NOW, later(86_399), &TimeZone::UTC), "2026-11-20T12:41:29.000");
-        assert_eq!(brief(NOW, later(86_400), &TimeZone::UTC), "2026-11-20T12:41:29");
-        assert_eq!(brief(NOW, later(-86_400), &TimeZone::UTC), "2026-11-20T12:41:29");
+        assert_eq!(brief(NOW, later(86_399), &TimeZone::UTC), "2026-11-20T12:41:29.000Z");
+        assert_eq!(brief(NOW, later(86_400), &TimeZone::UTC), "2026-11-20T12:41:29Z");
+        assert_eq!(brief(NOW, later(-86_400), &TimeZone::UTC), "2026-11-20T12:41:29Z");
     }
 
     #[test]
@@ -214,7 +212,7 @@ mod tests {
         let piped = Output::into_writer(Vec::new(), None);
         let whole = shown(an_hour_ago, &TimeZone::UTC);
         assert_eq!(in_table(an_hour_ago, &TimeZone::UTC, &piped), whole);
-        assert_eq!(in_table(an_hour_ago, &TimeZone::UTC, &on_terminal), whole[11..]);
+        assert_eq!(in_table(an_hour_ago, &TimeZone::UTC, &on_terminal), whole[11..whole.len() - 1]);
         assert_eq!(in_table(Time::default(), &TimeZone::UTC, &on_terminal), "1970-01-01T00:00:00");
         let ahead = |secs: i64| Time::from_micros(now().micros() + secs * 1_000_000);
         assert_eq!(in_table(ahead(60), &TimeZone::UTC, &on_terminal).len(), "12:00:00.000".len());
@@ -224,8 +222,24 @@ mod tests {
     #[test]
     fn times_are_shown_in_their_zone() {
         let rome = TimeZone::get("Europe/Rome").unwrap();
-        assert_eq!(shown(NOW, &rome), "2026-11-20T13:41:29.000");
-        assert_eq!(shown(Time::from_micros(1_446_000), &TimeZone::UTC), "1970-01-01T00:00:01.446");
-        assert_eq!(shown(Time::from_micros(1_446_100), &TimeZone::UTC), "1970-01-01T00:00:01.446");
+        assert_eq!(shown(NOW, &rome), "2026-11-20T13:41:29.000+01:00");
+        assert_eq!(shown(Time::from_micros(1_446_000), &TimeZone::UTC), "1970-01-01T00:00:01.446Z");
+        assert_eq!(shown(Time::from_micros(1_446_100), &TimeZone::UTC), "1970-01-01T00:00:01.446Z");
+    }
+
+    #[test]
+    fn a_terminal_says_the_offset_once_and_again_where_it_differs() {
+        let newfoundland = TimeZone::get("America/St_Johns").unwrap();
+        let (on_terminal, piped) =
+            (Output::into_writer(Vec::new(), Some(80)), Output::into_writer(Vec::new(), None));
+        let day = |month: i64| Time::from_micros((1_700_000_000 + month * 30 * 86_400) * 1_000_000);
+        let offsets = [day(0), day(7)].map(|time| offset(time, &newfoundland));
+        assert_eq!(offsets, ["-03:30", "-02:30"], "winter and summer");
+        let of_now = offset_now(&newfoundland);
+        for (time, offset) in [day(0), day(7)].into_iter().zip(offsets) {
+            assert!(in_table(time, &newfoundland, &piped).ends_with(&offset));
+            let on_terminal = in_table(time, &newfoundland, &on_terminal);
+            assert_eq!(on_terminal.ends_with(&offset), offset != of_now, "{on_terminal}");
+        }
     }
 }

@@ -222,10 +222,12 @@ impl Grid {
             let (election, welcome) = (member.view.clone(), member.welcome());
             let (reception, trouble) = (member.between.reception(), member.issuer_trouble());
             let issuer = move || trouble.iter().filter_map(|it| it.borrow().clone()).collect::<Vec<_>>();
-            all.push(Box::new(move || {
-                [election.health(), welcome.health(), reception.health(), issuer()].concat()
-            }));
             let view = member.view.view();
+            let seen = view.clone();
+            all.push(Box::new(move || {
+                let refused = welcome.health_within(&seen.borrow());
+                [election.health(), refused, reception.health(), issuer()].concat()
+            }));
             sources.statistics.push(("election", Box::new(move || view.borrow().told())));
             let net = member.net.clone();
             sources.reach = reach(net.clone());

@@ -1,10 +1,14 @@
 //! Whether others let this daemon in, for its health: one that was put out of its domain, or whose clock is wrong, has
 //! to say so itself.
 //!
-//! Rule: what a daemon said counts until it lets this one in, or has said nothing for [`FORGOTTEN_AFTER`].
+//! Rule: what a daemon said counts until it lets this one in, or has said nothing for [`FORGOTTEN_AFTER`]. In the health of a host
+//! that its domain's representative hears, a live member's refusal counts once it lasts ([`LASTING`]): while a host joins, others
+//! may not know yet what they need to let it in.
 //! Not here: who is let in by this daemon (`overlay::identity::admission`).
 
 use overlay::clock;
+use overlay::domain::View;
+use overlay::election::Role;
 use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::PeerEvent;
 use std::collections::BTreeMap;
@@ -13,10 +17,14 @@ use std::time::Duration;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 use wire::id::PeerKey;
+use wire::membership::State;
 use wire::time::Moment;
 
 /// A daemon that refuses is dialled again within this time, if it still is needed.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
+
+/// A refusal by a live member lasts once it was repeated after so long: longer than the pauses between the first tries.
+const LASTING: Duration = Duration::from_secs(30);
 
 /// Refusals kept: more daemons than these need not be told of.
 const KEPT_MAX: usize = 16;
@@ -24,10 +32,30 @@ const KEPT_MAX: usize = 16;
 /// Of those that give one reason, so many are named.
 const SHOWN_MAX: usize = 3;
 
+/// What a daemon said.
+#[derive(Clone, Debug)]
+struct Refusal {
+    /// When it said so first, since it last let this daemon in.
+    first: Moment,
+    /// When it said so last.
+    last: Moment,
+    reason: String,
+}
+
+impl Refusal {
+    /// Whether it says nothing about this host: its domain sees it well, and the one that refuses too.
+    fn is_passing(&self, peer: PeerKey, view: &View) -> bool {
+        let Some(seen) = view.members.iter().find(|seen| seen.member.key == peer) else { return false };
+        let is_heard_by = |key: PeerKey| key != peer && view.state.role != Role::Representative;
+        let is_seen_well = view.state.representative.is_some_and(is_heard_by) || seen.heard > self.last;
+        seen.member.state == State::Alive && is_seen_well && self.last.since(self.first) < LASTING
+    }
+}
+
 /// What others said; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Welcome {
-    refusals: Arc<Mutex<BTreeMap<PeerKey, (Moment, String)>>>,
+    refusals: Arc<Mutex<BTreeMap<PeerKey, Refusal>>>,
     /// What knows the clocks of others.
     gate: Option<Arc<Gatekeeper>>,
 }
@@ -58,7 +86,9 @@ impl Welcome {
             PeerEvent::Ready(principal, _) => drop(refusals.remove(&principal.peer)),
             PeerEvent::Unwelcome(peer, reason) => {
                 if refusals.len() < KEPT_MAX || refusals.contains_key(&peer) {
-                    refusals.insert(peer, (clock::now(), reason));
+                    let now = clock::now();
+                    let first = refusals.get(&peer).map_or(now, |before| before.first);
+                    refusals.insert(peer, Refusal { first, last: now, reason });
                 }
             }
             PeerEvent::Gone(_) => {}
@@ -67,12 +97,22 @@ impl Welcome {
 
     /// What is wrong, in sentences: each reason once.
     pub(crate) fn health(&self) -> Vec<String> {
+        self.health_but(|_, _| false)
+    }
+
+    /// What is wrong with this host, of which its domain is as in `view`.
+    pub(crate) fn health_within(&self, view: &View) -> Vec<String> {
+        self.health_but(|peer, refusal| refusal.is_passing(peer, view))
+    }
+
+    /// The same without the refusals that are left out.
+    fn health_but(&self, is_left_out: impl Fn(PeerKey, &Refusal) -> bool) -> Vec<String> {
         let now = clock::now();
         let mut refusals = self.lock();
-        refusals.retain(|_, (at, _)| now.since(*at) < FORGOTTEN_AFTER);
+        refusals.retain(|_, refusal| now.since(refusal.last) < FORGOTTEN_AFTER);
         let mut by_reason: BTreeMap<&str, Vec<PeerKey>> = BTreeMap::new();
-        for (peer, (_, reason)) in refusals.iter() {
-            by_reason.entry(reason).or_default().push(*peer);
+        for (peer, refusal) in refusals.iter().filter(|(peer, refusal)| !is_left_out(**peer, refusal)) {
+            by_reason.entry(&refusal.reason).or_default().push(*peer);
         }
         let told = by_reason.iter().map(|(reason, peers)| match peers.as_slice() {
             [peer] => format!("daemon {peer} does not let this one in: {reason}"),
@@ -86,10 +126,12 @@ impl Welcome {
     pub(crate) fn is_refused_by(&self, peers: &[PeerKey]) -> bool {
         let now = clock::now();
         let refusals = self.lock();
-        peers.iter().any(|peer| refusals.get(peer).is_some_and(|(at, _)| now.since(*at) < FORGOTTEN_AFTER))
+        peers
+            .iter()
+            .any(|peer| refusals.get(peer).is_some_and(|refusal| now.since(refusal.last) < FORGOTTEN_AFTER))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, (Moment, String)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, Refusal>> {
         // Rows are put in whole.
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,6 +147,9 @@ fn some(peers: &[PeerKey]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use overlay::domain::Seen;
+    use overlay::election::{self, Figures};
+    use wire::membership::{Member, Term};
 
     #[test]
     fn a_reason_is_told_once_and_who_gives_it() {
@@ -125,5 +170,44 @@ mod tests {
         }
         let told = format!("4 daemons do not let this one in ({one}, {two}, {three} …): revoked");
         assert_eq!(welcome.health(), [told]);
+    }
+
+    /// A domain as a host sees it in which `key` is a member in this state, and `representative` is heard.
+    fn view(role: Role, representative: Option<PeerKey>, key: PeerKey, state: State) -> View {
+        let host = wire::id::HostName::try_from("wn01").unwrap();
+        let addresses = Vec::new();
+        let member = Member { key, incarnation: 1, state, host, may_represent: true, priority: 0, addresses };
+        let state =
+            election::State { role, representative, term: Term(1), partial: false, coverage: Vec::new() };
+        let members = vec![Seen { member, load: None, heard: Moment::default() }];
+        View { state, members, standbys: Vec::new(), figures: Figures::default(), dropped_total: 0 }
+    }
+
+    #[test]
+    fn a_passing_refusal_of_a_live_member_is_no_trouble_of_a_host_that_is_heard() {
+        let (key, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
+        let welcome = Welcome::default();
+        let refuse = |lasted: Duration| {
+            let last = clock::now();
+            let first = Moment(last.0.saturating_sub(lasted));
+            let reason = "about to join".to_owned();
+            welcome.lock().insert(key, Refusal { first, last, reason });
+        };
+        let is_shown = |view: &View| !welcome.health_within(view).is_empty();
+        refuse(Duration::ZERO);
+        let heard = view(Role::Member, Some(other), key, State::Alive);
+        assert!(!is_shown(&heard) && welcome.health().len() == 1, "questions are told of it all the same");
+        assert!(is_shown(&view(Role::Member, None, key, State::Alive)), "nobody hears this host");
+        assert!(is_shown(&view(Role::Member, Some(key), key, State::Alive)), "the representative refuses");
+        assert!(is_shown(&view(Role::Member, Some(other), key, State::Dead)), "that one is not well");
+        assert!(is_shown(&view(Role::Member, Some(other), other, State::Alive)), "it is no member");
+        assert!(is_shown(&view(Role::Representative, Some(other), key, State::Alive)), "of a domain of one");
+        let mut owned = view(Role::Representative, Some(other), key, State::Alive);
+        owned.members[0].heard = clock::now().plus(Duration::from_secs(1));
+        assert!(!is_shown(&owned), "the representative heard it after that");
+        if clock::now().0 > LASTING {
+            refuse(LASTING);
+            assert!(is_shown(&heard), "it lasts");
+        }
     }
 }

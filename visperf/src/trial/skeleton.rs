@@ -11,6 +11,7 @@ use log_filters::filter::Filter;
 use log_filters::registry::unrotated;
 use log_filters::timestamp::Format;
 use std::fmt::Write as _;
+use wire::harmless::{is_harmless, replaced};
 
 /// Lines that are looked at: enough to meet what is frequent.
 pub(crate) const LINES_MAX: usize = 20_000;
@@ -188,7 +189,7 @@ fn test(line: &str) -> String {
 
 /// A TOML string: in single quotes where that is possible, for regexes are easiest to read so.
 fn quoted(text: &str) -> String {
-    let plain = text.chars().all(|c| !c.is_control());
+    let plain = text.chars().all(is_harmless);
     match plain && !text.contains('\'') {
         true if !text.contains(['\\', '"']) => format!("\"{text}\""),
         true => format!("'{text}'"),
@@ -197,7 +198,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+    replaced(text, ' ').trim().to_owned()
 }
 
 fn glob_escaped(name: &str) -> String {

@@ -37,6 +37,8 @@ fn each_check_is_one_line_and_the_code_of_its_state() {
         3,
         "VISPERF UNKNOWN - invalid",
     );
+    let near = "METRIC UNKNOWN - no metric node_bgi_total is known; did you mean node_big_total?\n";
+    check(&run(&["metric", "node_bgi_total"]), 3, near);
     check(&run(&["metric", "nothing"]), 3, "METRIC UNKNOWN - no metric nothing is known\n");
     // This daemon has no summary, and no such range or check.
     check(&run(&["domain"]), 3, "VISPERF UNKNOWN - the daemon answered: no method");

@@ -81,7 +81,7 @@ fn a_log_is_tried_for_people() {
     let ran = home.run(&["filter", "try", "--filters", "filters", "toy.log"]).ok();
     let ran = ran.prints(&[
         "toy.log: filter toy (Toy), by its name",
-        "1970-01-01T00:01:40.000  job_submit",
+        "1970-01-01T00:01:40.000Z  job_submit",
         "-> wn01",
         "3 lines that no rule took, in 2 groups",
         "2 x  line 6:  strange thing 17",

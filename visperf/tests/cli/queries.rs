@@ -25,7 +25,7 @@ fn events_are_read_page_by_page() {
     assert_eq!(ids, (0..2_500).map(|number| format!("e-{number}")).collect::<Vec<_>>());
     let rows = ask(&daemon, &["events", "--cursor", "0", "--limit", "3"]).ok();
     let rows =
-        rows.prints(&["2026-11-20T12:41:29.500  job_start", "müller", "-> wn01"]).notes(&["1 event missed"]);
+        rows.prints(&["2026-11-20T12:41:29.500Z  job_start", "müller", "-> wn01"]).notes(&["1 event missed"]);
     assert_eq!(rows.out.lines().count(), 3);
     let rest = ask(&daemon, &["events", "--json", "--cursor", "2498"]).ok().json();
     assert_eq!(rest.len(), 2);
@@ -307,4 +307,31 @@ fn answer_once(listener: &TcpListener, page: &str) -> String {
     request.read_exact(&mut body).unwrap();
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{page}", page.len()).unwrap();
     String::from_utf8(body).unwrap()
+}
+
+#[test]
+fn calls_are_asked_for_page_by_page_and_gone_on_from_a_cursor() {
+    let daemon = Daemon::paged();
+    let home = Home::new();
+    let connect = daemon.connect();
+    let run = |more: &[&str]| home.run(&[&["calls", "--json", "--connect", &connect][..], more].concat());
+    let ids =
+        |ran: &Ran| ran.json().iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let all = run(&[]).ok();
+    assert_eq!(ids(&all), ["slurm:10", "slurm:20", "slurm:30", "slurm:40", "slurm:50"]);
+    assert_eq!(all.notes, "", "nothing is left out");
+    let first = run(&["--limit", "3"]).ok().notes(&["3 of 5 calls; --limit 5 shows all, --cursor '3'"]);
+    assert_eq!(ids(&first), ["slurm:10", "slurm:20", "slurm:30"]);
+    assert_eq!(ids(&run(&["--limit", "3", "--cursor", "3"]).ok()), ["slurm:40", "slurm:50"]);
+}
+
+#[test]
+fn an_unknown_call_is_a_mistake_with_near_names() {
+    let daemon = Daemon::paged();
+    let home = Home::new();
+    let run = |id: &str| home.run(&["calls", "--call", id, "--connect", &daemon.connect()]);
+    run("slrum:10").with_code(2).notes(&["no call is named slrum:10; did you mean slurm:10"]);
+    run("10").with_code(2).notes(&["--job 10 means the number"]);
+    run("none:*").ok().notes(&["no call fits"]);
+    run("slurm:10").ok().prints(&["slurm:10"]);
 }

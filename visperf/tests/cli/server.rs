@@ -44,6 +44,34 @@ impl Daemon {
         Daemon::with("127.0.0.1:0", registry, sync_channel(1).1)
     }
 
+    /// A sensor with five calls, of which an answer has two at most; a cursor is the number of those that were given.
+    pub(crate) fn paged() -> Daemon {
+        const ALL: usize = 5;
+        const PAGE: usize = 2;
+        let declared = Declaration::new("domain.calls", "canned")
+            .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "any"))
+            .parameter(Parameter::new("order", Type::Text, "any"))
+            .parameter(Parameter::new("call", Type::Text, "any"))
+            .parameter(Parameter::new("cursor", Type::Text, "any"));
+        let method = declared.handler_now(|params| {
+            let from = params.text("cursor")?.map_or(0, |text| text.parse().unwrap());
+            let limit = usize::try_from(params.need_whole("limit")?).unwrap().min(PAGE);
+            let of_id = params.text("call")?;
+            let ids = (1..=ALL).map(|number| format!("slurm:{number}0"));
+            let fitting: Vec<_> = ids.filter(|id| of_id.is_none_or(|of| of == id)).collect();
+            let shown = fitting.iter().skip(from).take(limit);
+            let shown = shown.map(|id| Value::object([("id", Value::from(id.as_str()))]));
+            let mut members =
+                vec![("calls", Value::array(shown)), ("total", Value::from(fitting.len() as u64))];
+            let next = from + limit;
+            members.extend((next < fitting.len()).then(|| ("next", Value::from(next.to_string()))));
+            Ok(Value::object(members))
+        });
+        let mut registry = Registry::new();
+        registry.add(method).unwrap();
+        Daemon::with("127.0.0.1:0", registry, sync_channel(1).1)
+    }
+
     fn with(address: &str, registry: Registry, asked_to_wait: Receiver<()>) -> Daemon {
         let shutdown = CancellationToken::new();
         let token = shutdown.clone();

@@ -179,7 +179,9 @@ mod tests {
         assert_eq!((state.get)(&seen).as_deref(), Some("sleeping"));
         let error = number_named::<Processes>("rss").expect_err("none").to_string();
         assert!(
-            error.starts_with("expected a number of a process, found \"rss\"; known are cpu, "),
+            error.starts_with(
+                "expected a number of a process, found \"rss\"; did you mean rss_bytes?; known are cpu, "
+            ),
             "{error}"
         );
         assert!(text_named::<Processes>("cpu").is_err());

@@ -39,6 +39,7 @@ fn what_is_wrong_with_a_hello_is_told_with_what_was_expected() {
     check("ready", "found \"ready\"");
     check(r#"{"protocol":2,"name":"x","kind":"collector"}"#, "expected protocol 1 in its hello, found 2");
     check(r#"{"protocol":1,"name":"","kind":"collector"}"#, "name: expected 1 to 64 bytes");
+    check("{\"protocol\":1,\"name\":\"a\u{202e}b\",\"kind\":\"collector\"}", "name: expected 1 to 64 bytes");
     check(r#"{"protocol":1,"name":"x","kind":"agent"}"#, "expected `collector` or `handler`");
     check(r#"{"protocol":1,"name":"x","kind":"collector","rat":1}"#, "unknown field `rat`");
     check(
@@ -87,6 +88,10 @@ fn what_is_wrong_with_an_answer_is_told_with_what_was_expected() {
     check(r#"{"figures":[{"name":"a b","value":1}]}"#, "expected a name of letters, digits and _");
     check(r#"{"figures":[{"name":"x","value":1},{"name":"x","value":2}]}"#, "found x twice");
     check(r#"{"figures":[{"name":"x","labels":{"a b":"c"},"value":1}]}"#, "expected labels named as figures");
+    check(
+        "{\"figures\":[{\"name\":\"x\",\"labels\":{\"a\":\"b\u{2028}c\"},\"value\":1}]}",
+        "without control characters",
+    );
     check(r#"{"figures":[{"name":"x","labels":{"pid":"1"},"pid":2,"value":1}]}"#, "expected pid once");
     check(
         "{\"figures\":[{\"name\":\"x\",\"unit\":\"\\u001b[2J\",\"value\":1}]}",

@@ -10,6 +10,7 @@ use rpc::value::{Name, Value};
 use std::fmt::Display;
 use wire::channel::{Budget, Kind, Rate, Selection, Wanted, expression};
 use wire::event;
+use wire::near_names;
 
 /// Members of a budget.
 const BUDGET: [&str; 3] = ["cpu_ms", "bytes", "queue_bytes"];
@@ -74,7 +75,7 @@ pub(super) fn kind(params: &Params) -> Result<Kind, Fault> {
 
 /// A selection as a value.
 pub(super) fn selection(selection: &Selection) -> Value {
-    let Selection { name, uid, command, pid, under, job, call, user, event, outcome, metric } = selection;
+    let Selection { name, uid, command, pid, under, job, call, user, event, outcomes, metric } = selection;
     let text =
         |text: &Option<_>| text.as_ref().map(|text: &compact_str::CompactString| Value::from(text.as_str()));
     let number = |number: Option<u32>| number.map(|number| Value::UInt(number.into()));
@@ -87,10 +88,19 @@ pub(super) fn selection(selection: &Selection) -> Value {
         ("job", text(job)),
         ("call", text(call)),
         ("kind", event.map(|kind| Value::from(kind.as_str()))),
-        ("outcome", outcome.map(|outcome| Value::from(outcome.as_str()))),
+        ("outcome", outcomes_value(outcomes)),
         ("metric", text(metric)),
     ];
     Value::object(values.into_iter().filter_map(|(name, value)| Some((name, value?))))
+}
+
+/// One outcome as a text, which every version takes; several as an array.
+fn outcomes_value(outcomes: &[event::Outcome]) -> Option<Value> {
+    match outcomes {
+        [] => None,
+        [one] => Some(Value::from(one.as_str())),
+        several => Some(Value::array(several.iter().map(|outcome| outcome.as_str()))),
+    }
 }
 
 /// A budget as a value.
@@ -112,7 +122,7 @@ fn selection_of(kind: Kind, given: &[(Name, Value)], uid: Option<u32>) -> Result
             "call" => selection.call = Some(text("selection.call", value)?.into()),
             "metric" => selection.metric = Some(text("selection.metric", value)?.into()),
             "kind" => selection.event = Some(event_kind(text("selection.kind", value)?)?),
-            "outcome" => selection.outcome = Some(outcome(text("selection.outcome", value)?)?),
+            "outcome" => selection.outcomes = outcomes(value)?,
             _ if kind == Kind::Process => selection.uid = uid,
             _ => selection.user = Some(text_or_number("selection.user", value)?.into()),
         }
@@ -121,16 +131,30 @@ fn selection_of(kind: Kind, given: &[(Name, Value)], uid: Option<u32>) -> Result
 }
 
 fn event_kind(word: &str) -> Result<event::Kind, Fault> {
-    let known = || event::Kind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+    let known = || event::Kind::ALL.iter().map(|kind| kind.as_str());
     event::Kind::from_word(word).ok_or_else(|| {
-        Fault::invalid_params(format!("selection.kind: expected one of {}, found {word:?}", known()))
+        let (all, near) = (known().collect::<Vec<_>>().join(", "), near_names::suggestion(word, known()));
+        Fault::invalid_params(format!("selection.kind: expected one of {all}, found {word:?}{near}"))
     })
 }
 
+/// One outcome or an array of outcomes, each once, in one order: who wants the same has the same selection.
+fn outcomes(value: &Value) -> Result<Vec<event::Outcome>, Fault> {
+    let one = |value| outcome(text("selection.outcome", value)?);
+    let mut outcomes = match value {
+        Value::Array(values) => values.iter().map(one).collect::<Result<Vec<_>, Fault>>()?,
+        other => vec![one(other)?],
+    };
+    outcomes.sort_unstable_by_key(|outcome| outcome.as_str());
+    outcomes.dedup();
+    Ok(outcomes)
+}
+
 fn outcome(word: &str) -> Result<event::Outcome, Fault> {
-    let known = || event::Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect::<Vec<_>>().join(", ");
+    let known = || event::Outcome::ALL.iter().map(|outcome| outcome.as_str());
     event::Outcome::from_word(word).ok_or_else(|| {
-        Fault::invalid_params(format!("selection.outcome: expected one of {}, found {word:?}", known()))
+        let (all, near) = (known().collect::<Vec<_>>().join(", "), near_names::suggestion(word, known()));
+        Fault::invalid_params(format!("selection.outcome: expected one of {all}, found {word:?}{near}"))
     })
 }
 

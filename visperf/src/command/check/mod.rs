@@ -12,8 +12,9 @@ use crate::cli::{OfDomain, chosen};
 use crate::client::connection::Patience;
 use crate::client::target::Target;
 use crate::client::{Client, Error};
-use crate::command::query::{Params, items};
+use crate::command::query::{LIMIT_MAX, Params, items};
 use crate::exit::{Failure, Level};
+use crate::output::figures::text_of as text_in;
 use crate::output::{Output, times};
 use overlay::clock;
 use range::Range;
@@ -21,6 +22,7 @@ use report::Report;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use subjects::Thresholds;
+use wire::near_names;
 
 /// Check hosts, sensors, the domain or a metric, as a plugin of Nagios or Icinga
 ///
@@ -148,8 +150,12 @@ fn report(subject: &Subject) -> Result<Report, Failure> {
                 .with("host", host.clone())
                 .with("labels", (!labels.is_empty()).then_some(labels));
             let answer = common.ask("domain.metrics", params)?;
+            let found = items(&answer, "metrics");
+            if found.is_empty() {
+                return Ok(subjects::unknown_metric(name, &common.near_metrics(name, host.as_deref())?));
+            }
             let now = times::now().secs_f64();
-            Ok(subjects::metric(&items(&answer, "metrics"), name, &common.thresholds(), (now, *max_age)))
+            Ok(subjects::metric(&found, name, &common.thresholds(), (now, *max_age)))
         }
     }
 }
@@ -157,6 +163,18 @@ fn report(subject: &Subject) -> Result<Report, Failure> {
 impl Common {
     fn thresholds(&self) -> Thresholds<'_> {
         Thresholds { warning: self.warning.as_ref(), critical: self.critical.as_ref() }
+    }
+
+    /// What to say of a metric that no answer has: `; did you mean node_load1?`, or that its labels fit none.
+    fn near_metrics(&self, name: &str, host: Option<&str>) -> Result<String, Failure> {
+        let params = Params::default().with("host", host).with("limit", Some(LIMIT_MAX));
+        let answer = self.ask("domain.metrics", params)?;
+        let all = items(&answer, "metrics");
+        let known = || all.iter().map(|metric| text_in(metric, "name"));
+        Ok(match known().any(|known| known == name) {
+            true => " with these labels".to_owned(),
+            false => near_names::suggestion(name, known()),
+        })
     }
 
     fn ask(&self, method: &str, params: Params) -> Result<Value, Failure> {

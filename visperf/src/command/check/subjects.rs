@@ -146,16 +146,18 @@ pub(super) fn domain(summary: &Value, took_secs: f64, thresholds: &Thresholds<'_
         .figure(&gauge("calls_running", calls("running")))
 }
 
-/// One metric, of each host and label set that has it. `now` and `age_max_secs` say which values are out of date.
+/// A metric that no host has; `near` names those that may have been meant.
+pub(super) fn unknown_metric(name: &str, near: &str) -> Report {
+    Report::new("METRIC", Level::Unknown, format!("no metric {name} is known{near}"))
+}
+
+/// One metric, of each host and label set that has it, at least of one. `now` and `age_max_secs` say which values are out of date.
 pub(super) fn metric(
     all: &[Value],
     name: &str,
     thresholds: &Thresholds<'_>,
     (now, age_max_secs): (f64, f64),
 ) -> Report {
-    if all.is_empty() {
-        return Report::new("METRIC", Level::Unknown, format!("no metric {name} is known"));
-    }
     let (mut level, mut alerts, mut old) = (Level::Ok, Vec::new(), Vec::new());
     for one in all {
         let value = number_of(one, "value").unwrap_or(f64::NAN);

@@ -12,7 +12,7 @@ use crate::cli::{chosen, whole};
 use crate::client::target::Target;
 use crate::exit::Failure;
 use crate::output::figures::{number_of, text_of};
-use crate::output::times::in_table;
+use crate::output::times::{brief, now};
 use crate::output::{Output, clean, colors_on_stderr, guarded, note};
 use giver::Giver;
 use jiff::tz::TimeZone;
@@ -113,7 +113,7 @@ fn shown(process: &Value) -> String {
         user => user.to_owned(),
     };
     let since = number_of(process, "start").map(|secs| {
-        let since = in_table(Time::from_secs_f64(secs), &TimeZone::system(), &Output::stdout());
+        let since = brief(Time::from_secs_f64(secs), now(), &TimeZone::system());
         format!(", since {since}")
     });
     format!("{} ({}) of {user}{}", text_of(process, "name"), process["pid"], since.unwrap_or_default())

@@ -9,6 +9,7 @@ use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::connection::Patience;
 use crate::client::course::{Course, course, first_line};
 use crate::client::{Client, PATIENCE};
+use crate::command::call_names;
 use crate::command::query::{Params, items, note_unheard};
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
@@ -128,6 +129,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         is_found |= !was_empty;
     }
     drop(interrupt);
+    if let (false, false, Some(call)) = (is_found, args.follow, &args.call) {
+        reading.output.flush()?;
+        let calls = if args.local { "sensor.calls" } else { "domain.calls" };
+        call_names::check(&args.query, &args.whose, calls, call)?;
+    }
     if !is_found && !args.follow && !args.query.json {
         note("no event fits");
     }

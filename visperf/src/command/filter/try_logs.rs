@@ -274,7 +274,7 @@ impl Trial<'_> {
             let calls = self.joiner.calls().map(|call| event::call(&call));
             match self.args.json {
                 true => calls.into_iter().try_for_each(|call| self.output.json(&call))?,
-                false => print_rows(call_table(), calls, &self.zone, None, &mut self.output)?,
+                false => print_rows(call_table(&self.zone), calls, &self.zone, None, &mut self.output)?,
             }
         }
         if self.args.json {

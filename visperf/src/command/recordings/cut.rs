@@ -6,7 +6,6 @@ use super::file;
 use crate::exit::Failure;
 use crate::output::{note, times};
 use std::path::PathBuf;
-use std::time::Duration;
 use wire::recording::Recording;
 
 /// Cut a part out of a recording
@@ -75,20 +74,11 @@ impl Part {
 /// A moment since boot, in nanoseconds.
 fn moment_ns(text: &str, recording: &Recording) -> Result<u64, String> {
     let header = &recording.header;
-    let nanos = |text: &str| span(text).map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+    let nanos = |text: &str| times::span(text).map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
     match (text.strip_prefix('-'), text.strip_prefix('+')) {
         (Some(before), _) => Ok(header.at_ns.saturating_sub(nanos(before)?)),
         (_, Some(after)) => Ok(header.at_ns.saturating_add(nanos(after)?)),
         _ => Ok(header.moment_ns(times::parse(text, times::now(), &jiff::tz::TimeZone::system())?)),
-    }
-}
-
-/// As other spans are given, and also parts of a second: `0.5s`.
-fn span(text: &str) -> Result<Duration, String> {
-    let secs = text.strip_suffix('s').and_then(|secs| secs.parse::<f64>().ok());
-    match secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok()) {
-        Some(span) => Ok(span),
-        None => times::span(text),
     }
 }
 
@@ -102,17 +92,4 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     file::write(&args.output, &part, args.force)?;
     note(&format!("{}: {}", args.output.display(), file::told(&part)));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_may_be_parts_of_a_second() {
-        for (text, millis) in [("0.5s", 500), ("5s", 5000), ("2m", 120_000)] {
-            assert_eq!(span(text), Ok(Duration::from_millis(millis)), "{text}");
-        }
-        assert!(span("-1s").is_err() && span("5").is_err());
-    }
 }

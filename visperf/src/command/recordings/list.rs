@@ -7,7 +7,7 @@ use crate::command::query::{Params, ask, items, print};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, number_of, text_of};
 use crate::output::table::{Cell, Table};
-use crate::output::times::in_table;
+use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output, note};
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -57,8 +57,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 fn table(recordings: &[Value], output: &mut Output) -> Result<(), Failure> {
     let heads = ["ID", "STATE", "TIME", "WINDOW", "SIZE", "TRIGGER", "NOTE"];
-    let mut table = Table::new(&heads).spares(&["SIZE", "WINDOW", "NOTE"]);
     let zone = TimeZone::system();
+    let mut table = Table::new(&heads).spares(&["SIZE", "WINDOW", "NOTE"]).offset(offset_now(&zone));
     for recording in recordings {
         let figure = |name: &str| number_of(recording, name);
         let time = figure("time").map(Time::from_secs_f64);
@@ -70,7 +70,7 @@ fn table(recordings: &[Value], output: &mut Output) -> Result<(), Failure> {
         table.row(vec![
             Cell::whole(text_of(recording, "id")).color(Color::Name),
             Cell::whole(text_of(recording, "state")).color(Color::Dim),
-            Cell::whole(time.map(|time| in_table(time, &zone, output)).unwrap_or_default()),
+            Cell::time(time.map(|time| in_table(time, &zone, output)).unwrap_or_default()),
             Cell::figure(window.unwrap_or_default()),
             Cell::figure(figure("size").map(bytes).unwrap_or_default()),
             Cell::text(trigger),

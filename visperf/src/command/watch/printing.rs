@@ -7,7 +7,7 @@ use crate::command::query::items;
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
 use crate::output::figures::{bytes, number, number_of, share, text_of};
-use crate::output::times::in_table;
+use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output, clean};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -21,6 +21,8 @@ pub(super) struct Printing<'a> {
     output: Output,
     zone: TimeZone,
     events: EventLines,
+    /// Whether the offset of the times is still to be printed; event lines print it themselves.
+    is_head_due: bool,
     left: u64,
 }
 
@@ -30,12 +32,18 @@ impl Printing<'_> {
         let left = args.samples.unwrap_or(u64::MAX);
         let (output, zone) = (args.query.width.output(), TimeZone::system());
         let events = EventLines::new(zone.clone(), &output);
-        Printing { args, output, zone, events, left }
+        let is_head_due = output.width().is_some() && !args.query.json && args.kind != "event";
+        Printing { args, output, zone, events, is_head_due, left }
     }
 
     /// Print what was taken; whether there is more to come.
     pub(super) fn print(&mut self, answer: &Value) -> Result<bool, Failure> {
         let entries = items(answer, "entries");
+        if !entries.is_empty() && std::mem::take(&mut self.is_head_due) {
+            let head = format!("TIME {}", offset_now(&self.zone));
+            let head = self.output.paint(Color::Head, &head).into_owned();
+            self.output.line(&head)?;
+        }
         for entry in &entries {
             if self.left == 0 {
                 break;

@@ -76,7 +76,8 @@ fn a_metric_is_compared_on_each_host_and_an_old_value_is_unknown() {
     check(&[of("a", 5.0, 990.0), of("b", 1.0, 900.0)], Level::Warning, "a is 5; older than 60 s: b");
     check(&[of("b", 99.0, 900.0)], Level::Unknown, "older than 60 s: b");
     check(&[of("a", 1.0, 990.0)], Level::Ok, "within limits: a is 1");
-    check(&[], Level::Unknown, "no metric node_load1");
+    let unknown = unknown_metric("node_loda1", "; did you mean node_load1?");
+    assert_eq!(unknown.line(), "METRIC UNKNOWN - no metric node_loda1 is known; did you mean node_load1?");
 }
 
 #[test]

@@ -52,20 +52,20 @@ fn damage_is_told_with_when_samples_are_missing() {
         told_of(&blocks).expect("it is damaged")
     };
     let told = damaged(&[3]);
-    let expected = "1 damaged block was left out; there are no samples from 1970-01-01T00:00:01.500 to \
-                    1970-01-01T00:00:03.000";
+    let expected = "1 damaged block was left out; there are no samples from 1970-01-01T00:00:01.500Z to \
+                    1970-01-01T00:00:03.000Z";
     assert_eq!(told, expected);
     let told = damaged(&[1, 2, 4]);
     assert!(told.starts_with("3 damaged blocks were left out"), "{told}");
     assert!(
-        told.contains("samples from 1970-01-01T00:00:00.000 to 1970-01-01T00:00:02.000, from "),
+        told.contains("samples from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:02.000Z, from "),
         "{told}"
     );
     let mut torn = whole.clone();
     torn[5].truncate(7);
     let told = told_of(&torn).expect("it is torn");
     assert!(told.starts_with("the last 7 bytes are no whole block; there are no samples from "), "{told}");
-    assert!(told.ends_with("00:03.500 to 1970-01-01T00:00:05.000"), "{told}");
+    assert!(told.ends_with("00:03.500Z to 1970-01-01T00:00:05.000Z"), "{told}");
 }
 
 #[test]

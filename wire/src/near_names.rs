@@ -1,12 +1,18 @@
-//! Near names: what a name that does not exist may have been meant for.
+//! Near names: suggestions for a name that does not exist.
 //!
-//! Pure. Not here: filters (`log_filters::registry`), keys of configuration files (`daemon`), words of the command line (`wrong_word`).
+//! Pure. Not here: filters (`log_filters::registry`), keys of configuration files (`daemon`), words of the command line (`visperf`).
 
 /// Most names that are suggested.
 const SUGGESTED_MAX: usize = 3;
+/// Longest name that is compared, in bytes: clients give it, and the time grows with its length.
+const GIVEN_LEN_MAX_BYTES: usize = 128;
 
 /// `; did you mean a, b or c?`, of at most three of the names; empty if none is near.
-pub(crate) fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    if given.len() > GIVEN_LEN_MAX_BYTES {
+        return String::new();
+    }
     let mut near: Vec<(usize, &str)> =
         known.into_iter().filter_map(|name| Some((distance(given, name)?, name))).collect();
     near.sort_unstable();
@@ -60,6 +66,7 @@ mod tests {
         check("x", "");
         check("", "");
         check("something.else", "");
+        check(&format!("sensor.events{}", "x".repeat(GIVEN_LEN_MAX_BYTES)), "");
         assert_eq!((edits("", "abc"), edits("abc", "abc"), edits("kitten", "sitting")), (3, 0, 3));
     }
 }

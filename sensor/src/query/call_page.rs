@@ -1,0 +1,214 @@
+//! Pages of calls: their order, and the cursor of the next page.
+//!
+//! Pure. Rule: the order is total (a call's latest time, then its id), and a cursor names the last call of a page by both, so a
+//! call that is new or changes between two pages moves no other call into a page or out of one. A cursor holds no state of a
+//! daemon: every sensor and every representative of the domain takes it.
+//! A call that changes while pages are read is at its new place: oldest first it comes again at the end; newest first it is
+//! found on a first page read later.
+//! Not here: which calls fit (`calls`).
+
+use super::calls::latest;
+use compact_str::CompactString;
+use std::fmt;
+use std::str::FromStr;
+use wire::call::Call;
+use wire::time::Time;
+
+/// Longest cursor that is read, in bytes: longer than any id of a call.
+const CURSOR_LEN_MAX_BYTES: usize = 4096;
+
+/// Which calls come first, by their latest time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Newest,
+    Oldest,
+}
+
+impl Order {
+    pub(super) const ALL: [Order; 2] = [Order::Newest, Order::Oldest];
+
+    /// The word for it.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Order::Newest => "newest",
+            Order::Oldest => "oldest",
+        }
+    }
+
+    /// The order of this word.
+    pub(super) fn from_word(word: &str) -> Option<Order> {
+        Order::ALL.into_iter().find(|order| order.as_str() == word)
+    }
+}
+
+/// The last call of a page: its place in an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cursor {
+    order: Order,
+    latest: Option<Time>,
+    id: CompactString,
+}
+
+/// A text that is no cursor of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a cursor as an answer gave it in `next`")]
+pub(super) struct NoCursor;
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cursor { order, latest, id } = self;
+        match latest {
+            Some(time) => write!(f, "{}/{}/{id}", order.as_str(), time.micros()),
+            None => write!(f, "{}//{id}", order.as_str()),
+        }
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Cursor, NoCursor> {
+        if text.len() > CURSOR_LEN_MAX_BYTES {
+            return Err(NoCursor);
+        }
+        let mut parts = text.splitn(3, '/');
+        let (Some(order), Some(micros), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(NoCursor);
+        };
+        let latest = match micros {
+            "" => None,
+            micros => Some(Time::from_micros(micros.parse().map_err(|_| NoCursor)?)),
+        };
+        Ok(Cursor { order: Order::from_word(order).ok_or(NoCursor)?, latest, id: id.into() })
+    }
+}
+
+impl Cursor {
+    /// Which order it is a place in.
+    pub(super) fn order(&self) -> Order {
+        self.order
+    }
+
+    fn of(call: &Call, order: Order) -> Cursor {
+        Cursor { order, latest: latest(call), id: call.id.clone() }
+    }
+
+    /// Whether the call comes after this place.
+    fn is_before(&self, call: &Call) -> bool {
+        let place = (latest(call), call.id.as_str()).cmp(&(self.latest, self.id.as_str()));
+        match self.order {
+            Order::Newest => place.is_lt(),
+            Order::Oldest => place.is_gt(),
+        }
+    }
+}
+
+/// At most `limit` of the calls, those after `cursor`, in `order`; and the cursor of the next page, where there is one.
+pub(super) fn page(
+    mut calls: Vec<Call>,
+    order: Order,
+    cursor: Option<&Cursor>,
+    limit: usize,
+) -> (Vec<Call>, Option<Cursor>) {
+    calls.retain(|call| cursor.is_none_or(|cursor| cursor.is_before(call)));
+    calls.sort_by(|one, other| (latest(one), &one.id).cmp(&(latest(other), &other.id)));
+    if order == Order::Newest {
+        calls.reverse();
+    }
+    let has_more = calls.len() > limit;
+    calls.truncate(limit);
+    let next = calls.last().filter(|_| has_more).map(|last| Cursor::of(last, order));
+    (calls, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::call::State;
+
+    fn call(id: &str, secs: Option<i64>) -> Call {
+        let none = CompactString::default;
+        Call {
+            id: id.into(),
+            job: none(),
+            name: none(),
+            user: none(),
+            from: none(),
+            state: State::Running,
+            submitted: None,
+            offered: None,
+            selected: None,
+            started: secs.map(|secs| Time::from_micros(secs * 1_000_000)),
+            ended: None,
+            offers: Vec::new(),
+            hosts: Vec::new(),
+            outcome: None,
+            code: none(),
+            signal: none(),
+            reason: none(),
+            tries: 1,
+            events: 1,
+        }
+    }
+
+    fn ids(calls: &[Call]) -> Vec<&str> {
+        calls.iter().map(|call| call.id.as_str()).collect()
+    }
+
+    /// All pages of two, while `change` is made to the calls after each.
+    fn read(order: Order, mut calls: Vec<Call>, mut change: impl FnMut(&mut Vec<Call>)) -> Vec<String> {
+        let (mut cursor, mut read) = (None, Vec::new());
+        loop {
+            let (shown, next) = page(calls.clone(), order, cursor.as_ref(), 2);
+            read.extend(ids(&shown).into_iter().map(str::to_owned));
+            let Some(next) = next else { return read };
+            cursor = Some(next.to_string().parse().expect("a cursor"));
+            change(&mut calls);
+        }
+    }
+
+    #[test]
+    fn pages_have_every_call_once_also_of_one_time_or_none() {
+        let calls = || {
+            vec![
+                call("a:/1", Some(1)),
+                call("b", Some(1)),
+                call("c", Some(1)),
+                call("d", None),
+                call("e", None),
+            ]
+        };
+        assert_eq!(read(Order::Oldest, calls(), |_| {}), ["d", "e", "a:/1", "b", "c"]);
+        assert_eq!(read(Order::Newest, calls(), |_| {}), ["c", "b", "a:/1", "e", "d"]);
+        assert_eq!(page(calls(), Order::Oldest, None, 5).1, None, "the last page has no next");
+    }
+
+    #[test]
+    fn new_calls_move_no_others_between_pages() {
+        let calls = || (1..=6).map(|number| call(&format!("c{number}"), Some(number))).collect::<Vec<_>>();
+        let mut number = 100;
+        let mut add = |calls: &mut Vec<Call>| {
+            number += 1;
+            calls.push(call(&format!("new{number}"), Some(number)));
+        };
+        assert_eq!(read(Order::Newest, calls(), &mut add), ["c6", "c5", "c4", "c3", "c2", "c1"]);
+        let oldest = read(Order::Oldest, calls(), |calls| {
+            if calls.len() < 8 {
+                add(calls)
+            }
+        });
+        assert_eq!(&oldest[..6], ["c1", "c2", "c3", "c4", "c5", "c6"]);
+        assert!(oldest[6..].iter().all(|id| id.starts_with("new")), "{oldest:?}");
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused() {
+        for text in
+            ["", "newest", "newest/1", "first/1/a", "newest/x/a", &"x".repeat(CURSOR_LEN_MAX_BYTES + 1)]
+        {
+            assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
+        }
+        let cursor: Cursor = "oldest//a/b/c".parse().expect("a cursor");
+        assert_eq!((cursor.order(), cursor.latest, cursor.id.as_str()), (Order::Oldest, None, "a/b/c"));
+    }
+}

@@ -1,0 +1,46 @@
+//! Near names of calls: what the id of a call that no log tells of may have been meant for.
+//!
+//! Not here: how near names are (`wire::near_names`).
+
+use crate::cli::{OfDomain, Query};
+use crate::command::query::{LIMIT_MAX, Params, ask, items};
+use crate::exit::Failure;
+use crate::output::figures::text_of;
+use wire::near_names;
+
+/// Refuse the id of a call that `method` (`domain.calls` or `sensor.calls`) does not know; a pattern may fit none.
+///
+/// # Errors
+/// If there is no such call: a mistake of the command line, with near names. If no daemon is reached, or it answers with a fault.
+pub(crate) fn check(query: &Query, whose: &OfDomain, method: &str, id: &str) -> Result<(), Failure> {
+    if id.contains(['*', '\u{2026}']) {
+        return Ok(());
+    }
+    let known = |params: Params| ask(query, method, params.of(whose)).map(|answer| items(&answer, "calls"));
+    if !known(Params::default().with("call", Some(id)).with("limit", Some(1)))?.is_empty() {
+        return Ok(());
+    }
+    let all = known(Params::default().with("limit", Some(LIMIT_MAX)))?;
+    Err(Failure::Usage(unknown(id, all.iter().map(|call| text_of(call, "id")))))
+}
+
+fn unknown<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    match is_number {
+        true => format!("no call is named {id}; ids are such as slurm:{id}, and --job {id} means the number"),
+        false => format!("no call is named {id}{}", near_names::suggestion(id, known)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_call_is_told_with_near_ones() {
+        let known = || ["slurm:17", "slurm:171", "htcondor:4.0"].into_iter();
+        assert_eq!(unknown("slrum:17", known()), "no call is named slrum:17; did you mean slurm:17?");
+        assert_eq!(unknown("x:999999", known()), "no call is named x:999999");
+        assert!(unknown("17", known()).contains("--job 17"));
+    }
+}
