@@ -3,6 +3,7 @@
 //! `main` reads the arguments, runs the command and turns its failure into an exit code; each subcommand
 //! is a file of `command/`.
 
+mod allocator;
 mod cli;
 mod client;
 mod command;

@@ -62,7 +62,8 @@ impl Link {
 #[derive(Debug)]
 struct Out {
     number: u64,
-    messages: mpsc::Sender<Message>,
+    /// Boxed: a channel has room for 32 from its first message on, and there is one for each peer.
+    messages: mpsc::Sender<Box<Message>>,
     /// Ends when `messages` is dropped and what waited is written.
     task: JoinHandle<()>,
 }
@@ -235,7 +236,7 @@ impl Links {
     /// Send on the link; dropped and counted if there is none or it is slow.
     pub(super) fn send(&mut self, peer: PeerKey, message: Message) {
         let out = self.links.get(&peer).and_then(|link| link.out.as_ref());
-        if out.is_none_or(|out| out.messages.try_send(message).is_err()) {
+        if out.is_none_or(|out| out.messages.try_send(Box::new(message)).is_err()) {
             self.dropped_total += 1;
         }
     }
@@ -267,9 +268,9 @@ async fn open_stream(net: &Handle, peer: PeerKey, addresses: Option<Vec<Address>
     }
 }
 
-async fn write_all(mut stream: Stream, mut messages: mpsc::Receiver<Message>) {
+async fn write_all(mut stream: Stream, mut messages: mpsc::Receiver<Box<Message>>) {
     while let Some(message) = messages.recv().await {
-        if frames::write(&mut stream, &message, MESSAGE_LEN_MAX_BYTES).await.is_err() {
+        if frames::write(&mut stream, message.as_ref(), MESSAGE_LEN_MAX_BYTES).await.is_err() {
             return;
         }
     }

@@ -48,6 +48,9 @@ pub struct Reader<R> {
 /// How much is asked of the stream at a time while nothing is known of what comes: thousands of streams wait so.
 const CHUNK_BYTES: usize = 4 << 10;
 
+/// More than this is freed between two frames.
+const SPARE_BYTES: usize = 4 * CHUNK_BYTES;
+
 /// How much is asked of it at least for the rest of a frame that is longer: a page of a thousand events in one piece; beyond,
 /// as much as has come of it, so that a peer that only announces one costs little.
 const REST_BYTES: usize = 512 << 10;
@@ -74,7 +77,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             if let Some((value, len_bytes)) = codec::decode(held)? {
                 self.start += len_bytes;
                 if self.start == self.filled {
-                    (self.start, self.filled) = (0, 0);
+                    self.reset();
                 }
                 return Ok(Some(value));
             }
@@ -82,6 +85,15 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 let is_between = self.filled == self.start;
                 return if is_between { Ok(None) } else { Err(Error::Cut) };
             }
+        }
+    }
+
+    /// Nothing is left: what a long frame took is freed, for a stream may wait for days after it.
+    fn reset(&mut self) {
+        (self.start, self.filled) = (0, 0);
+        if self.buffer.capacity() > SPARE_BYTES {
+            self.buffer.truncate(CHUNK_BYTES);
+            self.buffer.shrink_to_fit();
         }
     }
 
@@ -193,6 +205,8 @@ mod tests {
         let mut reader = Reader::new(&long[..], 2 << 20);
         assert_eq!(reader.next::<String>().await.expect("whole").map(|text| text.len()), Some(1 << 20));
         assert_eq!(reader.next::<String>().await.expect("whole").as_deref(), Some("behind it"));
+        assert!(reader.next::<String>().await.expect("the end").is_none());
+        assert!(reader.buffer.capacity() <= SPARE_BYTES, "{}", reader.buffer.capacity());
         let mut announcing = Reader::new(&long[..HEADER_LEN_BYTES], 2 << 20);
         assert!(matches!(announcing.next::<String>().await, Err(Error::Cut)));
         assert!(announcing.buffer.len() <= 2 * REST_BYTES, "{}", announcing.buffer.len());

@@ -12,15 +12,14 @@
 //!
 //! Rule: a script comes from a stranger. Operations, time, depth and sizes are bounded at each run, and so is what it
 //! keeps; there is no way to files, clocks, output or other scripts. A script that fails is not run again.
-//! Not here: what it may use over time (`meter`); when it is run (`subscription`).
+//! Not here: the sizes of its values and what it may call (`engine`), what it may use over time (`meter`), when it is run
+//! (`subscription`).
+
+mod engine;
 
 use super::fields::{self, Subject};
 use compact_str::CompactString;
-use rhai::packages::{
-    ArithmeticPackage, BasicArrayPackage, BasicIteratorPackage, BasicMapPackage, BasicMathPackage,
-    BasicStringPackage, LogicPackage, MoreStringPackage, Package,
-};
-use rhai::{AST, Array, Dynamic, Engine, EvalAltResult, Map, OptimizationLevel, Scope};
+use rhai::{AST, Array, Dynamic, Engine, EvalAltResult, Map, Scope};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,17 +33,6 @@ pub const OPERATIONS_MAX: u64 = 20_000;
 pub const RUN_MAX: Duration = Duration::from_millis(5);
 /// Operations between two looks at the clock.
 const LOOK_AFTER: u64 = 32;
-/// Elements of an array, those of arrays within it included: a window of eight seconds at 128 a second.
-const ARRAY_MAX: usize = 1024;
-/// Entries of a map, likewise.
-const MAP_MAX: usize = 256;
-/// Bytes of a text, and of all texts within an array or a map.
-const TEXT_MAX_BYTES: usize = 4096;
-/// Depth of calls, and of expressions outside and inside of functions: the thread's stack is small.
-const DEPTHS_MAX: (usize, usize, usize) = (8, 32, 16);
-/// Functions and variables of a script.
-const NAMES_MAX: usize = 32;
-
 /// Why a script cannot be used, or is not run any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -134,7 +122,7 @@ impl<S: Subject> Script<S> {
             return Err(Error::Length(text.len()));
         }
         let deadline_ns = Arc::new(AtomicU64::new(u64::MAX));
-        let mut engine = bounded_engine();
+        let mut engine = engine::bounded(OPERATIONS_MAX);
         let deadline = Arc::clone(&deadline_ns);
         engine.on_progress(move |operations| {
             let is_late = || nanos(clock()) > deadline.load(Ordering::Relaxed);
@@ -185,38 +173,6 @@ fn is_plain(value: &Dynamic) -> bool {
         || value.is_float()
         || value.is_char()
         || value.is_string()
-}
-
-fn bounded_engine() -> Engine {
-    let mut engine = Engine::new_raw();
-    for package in [
-        ArithmeticPackage::new().as_shared_module(),
-        LogicPackage::new().as_shared_module(),
-        BasicMathPackage::new().as_shared_module(),
-        BasicStringPackage::new().as_shared_module(),
-        MoreStringPackage::new().as_shared_module(),
-        BasicIteratorPackage::new().as_shared_module(),
-        BasicArrayPackage::new().as_shared_module(),
-        BasicMapPackage::new().as_shared_module(),
-    ] {
-        engine.register_global_module(package);
-    }
-    let (calls, outside, inside) = DEPTHS_MAX;
-    engine
-        .set_optimization_level(OptimizationLevel::None)
-        .set_max_operations(OPERATIONS_MAX)
-        .set_max_call_levels(calls)
-        .set_max_expr_depths(outside, inside)
-        .set_max_functions(NAMES_MAX)
-        .set_max_variables(NAMES_MAX)
-        .set_max_array_size(ARRAY_MAX)
-        .set_max_map_size(MAP_MAX)
-        .set_max_string_size(TEXT_MAX_BYTES)
-        .set_max_strings_interned(0);
-    for symbol in ["eval", "print", "debug"] {
-        engine.disable_symbol(symbol);
-    }
-    engine
 }
 
 type Result1<T> = Result<T, Box<EvalAltResult>>;

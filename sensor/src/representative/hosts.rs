@@ -296,9 +296,76 @@ impl Hosts {
         (SAMPLES_LEN_BYTES / self.table.len().max(1)).min(SAMPLES_OF_HOST_LEN_BYTES)
     }
 
-    /// Forget hosts that have been gone for long.
+    /// Forget hosts that have been gone for long. The others shrink to their share, also those that are gone: their share
+    /// became smaller when others came.
     pub fn forget(&mut self, now: Moment) {
         self.table
             .retain(|_, host| host.standing(now) == Standing::Alive || now.since(host.heard) < SHOWN_FOR);
+        let share = self.share_len_bytes();
+        self.table.values_mut().for_each(|host| host.recent.shrink_to(share));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use wire::report::sweep::Encoder;
+    use wire::report::{Packed, VERSION};
+    use wire::sample::{Metric, Number, Semantics};
+
+    const COLUMNS: u64 = 500;
+
+    fn hello(nth: usize) -> Hello {
+        Hello {
+            version: VERSION,
+            program: "test".into(),
+            sensor: SensorKey(nth as u64),
+            host: HostName::try_from(format!("h{nth}").as_str()).expect("a name"),
+            hosts: Vec::new(),
+            boot: "boot".into(),
+            started: Time::default(),
+            clock: Time::default(),
+            oldest: 0,
+            next: 0,
+            acknowledged: None,
+            marks: Vec::new(),
+        }
+    }
+
+    /// Sweeps of numbers that cannot be packed well, until the host has as many bytes of them as it may.
+    fn fill(host: &mut Host, share: usize) {
+        let metric = |at: u64| Metric {
+            name: format!("m{at}").into(),
+            labels: Vec::new(),
+            unit: "".into(),
+            semantics: Semantics::Gauge,
+        };
+        let shape: Shaped = (0..COLUMNS).map(|at| Arc::new(metric(at))).collect();
+        let mut encoder = Encoder::default();
+        for second in 0..400_u64 {
+            let noise = |at| Number::Whole((second * COLUMNS + at).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16);
+            let values: Vec<_> = (0..COLUMNS).map(noise).collect();
+            let mut packed = Vec::new();
+            encoder.encode(Time::from_micros(second as i64 * 1_000_000), &values, &mut packed);
+            host.sweep(&shape, &Sweep { thinned: 0, packed: Packed(packed) }, share).expect("encoded");
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_gone_shrinks_to_its_share_as_others_come() {
+        let mut hosts = Hosts::default();
+        let now = Moment::default();
+        let (first, share) = (hello(0), hosts.share_len_bytes());
+        assert!(hosts.arrive(&first, PeerKey([0; 32]), Time::default(), now));
+        fill(hosts.get_mut(&first.host).expect("it came"), share);
+        hosts.depart(&first.host, false);
+        let recent = |hosts: &Hosts| hosts.get(&first.host).expect("shown for days").recent().len_bytes();
+        assert!(recent(&hosts) > share / 2, "{}", recent(&hosts));
+        for nth in 1..HOSTS_MAX {
+            assert!(hosts.arrive(&hello(nth), PeerKey([1; 32]), Time::default(), now));
+        }
+        hosts.forget(now);
+        assert!(recent(&hosts) <= SAMPLES_LEN_BYTES / HOSTS_MAX, "{}", recent(&hosts));
     }
 }

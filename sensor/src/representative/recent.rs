@@ -11,12 +11,16 @@ use wire::report::sweep::{Decoder, Encoder, Form};
 use wire::sample::{Metric, Number};
 use wire::time::Time;
 
-/// Chunks kept as they came: six minutes of a sweep a second.
-const CHUNKS_WHOLE: usize = 3;
+/// Chunks kept as they came: four minutes of a sweep a second.
+const CHUNKS_WHOLE: usize = 2;
 /// Of an older chunk, one sweep of so many is kept.
 pub const REDUCED_TO: usize = 10;
-/// Chunks in all: with the usual rate, half an hour.
-const CHUNKS_MAX: usize = 18;
+/// Chunks in all, the newest of which is being filled: with the usual rate, half an hour.
+const CHUNKS_MAX: usize = 16;
+/// The newest chunk grows by one part of so many: to double it would leave half of it empty for each host.
+const GROWTH_PART: usize = 8;
+/// It grows by this many bytes at least.
+const GROWTH_MIN_BYTES: usize = 512;
 
 /// The samples.
 #[derive(Debug, Default)]
@@ -57,12 +61,26 @@ impl Recent {
             });
         }
         let last = self.chunks.back_mut().expect("pushed above");
+        last.reserve(packed.len());
         last.packed.extend_from_slice(packed);
         last.ends.push(u32::try_from(last.packed.len()).expect("a chunk is short"));
         last.newest = time;
         self.len_bytes += packed.len() + size_of::<u32>();
-        while self.chunks.len() > CHUNKS_MAX || self.len_bytes > len_max_bytes {
-            let Some(oldest) = self.chunks.pop_front() else { return };
+        while self.chunks.len() > CHUNKS_MAX {
+            self.drop_oldest();
+        }
+        self.shrink_to(len_max_bytes);
+    }
+
+    /// Drop the oldest until at most so many bytes are left.
+    pub fn shrink_to(&mut self, len_max_bytes: usize) {
+        while self.len_bytes > len_max_bytes && !self.chunks.is_empty() {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.chunks.pop_front() {
             self.len_bytes -= oldest.len_bytes();
         }
     }
@@ -115,6 +133,14 @@ impl Recent {
 }
 
 impl Chunk {
+    /// Have room for a sweep of so many bytes.
+    fn reserve(&mut self, sweep_len_bytes: usize) {
+        if self.packed.capacity() - self.packed.len() < sweep_len_bytes {
+            let growth = (self.packed.len() / GROWTH_PART).max(GROWTH_MIN_BYTES).max(sweep_len_bytes);
+            self.packed.reserve_exact(growth);
+        }
+    }
+
     fn len_bytes(&self) -> usize {
         self.packed.len() + self.ends.len() * size_of::<u32>()
     }
@@ -193,6 +219,16 @@ mod tests {
         let (recent_only, _) = recent.series(|_| true, Time::from_micros(990_000_000), 100_000);
         assert_eq!(recent_only[1].points.len(), 10);
         assert_eq!(recent.series(|_| true, Time::default(), 700).1, Completeness::Cut);
+    }
+
+    #[test]
+    fn the_newest_chunk_has_little_room_to_spare() {
+        for sweeps in [10, 50, 100] {
+            let recent = filled(sweeps, 500, 1 << 20);
+            let newest = &recent.chunks.back().expect("filled").packed;
+            let spare = newest.capacity() - newest.len();
+            assert!(spare <= newest.len() / GROWTH_PART + 8 * 500, "{spare} bytes beside {}", newest.len());
+        }
     }
 
     #[test]

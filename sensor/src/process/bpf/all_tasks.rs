@@ -7,7 +7,7 @@ use super::super::hidden::Hidden;
 use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::{Coverage, Table};
-use super::loaded::{self, Loaded};
+use super::loaded::Loaded;
 use super::record::{self, Record};
 use std::path::Path;
 use wire::process::{Process, Usage};
@@ -36,7 +36,6 @@ impl AllTasks {
         let (mut loaded, types) = Loaded::new(0)?;
         loaded.load_walk(&types)?;
         drop(types);
-        loaded::give_memory_back();
         let mut tasks = Tasks::new();
         // What loads may still fail when it is used.
         tasks.walk(&mut loaded)?;

@@ -9,7 +9,7 @@ use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::Coverage;
 use super::all_tasks::Tasks;
-use super::loaded::{self, Loaded};
+use super::loaded::Loaded;
 use super::record::{self, Record, Sweep};
 use aya::maps::{MapData, RingBuf};
 use std::path::Path;
@@ -46,7 +46,6 @@ impl Changed {
         loaded.load_walk(&types)?;
         let ring = loaded.listen(&types)?;
         drop(types);
-        loaded::give_memory_back();
         loaded.tell_changed()?;
         Ok(Changed {
             loaded,

@@ -159,17 +159,6 @@ impl Loaded {
     }
 }
 
-/// Give back the memory that reading the types has left free: many times what the programs take, and the C library's
-/// allocator keeps it otherwise.
-pub fn give_memory_back() {
-    #[cfg(target_env = "gnu")]
-    #[allow(unsafe_code)] // There is no other way to ask the C library.
-    // SAFETY: it takes no pointer and may be called at any time, from any thread (malloc_trim(3)).
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
 fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
 where
     &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
