@@ -22,8 +22,8 @@ use wire::entering::NONCE_LEN_BYTES;
 /// Longest name, in bytes.
 pub const NAME_LEN_MAX_BYTES: usize = 128;
 
-/// What ties a proof to one encrypted connection: the keys that its two ends proved to each other in the Noise handshake.
-/// That handshake's hash (Noise, section 11.2) would do the same; libp2p does not tell it. It holds as much where the asker's
+/// What ties a proof to one encrypted connection: the keys that its two ends proved to each other in its handshake, by TLS or Noise.
+/// A hash of that handshake would do the same; libp2p gives none. It holds as much where the asker's
 /// key is drawn for this connection: no other connection has both keys, and whoever sits in between has keys of its own.
 #[must_use]
 pub fn binding(asker: &[u8; 32], holder: &[u8; 32]) -> [u8; 64] {

@@ -27,6 +27,9 @@ use wire::id::PeerKey;
 /// How long a peer may take to write its question.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// How long a stream of several questions waits for the next: longer than its asker uses it (`question_pool`).
+const NEXT_MAX: Duration = Duration::from_secs(5);
+
 /// How long an answer may take to make and to be taken.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -58,9 +61,11 @@ impl Door {
             // Reset: a peer that has as many streams as it may is not worth a word more.
             return;
         };
+        self.figures.streams_total.add();
         let mut stream = Stream::new(stream, seat);
         let result = match (protocol, protocol.shape()) {
             (Protocol::Hello, _) => self.hello(peer, &mut stream).await,
+            (Protocol::Queries, _) => self.series((peer, address), &mut stream).await,
             (_, Shape::Question) => self.question((peer, address), protocol, &mut stream).await,
             (_, Shape::Lasting) => {
                 self.lasting(peer, protocol, stream).await;
@@ -149,6 +154,50 @@ impl Door {
             }
         };
         let Some(Owned(body)) = self.read(protocol, stream).await? else { return Ok(()) };
+        self.put((peer, address, principal), protocol, body, stream).await
+    }
+
+    /// Questions one after the other, each with a look at who asks, until the peer ends the stream or asks no more.
+    async fn series(
+        &self,
+        (peer, address): (PeerKey, Option<SocketAddr>),
+        stream: &mut Stream,
+    ) -> Result<(), frames::Error> {
+        let protocol = Protocol::Query;
+        let mut asked = None;
+        loop {
+            let principal = match self.principal(peer, protocol) {
+                Ok(principal) => principal,
+                Err(reason) => {
+                    self.figures.streams_refused_total.add();
+                    return answer(stream, protocol, Answer::Refused(reason)).await;
+                }
+            };
+            let body = match asked.take() {
+                Some(body) => body,
+                None => match self.read(protocol, stream).await? {
+                    Some(Owned(body)) => body,
+                    None => return Ok(()),
+                },
+            };
+            self.put((peer, address, Some(principal)), protocol, body, stream).await?;
+            // A peer that has no further question ends the stream, or leaves it: neither is a failure.
+            let mut reader = Reader::new(&mut *stream, protocol.question_len_max_bytes());
+            match tokio::time::timeout(NEXT_MAX, reader.next()).await {
+                Ok(Ok(Some(Owned(body)))) => asked = Some(body),
+                Ok(Ok(None) | Err(_)) | Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Give a question to the daemon, and its answer to the peer.
+    async fn put(
+        &self,
+        (peer, address, principal): (PeerKey, Option<SocketAddr>, Option<Arc<Principal>>),
+        protocol: Protocol,
+        body: Vec<u8>,
+        stream: &mut Stream,
+    ) -> Result<(), frames::Error> {
         let (reply, replied) = oneshot::channel();
         let from = tracing::Span::current();
         let question = Event::Question(Question { peer, principal, address, protocol, body, reply, from });

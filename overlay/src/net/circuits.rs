@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! inside ── dials and stays ──▶ proxy ◀── dials ── whoever asks
-//!    └──────────── Noise and Yamux from end to end, as bytes through the proxy ────────────┘
+//!    └──────── TLS or Noise, and Yamux from end to end, as bytes through the proxy ─────┘
 //! ```
 //! The registration and the circuits are libp2p's relay protocol (circuit relay v2, `docs/decisions/0016-proxy.md`);
 //! its limits are for introductions alone (128 KiB, two minutes), so all of them are set here.

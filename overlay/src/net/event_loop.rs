@@ -4,8 +4,9 @@
 //! peers; questions and streams that find the daemon's queue full are refused to the peer.
 //! Not here: what is done on a swarm event (`swarm_events`), serving a stream (`accept`).
 
+use super::Error;
 use super::accept::Door;
-use super::circuits::{self, Circuits};
+use super::circuits::Circuits;
 use super::figures::Figures;
 use super::guests::{Change, Guests};
 use super::half_open::HalfOpen;
@@ -13,20 +14,21 @@ use super::handle::{Answer, Command, Handle};
 use super::hello::Admission;
 use super::protocol::Protocol;
 use super::punch::Punch;
+use super::question_pool::QuestionPool;
 use super::redial::{Redial, Target};
 use super::rungs::Rungs;
-use super::silence::{PING_INTERVAL, PING_TIMEOUT, Silence};
+use super::security::{Offer, Security};
+use super::silence::Silence;
 use super::stream::Stream;
 use super::streams::Streams;
 use super::undialled::Undialled;
 use super::way_out::{ARRIVALS_MAX, HttpProxy, WayOut, Ways};
-use super::{Error, transport};
 use crate::clock;
 use crate::identity::admission::Principal;
 use crate::identity::key::Key;
 use crate::identity::repeats::Repeats;
 use futures::StreamExt as _;
-use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::connection_limits;
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::swarm::{ConnectionId, NetworkBehaviour, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, ping, relay};
@@ -68,7 +70,7 @@ const BESIDE: u64 = 4096;
 const CROWDED_IDLE: Duration = Duration::from_secs(20);
 
 /// Connections beyond the most, so that whoever comes then can be told why it has to go.
-const SPARE: u32 = 64;
+pub(super) const SPARE: u32 = 64;
 
 /// Most connections with one peer: both sides dialled at once, directly and through proxies, and those of its process
 /// before, which nobody has found dead yet.
@@ -103,6 +105,10 @@ pub struct Config {
     pub is_proxy: bool,
     /// The site's own HTTP proxy, where connections out lead through one.
     pub http_proxy: Option<HttpProxy>,
+    /// By which protocols connections are encrypted.
+    pub offer: Offer,
+    /// What is spoken on streams.
+    pub spoken: &'static [Protocol],
 }
 
 impl Config {
@@ -120,6 +126,8 @@ impl Config {
             is_joining: false,
             is_proxy: false,
             http_proxy: None,
+            offer: Offer::default(),
+            spoken: &Protocol::ALL,
         }
     }
 }
@@ -224,6 +232,8 @@ pub struct EventLoop {
     pub(super) ways: Arc<Ways>,
     /// How each connection is made.
     pub(super) rungs: Arc<Rungs>,
+    /// Streams that wait for questions.
+    pub(super) pool: Arc<QuestionPool>,
     /// Most places are taken, so that nobody keeps one idly.
     pub(super) is_crowded: bool,
     /// Who refused this daemon, and what was logged of that.
@@ -263,7 +273,9 @@ impl EventLoop {
         let (arrivals, arrivals_rx) = mpsc::channel(ARRIVALS_MAX);
         let half_open = HalfOpen::default();
         let way_out = WayOut::new(Arc::clone(&ways), arrivals_rx, half_open.clone());
-        let mut swarm = swarm(&config, key, way_out, half_open)?;
+        let figures = Arc::new(Figures::default());
+        let security = Security::new(&key.for_transport(), config.offer, Arc::clone(&figures))?;
+        let mut swarm = super::swarm::build(&config, key, security, (way_out, half_open));
         for address in &config.listen {
             let listened = swarm.listen_on(super::swarm_events::multiaddr(*address));
             listened.map_err(|error| Error::Listen { address: *address, reason: error.to_string() })?;
@@ -275,8 +287,8 @@ impl EventLoop {
         let (resolved, resolved_rx) = mpsc::channel(COMMANDS_MAX);
         let (listening, listening_rx) = watch::channel(Vec::new());
         let guests = Arc::new(Guests::default());
-        let figures = Arc::new(Figures::default());
         let rungs = Arc::new(Rungs::default());
+        let pool = Arc::new(QuestionPool::default());
         let handle = Handle {
             me,
             rungs: Arc::clone(&rungs),
@@ -285,6 +297,7 @@ impl EventLoop {
             figures: Arc::clone(&figures),
             listening: listening_rx,
             arrivals,
+            pool: Arc::clone(&pool),
         };
         let inbox = Inbox {
             commands: commands_rx,
@@ -298,6 +311,7 @@ impl EventLoop {
             punch: Punch::default(),
             ways,
             rungs,
+            pool,
             config,
             start,
             door: Arc::new(Door {
@@ -417,34 +431,6 @@ impl EventLoop {
     fn handle_swarm(&mut self, event: SwarmEvent<BehaviourEvent>) {
         super::swarm_events::handle(self, event);
     }
-}
-
-fn swarm(
-    config: &Config,
-    key: &Key,
-    way_out: WayOut,
-    half_open: HalfOpen,
-) -> Result<Swarm<Behaviour>, Error> {
-    // Those whose handshake is under way are limited where they are accepted.
-    let limits = ConnectionLimits::default()
-        .with_max_pending_outgoing(Some(64))
-        .with_max_established(Some(config.connections_max.saturating_add(SPARE)))
-        .with_max_established_per_peer(Some(CONNECTIONS_OF_PEER_MAX));
-    let key = key.for_transport();
-    let local = key.public().to_peer_id();
-    let (circuits, through) = relay::client::new(local);
-    let proxy = config.is_proxy.then(|| relay::Behaviour::new(local, circuits::limits()));
-    let behaviour = Behaviour {
-        limits: connection_limits::Behaviour::new(limits),
-        ping: ping::Behaviour::new(
-            ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT),
-        ),
-        streams: Streams::default(),
-        through,
-        proxy: proxy.into(),
-    };
-    let swarm_config = libp2p::swarm::Config::with_tokio_executor();
-    Ok(Swarm::new(transport::build(&key, circuits, way_out, half_open)?, behaviour, local, swarm_config))
 }
 
 async fn sleep_until(due: Option<Moment>) {

@@ -43,6 +43,8 @@ figures!(
     hellos_refused_total,
     /// Hellos of ours that were refused.
     hellos_lost_total,
+    /// Streams that peers opened.
+    streams_total,
     /// Streams refused: no certificate, no right, too many, or what came was no question.
     streams_refused_total,
     /// Questions answered.
@@ -75,6 +77,10 @@ figures!(
     by_connect,
     /// By requests and answers of HTTPS (a gauge).
     by_polling,
+    /// Connections that TLS encrypts (a gauge).
+    encrypted_by_tls,
+    /// Connections that Noise encrypts (a gauge).
+    encrypted_by_noise,
 );
 
 impl Figures {
@@ -102,6 +108,11 @@ impl Count {
     /// One more.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One fewer.
+    pub(super) fn subtract(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Now so many.

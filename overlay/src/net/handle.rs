@@ -9,11 +9,13 @@ use super::frames;
 use super::guests::Guests;
 use super::hello::Verdict;
 use super::protocol::{Protocol, Shape};
+use super::question_pool::{Pooled, QuestionPool};
 use super::redial::Target;
 use super::rungs::Rungs;
 use super::stream::Stream;
-use super::streams::{OpenError, Opened};
+use super::streams::{OpenError, Opened, is_unsupported};
 use super::way_out::Arrival;
+use crate::clock;
 use crate::identity::admission::Principal;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -89,8 +91,11 @@ pub enum AskError {
 const BROKE: &str = "the connection broke";
 
 impl AskError {
-    fn broken(peer: PeerKey, error: &frames::Error) -> AskError {
+    fn broken((peer, protocol): (PeerKey, Protocol), error: &frames::Error) -> AskError {
         let reason = match error {
+            frames::Error::Broken(error) if is_unsupported(error) => {
+                return AskError::Open { peer, source: OpenError::Unsupported(protocol) };
+            }
             frames::Error::Broken(error) => {
                 tracing::debug!(%peer, %error, "a connection broke while an answer was awaited");
                 BROKE.to_owned()
@@ -124,6 +129,7 @@ pub struct Handle {
     pub(super) rungs: Arc<Rungs>,
     /// Connections that come in elsewhere.
     pub(super) arrivals: mpsc::Sender<Arrival>,
+    pub(super) pool: Arc<QuestionPool>,
 }
 
 impl Handle {
@@ -210,32 +216,54 @@ impl Handle {
         deadline: Duration,
     ) -> Result<Vec<u8>, AskError> {
         assert_eq!(protocol.shape(), Shape::Question, "{protocol} is asked no questions");
-        match tokio::time::timeout(deadline, self.exchange(peer, protocol, question)).await {
+        let asking = async {
+            match protocol == Protocol::Query {
+                true => self.ask_in_series(peer, question).await,
+                false => self.ask_once(peer, protocol, question).await,
+            }
+        };
+        match tokio::time::timeout(deadline, asking).await {
             Ok(answer) => answer,
             Err(_) => Err(AskError::TimedOut { peer, after: deadline }),
         }
     }
 
-    async fn exchange(
+    /// Ask on a stream of the pool, or on a new one that is then left there.
+    async fn ask_in_series(&self, peer: PeerKey, question: &[u8]) -> Result<Vec<u8>, AskError> {
+        let now = clock::now();
+        if self.pool.is_old(peer, now) {
+            return self.ask_once(peer, Protocol::Query, question).await;
+        }
+        let waiting = self.pool.take(peer, now).filter(|_| self.guests.is_ready(peer));
+        let asking = async {
+            let mut pooled = match waiting {
+                Some(pooled) => pooled,
+                None => Pooled { stream: self.raw_stream(peer, Protocol::Queries).await?, opened: now },
+            };
+            let answered = exchange(&mut pooled.stream, (peer, Protocol::Queries), question).await;
+            if answered.is_ok() {
+                self.pool.put(peer, pooled, clock::now());
+            }
+            answered
+        };
+        match asking.await {
+            // It read nothing of the question.
+            Err(AskError::Open { source: OpenError::Unsupported(_), .. }) => {
+                self.pool.note_old(peer, now);
+                self.ask_once(peer, Protocol::Query, question).await
+            }
+            answered => answered,
+        }
+    }
+
+    async fn ask_once(
         &self,
         peer: PeerKey,
         protocol: Protocol,
         question: &[u8],
     ) -> Result<Vec<u8>, AskError> {
-        let broken = |error: frames::Error| AskError::broken(peer, &error);
         let mut stream = self.raw_stream(peer, protocol).await?;
-        let max_bytes = protocol.question_len_max_bytes();
-        match frames::write(&mut stream, &Borrowed(question), max_bytes).await {
-            // Whoever refuses says why and ends the stream, before all was written perhaps.
-            Ok(()) | Err(frames::Error::Broken(_)) => {}
-            Err(error) => return Err(broken(error)),
-        }
-        let mut reader = frames::Reader::new(&mut stream, protocol.answer_len_max_bytes());
-        match reader.next::<Answer>().await.map_err(broken)? {
-            Some(Answer::Done(bytes)) => Ok(bytes),
-            Some(Answer::Refused(reason)) => Err(AskError::Refused { peer, reason }),
-            None => Err(AskError::Broken { peer, reason: "the stream ended without an answer".to_owned() }),
-        }
+        exchange(&mut stream, (peer, protocol), question).await
     }
 
     /// Open a lasting stream to `peer`; it is welcome there when this returns.
@@ -250,7 +278,7 @@ impl Handle {
     ) -> Result<Stream, AskError> {
         let opening = async {
             let mut stream = self.raw_stream(peer, protocol).await?;
-            let broken = |error: frames::Error| AskError::broken(peer, &error);
+            let broken = |error: frames::Error| AskError::broken((peer, protocol), &error);
             match verdict(&mut stream).await.map_err(broken)? {
                 Some(Verdict::Welcome) => Ok(stream),
                 Some(Verdict::Refused(reason)) => Err(AskError::Refused { peer, reason }),
@@ -285,6 +313,27 @@ impl Handle {
     }
 }
 
+/// One question and its answer.
+async fn exchange(
+    stream: &mut Stream,
+    (peer, protocol): (PeerKey, Protocol),
+    question: &[u8],
+) -> Result<Vec<u8>, AskError> {
+    let broken = |error: frames::Error| AskError::broken((peer, protocol), &error);
+    let max_bytes = protocol.question_len_max_bytes();
+    match frames::write(stream, &Borrowed(question), max_bytes).await {
+        // Whoever refuses says why and ends the stream, before all was written perhaps.
+        Ok(()) | Err(frames::Error::Broken(_)) => {}
+        Err(error) => return Err(broken(error)),
+    }
+    let mut reader = frames::Reader::new(stream, protocol.answer_len_max_bytes());
+    match reader.next::<Answer>().await.map_err(broken)? {
+        Some(Answer::Done(bytes)) => Ok(bytes),
+        Some(Answer::Refused(reason)) => Err(AskError::Refused { peer, reason }),
+        None => Err(AskError::Broken { peer, reason: "the stream ended without an answer".to_owned() }),
+    }
+}
+
 /// Longest verdict, in bytes: a reason in words.
 pub(super) const VERDICT_LEN_MAX_BYTES: usize = 4 << 10;
 
@@ -308,6 +357,7 @@ mod tests {
             listening: watch::channel(Vec::new()).1,
             rungs: Arc::default(),
             arrivals: mpsc::channel(1).0,
+            pool: Arc::default(),
         };
         (handle, taken)
     }
@@ -333,7 +383,7 @@ mod tests {
     #[test]
     fn what_a_broken_connection_says_of_its_parts_is_for_the_log() {
         let (peer, inner) = (PeerKey([1; 32]), std::io::Error::other("00000001/11: connection is closed"));
-        let error = AskError::broken(peer, &frames::Error::Broken(inner));
+        let error = AskError::broken((peer, Protocol::Query), &frames::Error::Broken(inner));
         assert_eq!(error.reason(), "the connection broke");
         assert_eq!(error.to_string(), format!("{peer}: the connection broke"));
     }

@@ -1,7 +1,7 @@
 //! Handshakes of inbound connections: each has a place and a time in which it must be done.
 //!
 //! ```text
-//! accepted ─▶ a place (`half_open`) ─▶ Noise, Yamux ─▶ a connection
+//! accepted ─▶ a place (`half_open`) ─▶ TLS or Noise, Yamux ─▶ a connection
 //!                │ its time is over, or another source needs the place ─▶ closed
 //!                └ there is none ─▶ refused in the language of the handshake, so that the dialler knows why
 //! ```
@@ -32,8 +32,9 @@ const REFUSAL_MAX: Duration = Duration::from_secs(1);
 /// Most bytes that are read of a connection that is refused.
 const READ_MAX: usize = 4096;
 
-/// "The protocol that you propose is not spoken here": the header of multistream-select, and `na`, each with its length before it.
-const REFUSED: &[u8] = b"\x13/multistream/1.0.0\n\x03na\n";
+/// "The protocol that you propose is not spoken here": the header of multistream-select, and `na` for each protocol that a daemon may
+/// propose (`security`), each with its length before it.
+const REFUSED: &[u8] = b"\x13/multistream/1.0.0\n\x03na\n\x03na\n";
 
 /// A transport whose inbound connections have places and times.
 pub(super) struct Handshakes<T> {

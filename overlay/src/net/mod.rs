@@ -12,6 +12,7 @@
 //! Not here: what is decided from what is heard (`membership`, `election`), who is admitted (`identity`).
 
 mod accept;
+mod batch;
 pub mod carried;
 mod circuits;
 pub mod event_loop;
@@ -25,12 +26,16 @@ pub mod handshake;
 pub mod hello;
 pub mod protocol;
 mod punch;
+mod question_pool;
 pub mod redial;
 mod rungs;
+pub mod security;
 mod silence;
 pub mod stream;
 mod streams;
+mod swarm;
 mod swarm_events;
+mod tls;
 mod transport;
 pub mod undialled;
 pub mod way_out;

@@ -22,6 +22,8 @@ pub enum Protocol {
     Directory,
     /// A method of the query interface, asked of another daemon.
     Query,
+    /// Such questions one after the other on one stream.
+    Queries,
     /// A member's events and samples.
     Report,
     /// When and where to dial each other directly (`net::punch`).
@@ -31,7 +33,7 @@ pub enum Protocol {
 /// How a stream is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One question, one answer, then it ends.
+    /// One question, one answer, then it ends; or several of [`Protocol::Queries`].
     Question,
     /// It stays open and carries frames.
     Lasting,
@@ -39,13 +41,14 @@ pub enum Shape {
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Protocol; 8] = [
+    pub const ALL: [Protocol; 9] = [
         Protocol::Hello,
         Protocol::Join,
         Protocol::Enter,
         Protocol::Control,
         Protocol::Directory,
         Protocol::Query,
+        Protocol::Queries,
         Protocol::Report,
         Protocol::Punch,
     ];
@@ -60,6 +63,7 @@ impl Protocol {
             Protocol::Control => "/visperf/control/1",
             Protocol::Directory => "/visperf/directory/1",
             Protocol::Query => "/visperf/query/3",
+            Protocol::Queries => "/visperf/queries/1",
             Protocol::Report => "/visperf/report/1",
             Protocol::Punch => "/visperf/punch/1",
         }
@@ -80,6 +84,7 @@ impl Protocol {
             | Protocol::Enter
             | Protocol::Directory
             | Protocol::Query
+            | Protocol::Queries
             | Protocol::Punch => Shape::Question,
             Protocol::Control | Protocol::Report => Shape::Lasting,
         }
@@ -94,7 +99,7 @@ impl Protocol {
     /// Whether visitors speak it: they ask, and take part in nothing.
     #[must_use]
     pub const fn is_for_visitors(self) -> bool {
-        matches!(self, Protocol::Hello | Protocol::Enter | Protocol::Query)
+        matches!(self, Protocol::Hello | Protocol::Enter | Protocol::Query | Protocol::Queries)
     }
 
     /// Longest question, or longest frame of a lasting stream, in bytes. Strangers get what a certificate
@@ -106,7 +111,7 @@ impl Protocol {
             Protocol::Enter => 1 << 10,
             Protocol::Punch => 128,
             Protocol::Control => wire::membership::MESSAGE_LEN_MAX_BYTES,
-            Protocol::Query => 1 << 20,
+            Protocol::Query | Protocol::Queries => 1 << 20,
             Protocol::Directory | Protocol::Report => 4 << 20,
         }
     }
@@ -121,7 +126,7 @@ impl Protocol {
             Protocol::Enter => 24 << 10,
             Protocol::Control | Protocol::Report => 1 << 20,
             Protocol::Directory => 4 << 20,
-            Protocol::Query => 16 << 20,
+            Protocol::Query | Protocol::Queries => 16 << 20,
         }
     }
 }

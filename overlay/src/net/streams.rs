@@ -12,7 +12,7 @@ use crate::clock;
 use futures::future;
 use libp2p::PeerId;
 use libp2p::core::transport::PortUse;
-use libp2p::core::upgrade::{InboundUpgrade, ReadyUpgrade, UpgradeInfo};
+use libp2p::core::upgrade::{InboundUpgrade, NegotiationError, ReadyUpgrade, UpgradeInfo};
 use libp2p::core::{Endpoint, Multiaddr};
 use libp2p::swarm::handler::{ConnectionEvent, ConnectionHandlerEvent, FullyNegotiatedInbound};
 use libp2p::swarm::{
@@ -22,6 +22,7 @@ use libp2p::swarm::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -84,8 +85,9 @@ struct Way {
 }
 
 /// The behaviour: one per swarm.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Streams {
+    spoken: &'static [Protocol],
     /// Of each peer, oldest first.
     connections: BTreeMap<PeerId, Vec<Way>>,
     /// Of connections that do not stand yet.
@@ -94,6 +96,11 @@ pub(super) struct Streams {
 }
 
 impl Streams {
+    /// Of a daemon that speaks these.
+    pub(super) fn new(spoken: &'static [Protocol]) -> Streams {
+        Streams { spoken, connections: BTreeMap::new(), made: BTreeMap::new(), actions: VecDeque::new() }
+    }
+
     /// Open a stream on the newest direct connection to `peer`, a hello on the newest of all: whoever was started again is heard
     /// there, and may be dead on the others. `opened` is told the result.
     pub(super) fn open(&mut self, peer: PeerId, protocol: Protocol, opened: Opened) {
@@ -153,7 +160,7 @@ impl Streams {
     }
 
     fn handler(&mut self, connection: ConnectionId) -> Handler {
-        let handler = Handler::default();
+        let handler = Handler::new(self.spoken);
         // Another behaviour may have refused it since: then its handler is no more.
         self.made.retain(|_, used| used.strong_count() > 0);
         self.made.insert(connection, Arc::downgrade(&handler.used));
@@ -237,8 +244,9 @@ impl NetworkBehaviour for Streams {
 }
 
 /// The streams of one connection. It stays open until somebody closes it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Handler {
+    spoken: &'static [Protocol],
     wishes: VecDeque<Wish>,
     accepted: VecDeque<(Protocol, Raw)>,
     over: CancellationToken,
@@ -246,6 +254,11 @@ pub(super) struct Handler {
 }
 
 impl Handler {
+    fn new(spoken: &'static [Protocol]) -> Handler {
+        let (wishes, accepted) = (VecDeque::new(), VecDeque::new());
+        Handler { spoken, wishes, accepted, over: CancellationToken::new(), used: Arc::default() }
+    }
+
     fn raw(&self, stream: Stream) -> Raw {
         Raw { stream, over: self.over.clone(), used: Arc::clone(&self.used) }
     }
@@ -267,7 +280,7 @@ impl ConnectionHandler for Handler {
     type OutboundOpenInfo = Wish;
 
     fn listen_protocol(&self) -> SubstreamProtocol<AnyProtocol> {
-        SubstreamProtocol::new(AnyProtocol, ()).with_timeout(NEGOTIATION_TIMEOUT)
+        SubstreamProtocol::new(AnyProtocol(self.spoken), ()).with_timeout(NEGOTIATION_TIMEOUT)
     }
 
     fn connection_keep_alive(&self) -> bool {
@@ -333,16 +346,23 @@ fn open_error(protocol: Protocol, error: &StreamUpgradeError<Infallible>) -> Ope
     }
 }
 
-/// Accepts every [`Protocol`].
+/// Whether a stream ended so because the peer does not speak its protocol: what is asked goes out together with the proposal, so the
+/// answer to that comes when an answer to the question is read.
+pub(super) fn is_unsupported(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NegotiationError>());
+    matches!(inner, Some(NegotiationError::Failed))
+}
+
+/// Accepts each [`Protocol`] of these.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AnyProtocol;
+pub(super) struct AnyProtocol(&'static [Protocol]);
 
 impl UpgradeInfo for AnyProtocol {
     type Info = StreamProtocol;
-    type InfoIter = std::array::IntoIter<StreamProtocol, { Protocol::ALL.len() }>;
+    type InfoIter = std::iter::Map<std::slice::Iter<'static, Protocol>, fn(&Protocol) -> StreamProtocol>;
 
     fn protocol_info(&self) -> Self::InfoIter {
-        Protocol::ALL.map(|protocol| StreamProtocol::new(protocol.name())).into_iter()
+        self.0.iter().map(|protocol| StreamProtocol::new(protocol.name()))
     }
 }
 

@@ -354,6 +354,7 @@ impl EventLoop {
     pub(super) fn sweep(&mut self) {
         let now = clock::now();
         self.close_silent(now);
+        self.pool.sweep(now);
         self.look_at_calendar(now);
         self.greet_again(now);
         self.register(now);

@@ -1,17 +1,17 @@
-//! What leads out (`way_out`), or a circuit through a proxy, then Noise and Yamux: the ways in which bytes reach another daemon.
+//! What leads out (`way_out`), or a circuit through a proxy, then TLS or Noise, then Yamux: the routes by which bytes reach another
+//! daemon.
 //!
-//! Rule: through a proxy Noise is spoken with the daemon at the other end: the proxy sees what it encrypts.
+//! Rule: through a proxy the encryption is with the daemon at the other end: the proxy sees encrypted bytes.
 //! Not here: who is dialled (`redial`), what is said (`streams`).
 
-use super::Error;
 use super::half_open::HalfOpen;
 use super::handshake::Handshakes;
+use super::security::Security;
 use super::way_out::WayOut;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::Boxed;
 use libp2p::core::upgrade::Version;
-use libp2p::identity::Keypair;
-use libp2p::{PeerId, Transport as _, noise, relay, yamux};
+use libp2p::{PeerId, Transport as _, relay, yamux};
 use std::time::Duration;
 
 /// How long a dialled connection may take to be made, encrypted and multiplexed; for those accepted see `handshake`.
@@ -20,27 +20,23 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Streams of one connection at a time: what a peer may have open each way, with room.
 const STREAMS_MAX: usize = 512;
 
-/// The transport of a daemon whose key is `key`; `circuits` leads through proxies, `way_out`, which decides by `half_open` what it
-/// accepts, to whoever is dialled.
-///
-/// # Errors
-/// If the key cannot sign for Noise.
+/// The transport of a daemon whose connections are encrypted by `security`; `circuits` leads through proxies, `way_out`, which decides
+/// by `half_open` what it accepts, to whoever is dialled.
 pub(super) fn build(
-    key: &Keypair,
+    security: Security,
     circuits: relay::client::Transport,
     way_out: WayOut,
     half_open: HalfOpen,
-) -> Result<Boxed<(PeerId, StreamMuxerBox)>, Error> {
-    let noise = noise::Config::new(key).map_err(|error| Error::Key(error.to_string()))?;
+) -> Boxed<(PeerId, StreamMuxerBox)> {
     let mut multiplex = yamux::Config::default();
     multiplex.set_max_num_streams(STREAMS_MAX);
     // The circuits first: what leads out would take the proxy's address for the daemon's.
     let transport = circuits
         .or_transport(way_out)
         .upgrade(Version::V1Lazy)
-        .authenticate(noise)
+        .authenticate(security)
         .multiplex(multiplex)
         .outbound_timeout(DIAL_TIMEOUT)
         .boxed();
-    Ok(Handshakes::new(transport, half_open).boxed())
+    Handshakes::new(transport, half_open).boxed()
 }

@@ -7,7 +7,7 @@
 //! /ip4/…/tcp/443/https    the same, and requests within TLS         ── put off by three
 //! ```
 //! What comes in at a proxy's door is handed in here, too (`Arrival`), so that to all above it is a connection like others.
-//! Rules: a connection that comes in has a place for its handshake, or is refused (`half_open`); the HTTP proxy sees names and what Noise encrypts; an address that needed it is asked of it first the next
+//! Rules: a connection that comes in has a place for its handshake, or is refused (`half_open`); the HTTP proxy sees names and encrypted bytes; an address that needed it is asked of it first the next
 //! time; nothing that the proxy sends beyond its own head is lost; of several ways the one that stands first is used.
 //! Not here: what CONNECT says (`tunnel::connect`), which way is put off (`tunnel::ladder`), what is spoken afterwards
 //! (`transport`).
@@ -61,7 +61,7 @@ pub struct HttpProxy {
 
 /// A connection that came in at a door, and not at the overlay's own listener.
 pub(super) struct Arrival {
-    /// Noise is spoken on it next.
+    /// TLS or Noise is spoken on it next.
     pub(super) stream: Box<dyn Duplex>,
     pub(super) from: SocketAddr,
     /// How it is carried.

@@ -1,8 +1,8 @@
 //! Asking a domain from outside with an account at a proxy, over connections that nobody in between can read.
 //!
 //! ```text
-//! visitor ══ Noise (directly, WebSocket, polling, CONNECT) ══▶ proxy: log in, be given a visa and a place
-//!    └═══════ Noise from end to end, as bytes through the proxy ═══════▶ representative: shown the visa, asked
+//! visitor ══ TLS or Noise (directly, WebSocket, polling, CONNECT) ══▶ proxy: log in, be given a visa and a place
+//!    └═══════ TLS or Noise from end to end, as bytes through the proxy ═══════▶ representative: shown the visa, asked
 //! ```
 //! Rules: the proxy is known by the key that was typed, the representative by the domain's root: one that was named, or what
 //! the proxy says, which the caller is told; whoever else answers is refused. What the proxy sees is the login and how

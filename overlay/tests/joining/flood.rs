@@ -15,20 +15,24 @@ use tokio::task::JoinSet;
 /// Between the end of a connection and the next one in its place.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Connections that send nothing, each made again as soon as it is closed; until this is dropped.
+/// What one of them sends, and no more: nothing; a proposal of TLS and the head of its first record, which announces 4 KiB.
+const SILENT: &[u8] = b"";
+const STOPS_WITHIN_TLS: &[u8] = b"\x13/multistream/1.0.0\n\x0f/visperf/tls/1\n\x16\x03\x01\x10\x00\x01";
+
+/// Connections that send part of a handshake, each made again as soon as it is closed; until this is dropped.
 struct Flood {
     _tasks: JoinSet<()>,
     made: Arc<AtomicUsize>,
 }
 
 impl Flood {
-    /// So many to `at` from each of these addresses of loopback, once all were made.
-    async fn start(at: SocketAddr, sources: &[u8], of_each: usize) -> Flood {
+    /// So many to `at` from each of these addresses of loopback, once all were made. Each sends `bytes` alone.
+    async fn start(at: SocketAddr, bytes: &'static [u8], sources: &[u8], of_each: usize) -> Flood {
         let (mut tasks, made) = (JoinSet::new(), Arc::new(AtomicUsize::new(0)));
         for source in sources {
             let source = IpAddr::V4(Ipv4Addr::new(127, 0, 0, *source));
             for _ in 0..of_each {
-                tasks.spawn(keep_up(at, source, Arc::clone(&made)));
+                tasks.spawn(keep_up(at, bytes, source, Arc::clone(&made)));
             }
         }
         let all = sources.len() * of_each;
@@ -37,12 +41,13 @@ impl Flood {
     }
 }
 
-async fn keep_up(at: SocketAddr, source: IpAddr, made: Arc<AtomicUsize>) {
+async fn keep_up(at: SocketAddr, bytes: &[u8], source: IpAddr, made: Arc<AtomicUsize>) {
     loop {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::new(source, 0)).expect("an address of loopback");
         if let Ok(mut stream) = socket.connect(at).await {
             made.fetch_add(1, Ordering::Relaxed);
+            let _closed = stream.write_all(bytes).await;
             let _closed = stream.read_to_end(&mut Vec::new()).await;
         }
         tokio::time::sleep(PAUSE).await;
@@ -51,17 +56,19 @@ async fn keep_up(at: SocketAddr, source: IpAddr, made: Arc<AtomicUsize>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_open_connections_of_other_addresses_delay_no_join() {
-    let head = Head::new("UT-ICL");
-    let _running = head.start().await;
-    let flood = Flood::start(head.address, &[2, 3, 4, 5, 6, 7], 45).await;
-    for number in 0..3 {
-        let newcomer = Newcomer::new();
-        let began = now();
-        newcomer.join(&format!("wn{number}"), &head.token(Wish::default())).await.expect("admitted");
-        let took = now().since(began);
-        assert!(took < DIRECT_MAX, "it waited for places: {took:?}");
+    for bytes in [SILENT, STOPS_WITHIN_TLS] {
+        let head = Head::new("UT-ICL");
+        let _running = head.start().await;
+        let flood = Flood::start(head.address, bytes, &[2, 3, 4, 5, 6, 7], 45).await;
+        for number in 0..3 {
+            let newcomer = Newcomer::new();
+            let began = now();
+            newcomer.join(&format!("wn{number}"), &head.token(Wish::default())).await.expect("admitted");
+            let took = now().since(began);
+            assert!(took < DIRECT_MAX, "it waited for places: {took:?}");
+        }
+        assert!(flood.made.load(Ordering::Relaxed) > 270, "they were closed, and made again");
     }
-    assert!(flood.made.load(Ordering::Relaxed) > 270, "they were closed, and made again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,7 +77,7 @@ async fn a_listener_that_is_full_of_the_own_address_says_so_and_lets_in_later() 
     let _running = head.start().await;
     // By chance one gets the place of a handshake that has just stalled.
     for number in 0..5 {
-        let flood = Flood::start(head.address, &[1], 200).await;
+        let flood = Flood::start(head.address, SILENT, &[1], 200).await;
         let newcomer = Newcomer::new();
         let (tell, mut told) = tokio::sync::mpsc::channel(64);
         let mut progress = |tried: &Tried| {
@@ -102,13 +109,19 @@ async fn a_listener_that_is_full_of_the_own_address_says_so_and_lets_in_later() 
 async fn a_connection_that_sends_nothing_is_closed_after_the_time_of_a_handshake() {
     let head = Head::new("UT-ICL");
     let _running = head.start().await;
-    let began = now();
-    let mut stream = tokio::net::TcpStream::connect(head.address).await.expect("accepted");
-    // Part of what a daemon says first, and no more.
-    stream.write_all(b"\x13/multistream/1.0.0\n").await.expect("written");
-    let _closed = tokio::time::timeout(SOON, stream.read_to_end(&mut Vec::new())).await.expect("closed");
-    let took = now().since(began);
-    assert!((DIRECT_MAX / 2..DIRECT_MAX * 3).contains(&took), "{took:?}");
+    // Parts of what a daemon says first, and no more.
+    for bytes in [b"\x13/multistream/1.0.0\n", STOPS_WITHIN_TLS] {
+        let began = now();
+        let mut stream = tokio::net::TcpStream::connect(head.address).await.expect("accepted");
+        stream.write_all(bytes).await.expect("written");
+        let mut answered = Vec::new();
+        let reading = stream.read_to_end(&mut answered);
+        let _closed = tokio::time::timeout(SOON, reading).await.expect("closed");
+        let took = now().since(began);
+        assert!((DIRECT_MAX / 2..DIRECT_MAX * 3).contains(&took), "{took:?}");
+        let agreed: &[u8] = if bytes == STOPS_WITHIN_TLS { b"\x0f/visperf/tls/1\n" } else { b"" };
+        assert!(answered.ends_with(agreed), "TLS was agreed on: {answered:?}");
+    }
 }
 
 #[tokio::test]

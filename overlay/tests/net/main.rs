@@ -1,10 +1,12 @@
 //! Real swarms on loopback: greeting, questions, lasting streams, peers that come and go.
 
 mod daemons;
+mod encryption;
 #[path = "../common/papers.rs"]
 mod papers;
 mod principal;
 mod punching;
+mod questions;
 mod stranger;
 mod visitors;
 

@@ -2,7 +2,7 @@
 //! domain's representative.
 //!
 //! ```text
-//! command ── HTTP, a pair of sockets ──▶ rpc ──▶ overlay::visit ══ Noise, through the proxy ══▶ representative
+//! command ── HTTP, a pair of sockets ──▶ rpc ──▶ overlay::visit ══ TLS or Noise, through the proxy ══▶ representative
 //! ```
 //! Rules: every method goes to the representative; a domain and host that were named on the command line go into each call,
 //! as they do behind a proxy's door; the pair of sockets is of this process alone.

@@ -1,8 +1,8 @@
 //! Dialling a proxy's door by HTTPS, and carrying on what one path left by the next.
 //!
 //! Rules: TLS here is for whoever stands between, so that what passes is what they let through; who is at the other end is
-//! proved by Noise within, whose key is known before it is dialled. So no certificate is asked for: a site that looks into
-//! HTTPS by one of its own is a way, too, and sees what Noise encrypts. A stream ends if the proxy no longer knows it.
+//! proved by TLS or Noise within, whose key is known before it is dialled. So no certificate is asked for: a site that looks into
+//! HTTPS by one of its own is a way, too, and sees encrypted bytes. A stream ends if the proxy no longer knows it.
 //! Not here: which rung is tried when (`way_out`), what carries (`web_socket`, `polling`).
 
 use super::polling::Asker;

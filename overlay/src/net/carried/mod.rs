@@ -1,12 +1,12 @@
 //! A byte stream between two daemons that HTTPS carries: the carrier of `tunnel`, with a clock and wakers.
 //!
 //! ```text
-//! Noise, Yamux ── Carried ── Line ◀── the path that carries it now: `web_socket`, or requests and answers (`polling`)
+//! TLS or Noise, Yamux ── Carried ── Line ◀── the path that carries it now: `web_socket`, or requests and answers (`polling`)
 //!                                     who dialled makes another when one ends (`dial`); `tunnels` answers them
 //! ```
 //! Rules: the lock is held for one step of the carrier, never across an await; of several paths the newest is used; a stream
 //! that nothing carries ends by the carrier's own time, which is looked at for as long as somebody reads from it.
-//! Not here: what is carried, and who is at the other end (Noise, above).
+//! Not here: what is carried, and who is at the other end (TLS or Noise, above).
 
 pub(super) mod dial;
 pub(super) mod polling;

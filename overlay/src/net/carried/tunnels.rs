@@ -8,7 +8,7 @@
 //! Rules: whether there is a place is asked before anything is done; nobody is known here, so that whoever proves no key and
 //! shows no certificate is cut off by the overlay, as by TCP, within ten seconds each; a carrier leaves the table with its
 //! stream.
-//! Not here: the door (`proxy`, `rpc`), what is carried (Noise, above).
+//! Not here: the door (`proxy`, `rpc`), what is carried (TLS or Noise, above).
 
 use super::{Carried, Duplex, Line, polling, web_socket};
 use crate::net::handle::Handle;

@@ -1,0 +1,215 @@
+//! Encryption of a connection: TLS 1.3 or Noise, by multistream-select.
+//!
+//! ```text
+//! dialler: its protocols in its order ──▶ listener: takes the first that it knows, and it knows both
+//! ```
+//! TLS goes first where the processor has AES, Noise elsewhere, for its ChaCha20 is the faster one there. A daemon that knows
+//! Noise alone refuses TLS and gets Noise.
+//! Rule: by either protocol the peer has proved the ed25519 key that is its identity, and nothing above sees which one it was.
+//! Not here: TLS (`tls`), how long a handshake may take (`handshake`), what is written at a time (`batch`).
+
+use super::Error;
+use super::batch::Batch;
+use super::figures::{Count, Figures};
+use super::tls::{self, Socket};
+use futures::future::BoxFuture;
+use futures::{AsyncRead, AsyncWrite};
+use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo};
+use libp2p::identity::Keypair;
+use libp2p::{PeerId, noise};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Which protocols a daemon offers, and which first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// Both, by the processor: TLS first where it has AES.
+    #[default]
+    ByProcessor,
+    /// Both, TLS first.
+    TlsFirst,
+    /// Both, Noise first.
+    NoiseFirst,
+    /// Noise alone, as daemons of the previous version.
+    NoiseAlone,
+}
+
+/// One of the protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Tls,
+    Noise,
+}
+
+impl AsRef<str> for Kind {
+    /// Its name on the wire.
+    fn as_ref(&self) -> &str {
+        match self {
+            Kind::Tls => "/visperf/tls/1",
+            Kind::Noise => "/noise",
+        }
+    }
+}
+
+/// The upgrade of a connection.
+#[derive(Clone)]
+pub(super) struct Security {
+    noise: noise::Config,
+    tls: tls::Config,
+    order: &'static [Kind],
+    figures: Arc<Figures>,
+}
+
+/// Why a connection could not be encrypted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    #[error(transparent)]
+    Noise(#[from] noise::Error),
+    #[error(transparent)]
+    Tls(#[from] io::Error),
+}
+
+impl Security {
+    /// For the daemon of this key; `figures` count what is used.
+    ///
+    /// # Errors
+    /// If the key cannot sign.
+    pub(super) fn new(key: &Keypair, offer: Offer, figures: Arc<Figures>) -> Result<Security, Error> {
+        let noise = noise::Config::new(key).map_err(|error| Error::Key(error.to_string()))?;
+        let has_aes = tls::has_aes();
+        let order: &[Kind] = match offer {
+            Offer::NoiseAlone => &[Kind::Noise],
+            Offer::TlsFirst => &[Kind::Tls, Kind::Noise],
+            Offer::ByProcessor if has_aes => &[Kind::Tls, Kind::Noise],
+            Offer::ByProcessor | Offer::NoiseFirst => &[Kind::Noise, Kind::Tls],
+        };
+        Ok(Security { noise, tls: tls::Config::new(key, has_aes)?, order, figures })
+    }
+
+    fn done<C: Socket>(&self, peer: PeerId, kind: Kind, stream: Encrypted<C>) -> Secured<C> {
+        (peer, Batch::new(Counted { stream, _counts: Gauge::new(&self.figures, kind) }))
+    }
+}
+
+/// Who is at the other end, and the connection to it.
+type Secured<C> = (PeerId, Batch<Counted<C>>);
+
+impl UpgradeInfo for Security {
+    type Info = Kind;
+    type InfoIter = std::iter::Copied<std::slice::Iter<'static, Kind>>;
+
+    fn protocol_info(&self) -> Self::InfoIter {
+        self.order.iter().copied()
+    }
+}
+
+impl<C: Socket> InboundConnectionUpgrade<C> for Security {
+    type Output = Secured<C>;
+    type Error = Failed;
+    type Future = BoxFuture<'static, Result<Secured<C>, Failed>>;
+
+    fn upgrade_inbound(self, socket: C, kind: Kind) -> Self::Future {
+        Box::pin(async move {
+            let (peer, stream) = match kind {
+                Kind::Tls => {
+                    let (peer, stream) = self.tls.accept(socket).await?;
+                    (peer, Encrypted::Tls(Box::new(stream)))
+                }
+                Kind::Noise => {
+                    let (peer, stream) = self.noise.clone().upgrade_inbound(socket, "/noise").await?;
+                    (peer, Encrypted::Noise(Box::new(stream)))
+                }
+            };
+            Ok(self.done(peer, kind, stream))
+        })
+    }
+}
+
+impl<C: Socket> OutboundConnectionUpgrade<C> for Security {
+    type Output = Secured<C>;
+    type Error = Failed;
+    type Future = BoxFuture<'static, Result<Secured<C>, Failed>>;
+
+    fn upgrade_outbound(self, socket: C, kind: Kind) -> Self::Future {
+        Box::pin(async move {
+            let (peer, stream) = match kind {
+                Kind::Tls => {
+                    let (peer, stream) = self.tls.connect(socket).await?;
+                    (peer, Encrypted::Tls(Box::new(stream)))
+                }
+                Kind::Noise => {
+                    let (peer, stream) = self.noise.clone().upgrade_outbound(socket, "/noise").await?;
+                    (peer, Encrypted::Noise(Box::new(stream)))
+                }
+            };
+            Ok(self.done(peer, kind, stream))
+        })
+    }
+}
+
+/// A connection after its handshake.
+enum Encrypted<C> {
+    Tls(Box<tls::Stream<C>>),
+    Noise(Box<noise::Output<C>>),
+}
+
+/// The same, counted for as long as it is open.
+pub(super) struct Counted<C> {
+    stream: Encrypted<C>,
+    _counts: Gauge,
+}
+
+/// One in the gauge of its protocol until it is dropped.
+struct Gauge(Arc<Figures>, Kind);
+
+impl Gauge {
+    fn new(figures: &Arc<Figures>, kind: Kind) -> Gauge {
+        let gauge = Gauge(Arc::clone(figures), kind);
+        gauge.count().add();
+        gauge
+    }
+
+    fn count(&self) -> &Count {
+        match self.1 {
+            Kind::Tls => &self.0.encrypted_by_tls,
+            Kind::Noise => &self.0.encrypted_by_noise,
+        }
+    }
+}
+
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        self.count().subtract();
+    }
+}
+
+macro_rules! either {
+    ($this:ident, $stream:ident => $poll:expr) => {
+        match &mut $this.get_mut().stream {
+            Encrypted::Tls($stream) => $poll,
+            Encrypted::Noise($stream) => $poll,
+        }
+    };
+}
+
+impl<C: Socket> AsyncRead for Counted<C> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        either!(self, stream => Pin::new(stream).poll_read(cx, into))
+    }
+}
+
+impl<C: Socket> AsyncWrite for Counted<C> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        either!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_close(cx))
+    }
+}

@@ -1,0 +1,45 @@
+//! Swarm of a daemon: its behaviours, and their limits, over its transport.
+//!
+//! Not here: the transport itself (`transport`), the task that owns the swarm (`event_loop`).
+
+use super::event_loop::{Behaviour, CONNECTIONS_OF_PEER_MAX, Config, SPARE};
+use super::half_open::HalfOpen;
+use super::security::Security;
+use super::silence::{PING_INTERVAL, PING_TIMEOUT};
+use super::streams::Streams;
+use super::way_out::WayOut;
+use super::{circuits, transport};
+use crate::identity::key::Key;
+use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::core::upgrade::Version;
+use libp2p::{Swarm, ping, relay};
+
+/// The swarm of the daemon of this key, over these routes.
+pub(super) fn build(
+    config: &Config,
+    key: &Key,
+    security: Security,
+    (way_out, half_open): (WayOut, HalfOpen),
+) -> Swarm<Behaviour> {
+    // Those whose handshake is under way are limited where they are accepted.
+    let limits = ConnectionLimits::default()
+        .with_max_pending_outgoing(Some(64))
+        .with_max_established(Some(config.connections_max.saturating_add(SPARE)))
+        .with_max_established_per_peer(Some(CONNECTIONS_OF_PEER_MAX));
+    let local = key.for_transport().public().to_peer_id();
+    let (circuits, through) = relay::client::new(local);
+    let proxy = config.is_proxy.then(|| relay::Behaviour::new(local, circuits::limits()));
+    let behaviour = Behaviour {
+        limits: connection_limits::Behaviour::new(limits),
+        ping: ping::Behaviour::new(
+            ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT),
+        ),
+        streams: Streams::new(config.spoken),
+        through,
+        proxy: proxy.into(),
+    };
+    // A stream's protocol is proposed together with its first bytes: a question takes one round trip and not two.
+    let swarm_config = libp2p::swarm::Config::with_tokio_executor()
+        .with_substream_upgrade_protocol_override(Version::V1Lazy);
+    Swarm::new(transport::build(security, circuits, way_out, half_open), behaviour, local, swarm_config)
+}
