@@ -1,5 +1,6 @@
-//! The representative at work: its store is open while its sensor represents the domain, and only then.
+//! The representative at work: its store is open to others while its sensor represents the domain, and only then.
 //!
+//! A sensor that has a store of an earlier time keeps it read and ready, so that a fail-over does not wait for the disk.
 //! The election says by [`Handle::set_duty`] whether it does; members' streams come by [`Handle::receive`]; queries
 //! ask by [`Handle::ask`] and read events by [`Handle::feed`].
 //! Rule: who does not represent the domain answers nothing and takes nothing; it keeps what it stored for the next
@@ -65,6 +66,8 @@ pub struct Figures {
     pub counts: Counts,
     /// Members' streams.
     pub links: usize,
+    /// Whether the store is ready for the next time while another sensor represents the domain.
+    pub is_ready: bool,
     /// What is wrong with the store, in a sentence.
     pub trouble: Option<String>,
 }
@@ -255,16 +258,31 @@ impl Office {
     /// If the thread that owns the core panics.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Defect> {
         let mut duty = self.shared.duty.subscribe();
+        let mut ready = None;
         loop {
             let wanted = *duty.borrow_and_update();
             if let Duty::Serve { term } = wanted {
-                match self.open_store(term).await? {
+                let opened = match ready.take() {
+                    Some(domain) => Ok(domain),
+                    None => self.open_store().await?,
+                };
+                self.shared.figures().is_ready = false;
+                match opened {
                     Ok(mut domain) => {
+                        domain.set_term(term);
                         domain.know(self.shared.told().clone());
                         self.serve(domain, duty.clone(), &shutdown).await?;
+                        // Who lost the role may be the next to have it.
+                        if *duty.borrow() == Duty::Rest && !shutdown.is_cancelled() {
+                            continue;
+                        }
                     }
                     Err(error) => self.shared.complain(&error.to_string()),
                 }
+            } else if ready.is_none() && self.has_store() {
+                // What is wrong with it is reported when it is needed.
+                ready = self.open_store().await?.ok();
+                self.shared.figures().is_ready = ready.is_some();
             }
             let again = async {
                 match wanted {
@@ -280,8 +298,12 @@ impl Office {
         }
     }
 
-    async fn open_store(&self, term: u64) -> Result<Result<Domain, domain::OpenError>, Defect> {
-        let (folder, config) = (self.folder.clone(), domain::Config { term, ..self.config.clone() });
+    fn has_store(&self) -> bool {
+        std::fs::read_dir(&self.folder).is_ok_and(|mut entries| entries.next().is_some())
+    }
+
+    async fn open_store(&self) -> Result<Result<Domain, domain::OpenError>, Defect> {
+        let (folder, config) = (self.folder.clone(), self.config.clone());
         let opening = tokio::task::spawn_blocking(move || {
             let disk = Directory::new(folder).map_err(domain::OpenError::Folder)?;
             let fresh_key = getrandom::u64().map_err(|_| domain::OpenError::Random)?;

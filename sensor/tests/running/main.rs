@@ -71,6 +71,24 @@ async fn a_report_waits_for_what_is_not_durable_yet() {
     until("the end of the waiting", async || !member.waits()).await;
 }
 
+/// A store may have hundreds of thousands of events to read before it can be served: a fail-over does not wait for that.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_represented_the_domain_before_has_its_store_ready() {
+    let representative = Representative::start().await;
+    assert!(!representative.handle.figures().is_ready, "it never represented the domain");
+    representative.serve(1);
+    let mut member = Running::start(0, Some(&representative));
+    member.write(10);
+    until("the events", async || representative.stored_of(&member).await == 10).await;
+    representative.handle.set_duty(Duty::Rest);
+    until("the store that is ready", async || representative.handle.figures().is_ready).await;
+    // What it has read already it does not read again.
+    representative.remove_store();
+    representative.serve(2);
+    until("the events", async || representative.stored_of(&member).await == 10).await;
+    assert!(!representative.handle.figures().is_ready, "it serves");
+}
+
 /// While the lease does not hold nothing is said: no resume, no acknowledgement.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_lease_nothing_is_acknowledged() {

@@ -43,7 +43,7 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 pub struct Representative {
     pub handle: Handle,
     pub address: SocketAddr,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     shutdown: CancellationToken,
     _tasks: JoinSet<()>,
 }
@@ -73,11 +73,16 @@ impl Representative {
                 receiving.receive(Visit { peer, host, stream: Box::new(stream) });
             }
         });
-        Representative { handle, address, _folder: folder, shutdown, _tasks: tasks }
+        Representative { handle, address, folder, shutdown, _tasks: tasks }
     }
 
     pub fn serve(&self, term: u64) {
         self.handle.set_duty(Duty::Serve { term });
+    }
+
+    /// Removes the files of its store.
+    pub fn remove_store(&self) {
+        std::fs::remove_dir_all(self.folder.path().join("domain")).unwrap();
     }
 
     /// How often each event is stored.
