@@ -60,6 +60,8 @@ mod lab_reach;
 mod lab_reports;
 #[cfg(feature = "matrix")]
 mod lab_targets;
+#[cfg(feature = "upgrade")]
+mod lab_upgrade;
 #[cfg(feature = "lab")]
 mod lab_visitor;
 #[cfg(feature = "matrix")]
