@@ -7,6 +7,7 @@
 
 mod architecture;
 mod deploy;
+mod formats;
 mod hostile_filters;
 mod interop;
 #[cfg(feature = "clients")]
