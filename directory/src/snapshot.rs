@@ -16,12 +16,10 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use wire::codec;
 use wire::time::{Moment, Time};
+use wire::version::DIRECTORY_SNAPSHOT;
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "directory.snapshot";
-
-/// Version of what the frames hold.
-pub const VERSION: u16 = 2;
 
 /// What the file begins with, so that another file of frames is not taken for a snapshot.
 const PURPOSE: &str = "visperf directory";
@@ -63,7 +61,7 @@ pub enum Error {
         error: io::Error,
     },
     /// Not what this program wrote.
-    #[error("{} is not a whole snapshot of version {VERSION}: {reason}", path.display())]
+    #[error("{} is not a whole snapshot of version {}: {reason}", path.display(), DIRECTORY_SNAPSHOT.expected())]
     Unreadable {
         /// Which file.
         path: PathBuf,
@@ -103,7 +101,11 @@ impl Snapshot {
             codec::encode(part, &mut frame).map_err(io::Error::other)?;
             file.write_all(&frame)
         };
-        put(&Part::Head { purpose: PURPOSE.to_owned(), version: VERSION, taken: self.taken })?;
+        put(&Part::Head {
+            purpose: PURPOSE.to_owned(),
+            version: DIRECTORY_SNAPSHOT.written,
+            taken: self.taken,
+        })?;
         for chunk in self.kept.chunks(CHUNK_LEN) {
             put(&Part::Chunk(chunk.to_vec()))?;
         }
@@ -123,7 +125,11 @@ impl Snapshot {
         };
         let mut frames = Frames { file, path, bytes: Vec::new(), at: 0 };
         let taken = match frames.next()? {
-            Part::Head { purpose, version: VERSION, taken } if purpose == PURPOSE => taken,
+            Part::Head { purpose, version, taken }
+                if purpose == PURPOSE && DIRECTORY_SNAPSHOT.reads(version) =>
+            {
+                taken
+            }
             Part::Head { purpose, version, .. } => {
                 return Err(frames.refuse(&format!("it says {purpose:?}, version {version}")));
             }

@@ -35,6 +35,14 @@ impl Daemon {
     /// # Errors
     /// If the program is missing or cannot be started.
     pub fn spawn(state: &Path, arguments: &[&OsStr]) -> Result<Daemon> {
+        Daemon::spawn_by(program::visperf()?, state, arguments)
+    }
+
+    /// As [`Daemon::spawn`], by another `visperf` than the one under test.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn spawn_by(program: &Path, state: &Path, arguments: &[&OsStr]) -> Result<Daemon> {
         std::fs::create_dir_all(state)?;
         match std::fs::remove_file(state.join("listen")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -42,7 +50,6 @@ impl Daemon {
         }
         let told = state.with_extension("told");
         let file = std::fs::File::create(&told)?;
-        let program = program::visperf()?;
         let anywhere: &[&str] =
             if arguments.contains(&OsStr::new("--listen")) { &[] } else { &["--listen", "127.0.0.1:0"] };
         let child = program::command(program)

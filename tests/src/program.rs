@@ -56,6 +56,18 @@ pub fn viewer() -> Result<&'static Path> {
     found.as_deref().map_err(|error| anyhow!("{error}"))
 }
 
+/// The `visperf` of the previous version, which `VISPERF_PREVIOUS` names; `.ci/nightly` builds it.
+///
+/// # Errors
+/// If the variable is not set, or names no file.
+pub fn previous() -> Result<PathBuf> {
+    let named = std::env::var_os("VISPERF_PREVIOUS")
+        .context("expected VISPERF_PREVIOUS to name the program of the previous version, found it not set")?;
+    let named = PathBuf::from(named);
+    ensure!(named.is_file(), "expected visperf at VISPERF_PREVIOUS={}, found none", named.display());
+    named.canonicalize().context("VISPERF_PREVIOUS")
+}
+
 fn find(wanted: &Program) -> Result<PathBuf> {
     let (name, variable) = (wanted.name, wanted.variable);
     if let Some(named) = std::env::var_os(variable) {

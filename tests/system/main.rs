@@ -7,6 +7,7 @@
 
 mod architecture;
 mod deploy;
+mod formats;
 mod hostile_filters;
 mod interop;
 #[cfg(feature = "clients")]
@@ -62,6 +63,8 @@ mod lab_reach;
 mod lab_reports;
 #[cfg(feature = "matrix")]
 mod lab_targets;
+#[cfg(feature = "upgrade")]
+mod lab_upgrade;
 #[cfg(feature = "lab")]
 mod lab_visitor;
 #[cfg(feature = "matrix")]

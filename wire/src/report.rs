@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Version of what is said; a representative refuses another one and names both.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = crate::version::REPORT.written;
 /// Longest frame: an event of the longest line there is (1 MiB) fits.
 pub const FRAME_LEN_MAX_BYTES: usize = (1 << 20) + (256 << 10);
 /// Most hosts a member speaks for beside its own: a host with the logs of others has a handful.

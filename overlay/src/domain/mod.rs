@@ -29,7 +29,7 @@ use wire::id::{DomainName, HostName, PeerKey};
 use wire::membership::{Load, Member};
 use wire::time::Moment;
 
-pub use term_file::Error;
+pub use term_file::{Error, load as load_term};
 
 /// Events of links that may wait: a heartbeat of each of 500 members.
 const EVENTS_MAX: usize = 1024;

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use wire::codec;
 use wire::membership::Term;
+use wire::version::{ELECTION, Trailing};
 
 const NAME: &str = "election";
 
@@ -21,6 +22,7 @@ const LEN_MAX_BYTES: u64 = 256;
 struct Stored {
     term: Term,
     incarnation: u64,
+    version: Trailing,
 }
 
 /// Why the file cannot be used.
@@ -55,13 +57,20 @@ pub enum Error {
 ///
 /// # Errors
 /// If the file is there and cannot be read.
-pub(super) fn load(folder: &Path) -> Result<Persisted, Error> {
+pub fn load(folder: &Path) -> Result<Persisted, Error> {
     let path = folder.join(NAME);
     let read = state_file::read(&path, LEN_MAX_BYTES);
     let read = read.map_err(|source| Error::Disk { what: "read", path: path.clone(), source })?;
     let Some(bytes) = read else { return Ok(Persisted::default()) };
     match codec::decode::<Stored>(&bytes) {
-        Ok(Some((Stored { term, incarnation }, _))) => Ok(Persisted { term, incarnation }),
+        Ok(Some((Stored { term, incarnation, version: Trailing(found) }, _))) => {
+            if !ELECTION.reads(found) {
+                let expected = ELECTION.expected();
+                let reason = format!("it has version {found}, this program reads {expected}");
+                return Err(Error::Damaged { path, reason });
+            }
+            Ok(Persisted { term, incarnation })
+        }
         Ok(None) => Err(Error::Damaged { path, reason: "it is cut short".to_owned() }),
         Err(error) => Err(Error::Damaged { path, reason: error.to_string() }),
     }
@@ -74,7 +83,8 @@ pub(super) fn load(folder: &Path) -> Result<Persisted, Error> {
 pub(super) fn store(folder: &Path, persisted: Persisted) -> Result<(), Error> {
     let Persisted { term, incarnation } = persisted;
     let mut bytes = Vec::new();
-    codec::encode(&Stored { term, incarnation }, &mut bytes).expect("two numbers fit into a frame");
+    codec::encode(&Stored { term, incarnation, version: Trailing(ELECTION.written) }, &mut bytes)
+        .expect("two numbers fit into a frame");
     let path = folder.join(NAME);
     whole_file::replace(&path, &bytes).map_err(|source| Error::Disk { what: "write", path, source })
 }

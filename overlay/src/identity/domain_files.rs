@@ -41,11 +41,9 @@ use wire::id::{DomainName, HostName, PeerKey};
 use wire::join::{Directory, Join, Secret, Token, TokenType};
 use wire::sealed::Sealed;
 use wire::time::Time;
+use wire::version;
 
 const FOLDER: &str = "domain";
-const DELEGATION_PURPOSE: &str = "visperf delegation 1";
-const BOOK_PURPOSE: &str = "visperf book 1";
-const DENY_LIST_PURPOSE: &str = "visperf deny-list 1";
 
 /// Why the domain's files could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -223,7 +221,7 @@ impl DomainFiles {
     /// A delegation to this daemon, made if there is none or it is to an earlier key; whether one was made.
     fn complete_delegation(&self, domain: &DomainName, now: Time) -> Result<bool, Error> {
         let path = self.path("delegation");
-        let held: Option<Sealed<Delegation>> = safe_file::read_framed(&path, DELEGATION_PURPOSE)?;
+        let held: Option<Sealed<Delegation>> = safe_file::read_framed(&path, version::DELEGATION)?;
         let held = held.map(|held| held.unverified()).transpose().map_err(Refused::from)?;
         if held.as_ref().is_some_and(|held| held.issuer == self.key.peer()) {
             return Ok(false);
@@ -237,7 +235,7 @@ impl DomainFiles {
         }
         let number = held.map_or(0, |held| held.number).saturating_add(1);
         let delegation = certificate::delegate(&root, domain, self.key.peer(), number, now)?;
-        safe_file::replace_framed(&path, DELEGATION_PURPOSE, &delegation)?;
+        safe_file::replace_framed(&path, version::DELEGATION, &delegation)?;
         Ok(true)
     }
 
@@ -357,7 +355,7 @@ impl DomainFiles {
         let denial = Denial { list: signer.seal(&list)?, delegation };
         open.deny.take(&denial, &Trust::of_member(domain, root, Readers::Nobody))?;
         let lists: Vec<&Denial> = open.deny.all().collect();
-        Ok(safe_file::replace_framed(&self.path("deny-list"), DENY_LIST_PURPOSE, &lists)?)
+        Ok(safe_file::replace_framed(&self.path("deny-list"), version::DENY_LIST, &lists)?)
     }
 
     /// The lists of denied, for directories and members.
@@ -400,7 +398,7 @@ impl DomainFiles {
         let is_due = now >= due && self.plausible_clock(now)?.is_none();
         if let Some(root) = open.root_key.as_ref().filter(|_| is_due) {
             let fresh = certificate::delegate(root, domain, *issuer, number.saturating_add(1), now)?;
-            safe_file::replace_framed(&self.path("delegation"), DELEGATION_PURPOSE, &fresh)?;
+            safe_file::replace_framed(&self.path("delegation"), version::DELEGATION, &fresh)?;
             (open.delegation, open.delegated) = self.delegated()?;
         }
         Ok(open)
@@ -408,7 +406,7 @@ impl DomainFiles {
 
     fn delegated(&self) -> Result<(Sealed<Delegation>, Delegation), Error> {
         let path = self.path("delegation");
-        let sealed: Option<Sealed<Delegation>> = safe_file::read_framed(&path, DELEGATION_PURPOSE)?;
+        let sealed: Option<Sealed<Delegation>> = safe_file::read_framed(&path, version::DELEGATION)?;
         let sealed = sealed.ok_or(Error::Half { path })?;
         let claimed = sealed.unverified().map_err(Refused::from)?;
         let delegation = certificate::open_delegation(&sealed, &claimed.domain, claimed.root)?;
@@ -418,12 +416,12 @@ impl DomainFiles {
     fn load(&self, lock: File) -> Result<Open, Error> {
         let (delegation, delegated) = self.delegated()?;
         let path = self.path("book");
-        let book: Option<Book> = safe_file::read_framed(&path, BOOK_PURPOSE)?;
+        let book: Option<Book> = safe_file::read_framed(&path, version::BOOK)?;
         let book = book.ok_or(Error::Half { path })?;
         let root_key = key_file::load_root(&self.path("root.key"))?.map(|(key, _)| key);
         let mut deny = Denials::default();
         let trust = Trust::of_member(delegated.domain.clone(), delegated.root, Readers::Nobody);
-        let lists: Option<Vec<Denial>> = safe_file::read_framed(&self.path("deny-list"), DENY_LIST_PURPOSE)?;
+        let lists: Option<Vec<Denial>> = safe_file::read_framed(&self.path("deny-list"), version::DENY_LIST)?;
         for denial in lists.unwrap_or_default() {
             deny.take(&denial, &trust)?;
         }
@@ -431,6 +429,6 @@ impl DomainFiles {
     }
 
     fn save_book(&self, book: &Book) -> Result<(), Error> {
-        Ok(safe_file::replace_framed(&self.path("book"), BOOK_PURPOSE, book)?)
+        Ok(safe_file::replace_framed(&self.path("book"), version::BOOK, book)?)
     }
 }

@@ -12,6 +12,7 @@ use super::safe_file;
 use super::trust::Trust;
 use std::path::Path;
 use wire::credential::{Chain, Denial};
+use wire::version;
 
 pub use super::safe_file::Error;
 
@@ -22,16 +23,12 @@ pub const PREVIOUS: &str = "previous-certificate";
 /// Name of the file with the lists of denied.
 pub const DENIALS: &str = "denials";
 
-const MEMBERSHIP_PURPOSE: &str = "visperf membership 1";
-const PREVIOUS_PURPOSE: &str = "visperf previous certificate 1";
-const DENIALS_PURPOSE: &str = "visperf denials 1";
-
 /// The membership of the daemon with this state folder; `None` if it has not joined.
 ///
 /// # Errors
 /// If the file cannot be read, is open to others, or is damaged.
 pub fn load_membership(state: &Path) -> Result<Option<Membership>, Error> {
-    safe_file::read_framed(&state.join(MEMBERSHIP), MEMBERSHIP_PURPOSE)
+    safe_file::read_framed(&state.join(MEMBERSHIP), version::MEMBERSHIP)
 }
 
 /// Keep it; on disk when this returns.
@@ -40,7 +37,7 @@ pub fn load_membership(state: &Path) -> Result<Option<Membership>, Error> {
 /// If the system refuses; what was kept before is then as it was.
 pub fn save_membership(state: &Path, membership: &Membership) -> Result<(), Error> {
     safe_file::make_state(state)?;
-    safe_file::replace_framed(&state.join(MEMBERSHIP), MEMBERSHIP_PURPOSE, membership)
+    safe_file::replace_framed(&state.join(MEMBERSHIP), version::MEMBERSHIP, membership)
 }
 
 /// As [`save_membership`], storing the certificate of `held`, which `membership` replaces, as the previous one first:
@@ -51,7 +48,7 @@ pub fn save_membership(state: &Path, membership: &Membership) -> Result<(), Erro
 pub fn replace_membership(state: &Path, held: &Membership, membership: &Membership) -> Result<(), Error> {
     if held.chain != membership.chain {
         safe_file::make_state(state)?;
-        safe_file::replace_framed(&state.join(PREVIOUS), PREVIOUS_PURPOSE, &held.chain)?;
+        safe_file::replace_framed(&state.join(PREVIOUS), version::PREVIOUS_CERTIFICATE, &held.chain)?;
     }
     save_membership(state, membership)
 }
@@ -61,7 +58,7 @@ pub fn replace_membership(state: &Path, held: &Membership, membership: &Membersh
 /// # Errors
 /// As [`load_membership`].
 pub fn load_previous(state: &Path, membership: &Membership) -> Result<Option<Chain>, Error> {
-    let chain: Option<Chain> = safe_file::read_framed(&state.join(PREVIOUS), PREVIOUS_PURPOSE)?;
+    let chain: Option<Chain> = safe_file::read_framed(&state.join(PREVIOUS), version::PREVIOUS_CERTIFICATE)?;
     let named = |chain: &Chain| {
         let claimed = chain.certificate.unverified().ok()?;
         Some((claimed.domain, claimed.root, claimed.peer))
@@ -75,7 +72,7 @@ pub fn load_previous(state: &Path, membership: &Membership) -> Result<Option<Cha
 /// If the file cannot be read, is damaged, or holds a list that nobody could have signed.
 pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>), Error> {
     let path = state.join(DENIALS);
-    let kept: Vec<Denial> = safe_file::read_framed(&path, DENIALS_PURPOSE)?.unwrap_or_default();
+    let kept: Vec<Denial> = safe_file::read_framed(&path, version::DENIALS)?.unwrap_or_default();
     let mut denials = Denials::default();
     let mut later = Vec::new();
     for denial in kept {
@@ -97,5 +94,5 @@ pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>
 pub fn save_denials(state: &Path, denials: &Denials, later: &[Denial]) -> Result<(), Error> {
     let kept: Vec<&Denial> = denials.all().chain(later).collect();
     safe_file::make_state(state)?;
-    safe_file::replace_framed(&state.join(DENIALS), DENIALS_PURPOSE, &kept)
+    safe_file::replace_framed(&state.join(DENIALS), version::DENIALS, &kept)
 }

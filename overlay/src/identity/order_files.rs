@@ -23,13 +23,11 @@ use std::time::Duration;
 use wire::credential::{Certificate, Chain, Role, Roles, Serial};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::time::Time;
+use wire::version;
 
 const SEEN: &str = "orders";
-const SEEN_PURPOSE: &str = "visperf orders 1";
 const SEQUENCE: &str = "order-sequence";
-const SEQUENCE_PURPOSE: &str = "visperf order sequence 1";
 const OPERATOR: &str = "operator";
-const OPERATOR_PURPOSE: &str = "visperf operator 1";
 
 /// From so long before its start on the operator of a sensor of no domain is good: the calendar may be set back.
 const BEFORE_START: Duration = Duration::from_secs(86_400);
@@ -41,7 +39,7 @@ const OPERATOR_LIFE: Duration = Duration::from_secs(365 * 86_400);
 /// # Errors
 /// If the file cannot be read or is damaged.
 pub fn load_seen(state: &Path) -> Result<Seen, Error> {
-    Ok(safe_file::read_framed(&state.join(SEEN), SEEN_PURPOSE)?.unwrap_or_default())
+    Ok(safe_file::read_framed(&state.join(SEEN), version::ORDERS)?.unwrap_or_default())
 }
 
 /// Keep them; on disk when this returns.
@@ -49,7 +47,7 @@ pub fn load_seen(state: &Path) -> Result<Seen, Error> {
 /// # Errors
 /// If the system refuses; what was kept before is then as it was.
 pub fn save_seen(state: &Path, seen: &Seen) -> Result<(), Error> {
-    safe_file::replace_framed(&state.join(SEEN), SEEN_PURPOSE, seen)
+    safe_file::replace_framed(&state.join(SEEN), version::ORDERS, seen)
 }
 
 /// The number of the next order given from this state folder: higher than any before, also where the file was lost.
@@ -60,9 +58,9 @@ pub fn next_sequence(state: &Path, now: Time) -> Result<u64, Error> {
     safe_file::make_state(state)?;
     let path = state.join(SEQUENCE);
     let _lock: File = safe_file::lock(&state.join(format!("{SEQUENCE}.lock")))?;
-    let last: u64 = safe_file::read_framed(&path, SEQUENCE_PURPOSE)?.unwrap_or(0);
+    let last: u64 = safe_file::read_framed(&path, version::ORDER_SEQUENCE)?.unwrap_or(0);
     let next = last.saturating_add(1).max(u64::try_from(now.micros()).unwrap_or(0));
-    safe_file::replace_framed(&path, SEQUENCE_PURPOSE, &next)?;
+    safe_file::replace_framed(&path, version::ORDER_SEQUENCE, &next)?;
     Ok(next)
 }
 
@@ -110,7 +108,7 @@ pub fn create_operator(
     };
     let sealed = root.seal(&certificate).map_err(|refused: Refused| content(&path, &refused))?;
     let chain = Chain { certificate: sealed, delegation: None };
-    safe_file::replace_framed(&path, OPERATOR_PURPOSE, &Kept { seed: key.seed(), chain: chain.clone() })?;
+    safe_file::replace_framed(&path, version::OPERATOR, &Kept { seed: key.seed(), chain: chain.clone() })?;
     Ok(Operator { key, chain, root: root.peer() })
 }
 
@@ -120,7 +118,7 @@ pub fn create_operator(
 /// If the file is somebody else's or open to others, or damaged.
 pub fn load_operator(state: &Path) -> Result<Option<Operator>, Error> {
     let path = path_of_operator(state);
-    let Some(Kept { seed, chain }) = safe_file::read_framed(&path, OPERATOR_PURPOSE)? else {
+    let Some(Kept { seed, chain }) = safe_file::read_framed(&path, version::OPERATOR)? else {
         return Ok(None);
     };
     let certificate = chain.certificate.unverified().map_err(|error| content(&path, &error))?;

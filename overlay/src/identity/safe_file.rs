@@ -12,6 +12,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use wire::codec;
+use wire::version::Format;
 
 /// Longest file: a full book in one frame.
 const LEN_MAX_BYTES: u64 = (codec::BODY_LEN_MAX_BYTES + codec::HEADER_LEN_BYTES) as u64;
@@ -136,27 +137,36 @@ fn check_owner(path: &Path, found: u32, expected: u32, mode: u32) -> Result<(), 
     Ok(())
 }
 
-/// What a framed file holds; `None` if there is none.
-pub(super) fn read_framed<T: DeserializeOwned>(path: &Path, purpose: &str) -> Result<Option<T>, Error> {
+/// What a framed file of this format holds; `None` if there is none.
+pub(super) fn read_framed<T: DeserializeOwned>(path: &Path, format: Format) -> Result<Option<T>, Error> {
     let Some(bytes) = read(path)? else { return Ok(None) };
     let refuse = |reason: String| Error::Content { path: path.to_owned(), reason };
-    match codec::decode::<Framed<T>>(&bytes) {
-        Ok(Some((framed, len))) if len == bytes.len() && framed.purpose == purpose => {
-            Ok(Some(framed.content))
+    // The purpose first: content of another version may not be readable at all.
+    let purpose = match codec::decode::<Framed<()>>(&bytes) {
+        Ok(Some((framed, len))) if len == bytes.len() => framed.purpose,
+        Ok(Some(_)) => return Err(refuse("it is longer than what was written".to_owned())),
+        Ok(None) => return Err(refuse("it is cut".to_owned())),
+        Err(error) => return Err(refuse(error.to_string())),
+    };
+    match format.version_of(&purpose) {
+        Some(version) if format.reads(version) => {}
+        Some(version) => {
+            let (name, expected) = (format.name, format.expected());
+            return Err(refuse(format!(
+                "it holds version {version} of {name:?}, this program reads {expected}: start the version of visperf \
+                 that wrote it"
+            )));
         }
-        Ok(Some((framed, len))) if len == bytes.len() => {
-            Err(refuse(format!("it holds {:?}, expected {purpose:?}", framed.purpose)))
-        }
-        Ok(Some(_)) => Err(refuse("it is longer than what was written".to_owned())),
-        Ok(None) => Err(refuse("it is cut".to_owned())),
-        Err(error) => Err(refuse(error.to_string())),
+        None => return Err(refuse(format!("it holds {purpose:?}, expected {:?}", format.purpose()))),
     }
+    let framed = codec::decode::<Framed<T>>(&bytes).map_err(|error| refuse(error.to_string()))?;
+    Ok(framed.map(|(framed, _)| framed.content))
 }
 
 /// Replace the content of a framed file. Callers see to it that nobody else does so at the same time.
-pub(super) fn replace_framed<T: Serialize>(path: &Path, purpose: &str, content: &T) -> Result<(), Error> {
+pub(super) fn replace_framed<T: Serialize>(path: &Path, format: Format, content: &T) -> Result<(), Error> {
     let mut bytes = Vec::new();
-    codec::encode(&Framed { purpose: purpose.to_owned(), content }, &mut bytes)
+    codec::encode(&Framed { purpose: format.purpose(), content }, &mut bytes)
         .map_err(|error| Error::Content { path: path.to_owned(), reason: error.to_string() })?;
     replace(path, &bytes)
 }
@@ -256,15 +266,36 @@ mod tests {
     fn a_framed_file_of_another_purpose_or_damaged_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a");
-        replace_framed(&path, "numbers", &vec![1_u32, 2]).expect("written");
-        assert_eq!(read_framed::<Vec<u32>>(&path, "numbers").expect("readable"), Some(vec![1, 2]));
-        assert!(matches!(read_framed::<Vec<u32>>(&path, "letters"), Err(Error::Content { .. })));
+        let numbers = Format { name: "numbers", first: 1, written: 1, newest: 1 };
+        replace_framed(&path, numbers, &vec![1_u32, 2]).expect("written");
+        assert_eq!(read_framed::<Vec<u32>>(&path, numbers).expect("readable"), Some(vec![1, 2]));
+        let letters = Format { name: "letters", ..numbers };
+        assert!(matches!(read_framed::<Vec<u32>>(&path, letters), Err(Error::Content { .. })));
         let whole = fs::read(&path).expect("there");
         for cut in 0..whole.len() {
             replace(&path, &whole[..cut]).expect("written");
-            assert!(read_framed::<Vec<u32>>(&path, "numbers").is_err(), "{cut}");
+            assert!(read_framed::<Vec<u32>>(&path, numbers).is_err(), "{cut}");
         }
         replace(&path, &[&whole[..], &[0]].concat()).expect("written");
-        assert!(read_framed::<Vec<u32>>(&path, "numbers").is_err());
+        assert!(read_framed::<Vec<u32>>(&path, numbers).is_err());
+    }
+
+    #[test]
+    fn a_framed_file_of_the_previous_version_is_read_and_of_another_is_refused_with_both() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        let version = |written| Format { name: "numbers", first: 1, written, newest: written };
+        replace_framed(&path, version(2), &7_u32).expect("written");
+        assert_eq!(read_framed::<u32>(&path, version(2)).expect("its own"), Some(7));
+        assert_eq!(read_framed::<u32>(&path, version(3)).expect("the previous one"), Some(7));
+        // Of another version nothing but the purpose is looked at.
+        for reader in [version(1), version(4)] {
+            let said = read_framed::<String>(&path, reader).expect_err("another version").to_string();
+            let expected = format!("version 2 of \"numbers\", this program reads {}", reader.expected());
+            assert!(
+                said.contains(&expected) && said.contains("start the version of visperf that wrote it"),
+                "{said}"
+            );
+        }
     }
 }

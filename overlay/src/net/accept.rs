@@ -110,7 +110,7 @@ impl Door {
     }
 
     fn admit(&self, peer: PeerKey, hello: &Hello) -> Result<Arc<Principal>, String> {
-        if hello.version != VERSION {
+        if !wire::version::HELLO.reads(hello.version) {
             let refused = Refused::Version { found: hello.version, expected: VERSION };
             // Changed by single steps, each whole.
             let mut trail = self.refused.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ use wire::id::PeerKey;
 use wire::time::Time;
 
 /// Version of the exchanges; a peer of another is refused in words.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = wire::version::HELLO.written;
 
 /// What a daemon says first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

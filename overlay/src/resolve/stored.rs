@@ -12,12 +12,10 @@ use wire::credential::Statement;
 use wire::registration::Record;
 use wire::replication::Number;
 use wire::time::{Moment, Time};
+use wire::version::DOMAINS;
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "domains";
-
-/// Version of what the frames hold.
-const VERSION: u16 = 1;
 
 /// What the bytes begin with, so that other frames are not taken for these.
 const PURPOSE: &str = "visperf domains";
@@ -35,7 +33,7 @@ enum Part {
 
 /// Why bytes cannot be read back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a whole list of domains of version {VERSION}: {reason}; expected what an earlier run stored")]
+#[error("not a whole list of domains of version {expected}: {reason}; expected what an earlier run stored", expected = DOMAINS.expected())]
 pub struct Unreadable {
     /// What is wrong.
     pub reason: String,
@@ -49,7 +47,10 @@ impl Resolver {
     pub fn to_bytes(&self, now: Moment, taken: Time) -> Result<Vec<u8>, codec::Error> {
         let mut out = Vec::new();
         let mut parts = 0;
-        codec::encode(&Part::Head { purpose: PURPOSE.to_owned(), version: VERSION, taken }, &mut out)?;
+        codec::encode(
+            &Part::Head { purpose: PURPOSE.to_owned(), version: DOMAINS.written, taken },
+            &mut out,
+        )?;
         for (domain, memory) in &self.memory {
             if let Some((number, at, age)) = memory.left {
                 let age = age.saturating_add(now.since(at));
@@ -118,7 +119,7 @@ fn read(bytes: &[u8]) -> Result<(Time, Vec<Part>), Unreadable> {
         }
     };
     let taken = match next()? {
-        Part::Head { purpose, version: VERSION, taken } if purpose == PURPOSE => taken,
+        Part::Head { purpose, version, taken } if purpose == PURPOSE && DOMAINS.reads(version) => taken,
         Part::Head { purpose, version, .. } => {
             return Err(refuse(format!("it says {purpose:?}, version {version}")));
         }

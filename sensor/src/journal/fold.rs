@@ -6,8 +6,10 @@
 use super::frame::{Body, Record};
 use super::state::State;
 use crate::segments::recovery::{self, Damage};
+use crate::segments::unreadable::{Content, Mark};
 use log_filters::found::Change;
 use wire::event::Id;
+use wire::version::{Format, JOURNAL};
 
 /// Takes what a journal holds beside its [`State`].
 pub trait Replay {
@@ -31,6 +33,29 @@ pub struct Fold {
 impl<R: Replay> recovery::Fold<R> for Fold {
     type Body = Body;
     type State = State;
+    const CONTENT: Content = Content {
+        what: "the journal",
+        beside: "the sensor then gets a new key and reads its logs as at its first start, so events of lines that are still in \
+                 them come again under other ids; recordings and the audit trail stay",
+    };
+    const FORMAT: Format = JOURNAL;
+
+    fn mark(body: &Body) -> Mark {
+        match body {
+            Body::Batch(batch) => {
+                let next = batch.first + batch.records.len() as u64;
+                Mark { written: Some(batch.seen), next: Some(next), received: None }
+            }
+            Body::Head(head) => Mark { written: None, next: Some(head.next), received: head.acknowledged },
+            Body::Acknowledged { next } => Mark { received: Some(*next), ..Mark::default() },
+            Body::File(_)
+            | Body::Memory(..)
+            | Body::Generation(_)
+            | Body::Calls(_)
+            | Body::HeadEnd
+            | Body::Born(_) => Mark::default(),
+        }
+    }
 
     fn step(&mut self, body: Body, replay: &mut R) -> Result<(), Damage> {
         if self.is_whole { self.follow(body, replay) } else { self.build(body, replay) }
@@ -49,6 +74,9 @@ impl Fold {
     fn build(&mut self, body: Body, replay: &mut impl Replay) -> Result<(), Damage> {
         let Some(state) = &mut self.state else {
             let Body::Head(head) = body else { return Err(Damage::Order) };
+            if !JOURNAL.reads(head.version.0) {
+                return Err(Damage::Version { found: head.version.0 });
+            }
             self.state = Some(State::from_head(head));
             return Ok(());
         };

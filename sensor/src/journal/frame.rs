@@ -8,6 +8,7 @@ use log_filters::found::{Change, Found};
 use serde::{Deserialize, Serialize};
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;
+use wire::version::Trailing;
 
 /// A path as the system spells it; not always text.
 pub type PathBytes = Vec<u8>;
@@ -200,6 +201,9 @@ pub struct Head {
     pub acknowledged: Option<u64>,
     /// Events deleted before the receiver had them.
     pub lost: u64,
+    /// The version of the segment's frames ([`wire::version::JOURNAL`]). It stays last, and what is
+    /// before it as it is: version 1 is also written without it.
+    pub version: Trailing,
 }
 
 /// What a head says of one path.

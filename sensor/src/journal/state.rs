@@ -8,6 +8,7 @@ use super::frame::{Batch, Birth, Checkpoint, FileHead, FileRecord, Head, PathByt
 use std::collections::BTreeMap;
 use wire::event::Id;
 use wire::id::{Generation, SensorKey};
+use wire::version::{JOURNAL, Trailing};
 
 /// Everything known at one place of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,13 +50,16 @@ impl State {
     /// A journal in which nothing has happened.
     #[must_use]
     pub fn new(sensor: SensorKey) -> State {
-        State::from_head(Head { sensor, next_generation: 1, next: 0, acknowledged: None, lost: 0 })
+        let version = Trailing(JOURNAL.written);
+        State::from_head(Head { sensor, next_generation: 1, next: 0, acknowledged: None, lost: 0, version })
     }
 
     /// The state a head begins with; its parts are added by [`State::add_file`] and
     /// [`State::add_generation`].
     #[must_use]
     pub fn from_head(head: Head) -> State {
+        // The next segment is written in this program's version, whatever this one has.
+        let head = Head { version: Trailing(JOURNAL.written), ..head };
         State { head, files: BTreeMap::new(), generations: BTreeMap::new() }
     }
 

@@ -25,9 +25,10 @@ use wire::channel::{self, Wanted, expression};
 use wire::event::Kind;
 use wire::harmless::is_harmless;
 use wire::sample::{Number, Semantics};
+use wire::version::MODULE;
 
 /// The version of what is said here.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = MODULE.written as u32;
 /// Longest line that a module may say, in bytes: as many figures as there may be, with long labels.
 pub const ANSWER_LEN_MAX_BYTES: usize = 256 << 10;
 /// Longest line that a module is told, in bytes.
@@ -66,7 +67,7 @@ pub enum Error {
         why: String,
     },
     /// Another version.
-    #[error("expected protocol {VERSION} in its hello, found {0}; this sensor speaks no other")]
+    #[error("expected protocol {expected} in its hello, found {0}; this sensor speaks no other", expected = MODULE.expected())]
     Version(u32),
     /// A part of it is beyond what may be.
     #[error("{0}")]
@@ -231,7 +232,7 @@ pub fn hello(line: &[u8]) -> Result<Hello, Error> {
     const EXPECTED: &str =
         "a hello such as {\"protocol\":1,\"name\":\"gpu\",\"kind\":\"collector\",\"rate\":1}";
     let raw: RawHello = read(line, EXPECTED)?;
-    if raw.protocol != VERSION {
+    if !u16::try_from(raw.protocol).is_ok_and(|version| MODULE.reads(version)) {
         return Err(Error::Version(raw.protocol));
     }
     if raw.name.is_empty() || raw.name.len() > NAME_LEN_MAX_BYTES || !raw.name.chars().all(is_harmless) {

@@ -11,9 +11,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use wire::report::{
     self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, HostState, MARKS_MAX,
-    METRICS_LEN_MAX_BYTES, METRICS_MAX, Metrics, Run, Shape, Sweep, TEXT_LEN_MAX_BYTES, VERSION,
+    METRICS_LEN_MAX_BYTES, METRICS_MAX, Metrics, Run, Shape, Sweep, TEXT_LEN_MAX_BYTES,
 };
 use wire::sample::Metric;
+use wire::version::REPORT;
 
 /// Most events of a frame: what they take unpacked is bounded by it.
 pub const EVENTS_MAX: u64 = 16_384;
@@ -32,7 +33,8 @@ pub enum Error {
     Frame(#[from] report::Error),
     /// Another version is spoken.
     #[error(
-        "version {found} of the report protocol is spoken; this program knows {VERSION}; update the older one"
+        "version {found} of the report protocol is spoken; this program knows {expected}; update the older one",
+        expected = REPORT.expected()
     )]
     Version {
         /// As said.
@@ -259,7 +261,7 @@ fn limit(what: &'static str, found: usize, most: usize) -> Result<(), Error> {
 }
 
 fn check_hello(hello: &Hello) -> Result<(), Error> {
-    if hello.version != VERSION {
+    if !REPORT.reads(hello.version) {
         return Err(Error::Version { found: hello.version });
     }
     limit("hosts", hello.hosts.len(), HOSTS_MAX)?;

@@ -9,11 +9,17 @@ use daemon::{state_file, state_folder};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+use wire::time::Time;
 
 /// A directory of segments.
 pub trait Disk: Send + Sync {
+    /// Where it is, for messages.
+    fn folder(&self) -> &Path;
+    /// When a file was written last; `None` where that is not known.
+    fn written(&self, name: &str) -> Option<Time>;
     /// The names of all files.
     ///
     /// # Errors
@@ -93,6 +99,16 @@ impl Directory {
 }
 
 impl Disk for Directory {
+    fn folder(&self) -> &Path {
+        &self.path
+    }
+
+    fn written(&self, name: &str) -> Option<Time> {
+        let found = std::fs::symlink_metadata(self.path.join(name)).ok()?;
+        let since = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_micros()).ok().map(Time::from_micros)
+    }
+
     fn names(&self) -> io::Result<Vec<String>> {
         std::fs::read_dir(&self.path)?
             .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))

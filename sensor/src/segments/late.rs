@@ -48,7 +48,7 @@ impl Late {
             };
             let begun = segment::begin(&*self.disk, self.first, write).map_err(|error| match error {
                 Error::Disk { source, .. } => source,
-                Error::Frame(_) | Error::Version { .. } => io::Error::other(error),
+                Error::Frame(_) | Error::Unreadable(_) => io::Error::other(error),
             })?;
             self.file.get_or_init(|| begun);
             head.clear();

@@ -18,6 +18,7 @@ pub mod list;
 pub mod pace;
 pub mod recovery;
 pub mod segment;
+pub mod unreadable;
 pub mod window;
 
 /// Why a log could not be opened, written or read.
@@ -35,17 +36,9 @@ pub enum Error {
     /// A frame is too large or cannot be written.
     #[error("cannot write a frame: {0}")]
     Frame(#[from] wire::codec::Error),
-    /// Written by another version of the program.
-    #[error(
-        "{name} was written by another version ({found}); this program reads {expected}; use the program that wrote it, or move the file away to begin anew",
-        expected = wire::version::FRAME
-    )]
-    Version {
-        /// The segment's name.
-        name: String,
-        /// The version found.
-        found: u8,
-    },
+    /// What is there cannot be read, and is as it was.
+    #[error(transparent)]
+    Unreadable(#[from] Box<unreadable::Unreadable>),
 }
 
 impl Error {

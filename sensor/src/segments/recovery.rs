@@ -8,10 +8,12 @@
 
 use super::disk::Disk;
 use super::segment::{Legend, Segment, Table, firsts, name};
+use super::unreadable::{Content, Mark, Moment, Reason, Unreadable};
 use super::window::Window;
 use super::{Error, chain};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use wire::version::Format;
 
 /// The fold of one segment's frames into what is known at its end; what else they hold goes to an `R`.
 pub trait Fold<R: ?Sized>: Default {
@@ -19,6 +21,13 @@ pub trait Fold<R: ?Sized>: Default {
     type Body: DeserializeOwned;
     /// What is known at the end.
     type State;
+    /// What the log holds, for messages.
+    const CONTENT: Content;
+    /// The version of what its frames hold.
+    const FORMAT: Format;
+
+    /// What a frame says of the events before and in it.
+    fn mark(body: &Self::Body) -> Mark;
 
     /// Take a frame.
     ///
@@ -43,6 +52,12 @@ pub enum Damage {
     /// A whole frame that was written after another one than stands before it.
     #[error("frame does not follow the one before it")]
     Chain,
+    /// A head of another version.
+    #[error("head has version {found}")]
+    Version {
+        /// The version found.
+        found: u16,
+    },
     /// A whole frame out of place: a segment begins with its head.
     #[error("frame is out of place: the head of a segment comes first, once and whole")]
     Order,
@@ -87,7 +102,9 @@ where
     L: Legend<Body = F::Body>,
     R: ?Sized,
 {
-    let names = disk.names().map_err(Error::disk("list the segments"))?;
+    let refused = |name, source| Unreadable::refused::<F, R>(disk, name, source);
+    let open = |first| Segment::open(disk, first).map_err(|source| refused(Some(name(first)), source));
+    let names = disk.names().map_err(|source| refused(None, source))?;
     for unfinished in names.iter().filter(|name| name.ends_with(".new")) {
         // A head that was never finished: nothing depends on it.
         disk.remove(unfinished).map_err(Error::disk(format!("remove {unfinished}")))?;
@@ -95,22 +112,29 @@ where
     let mut firsts = firsts(&names);
     let mut recovered = Recovered { live: None, older: Vec::new(), notes: Vec::new(), is_shorter: false };
     while let Some(first) = firsts.pop() {
-        recovered.live = fold::<F, L, R>(Segment::open(disk, first)?, replay, &mut recovered.notes)?;
+        recovered.live = fold::<F, L, R>(disk, open(first)?, replay, &mut recovered.notes)?;
         if recovered.live.is_some() {
             break;
         }
         let aside = format!("{}.damaged", name(first));
         disk.rename(&name(first), &aside).map_err(Error::disk(format!("set {aside} aside")))?;
-        recovered.notes.push(format!("the head of {} is damaged; it was kept as {aside}", name(first)));
+        let (what, folder) = (name(first), disk.folder().display());
+        let until =
+            disk.written(&aside).map(|at| format!(", the last at {}", Moment(at))).unwrap_or_default();
+        recovered.notes.push(format!(
+            "the head of {what} in {folder} is damaged; the segment is stored as {aside}: its events, from number {first} \
+             on{until}, are read again where their logs still hold them, and are lost to queries and followers elsewhere"
+        ));
         recovered.is_shorter = true;
     }
     for first in firsts {
-        recovered.older.push(Arc::new(Segment::open(disk, first)?));
+        recovered.older.push(Arc::new(open(first)?));
     }
     Ok(recovered)
 }
 
 fn fold<F, L, R>(
+    disk: &dyn Disk,
     segment: Segment<L>,
     replay: &mut R,
     notes: &mut Vec<String>,
@@ -134,7 +158,14 @@ where
             }
             Ok(None) => break,
             Err(Damage::Frame(wire::codec::Error::Version { found })) => {
-                return Err(Error::Version { name: what, found });
+                let (found, expected) = (u16::from(found), wire::version::FRAME.to_string());
+                let reason = Reason::Version { name: what, of: "its frames", found, expected };
+                return Err(Unreadable::error::<F, R>(disk, reason));
+            }
+            Err(Damage::Version { found }) => {
+                let (of, expected) = ("its content", F::FORMAT.expected().to_string());
+                let reason = Reason::Version { name: what, of, found, expected };
+                return Err(Unreadable::error::<F, R>(disk, reason));
             }
             Err(damage) => {
                 notes.push(format!("{what} is good up to byte {} of {len}: {damage}", table.len));

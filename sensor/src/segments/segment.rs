@@ -141,10 +141,9 @@ impl<L: Legend> Segment<L> {
     /// Open a segment, to be looked through when first read.
     ///
     /// # Errors
-    /// If the disk refuses.
-    pub fn open(disk: &dyn Disk, first: u64) -> Result<Segment<L>, Error> {
-        let file = disk.open(&name(first)).map_err(Error::disk(format!("open {}", name(first))))?;
-        Ok(Segment::new(first, file, None))
+    /// What the system says.
+    pub fn open(disk: &dyn Disk, first: u64) -> std::io::Result<Segment<L>> {
+        Ok(Segment::new(first, disk.open(&name(first))?, None))
     }
 
     /// Its file.

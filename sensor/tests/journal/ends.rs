@@ -5,6 +5,7 @@ use crate::simulated::Simulated;
 use sensor::journal::Config;
 use sensor::segments::Error;
 use sensor::segments::segment::name;
+use sensor::segments::unreadable::Reason;
 
 fn written() -> (Simulated, Vec<u8>) {
     let disk = Simulated::default();
@@ -105,7 +106,8 @@ fn a_journal_of_another_version_is_refused_and_left_alone() {
     content[4..8].copy_from_slice(&sum.to_le_bytes());
     disk.set_content(&name(0), content.clone());
     let refused = Writer::try_open(&disk, Config::default()).err().unwrap();
-    assert!(matches!(refused, Error::Version { found: 99, .. }), "{refused}");
+    let Error::Unreadable(refused) = refused else { panic!("{refused}") };
+    assert!(matches!(refused.reason(), Reason::Version { found: 99, .. }), "{refused}");
     assert_eq!(disk.content(&name(0)), content);
 }
 

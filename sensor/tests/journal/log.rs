@@ -8,6 +8,7 @@ use sensor::journal::fold::Replay;
 use sensor::journal::frame::{Batch, Birth, Identity, Print, Record, Status};
 use sensor::journal::writer::{Journal, Memories};
 use sensor::segments::Error;
+use sensor::segments::disk::Disk;
 use std::sync::Arc;
 use wire::event::{Content, Event, Id, Kind, Value};
 use wire::id::{Generation, SensorKey};
@@ -69,8 +70,12 @@ impl Writer {
     }
 
     pub fn try_open(disk: &Simulated, config: Config) -> Result<Writer, Error> {
+        Writer::on(Arc::new(disk.clone()), config)
+    }
+
+    pub fn on(disk: Arc<dyn Disk>, config: Config) -> Result<Writer, Error> {
         let mut mind = Mind::default();
-        let (journal, notes) = Journal::open(Arc::new(disk.clone()), config, SensorKey(1), &mut mind)?;
+        let (journal, notes) = Journal::open(disk, config, SensorKey(1), &mut mind)?;
         let mut writer = Writer { journal, mind, notes };
         if writer.journal.state().generations.is_empty() {
             let birth = Birth {

@@ -10,3 +10,4 @@ mod ends;
 mod power;
 mod readers;
 mod retention;
+mod unreadable;

@@ -3,7 +3,9 @@
 use sensor::segments::disk::{Disk, Stored};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
+use wire::time::Time;
 
 /// A disk writes whole sectors.
 const SECTOR: usize = 512;
@@ -147,6 +149,14 @@ fn survive(content: &mut Vec<u8>, change: Change, random: &mut Random) {
 }
 
 impl Disk for Simulated {
+    fn folder(&self) -> &Path {
+        Path::new("/simulated")
+    }
+
+    fn written(&self, _name: &str) -> Option<Time> {
+        None
+    }
+
     fn names(&self) -> io::Result<Vec<String>> {
         Ok(Simulated::names(self))
     }

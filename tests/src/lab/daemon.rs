@@ -43,8 +43,13 @@ impl Drop for LetGo {
 }
 
 impl Daemon {
-    pub(super) fn spawn(host: &Host, state: &Path, arguments: &[&OsStr]) -> Result<(Daemon, Arc<Held>)> {
-        let process = host.run(|| grid::Daemon::spawn(state, arguments))?;
+    pub(super) fn spawn(
+        program: &Path,
+        host: &Host,
+        state: &Path,
+        arguments: &[&OsStr],
+    ) -> Result<(Daemon, Arc<Held>)> {
+        let process = host.run(|| grid::Daemon::spawn_by(program, state, arguments))?;
         let held = Held::new(process.pid())?;
         let daemon = Daemon { held: LetGo(Arc::clone(&held)), process, host: host.clone(), address: None };
         Ok((daemon, held))

@@ -12,6 +12,7 @@ use crate::wait::Seen;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// Longest wait for daemons to agree: seconds, on a machine that builds at the same time.
@@ -25,7 +26,15 @@ pub const OVERLAY: u16 = 7318;
 /// # Errors
 /// If it cannot be run or fails; with what it said.
 pub fn visperf(host: &Host, arguments: &[&str]) -> Result<String> {
-    let output = host.run(|| Ok(program::command(program::visperf()?).args(arguments).output()?))?;
+    visperf_by(program::visperf()?, host, arguments)
+}
+
+/// As [`visperf`], by another program than the one under test.
+///
+/// # Errors
+/// As [`visperf`].
+pub fn visperf_by(program: &Path, host: &Host, arguments: &[&str]) -> Result<String> {
+    let output = host.run(|| Ok(program::command(program).args(arguments).output()?))?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "visperf {arguments:?} on {}: {said}", host.name());
     Ok(String::from_utf8(output.stdout)?)
@@ -164,6 +173,14 @@ impl Domain {
 /// # Errors
 /// If it does not start.
 pub fn sensor(host: &Host, more: &[String]) -> Result<Daemon> {
+    sensor_by(program::visperf()?, host, more)
+}
+
+/// As [`sensor`], by another program than the one under test.
+///
+/// # Errors
+/// As [`sensor`].
+pub fn sensor_by(program: &Path, host: &Host, more: &[String]) -> Result<Daemon> {
     let mut words: Vec<String> =
         ["sensor", "--listen", "127.0.0.1:7317", "--log", "info"].map(str::to_owned).to_vec();
     let file = host.folder().join("sensor.toml");
@@ -171,7 +188,7 @@ pub fn sensor(host: &Host, more: &[String]) -> Result<Daemon> {
         words.extend(["--config".to_owned(), file.display().to_string()]);
     }
     words.extend_from_slice(more);
-    host.daemon(&words)
+    host.daemon_by(program, &words)
 }
 
 /// Who represents the domain as each of `daemons` says, where it can say; `params` may name the domain.

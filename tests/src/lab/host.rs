@@ -8,6 +8,7 @@
 use super::daemon::Daemon;
 use super::held::Processes;
 use crate::grid::READY;
+use crate::program;
 use crate::query::{self, Answer};
 use anyhow::{Context, Result};
 use nix::net::if_::InterfaceFlags;
@@ -114,9 +115,13 @@ impl Host {
     /// # Errors
     /// If the program is missing or cannot be started.
     pub fn spawn<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Daemon> {
+        self.spawn_by(program::visperf()?, arguments)
+    }
+
+    fn spawn_by<A: AsRef<OsStr>>(&self, program: &Path, arguments: &[A]) -> Result<Daemon> {
         let arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
         let state = self.0.folder.join(arguments.first().context("expected the command of a daemon")?);
-        let (daemon, held) = Daemon::spawn(self, &state, &arguments)?;
+        let (daemon, held) = Daemon::spawn(program, self, &state, &arguments)?;
         self.0.processes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&held));
         Ok(daemon)
     }
@@ -126,7 +131,15 @@ impl Host {
     /// # Errors
     /// As [`Host::spawn`], or if it is not ready in time; with what it said.
     pub fn daemon<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Daemon> {
-        let mut daemon = self.spawn(arguments)?;
+        self.daemon_by(program::visperf()?, arguments)
+    }
+
+    /// As [`Host::daemon`], by another `visperf` than the one under test.
+    ///
+    /// # Errors
+    /// As [`Host::daemon`].
+    pub fn daemon_by<A: AsRef<OsStr>>(&self, program: &Path, arguments: &[A]) -> Result<Daemon> {
+        let mut daemon = self.spawn_by(program, arguments)?;
         daemon.ready(READY)?;
         Ok(daemon)
     }

@@ -12,8 +12,10 @@
 //! ends the path, not the carrier.
 //! Not here: what follows from a frame (`carrier`).
 
+use wire::version::CARRIER;
+
 /// Version of the exchange.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = CARRIER.written.to_le_bytes()[0];
 
 /// Most bytes in one frame of data, so that an acknowledgement is never far behind.
 pub const DATA_LEN_MAX_BYTES: usize = 64 << 10;
@@ -58,7 +60,7 @@ pub enum Error {
     #[error("expected 1 to {DATA_LEN_MAX_BYTES} bytes of data in a frame, found {0}")]
     Length(u32),
     /// Of another version.
-    #[error("expected version {VERSION} of a carrier, found {0}")]
+    #[error("expected version {expected} of a carrier, found {0}", expected = CARRIER.expected())]
     Version(u8),
 }
 
@@ -262,7 +264,7 @@ fn greeting(kind: u8, token: Token, number: u64) -> Vec<u8> {
 
 fn read_greeting(bytes: &[u8]) -> Result<(u8, Token, u64), Error> {
     let &[kind, version, ref rest @ ..] = bytes else { return Err(Error::Cut) };
-    if version != VERSION {
+    if !CARRIER.reads(u16::from(version)) {
         return Err(Error::Version(version));
     }
     let (token, rest) = rest.split_first_chunk::<TOKEN_LEN_BYTES>().ok_or(Error::Cut)?;

@@ -221,3 +221,23 @@ fn a_state_folder_that_is_removed_under_a_daemon_is_in_its_health_and_log() {
     let ran = Ran::from(child.wait_with_output().unwrap()).ok();
     ran.notes(&["ERROR", "own/lock was removed", "the state folder is in its place again"]);
 }
+
+#[test]
+fn a_journal_of_another_version_ends_the_sensor_with_its_folder_and_the_command_that_moves_it_away() {
+    let home = home_of(DAEMONS[1]);
+    let folder = home.path().join("own/sensor/journal");
+    // A head as a later version may write it: the fields that are known, and a version that is not.
+    let head = (1_u8, 9_u64, 1_u32, 0_u64, None::<u64>, 0_u64, 9_u16);
+    let mut bytes = Vec::new();
+    wire::codec::encode(&(0_u32, head), &mut bytes).unwrap();
+    let segment = folder.join("events-00000000000000000000.log");
+    std::fs::write(&segment, &bytes).unwrap();
+    run_once(&home, DAEMONS[1]).with_code(1).notes(&[
+        "own/sensor/journal cannot be read: events-00000000000000000000.log has version 9 of its content, expected 1",
+        "own/sensor/journal.unreadable`, which loses its events from number 0 on, written from 20",
+        "start the version of visperf that wrote it",
+    ]);
+    assert_eq!(std::fs::read(&segment).unwrap(), bytes, "nothing was changed");
+    std::fs::rename(&folder, folder.with_extension("unreadable")).unwrap();
+    run_once(&home, DAEMONS[1]).ok();
+}

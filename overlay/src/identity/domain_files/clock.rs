@@ -8,8 +8,7 @@ use crate::identity::peer_clocks::Members;
 use crate::identity::refused::Refused;
 use crate::identity::safe_file;
 use wire::time::{Moment, Time};
-
-const CLOCK_PURPOSE: &str = "visperf clock 1";
+use wire::version;
 
 impl DomainFiles {
     /// Whether the clock of this host may be signed by, as far as `members` and this host know; to be asked before
@@ -23,7 +22,7 @@ impl DomainFiles {
         let clocks = Clocks { now, at, boot: boot.as_deref() };
         let next = issuer_clock::check(clocks, anchor.as_ref(), open.book.newest_signed(), members)?;
         if let Some(next) = next {
-            safe_file::replace_framed(&self.path("clock"), CLOCK_PURPOSE, &next)?;
+            safe_file::replace_framed(&self.path("clock"), version::CLOCK, &next)?;
         }
         Ok(())
     }
@@ -36,11 +35,11 @@ impl DomainFiles {
         let _open = self.open(now)?;
         let boot = crate::clock::boot();
         let anchor = Anchor::confirmed(Clocks { now, at, boot: boot.as_deref() }).ok_or(Error::NoBoot)?;
-        Ok(safe_file::replace_framed(&self.path("clock"), CLOCK_PURPOSE, &anchor)?)
+        Ok(safe_file::replace_framed(&self.path("clock"), version::CLOCK, &anchor)?)
     }
 
     fn anchor(&self) -> Result<Option<Anchor>, Error> {
-        Ok(safe_file::read_framed(&self.path("clock"), CLOCK_PURPOSE)?)
+        Ok(safe_file::read_framed(&self.path("clock"), version::CLOCK)?)
     }
 
     /// What the clock should say as far as this host alone knows, where it says something else: enough for the delegation,

@@ -14,9 +14,9 @@ use wire::credential::{Certificate, Chain, Delegation, Denied};
 use wire::id::PeerKey;
 use wire::join::{Directory, Join, Secret, Token, TokenType};
 use wire::time::Time;
+use wire::version;
 
 const FILE: &str = "replace-tokens";
-const PURPOSE: &str = "visperf replace tokens 1";
 
 /// The certificate that a joiner was given, and those that it replaces.
 #[derive(Clone, Debug)]
@@ -127,10 +127,10 @@ impl DomainFiles {
     }
 
     pub(super) fn replace_tokens(&self) -> Result<ReplaceTokens, Error> {
-        Ok(safe_file::read_framed(&self.path(FILE), PURPOSE)?.unwrap_or_default())
+        Ok(safe_file::read_framed(&self.path(FILE), version::REPLACE_TOKENS)?.unwrap_or_default())
     }
 
     fn save_replace_tokens(&self, tokens: &ReplaceTokens) -> Result<(), Error> {
-        Ok(safe_file::replace_framed(&self.path(FILE), PURPOSE, tokens)?)
+        Ok(safe_file::replace_framed(&self.path(FILE), version::REPLACE_TOKENS, tokens)?)
     }
 }

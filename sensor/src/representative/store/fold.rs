@@ -5,7 +5,9 @@
 use super::frame::{Batch, Body};
 use super::ledger::Ledger;
 use crate::segments::recovery::{self, Damage};
+use crate::segments::unreadable::{Content, Mark};
 use wire::id::Generation;
+use wire::version::{DOMAIN_STORE, Format};
 
 /// Takes what the store holds beside its [`Ledger`].
 pub trait Replay {
@@ -28,10 +30,28 @@ pub struct Fold {
 impl<R: Replay + ?Sized> recovery::Fold<R> for Fold {
     type Body = Body;
     type State = Ledger;
+    const CONTENT: Content = Content {
+        what: "the domain's store of events",
+        beside: "members then send again what their journals still hold, and followers of the domain may miss the rest",
+    };
+    const FORMAT: Format = DOMAIN_STORE;
+
+    fn mark(body: &Body) -> Mark {
+        match body {
+            Body::Batch(batch) => {
+                Mark { written: Some(batch.stored), next: Some(batch.at + batch.len()), received: None }
+            }
+            Body::Head(head) => Mark { next: Some(head.next), ..Mark::default() },
+            Body::Member(_) | Body::Calls(_) | Body::HeadEnd | Body::Forgotten(_) => Mark::default(),
+        }
+    }
 
     fn step(&mut self, body: Body, replay: &mut R) -> Result<(), Damage> {
         let Some(ledger) = &mut self.ledger else {
             let Body::Head(head) = body else { return Err(Damage::Order) };
+            if !DOMAIN_STORE.reads(head.version.0) {
+                return Err(Damage::Version { found: head.version.0 });
+            }
             self.ledger = Some(Ledger::from_head(&head));
             return Ok(());
         };

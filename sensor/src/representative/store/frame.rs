@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use wire::id::{Generation, HostName, PeerKey, SensorKey};
 use wire::report::{Mark, Run, StoreKey};
 use wire::time::Time;
+use wire::version::Trailing;
 
 /// The beginning of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct Head {
     pub next: u64,
     /// The number the next lane gets.
     pub next_lane: u32,
+    /// The version of the segment's frames ([`wire::version::DOMAIN_STORE`]). It stays last, and
+    /// what is before it as it is: version 1 is also written without it.
+    pub version: Trailing,
 }
 
 /// What the store knows of one sensor.

@@ -7,6 +7,10 @@ use super::frame::{Batch, Head, Member};
 use std::collections::BTreeMap;
 use wire::id::{Generation, SensorKey};
 use wire::report::StoreKey;
+use wire::version::{DOMAIN_STORE, Trailing};
+
+/// The version of a segment that begins now.
+const VERSION: Trailing = Trailing(DOMAIN_STORE.written);
 
 /// Most generations of one sensor that have a lane: those numbered lowest go first. One that comes again
 /// gets another lane, which matters only for calls of shared names that were under way in it.
@@ -55,7 +59,7 @@ impl Ledger {
     /// Nothing is stored.
     #[must_use]
     pub fn new(key: StoreKey) -> Ledger {
-        Ledger::from_head(&Head { key, next: 0, next_lane: 1 })
+        Ledger::from_head(&Head { key, next: 0, next_lane: 1, version: VERSION })
     }
 
     /// What a head begins with.
@@ -67,7 +71,7 @@ impl Ledger {
     /// The beginning of a segment that begins now.
     #[must_use]
     pub fn head(&self) -> Head {
-        Head { key: self.key, next: self.next, next_lane: self.next_lane }
+        Head { key: self.key, next: self.next, next_lane: self.next_lane, version: VERSION }
     }
 
     /// A sensor is so from now on.

@@ -1,0 +1,196 @@
+//! The samples that are state folders, and what is in them.
+
+use super::Sample;
+use directory::snapshot::{self, Snapshot};
+use log_filters::found::Change;
+use log_filters::join::Joiner;
+use overlay::domain::load_term;
+use overlay::identity::domain_files::{DomainFiles, Error};
+use overlay::identity::peer_clocks::Members;
+use overlay::identity::refused::Refused;
+use overlay::identity::trust::{Readers, Trust};
+use overlay::identity::{key_file, member_files, order, order_files};
+use overlay::resolve::{Resolver, stored};
+use proxy::account_file;
+use sensor::journal::fold::Replay;
+use sensor::journal::frame::Record;
+use sensor::journal::writer::Journal;
+use sensor::representative::replay::Joining;
+use sensor::representative::store::writer::Store;
+use sensor::segments::disk::Directory;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::credential::{Role, Roles};
+use wire::event::{Event, Id};
+use wire::id::{DomainName, SensorKey};
+use wire::recording::Recording;
+use wire::report::StoreKey;
+use wire::time::{Moment, Time};
+use wire::version::*;
+
+/// Every one of them.
+pub(super) const SAMPLES: &[Sample] = &[
+    ("issuer", ISSUER, issuer),
+    ("issuer-numbered", ISSUER, issuer),
+    ("member", &[(PREVIOUS_CERTIFICATE, 1)], member),
+    ("alone", ALONE, alone),
+    ("alone-numbered", ALONE, alone),
+    ("directory", &[(DIRECTORY_SNAPSHOT, 2)], directory_of_two),
+    ("proxy", &[(ACCOUNTS, 1)], accounts),
+];
+
+const ISSUER: &[(Format, u16)] = &[
+    (KEY, 1),
+    (ROOT_KEY, 1),
+    (MEMBERSHIP, 1),
+    (DENIALS, 1),
+    (DELEGATION, 1),
+    (BOOK, 1),
+    (DENY_LIST, 1),
+    (REPLACE_TOKENS, 1),
+    (CLOCK, 1),
+    (ELECTION, 1),
+    (DOMAINS, 1),
+    (JOURNAL, 1),
+    (DOMAIN_STORE, 1),
+];
+
+const ALONE: &[(Format, u16)] =
+    &[(ORDERS, 1), (ORDER_SEQUENCE, 1), (OPERATOR, 1), (RECORDING, 1), (JOURNAL, 1)];
+
+/// Some minutes after the samples were made.
+const NOW: Time = Time::from_micros(1_795_622_400_000_000);
+
+fn domain(name: &str) -> DomainName {
+    DomainName::try_from(name).unwrap()
+}
+
+/// The issuer of `UT-ICL` on `h1`, which let `h2` and `h3` in and revoked `h3`; it read five lines of a log, and knows `CERN`.
+fn issuer(state: &Path) {
+    let key = key_file::load(state).unwrap().unwrap();
+    let membership = member_files::load_membership(state).unwrap().unwrap();
+    let own = membership.certificate().unwrap();
+    assert_eq!((own.host.to_string(), &own.domain), ("h1".to_owned(), &domain("UT-ICL")));
+    assert_eq!(own.peer, key.peer());
+
+    let files = DomainFiles::new(state, key.clone());
+    let members = files.members(NOW).unwrap();
+    let hosts: Vec<_> =
+        members.iter().map(|member| (member.certificate.host.to_string(), member.denied)).collect();
+    for host in [("h1", false), ("h2", false), ("h3", true)] {
+        assert!(hosts.contains(&(host.0.to_owned(), host.1)), "{hosts:?}");
+    }
+    let tokens = files.tokens(NOW).unwrap();
+    let patterns: Vec<_> = tokens.iter().map(|token| (token.hosts.clone(), token.uses)).collect();
+    assert!(patterns.contains(&(Some(vec!["wn[0-9]*".to_owned()]), 0)), "{patterns:?}");
+    assert!(patterns.contains(&(None, 2)), "{patterns:?}");
+    match files.check_clock(NOW, Moment::default(), Members::Unknown) {
+        Ok(()) | Err(Error::Refused(Refused::IssuerClock { .. })) => {}
+        Err(error) => panic!("{error}"),
+    }
+    // By the root key.
+    let host = wire::id::HostName::try_from("ws1").unwrap();
+    let roles = Roles::NONE.with(Role::Operator);
+    files
+        .certify(
+            overlay::identity::key::Key::from_seed([7; 32]).peer(),
+            host,
+            roles,
+            Duration::from_secs(60),
+            NOW,
+        )
+        .unwrap();
+
+    let trust = Trust::of_member(domain("UT-ICL"), own.root, Readers::Nobody);
+    let (denials, _) = member_files::load_denials(state, &trust).unwrap();
+    assert_eq!(denials.of(&domain("UT-ICL")).len(), 1);
+    let persisted = load_term(state).unwrap();
+    assert!(persisted.term.0 > 0 && persisted.incarnation > 0, "{persisted:?}");
+    let mut resolver = Resolver::new(Vec::new(), 1);
+    let bytes = fs::read(state.join(stored::FILE_NAME)).unwrap();
+    assert!(resolver.take_back(&bytes, Moment::default(), NOW).unwrap() >= 1);
+    assert!(resolver.knows(&domain("CERN")));
+
+    assert_eq!(jobs(&journal(&state.join("sensor/journal"))), ["1", "2", "3", "4", "5"]);
+    assert_eq!(jobs(&store(&state.join("sensor/domain"))), ["1", "2", "3", "4", "5"]);
+}
+
+/// `h2`, whose certificate was replaced by one that the root signed.
+fn member(state: &Path) {
+    let membership = member_files::load_membership(state).unwrap().unwrap();
+    let own = membership.certificate().unwrap();
+    assert!(own.roles.has(Role::Operator), "{own:?}");
+    let before = member_files::load_previous(state, &membership).unwrap().unwrap();
+    let before = before.certificate.unverified().unwrap();
+    assert_eq!((before.host.to_string(), before.peer), ("h2".to_owned(), own.peer));
+    assert!(!before.roles.has(Role::Operator), "{before:?}");
+}
+
+/// A sensor of no domain, which obeyed one signed command and recorded its processes.
+fn alone(state: &Path) {
+    assert_ne!(order_files::load_seen(state).unwrap(), order::Seen::default());
+    let next = order_files::next_sequence(state, Time::default()).unwrap();
+    assert!(next > 1_795_000_000_000_000, "the number after the last one, not the first: {next}");
+    let operator = order_files::load_operator(state).unwrap().unwrap();
+    let certificate = operator.chain.certificate.unverified().unwrap();
+    assert_eq!((certificate.peer, certificate.root), (operator.key.peer(), operator.root));
+    let recordings = fs::read_dir(state.join("sensor/recordings")).unwrap();
+    let paths = recordings.map(|entry| entry.unwrap().path());
+    let path = paths.into_iter().find(|path| path.extension().is_some_and(|end| end == "vpr")).unwrap();
+    let recording = Recording::read(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(recording.header.cause.note, "sample");
+    assert_eq!(recording.damage, wire::recording::Damage::default());
+    assert!(!recording.segments.is_empty() && recording.end.is_some());
+    // The line of the audit trail.
+    assert_eq!(journal(&state.join("sensor/journal")).len(), 1);
+}
+
+fn directory_of_two(state: &Path) {
+    let path = state.join("directory").join(snapshot::FILE_NAME);
+    let snapshot = Snapshot::read(&path).unwrap().unwrap();
+    let mut domains: Vec<String> = snapshot.kept.iter().map(|kept| kept.domain.to_string()).collect();
+    domains.sort();
+    assert_eq!(domains, ["CERN", "UT-ICL"]);
+    assert!(snapshot.kept.iter().all(|kept| kept.primary.is_some()));
+}
+
+fn accounts(state: &Path) {
+    let accounts = account_file::read(state).unwrap().unwrap();
+    assert_eq!((accounts.realm(), accounts.all().count()), ("visperf", 1));
+    assert_eq!(accounts.get("ana").unwrap().grant.domains.to_string(), "UT-ICL");
+}
+
+/// Looks at nothing beside the events.
+struct Events;
+
+impl Replay for Events {
+    fn calls(&mut self, _: &[u8]) {}
+    fn memory(&mut self, _: &[u8], _: &str, _: Vec<Change>) {}
+    fn record(&mut self, _: Id, _: &Record) {}
+}
+
+fn journal(folder: &Path) -> Vec<Event> {
+    let disk = Arc::new(Directory::new(folder.to_owned()).unwrap());
+    let (journal, notes) =
+        Journal::open(disk, sensor::journal::Config::default(), SensorKey(1), &mut Events).unwrap();
+    assert_eq!(notes, Vec::<String>::new());
+    assert_ne!(journal.state().head.sensor, SensorKey(1), "it goes on with its own key");
+    journal.reader().read(0, usize::MAX, |_| true).unwrap().events
+}
+
+fn store(folder: &Path) -> Vec<Event> {
+    let disk = Arc::new(Directory::new(folder.to_owned()).unwrap());
+    let config = sensor::representative::store::Config::default();
+    let mut joining = Joining(Joiner::default());
+    let (store, notes) = Store::open(disk, config, StoreKey(1), &mut joining).unwrap();
+    assert_eq!(notes, Vec::<String>::new());
+    assert_eq!(store.ledger().members.len(), 2, "h1 and h2");
+    let page = store.reader().read(0, usize::MAX, |_| true).unwrap();
+    page.events.into_iter().map(|stored| stored.event).collect()
+}
+
+fn jobs(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| event.content.job.to_string()).collect()
+}
