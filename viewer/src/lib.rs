@@ -32,7 +32,7 @@ use wire::harmless::replaced;
 /// Print a message on standard error, for who began the program. It may quote logs and daemons: characters that steer a terminal
 /// are replaced.
 #[expect(clippy::print_stderr, reason = "the program's own words, beside its window")]
-pub fn tell(text: &str) {
+pub fn report(text: &str) {
     let lines = text.split('\n').map(|line| replaced(line, char::REPLACEMENT_CHARACTER));
     eprintln!("visperf-viewer: {}", lines.collect::<Vec<_>>().join("\n"));
 }

@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     match viewer::run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            viewer::tell(&error.to_string());
+            viewer::report(&error.to_string());
             ExitCode::from(if error.is_of_usage() { 2 } else { 1 })
         }
     }

@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let file = settings::usual_file();
     let (mut kept, told) = file.as_deref().map_or_else(Default::default, Settings::load);
     let before = kept.clone();
-    told.iter().for_each(|told| crate::tell(told));
+    told.iter().for_each(|text| crate::report(text));
     set_look(&mut kept, options);
     let mut app = followed(options, kept)?;
     app.update(clock::now(), 0.0);
@@ -140,7 +140,7 @@ fn still(options: &Options) -> Result<(Source, Update, Status, Tells), Error> {
         What::Daemon(plan) => {
             let plan = plan.map_err(Error::Usage)?;
             let (grid, troubles) = live::once(&plan, ANSWER_WAIT).map_err(Error::Daemon)?;
-            troubles.iter().for_each(|trouble| crate::tell(trouble));
+            troubles.iter().for_each(|trouble| crate::report(trouble));
             let address = plan.address.to_string();
             let status = Status::Connected { address: address.clone(), took_secs: 0.0, troubles };
             (Source::Daemon(address), Update::grid(grid), status, Tells::Daemon(plan.address))
@@ -202,7 +202,7 @@ fn tell_of_time(app: &App, at: Option<Time>, options: &Options) {
     if shown != at {
         let side = if at < shown { "before the first" } else { "after the last" };
         let shown = crate::app::text::moment(shown, &options.zone(), true);
-        crate::tell(&format!("--at is {side} moment that is known; shown is that, {shown}"));
+        crate::report(&format!("--at is {side} moment that is known; shown is that, {shown}"));
     }
 }
 
@@ -240,7 +240,7 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
         look_on(app, watch, ASKED_FOR, |_| true);
         look_on(app, watch, ANSWER_WAIT, App::awaits_past);
         if let Some(why) = app.why_no_flock() {
-            crate::tell(&why);
+            crate::report(&why);
         }
     }
     let now = clock::now();

@@ -81,7 +81,7 @@ fn written(file: File) -> Option<String> {
     match file {
         File::Settings(settings, path) => {
             if let Err(error) = settings.store(&path) {
-                crate::tell(&error.to_string());
+                crate::report(&error.to_string());
             }
             None
         }

@@ -69,7 +69,7 @@ fn unreachable(address: &Where, error: &std::io::Error) -> String {
             format!("no daemon answers at {address}: {error}; start one with: visperf up")
         }
         Where::Proxy(_) => match door::certificate_refused(error) {
-            Some(told) => format!("nothing was sent to {address}: {told}"),
+            Some(reason) => format!("nothing was sent to {address}: {reason}"),
             None => format!("no proxy answers at {address}: {error}; see docs/firewalls.md"),
         },
     }

@@ -182,8 +182,8 @@ fn is_late(error: &io::Error) -> bool {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many errors; five mean something here")]
 fn explain(error: io::Error) -> Error {
-    if let Some(told) = door::certificate_refused(&error) {
-        return Error::Certificate(told);
+    if let Some(reason) = door::certificate_refused(&error) {
+        return Error::Certificate(reason);
     }
     match error.kind() {
         _ if is_late(&error) => Error::Late,
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// One handshake with a certificate that nobody stands for.
+    /// One handshake with a certificate that no authority stands for.
     fn serve_unknown(listener: &TcpListener) {
         let made = rcgen::generate_simple_self_signed(["proxy.example".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
@@ -306,8 +306,8 @@ mod tests {
         let patience = Patience { most: Duration::from_secs(30), tell_after: None };
         let refused = connection.post("/", "", b"{}", patience).map(drop).unwrap_err();
         assert!(matches!(refused, Error::Certificate(_)), "{refused:?}");
-        let told = refused.to_string();
-        assert!(told.contains("UnknownIssuer") && told.contains("--certificate FILE"), "{told}");
+        let text = refused.to_string();
+        assert!(text.contains("UnknownIssuer") && text.contains("--certificate FILE"), "{text}");
         drop(connection);
         server.join().unwrap();
     }

@@ -268,8 +268,8 @@ fn lost(connection: &Connection, error: &connection::Error) -> Error {
         connection::Error::Answer(http::Error::Malformed(found)) => {
             Error::Answer { address, found: found.clone() }
         }
-        connection::Error::Certificate(told) => {
-            Error::Unreachable(format!("nothing was sent to {address}: {told}"))
+        connection::Error::Certificate(reason) => {
+            Error::Unreachable(format!("nothing was sent to {address}: {reason}"))
         }
         connection::Error::Answer(http::Error::ClosedBefore | http::Error::Io(_))
         | connection::Error::Late => Error::Lost { address, what: error.to_string() },

@@ -1,4 +1,4 @@
-//! Near names of calls: what the id of a call that no log tells of may have been meant for.
+//! Near names of calls: suggestions for the id of a call that no log has.
 //!
 //! Not here: how near names are (`wire::near_names`).
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_call_is_told_with_near_ones() {
+    fn an_unknown_call_is_refused_with_near_ones() {
         let known = || ["slurm:17", "slurm:171", "htcondor:4.0"].into_iter();
         assert_eq!(unknown("slrum:17", known()), "no call is named slrum:17; did you mean slurm:17?");
         assert_eq!(unknown("x:999999", known()), "no call is named x:999999");

@@ -103,8 +103,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let zone = TimeZone::system();
         print_rows(call_table(&zone), calls.iter().cloned(), &zone, Some(times::now()), output)
     })?;
-    if let Some(told) = left_out(args, &last, count) {
-        note(&told);
+    if let Some(text) = left_out(args, &last, count) {
+        note(&text);
     }
     note_unheard(&last);
     Ok(())

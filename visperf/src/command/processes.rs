@@ -104,7 +104,7 @@ fn of_call(args: &Args, call: &str) -> Result<(), Failure> {
     query::print(&args.query, processes, nothing, table_of_call)
 }
 
-/// Refuse a call that the domain does not know. Whoever may not see the domain's calls learns only that no process serves it.
+/// Refuse a call that the domain does not know. A user who may not see the domain's calls learns only that no process serves it.
 fn refuse_unknown(args: &Args, call: &str) -> Result<(), Failure> {
     let whose = OfDomain { domain: args.place.domain.clone() };
     match call_names::check(&args.query, &whose, "domain.calls", call) {

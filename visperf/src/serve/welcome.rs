@@ -196,8 +196,8 @@ mod tests {
         let is_shown = |view: &View| !welcome.health_within(view).is_empty();
         refuse(Duration::ZERO);
         let heard = view(Role::Member, Some(other), key, State::Alive);
-        assert!(!is_shown(&heard) && welcome.health().len() == 1, "questions are told of it all the same");
-        assert!(is_shown(&view(Role::Member, None, key, State::Alive)), "nobody hears this host");
+        assert!(!is_shown(&heard) && welcome.health().len() == 1, "faults name it all the same");
+        assert!(is_shown(&view(Role::Member, None, key, State::Alive)), "no representative hears this host");
         assert!(is_shown(&view(Role::Member, Some(key), key, State::Alive)), "the representative refuses");
         assert!(is_shown(&view(Role::Member, Some(other), key, State::Dead)), "that one is not well");
         assert!(is_shown(&view(Role::Member, Some(other), other, State::Alive)), "it is no member");

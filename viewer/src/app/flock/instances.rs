@@ -99,7 +99,7 @@ impl Frame {
                 Ok(made) => *program = Some(made),
                 Err(error) => {
                     inner.has_failed.store(true, Ordering::Relaxed);
-                    crate::tell(&format!(
+                    crate::report(&format!(
                         "marks are drawn as meshes, since the graphics card refuses: {error}"
                     ));
                 }
