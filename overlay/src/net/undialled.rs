@@ -46,10 +46,14 @@ pub(super) fn of(error: &DialError) -> Option<Undialled> {
 
 /// How an attempt shows why it failed: the layers of the transport wrap what the system or the other end answered, some without
 /// giving it as their source; all show it.
-const SHOWN: [(&str, Undialled); 9] = [
-    // `NegotiationError::Failed`: the handshake's protocol is spoken by every daemon, and refused by one that is full.
+const SHOWN: [(&str, Undialled); 11] = [
+    // `NegotiationError::Failed` of the last protocol that was proposed, without waiting for an answer: every daemon speaks one of them,
+    // and one that is full refuses all.
     ("error: Failed", Undialled::Full),
-    ("Select(Failed)", Undialled::Full),
+    // The same while an answer was awaited: the connection ended.
+    ("Select(Failed)", Undialled::Cut),
+    ("InvalidMessage", Undialled::Foreign),
+    ("InvalidProtocol", Undialled::Foreign),
     ("ConnectionRefused", Undialled::Closed),
     ("Connection refused", Undialled::Closed),
     ("UnexpectedEof", Undialled::Cut),
@@ -92,6 +96,9 @@ mod tests {
         assert_eq!(failed(vec![refused(), io::ErrorKind::TimedOut.into()]), None);
         let full = || io::Error::other("Apply(Io(Custom { kind: Other, error: Failed }))");
         assert_eq!(failed(vec![refused(), full()]), Some(Undialled::Full));
+        let negotiated = |text: &str| failed(vec![io::Error::other(text)]);
+        assert_eq!(negotiated("Select(Failed)"), Some(Undialled::Cut));
+        assert_eq!(negotiated("Select(ProtocolError(InvalidMessage))"), Some(Undialled::Foreign));
         assert_eq!(failed(vec![io::ErrorKind::UnexpectedEof.into()]), Some(Undialled::Cut));
         assert_eq!(
             failed(vec![io::Error::other(io::Error::from(io::ErrorKind::InvalidData))]),

@@ -91,6 +91,7 @@ async fn refuse(mut events: mpsc::Receiver<Event>) {
                     Protocol::Hello
                     | Protocol::Control
                     | Protocol::Directory
+                    | Protocol::Queries
                     | Protocol::Report
                     | Protocol::Punch => panic!("a question by {}", question.protocol),
                 }

@@ -159,7 +159,7 @@ impl Words {
                 packed(&Question::Begin { account: "ana".to_owned(), hash: Hash::Sha256, nonce })
             }
             Protocol::Enter => packed(&Question::Prove { proof: random.bytes(32), domain: domain() }),
-            Protocol::Query => packed(&query::Question {
+            Protocol::Query | Protocol::Queries => packed(&query::Question {
                 method: "domain.hosts".into(),
                 params: vec![0],
                 time_left_ms: 1000,

@@ -6,8 +6,8 @@
 //! tunnel gate NAME WALL SECONDS [PID…]     a proxy; prints KEY DOOR OVERLAY, asks whoever comes in, prints a row
 //! tunnel gate - WALL                       a proxy that carries alone, until it is stopped
 //! tunnel circuit NAME KEY VIA SECONDS [PID…]    asks the daemon of that key through VIA, KEY@HOST:PORT
-//! tunnel ask NAME KEY VIA SECONDS [PID…]        the same, a stream for each question, as questions of visitors are; prints half
-//!                                          and 99 in a hundred of their times, and processor time of one, in microseconds
+//! tunnel ask NAME KEY VIA SECONDS [PID…]        questions one after the other, as those of visitors are; prints half and 99 in
+//!                                          a hundred of their times, and processor time of one, in microseconds
 //! tunnel tcp NAME HOST:PORT SECONDS [PID…]      asks whoever answers there: the target, or what leads to it
 //! tunnel http NAME HOST:PORT SMALL LARGE SECONDS [PID…]    asks by HTTP for these two paths; at a proxy's door with
 //!                                          CERTIFICATE and ACCOUNTS (NAME:SECRET,…) from the environment
@@ -134,7 +134,7 @@ async fn ask_through(name: &str, key: PeerKey, via: &str, secs: &str, pids: &[&s
     ask(name, &end.handle, key, secs, pids).await;
 }
 
-/// A question after the other, each on a stream of its own.
+/// One question after the other, as a visitor asks a representative.
 async fn ask_each(name: &str, key: PeerKey, via: &str, secs: &str, pids: &[&str]) {
     let end = End::start(3, Config::new(Vec::new()));
     end.handle.keep(Target::Peer(key), vec![Address::try_from(via).unwrap()]).await;
