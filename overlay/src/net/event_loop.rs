@@ -275,11 +275,7 @@ impl EventLoop {
         let way_out = WayOut::new(Arc::clone(&ways), arrivals_rx, half_open.clone());
         let figures = Arc::new(Figures::default());
         let security = Security::new(&key.for_transport(), config.offer, Arc::clone(&figures))?;
-        let mut swarm = super::swarm::build(&config, key, security, (way_out, half_open));
-        for address in &config.listen {
-            let listened = swarm.listen_on(super::swarm_events::multiaddr(*address));
-            listened.map_err(|error| Error::Listen { address: *address, reason: error.to_string() })?;
-        }
+        let swarm = super::swarm::build(&config, key, security, (way_out, half_open))?;
         let (commands, commands_rx) = mpsc::channel(COMMANDS_MAX);
         let (events, events_rx) = mpsc::channel(EVENTS_MAX);
         let (greeted, greeted_rx) = mpsc::channel(COMMANDS_MAX);

@@ -2,11 +2,13 @@
 //!
 //! Not here: the transport itself (`transport`), the task that owns the swarm (`event_loop`).
 
+use super::Error;
 use super::event_loop::{Behaviour, CONNECTIONS_OF_PEER_MAX, Config, SPARE};
 use super::half_open::HalfOpen;
 use super::security::Security;
 use super::silence::{PING_INTERVAL, PING_TIMEOUT};
 use super::streams::Streams;
+use super::swarm_events::multiaddr;
 use super::way_out::WayOut;
 use super::{circuits, transport};
 use crate::identity::key::Key;
@@ -14,13 +16,16 @@ use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::upgrade::Version;
 use libp2p::{Swarm, ping, relay};
 
-/// The swarm of the daemon of this key, over these routes.
+/// The swarm of the daemon of this key, over these routes. It listens.
+///
+/// # Errors
+/// If an address cannot be listened on.
 pub(super) fn build(
     config: &Config,
     key: &Key,
     security: Security,
     (way_out, half_open): (WayOut, HalfOpen),
-) -> Swarm<Behaviour> {
+) -> Result<Swarm<Behaviour>, Error> {
     // Those whose handshake is under way are limited where they are accepted.
     let limits = ConnectionLimits::default()
         .with_max_pending_outgoing(Some(64))
@@ -41,5 +46,11 @@ pub(super) fn build(
     // A stream's protocol is proposed together with its first bytes: a question takes one round trip and not two.
     let swarm_config = libp2p::swarm::Config::with_tokio_executor()
         .with_substream_upgrade_protocol_override(Version::V1Lazy);
-    Swarm::new(transport::build(security, circuits, way_out, half_open), behaviour, local, swarm_config)
+    let transport = transport::build(security, circuits, way_out, half_open);
+    let mut swarm = Swarm::new(transport, behaviour, local, swarm_config);
+    for address in &config.listen {
+        let listened = swarm.listen_on(multiaddr(*address));
+        listened.map_err(|error| Error::Listen { address: *address, reason: error.to_string() })?;
+    }
+    Ok(swarm)
 }
