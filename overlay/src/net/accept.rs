@@ -157,7 +157,7 @@ impl Door {
         self.put((peer, address, principal), protocol, body, stream).await
     }
 
-    /// Questions one after the other, each with a look at who asks, until the peer ends the stream or asks no more.
+    /// Questions one after the other, each with a check of the asker's certificate, until the peer ends the stream or asks no more.
     async fn series(
         &self,
         (peer, address): (PeerKey, Option<SocketAddr>),

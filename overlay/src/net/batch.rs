@@ -3,7 +3,7 @@
 //! Yamux writes the head and the body of each frame apart and flushes after each frame; encrypted and sent so, each would be a
 //! record and a system call of its own.
 //! Rule: a flush is put off to the next read, which Yamux does whenever it has nothing more to write, or to a full buffer; closing
-//! writes all. Whoever flushes and never reads again must close.
+//! writes all. A caller that flushes and never reads again must close.
 //! Not here: how it is encrypted (`security`).
 
 use futures::{AsyncRead, AsyncWrite};

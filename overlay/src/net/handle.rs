@@ -322,7 +322,7 @@ async fn exchange(
     let broken = |error: frames::Error| AskError::broken((peer, protocol), &error);
     let max_bytes = protocol.question_len_max_bytes();
     match frames::write(stream, &Borrowed(question), max_bytes).await {
-        // Whoever refuses says why and ends the stream, before all was written perhaps.
+        // A peer that refuses says why and ends the stream, before all was written perhaps.
         Ok(()) | Err(frames::Error::Broken(_)) => {}
         Err(error) => return Err(broken(error)),
     }

@@ -1,4 +1,4 @@
-//! Pool of streams for questions: one stream carries questions one after the other, as a kept connection of HTTP does.
+//! Pool of streams for questions: one stream carries questions one after the other, as a keep-alive connection of HTTP does.
 //!
 //! Opening a stream takes the event loops of both daemons, timers and a negotiation: more than an ordinary question does.
 //! Rules: a stream carries one question at a time; it is used for [`AGE_MAX`] after it was opened, so questions soon go by a better
@@ -51,7 +51,7 @@ impl Pooled {
     }
 }
 
-/// Whether a stream on which nothing is due can still be used: it would have ended by now, or hold what nobody asked for.
+/// Whether a stream on which nothing is due can still be used: it would have ended by now, or hold bytes that were not requested.
 fn is_open(stream: &mut Stream) -> bool {
     let mut context = Context::from_waker(futures::task::noop_waker_ref());
     Pin::new(stream).poll_read(&mut context, &mut ReadBuf::new(&mut [0; 1])).is_pending()

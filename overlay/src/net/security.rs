@@ -93,7 +93,7 @@ impl Security {
     }
 }
 
-/// Who is at the other end, and the connection to it.
+/// The peer at the other end, and the connection to it.
 type Secured<C> = (PeerId, Batch<Counted<C>>);
 
 impl UpgradeInfo for Security {

@@ -107,7 +107,7 @@ impl Config {
         Ok(Config { client: Arc::new(client).into(), server: Arc::new(server).into() })
     }
 
-    /// Accept on `socket`; who is at the other end.
+    /// Accept on `socket`; the peer at the other end, and the stream to it.
     ///
     /// # Errors
     /// If the peer breaks off, speaks something else or does not prove its key.

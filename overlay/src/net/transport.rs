@@ -21,7 +21,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 const STREAMS_MAX: usize = 512;
 
 /// The transport of a daemon whose connections are encrypted by `security`; `circuits` leads through proxies, `way_out`, which decides
-/// by `half_open` what it accepts, to whoever is dialled.
+/// by `half_open` what it accepts, to the daemon that is dialled.
 pub(super) fn build(
     security: Security,
     circuits: relay::client::Transport,

@@ -6,7 +6,7 @@
 //! ```
 //! Rules: the lock is held for one step of the carrier, never across an await; of several paths the newest is used; a stream
 //! that nothing carries ends by the carrier's own time, which is looked at for as long as somebody reads from it.
-//! Not here: what is carried, and who is at the other end (TLS or Noise, above).
+//! Not here: what is carried, and which peer is at the other end (TLS or Noise, above).
 
 pub(super) mod dial;
 pub(super) mod polling;
