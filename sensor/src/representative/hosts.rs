@@ -344,7 +344,8 @@ mod tests {
         let shape: Shaped = (0..COLUMNS).map(|at| Arc::new(metric(at))).collect();
         let mut encoder = Encoder::default();
         for second in 0..400_u64 {
-            let noise = |at: u64| Number::Whole((second * COLUMNS + at).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16);
+            let noise =
+                |at: u64| Number::Whole((second * COLUMNS + at).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16);
             let values: Vec<_> = (0..COLUMNS).map(noise).collect();
             let mut packed = Vec::new();
             encoder.encode(Time::from_micros(second as i64 * 1_000_000), &values, &mut packed);
