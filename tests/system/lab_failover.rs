@@ -194,6 +194,7 @@ struct Times {
     all: Trials,
 }
 
+#[allow(clippy::print_stdout)] // What a story measures is read in its output.
 fn lose_again_and_again(stage: &mut Stage, trials: usize) -> Times {
     let mut times = Times::default();
     let daemons: Vec<&Daemon> = stage.sensors.iter().flatten().collect();
@@ -227,6 +228,7 @@ fn lose_again_and_again(stage: &mut Stage, trials: usize) -> Times {
     times
 }
 
+#[allow(clippy::print_stdout)] // What a story measures is read in its output.
 fn fail_over(lab: &Lab, hosts: u16) {
     let (trials, seed) = (number("VISPERF_TRIALS", TRIALS), number("VISPERF_SEED", 1) as u64);
     let (mut stage, writers) = Stage::new(lab, hosts, seed);

@@ -94,6 +94,7 @@ impl Story {
     }
 
     /// Stop a host's sensor and start it by another version, in the same state folder.
+    #[allow(clippy::print_stdout)] // What a story measures is read in its output.
     fn change(&mut self, host: &str, to: Version) {
         let daemon = self.take(host);
         let at = daemon.host().clone();
@@ -104,6 +105,7 @@ impl Story {
     }
 
     /// All agree, every log grows, every event arrives, and each host answers for each other; who represents the domain.
+    #[allow(clippy::print_stdout)] // What a story measures is read in its output.
     fn check(&mut self) -> (String, Version) {
         let (current, _) = agreed(&self.daemons, None).unwrap();
         settled(&self.daemons).unwrap();
@@ -165,6 +167,7 @@ impl Story {
     }
 
     /// End all daemons of the representative's version, itself last, so that the other version follows; then start them again.
+    #[allow(clippy::print_stdout)] // What a story measures is read in its output.
     fn hand_over(&mut self) -> Version {
         let (current, kind) = self.check();
         let of_kind = |name: &String| self.versions[name] == kind && *name != current;
@@ -191,6 +194,7 @@ impl Story {
         follows
     }
 
+    #[allow(clippy::print_stdout)] // What a story measures is read in its output.
     fn end(mut self) {
         self.check();
         let stored = Account::stored(&self.daemons[0]).unwrap();

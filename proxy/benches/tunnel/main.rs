@@ -94,9 +94,10 @@ async fn inside(proxy: PeerKey, door: SocketAddr) {
     println!("{}", end.key());
     let mut events = end.take_events();
     while let Some(event) = events.recv().await {
-        match event {
-            Event::Stream { stream, .. } => drop(tokio::spawn(answer_on(stream))),
-            event => answer(event),
+        if let Event::Stream { stream, .. } = event {
+            drop(tokio::spawn(answer_on(stream)));
+        } else {
+            answer(event);
         }
     }
 }

@@ -74,7 +74,12 @@ impl Own {
             let peer = match self.found(net, left()).await {
                 Some(Represented::Here) => return here(&question.method),
                 Some(Represented::By(peer)) => peer,
-                None => return Err(failed.unwrap_or_else(|| self.unrepresented())),
+                // Why this daemon is not let in says more than which attempt failed.
+                None => {
+                    return Err(failed
+                        .filter(|_| self.welcome.health().is_empty())
+                        .unwrap_or_else(|| self.unrepresented()));
+                }
             };
             question.time_left_ms = millis(left());
             let bytes = question.to_bytes();

@@ -141,9 +141,10 @@ fn event_kind(word: &str) -> Result<event::Kind, Fault> {
 /// One outcome or an array of outcomes, each once, in one order: who wants the same has the same selection.
 fn outcomes(value: &Value) -> Result<Vec<event::Outcome>, Fault> {
     let one = |value| outcome(text("selection.outcome", value)?);
-    let mut outcomes = match value {
-        Value::Array(values) => values.iter().map(one).collect::<Result<Vec<_>, Fault>>()?,
-        other => vec![one(other)?],
+    let mut outcomes = if let Value::Array(values) = value {
+        values.iter().map(one).collect::<Result<Vec<_>, Fault>>()?
+    } else {
+        vec![one(value)?]
     };
     outcomes.sort_unstable_by_key(|outcome| outcome.as_str());
     outcomes.dedup();
