@@ -369,12 +369,12 @@ mod tests {
         let mut table = owned(2);
         table.mark(&member(1, State::Alive).key, State::Dead, at(10));
         let heard = |table: &Table| table.get(&member(1, State::Alive).key).unwrap().heard;
-        let told = |table: &Table, now| table.changes_since(Held::default(), at(now));
+        let sent = |table: &Table, now| table.changes_since(Held::default(), at(now));
         let mut standby = Table::new(DomainName::try_from("d").unwrap());
-        assert!(standby.apply(told(&table, 3_600), at(3_600)));
+        assert!(standby.apply(sent(&table, 3_600), at(3_600)));
         assert_eq!(heard(&standby), at(0));
-        // An earlier version does not say so: what is known stays.
-        let unsaid = Members { silent: Vec::new(), ..told(&table, 4_000) };
+        // An earlier version does not send it: what is known stays.
+        let unsaid = Members { silent: Vec::new(), ..sent(&table, 4_000) };
         assert!(standby.apply(unsaid, at(4_000)));
         assert_eq!(heard(&standby), at(0));
     }

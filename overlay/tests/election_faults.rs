@@ -49,7 +49,7 @@ fn representative(domain: &Domain) -> Option<usize> {
     domain.serving().into_iter().max_by_key(obeyed_by)
 }
 
-/// Whether this host represents nobody but itself, and says that this is the whole domain.
+/// Whether this host covers only itself, and says that this is the whole domain.
 fn is_false_whole(domain: &Domain, host: usize) -> bool {
     let state = domain.state(host).filter(|_| domain.serves(host));
     state.is_some_and(|state| state.coverage.len() == 1 && !state.partial)

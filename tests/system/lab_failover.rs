@@ -25,7 +25,7 @@ use system_tests::wait::now;
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 /// Longest that a client may wait (90 of 100 trials wait far less).
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// A fault after which nobody represents the domain for so long fails the story.
+/// A fault after which the domain has no representative for so long fails the story.
 const LOST_MAX: Duration = Duration::from_secs(30);
 /// Faults where `VISPERF_TRIALS` says nothing.
 const TRIALS: usize = 9;
@@ -154,7 +154,7 @@ impl Stage {
     }
 }
 
-/// How often this one represented nobody but itself and said that this is the whole domain.
+/// How often this one covered only itself and said that this is the whole domain.
 fn false_claims(daemon: &Daemon) -> usize {
     let is_false = |line: &&str| {
         let has = |word: &str| line.split_whitespace().any(|found| found == word);
