@@ -36,7 +36,7 @@ impl Account {
         self.read_by(|params| daemon.ask("domain.events", params), allowed)
     }
 
-    /// The same of whoever `ask` asks for `domain.events`.
+    /// The same, where `ask` calls `domain.events` with these parameters.
     ///
     /// # Errors
     /// If the answer is not one.

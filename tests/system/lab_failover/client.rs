@@ -16,7 +16,7 @@ use system_tests::wait::now;
 /// Between two questions.
 pub(super) const ASKED_EACH: Duration = Duration::from_millis(100);
 /// An answer that took no longer is none that was waited for.
-const PROMPT: Duration = Duration::from_millis(500);
+const PROMPT: Duration = Duration::from_millis(250);
 
 /// The members that are asked, shared by all that ask.
 #[derive(Clone, Default)]
