@@ -1,22 +1,53 @@
-//! The memory allocator of the program: jemalloc, which gives freed pages back to the system while the program runs.
+//! Memory that was freed goes back to the system while a daemon runs.
 //!
-//! Rule: what a peak took is returned within seconds, by a thread of the allocator's own, so that no call waits for it.
-//! The reasons and the figures are in `docs/decisions/0024-allocator.md`.
+//! The C library keeps what was freed for the next request, in an arena for each of some threads. A daemon has few arenas,
+//! and a thread that hands back what is free in them. The figures are in `docs/decisions/0024-allocator.md`.
 
-use tikv_jemallocator::Jemalloc;
+use std::io;
+use std::thread;
+use std::time::Duration;
 
-#[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
+/// How often freed pages are handed back: a burst of answers reuses them, and a look at an idle daemon's takes some 50 µs.
+const PERIOD: Duration = Duration::from_secs(5);
 
-/// How many bytes [`OPTIONS`] has.
-const OPTIONS_LEN: usize = 96;
+/// Hand freed pages back every [`PERIOD`] from now on; call it before the runtime's threads start.
+///
+/// # Errors
+/// The thread could not be started.
+pub(crate) fn hand_back_freed() -> io::Result<()> {
+    c_library::limit_arenas();
+    thread::Builder::new().name("freed-memory".to_owned()).spawn(|| {
+        loop {
+            thread::sleep(PERIOD);
+            c_library::trim();
+        }
+    })?;
+    Ok(())
+}
 
-/// Options that jemalloc reads at its start, by the name of this symbol; the environment (`_RJEM_MALLOC_CONF`) overrides them.
-/// Two arenas are enough for two threads of the runtime, and more would each keep pages; freed pages are returned after 2 s, at
-/// once those that were marked before; huge pages are not used, for one small block would keep 2 MiB.
-#[allow(unsafe_code)]
-// jemalloc knows no other way to have options within the program
-// SAFETY: no other symbol has this name; the type is what jemalloc expects: a pointer to text that ends in a zero byte.
-#[unsafe(export_name = "_rjem_malloc_conf")]
-pub(crate) static OPTIONS: &[u8; OPTIONS_LEN] =
-    b"narenas:2,background_thread:true,dirty_decay_ms:2000,muzzy_decay_ms:0,thp:never,tcache_max:4096\0";
+/// The C library of GNU, which has to be asked; see malloc_trim(3) and mallopt(3).
+#[cfg(target_env = "gnu")]
+mod c_library {
+    /// Two threads of the runtime allocate much, and each further arena would keep pages of its own.
+    const ARENAS: libc::c_int = 2;
+
+    #[allow(unsafe_code)] // No library has this call.
+    pub(super) fn limit_arenas() {
+        // SAFETY: it takes two numbers, and may be called at any time; it returns 0 where it does not know the option.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, ARENAS) };
+    }
+
+    #[allow(unsafe_code)] // No library has this call.
+    pub(super) fn trim() {
+        // SAFETY: it takes the arenas' own locks, and touches free memory only.
+        unsafe { libc::malloc_trim(0) };
+    }
+}
+
+/// Other C libraries, such as musl, hand back what is free by themselves.
+#[cfg(not(target_env = "gnu"))]
+mod c_library {
+    pub(super) const fn limit_arenas() {}
+
+    pub(super) const fn trim() {}
+}

@@ -1,6 +1,7 @@
 //! Options and steps that `up`, `sensor` and `directory` share: where state is, where to listen, which
 //! file says how they behave.
 
+use crate::allocator;
 use crate::exit::Failure;
 use crate::output::{clean, colors_on_stderr};
 use crate::refusal;
@@ -167,6 +168,7 @@ pub(crate) fn run<T, F>(work: F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
 {
+    allocator::hand_back_freed().map_err(|error| Failure::of("cannot start a thread", error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
