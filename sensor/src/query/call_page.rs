@@ -9,13 +9,17 @@
 
 use super::calls::latest;
 use compact_str::CompactString;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
 use std::str::FromStr;
 use wire::call::Call;
 use wire::time::Time;
 
-/// Longest cursor that is read, in bytes: longer than any id of a call.
-const CURSOR_LEN_MAX_BYTES: usize = 4096;
+/// Longest cursor that is read, in bytes: an id has the texts of a log, of 64 KiB each, and each byte may take three here.
+const CURSOR_LEN_MAX_BYTES: usize = 1 << 20;
+
+/// What stands for itself in the id of a cursor: what neither a shell nor a URL takes for something else.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'/').remove(b':').remove(b'_');
 
 /// Which calls come first, by their latest time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +61,7 @@ pub(super) struct NoCursor;
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Cursor { order, latest, id } = self;
+        let id = utf8_percent_encode(id, ENCODED);
         match latest {
             Some(time) => write!(f, "{}/{}/{id}", order.as_str(), time.micros()),
             None => write!(f, "{}//{id}", order.as_str()),
@@ -79,6 +84,7 @@ impl FromStr for Cursor {
             "" => None,
             micros => Some(Time::from_micros(micros.parse().map_err(|_| NoCursor)?)),
         };
+        let id = percent_decode_str(id).decode_utf8().map_err(|_| NoCursor)?;
         Ok(Cursor { order: Order::from_word(order).ok_or(NoCursor)?, latest, id: id.into() })
     }
 }
@@ -199,6 +205,19 @@ mod tests {
         });
         assert_eq!(&oldest[..6], ["c1", "c2", "c3", "c4", "c5", "c6"]);
         assert!(oldest[6..].iter().all(|id| id.starts_with("new")), "{oldest:?}");
+    }
+
+    #[test]
+    fn the_cursor_of_any_id_is_read_again_and_needs_no_quotes() {
+        let long = "/d".repeat(64 << 10);
+        for id in ["slurm:17", "gridftp:/a b/it's;rm#2", "x%41+\u{202e}\u{1b}\u{e9}", long.as_str()] {
+            let cursor = Cursor::of(&call(id, Some(1)), Order::Newest);
+            let text = cursor.to_string();
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "%-./:_".contains(c);
+            assert!(text.chars().all(is_plain), "{text}");
+            assert_eq!(text.parse(), Ok(cursor));
+        }
+        assert_eq!(Cursor::of(&call("slurm:17", None), Order::Oldest).to_string(), "oldest//slurm:17");
     }
 
     #[test]

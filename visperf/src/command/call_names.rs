@@ -27,7 +27,9 @@ pub(crate) fn check(query: &Query, whose: &OfDomain, method: &str, id: &str) -> 
 fn unknown<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> String {
     let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     match is_number {
-        true => format!("no call is named {id}; ids are such as slurm:{id}, and --job {id} means the number"),
+        true => format!(
+            "no call is named {id}; ids are such as slurm:{id}, and `visperf calls --job {id}` finds the number"
+        ),
         false => format!("no call is named {id}{}", near_names::suggestion(id, known)),
     }
 }
@@ -41,6 +43,6 @@ mod tests {
         let known = || ["slurm:17", "slurm:171", "htcondor:4.0"].into_iter();
         assert_eq!(unknown("slrum:17", known()), "no call is named slrum:17; did you mean slurm:17?");
         assert_eq!(unknown("x:999999", known()), "no call is named x:999999");
-        assert!(unknown("17", known()).contains("--job 17"));
+        assert!(unknown("17", known()).contains("`visperf calls --job 17`"));
     }
 }

@@ -6,6 +6,7 @@ use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
+use crate::command::membership::quoted_word;
 use crate::command::query::{self, LIMIT_MAX, Params, items, note_unheard, outcomes, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
     refuse_state_of_calls(&args.query.target)?;
     let method = if args.local { "sensor.calls" } else { "domain.calls" };
-    let (calls, last) = pages(args, method)?;
+    let Pages { calls, count: pages, last } = pages(args, method)?;
     if let (true, Some(call)) = (calls.is_empty(), &args.call) {
         call_names::check(&args.query, &args.whose, method, call)?;
     }
@@ -103,20 +104,29 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let zone = TimeZone::system();
         print_rows(call_table(&zone), calls.iter().cloned(), &zone, Some(times::now()), output)
     })?;
-    if let Some(text) = left_out(args, &last, count) {
+    if let Some(text) = left_out(args, &last, count, pages) {
         note(&text);
     }
     note_unheard(&last);
     Ok(())
 }
 
-/// The calls of as many pages as the limit needs, and the last answer. A call that changed between two pages is there once, as
-/// it was last.
-fn pages(args: &Args, method: &str) -> Result<(Vec<Value>, Value), Failure> {
+/// The calls of some pages.
+struct Pages {
+    calls: Vec<Value>,
+    count: usize,
+    /// The answer that was the last page.
+    last: Value,
+}
+
+/// As many pages as the limit needs. A call that changed between two of them is there once: oldest first as it was last; newest
+/// first as it was on its page, or not at all if that was still to come.
+fn pages(args: &Args, method: &str) -> Result<Pages, Failure> {
     let mut client = Client::new(&args.query.target);
-    let (mut cursor, mut calls) = (args.cursor.clone(), Vec::<Value>::new());
+    let (mut cursor, mut calls, mut count) = (args.cursor.clone(), Vec::<Value>::new(), 0);
     loop {
         let left = args.limit - calls.len() as u64;
+        count += 1;
         let params = params(args, cursor.take(), left.min(LIMIT_MAX)).value();
         let answer = client.call(method, &params, PATIENCE).map_err(|error| client.explain(method, error))?;
         let page = items(&answer, "calls");
@@ -127,7 +137,7 @@ fn pages(args: &Args, method: &str) -> Result<(Vec<Value>, Value), Failure> {
         calls.extend(page);
         cursor = answer.get("next").and_then(Value::as_str).map(str::to_owned);
         if cursor.is_none() || calls.len() as u64 >= args.limit {
-            return Ok((calls, answer));
+            return Ok(Pages { calls, count, last: answer });
         }
     }
 }
@@ -150,13 +160,16 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> Params {
 }
 
 /// How many calls the last answer left out, and how to have them; of a daemon that gives no cursors as many as one answer has.
-fn left_out(args: &Args, last: &Value, shown: u64) -> Option<String> {
+fn left_out(args: &Args, last: &Value, shown: u64, pages: usize) -> Option<String> {
     let total = last.get("total").and_then(Value::as_u64).unwrap_or(0);
-    match last.get("next").and_then(Value::as_str) {
+    match last.get("next").and_then(Value::as_str).map(quoted_word) {
         Some(next) if args.cursor.is_none() => Some(format!(
-            "{shown} of {total} calls; --limit {total} shows all, --cursor '{next}' those that follow"
+            "{shown} of {total} calls; --limit {total} shows all, --cursor {next} those that follow"
         )),
-        Some(next) => Some(format!("{shown} of {total} calls; --cursor '{next}' shows those that follow")),
+        Some(next) => Some(format!("{shown} of {total} calls; --cursor {next} shows those that follow")),
+        None if args.cursor.is_none() && total > shown && pages > 1 => Some(format!(
+            "{shown} of {total} calls; the others changed while these were read, and are the newest now: ask again to see them"
+        )),
         None if args.cursor.is_none() && total > shown => Some(query::left_out(shown, total, "calls")),
         None => None,
     }

@@ -172,10 +172,14 @@ pub(crate) fn next(lines: &[(String, &str)]) {
 
 /// A path as a shell takes it.
 pub(crate) fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
+    quoted_word(&path.to_string_lossy())
+}
+
+/// A text as one word of a shell.
+pub(crate) fn quoted_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
-        return text.into_owned();
+        return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
 }

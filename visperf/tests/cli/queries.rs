@@ -320,7 +320,7 @@ fn calls_are_asked_for_page_by_page_and_gone_on_from_a_cursor() {
     let all = run(&[]).ok();
     assert_eq!(ids(&all), ["slurm:10", "slurm:20", "slurm:30", "slurm:40", "slurm:50"]);
     assert_eq!(all.notes, "", "nothing is left out");
-    let first = run(&["--limit", "3"]).ok().notes(&["3 of 5 calls; --limit 5 shows all, --cursor '3'"]);
+    let first = run(&["--limit", "3"]).ok().notes(&["3 of 5 calls; --limit 5 shows all, --cursor 3"]);
     assert_eq!(ids(&first), ["slurm:10", "slurm:20", "slurm:30"]);
     assert_eq!(ids(&run(&["--limit", "3", "--cursor", "3"]).ok()), ["slurm:40", "slurm:50"]);
 }
@@ -331,7 +331,7 @@ fn an_unknown_call_is_a_mistake_with_near_names() {
     let home = Home::new();
     let run = |id: &str| home.run(&["calls", "--call", id, "--connect", &daemon.connect()]);
     run("slrum:10").with_code(2).notes(&["no call is named slrum:10; did you mean slurm:10"]);
-    run("10").with_code(2).notes(&["--job 10 means the number"]);
+    run("10").with_code(2).notes(&["`visperf calls --job 10` finds the number"]);
     run("none:*").ok().notes(&["no call fits"]);
     run("slurm:10").ok().prints(&["slurm:10"]);
 }
