@@ -132,6 +132,11 @@ impl Declaration {
         self.parameters.iter().any(|known| known.name == parameter)
     }
 
+    /// Whether its parameter of this name is a time.
+    pub(crate) fn is_time(&self, parameter: &str) -> bool {
+        self.parameters.iter().any(|known| known.name == parameter && matches!(known.kind, Type::Time))
+    }
+
     /// Whether it changes nothing for others by its caller's word alone, as [`crate::entrance::Access::may`] is told.
     #[must_use]
     pub fn is_reading(&self) -> bool {

@@ -38,13 +38,16 @@ fn start(bytes: usize, door: Door, limits: Limits) -> (Served, Arc<Inside>) {
     let tick = Declaration::new("test.tick", "How often it was asked")
         .reading()
         .parameter(Parameter::new("wait", Type::Number, "seconds to wait"))
+        .parameter(Parameter::new("since", Type::Time, "a time"))
         .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 9 }, "a number"));
-    let tick = tick.handler_now(move |_| match own.is_away.load(Ordering::Relaxed) {
+    let tick = tick.handler_now(move |params| match own.is_away.load(Ordering::Relaxed) {
         _ if own.is_refusing.load(Ordering::Relaxed) => Err(Fault::invalid_params("limit: expected another")),
         true => Err(Fault::unavailable("it is away")),
         false => {
             let asked = own.asked.fetch_add(1, Ordering::Relaxed) + 1;
-            Ok(Value::object([("asked", Value::from(asked)), ("beside", Value::from("x".repeat(bytes)))]))
+            let since = params.number("since")?.unwrap_or_default();
+            let beside = Value::from("x".repeat(bytes));
+            Ok(Value::object([("asked", asked.into()), ("since", Value::from(since)), ("beside", beside)]))
         }
     });
     registry.add(tick).unwrap();
@@ -132,6 +135,18 @@ impl Follower {
 
 fn follow(bounds: Bounds) -> Limits {
     Limits { follow: bounds, ..Limits::default() }
+}
+
+#[test]
+fn a_span_before_now_moves_with_each_question_and_is_shared() {
+    let (served, inside) = start(9, Door::default(), Limits::default());
+    let mut all: Vec<Follower> = (0..4).map(|_| Follower::begin(&served, "since=1h&follow=0.1")).collect();
+    for follower in &mut all {
+        let since = [(); 3].map(|()| follower.next().unwrap().data["answer"]["since"].as_f64().unwrap());
+        assert!(since[0] < since[1] && since[1] < since[2], "{since:?}");
+    }
+    let (last, asked) = (all[3].next().unwrap().number, inside.asked.load(Ordering::Relaxed));
+    assert!(asked <= last + 2, "{asked} questions for {last} answers to 4 who follow");
 }
 
 #[test]

@@ -137,6 +137,12 @@ impl Follows {
         }
         let integers = given(&arguments, BIG_INTEGERS);
         let mut values = params.values().to_vec();
+        for (name, value) in values.iter_mut().filter(|(name, _)| declaration.is_time(name)) {
+            // A span before now is counted back from each question, not from the first one.
+            if let Some(text @ Value::Text(_)) = given(&arguments, name) {
+                *value = text.clone();
+            }
+        }
         values.extend(integers.map(|value| (Name::Borrowed(BIG_INTEGERS), value.clone())));
         values.sort_by(|(one, _), (other, _)| one.cmp(other));
         let values = Value::Struct(values);
