@@ -6,7 +6,7 @@
 
 use crate::output::figures::{number_of, plain, text_of, user};
 use crate::output::table::{Cell, Columns};
-use crate::output::times::{in_table, offset_now, shown};
+use crate::output::times::{below, offset_now, shown};
 use crate::output::{Color, Output, clean, shortened_within};
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -35,6 +35,8 @@ const OWN_MESSAGES: [&str; 3] = ["gap", "incomplete", "oversize"];
 pub(crate) struct EventLines {
     columns: Columns,
     zone: TimeZone,
+    /// The offset of the zone that the head says.
+    offset: String,
     /// Whether the heads are still to be printed.
     is_head_due: bool,
 }
@@ -47,7 +49,8 @@ impl EventLines {
             Some(_) => &TERMINAL_WIDTHS,
             None => &WIDTHS,
         };
-        EventLines { columns: Columns::new(widths), zone, is_head_due: output.width().is_some() }
+        let offset = offset_now(&zone);
+        EventLines { columns: Columns::new(widths), zone, offset, is_head_due: output.width().is_some() }
     }
 
     /// The line of an event; on a terminal several where one is not enough, and the heads above the first.
@@ -59,7 +62,7 @@ impl EventLines {
     }
 
     fn head(&mut self, output: &Output) -> String {
-        let time = format!("TIME {}", offset_now(&self.zone));
+        let time = format!("TIME {}", self.offset);
         let narrow = [time.as_str(), "KIND", "JOB", "USER"];
         let rest = ["FROM -> TO", "OUTCOME"];
         let is_narrow = output.width().is_some_and(|width| width < NARROW_CHARS);
@@ -72,7 +75,7 @@ impl EventLines {
         let outcome = text_of(event, "outcome");
         let time = number_of(event, "time").map(Time::from_secs_f64);
         let time = time.map_or(String::new(), |time| match output.width() {
-            Some(_) => in_table(time, &self.zone, output),
+            Some(_) => below(&self.offset, time, &self.zone, output),
             None => shown(time, &self.zone),
         });
         let mut cells = vec![

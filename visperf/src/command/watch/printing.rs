@@ -7,7 +7,7 @@ use crate::command::query::items;
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
 use crate::output::figures::{bytes, number, number_of, share, text_of};
-use crate::output::times::{in_table, offset_now};
+use crate::output::times::{below, offset_now};
 use crate::output::{Color, Output, clean};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -22,6 +22,8 @@ pub(super) struct Printing<'a> {
     zone: TimeZone,
     events: EventLines,
     /// Whether the offset of the times is still to be printed; event lines print it themselves.
+    /// The offset of the zone that the head says.
+    offset: String,
     is_head_due: bool,
     left: u64,
 }
@@ -33,14 +35,15 @@ impl Printing<'_> {
         let (output, zone) = (args.query.width.output(), TimeZone::system());
         let events = EventLines::new(zone.clone(), &output);
         let is_head_due = output.width().is_some() && !args.query.json && args.kind != "event";
-        Printing { args, output, zone, events, is_head_due, left }
+        let offset = offset_now(&zone);
+        Printing { args, output, zone, events, offset, is_head_due, left }
     }
 
     /// Print what was taken; whether there is more to come.
     pub(super) fn print(&mut self, answer: &Value) -> Result<bool, Failure> {
         let entries = items(answer, "entries");
         if !entries.is_empty() && std::mem::take(&mut self.is_head_due) {
-            let head = format!("TIME {}", offset_now(&self.zone));
+            let head = format!("TIME {}", self.offset);
             let head = self.output.paint(Color::Head, &head).into_owned();
             self.output.line(&head)?;
         }
@@ -54,7 +57,11 @@ impl Printing<'_> {
                 false => {
                     let line = match text_of(entry, "what") {
                         "event" => self.events.line(&entry["event"], &self.output),
-                        _ => line(entry, &self.zone, &self.output),
+                        _ => {
+                            let time = number_of(entry, "time").map(Time::from_secs_f64);
+                            let time = time.map(|time| below(&self.offset, time, &self.zone, &self.output));
+                            line(entry, time.as_deref(), &self.output)
+                        }
                     };
                     self.output.line(&line)?;
                 }
@@ -80,9 +87,8 @@ fn what_to_do(reason: &str) -> String {
 }
 
 /// An entry in a line.
-fn line(entry: &Value, zone: &TimeZone, output: &Output) -> String {
-    let time = number_of(entry, "time").map(|secs| in_table(Time::from_secs_f64(secs), zone, output));
-    let mut line = output.paint(Color::Dim, time.as_deref().unwrap_or("-")).into_owned();
+fn line(entry: &Value, time: Option<&str>, output: &Output) -> String {
+    let mut line = output.paint(Color::Dim, time.unwrap_or("-")).into_owned();
     let painted = |color, text: String| output.paint(color, &text).into_owned();
     line += "  ";
     line += &match text_of(entry, "what") {
@@ -180,7 +186,7 @@ mod tests {
     fn every_kind_of_entry_is_a_line() {
         let output = Output::into_writer(Vec::new(), None);
         let check = |entry: Value, expected: &str| {
-            assert_eq!(line(&entry, &TimeZone::UTC, &output), expected, "{entry}");
+            assert_eq!(line(&entry, None, &output), expected, "{entry}");
         };
         check(
             json!({"what": "sample", "left_out": 2, "figures": {}, "processes": [
