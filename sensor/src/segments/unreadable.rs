@@ -11,6 +11,7 @@ use super::segment::{firsts, name};
 use super::window::Window;
 use super::{Error, chain};
 use jiff::Timestamp;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -126,12 +127,12 @@ impl fmt::Display for Unreadable {
         match reason {
             Reason::Version { name, of, found, expected } => write!(
                 f,
-                "{name} has version {found} of {of}, expected {expected}; nothing was changed; start the version of visperf \
+                "{name} has version {found} of {of}, expected {expected}; no event in it was changed; start the version of visperf \
                  that wrote it, or "
             )?,
             Reason::System { name, source } => {
                 let path = name.as_ref().map_or_else(|| folder.clone(), |name| folder.join(name));
-                write!(f, "cannot open {}: {source}; nothing was changed; ", path.display())?;
+                write!(f, "cannot open {}: {source}; no event in it was changed; ", path.display())?;
                 if source.kind() == io::ErrorKind::PermissionDenied {
                     write!(f, "{}, or ", permission(&path, name.is_none()))?;
                 }
@@ -228,10 +229,12 @@ fn permission(path: &Path, is_folder: bool) -> String {
     }
 }
 
+/// Where a folder can be moved to: what is there already would take it in, or keep it out.
 fn aside(folder: &Path) -> PathBuf {
-    let mut aside = folder.as_os_str().to_owned();
-    aside.push(".unreadable");
-    aside.into()
+    let named = |ending: &str| PathBuf::from([folder.as_os_str(), ending.as_ref()].join(OsStr::new("")));
+    let numbered = (2..).map(|number| named(&format!(".unreadable.{number}")));
+    let mut names = std::iter::once(named(".unreadable")).chain(numbered);
+    names.find(|path| std::fs::symlink_metadata(path).is_err()).expect("numbers do not end")
 }
 
 /// A path as a shell takes it.
@@ -261,6 +264,17 @@ mod tests {
             [("/var/lib/a-b_c.d", "/var/lib/a-b_c.d"), ("/a b", "'/a b'"), ("/it's", r"'/it'\''s'")]
         {
             assert_eq!(quoted(Path::new(path)), expected);
+        }
+    }
+
+    #[test]
+    fn a_folder_is_moved_to_a_name_that_is_free() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = dir.path().join("journal");
+        for expected in ["journal.unreadable", "journal.unreadable.2", "journal.unreadable.3"] {
+            let found = aside(&folder);
+            assert_eq!(found, dir.path().join(expected));
+            std::fs::create_dir(found).expect("made");
         }
     }
 
