@@ -193,7 +193,17 @@ fn quoted(text: &str) -> String {
     match plain && !text.contains('\'') {
         true if !text.contains(['\\', '"']) => format!("\"{text}\""),
         true => format!("'{text}'"),
-        false => toml::Value::String(text.to_owned()).to_string(),
+        false if plain => toml::Value::String(text.to_owned()).to_string(),
+        false => format!("\"{}\"", text.chars().map(escaped).collect::<String>()),
+    }
+}
+
+/// A character within double quotes of TOML, which takes no letter for an escape that it does not know.
+fn escaped(c: char) -> String {
+    match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if is_harmless(c) => c.to_string(),
+        c => format!("\\U{:08X}", u32::from(c)),
     }
 }
 
@@ -240,6 +250,22 @@ mod tests {
             text.contains(r"^job (?P<job>\d+) started on (?P<id2>[\w.@-]+) for (?P<text3>'[^']*')$"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_string_holds_any_text_and_shows_no_control_character() {
+        for text in [
+            "plain",
+            "C:\\new \"x\"",
+            "it's \\ \"odd\"",
+            "right\u{202e}to\u{1b}[31m left\u{85}",
+            "\u{e0041}é",
+        ] {
+            let quoted = quoted(text);
+            assert!(quoted.chars().all(is_harmless), "{quoted:?}");
+            let read: toml::Table = format!("a = {quoted}").parse().unwrap();
+            assert_eq!(read["a"].as_str(), Some(text));
+        }
     }
 
     #[test]
