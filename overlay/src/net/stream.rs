@@ -2,6 +2,8 @@
 //!
 //! Rule: it ends when its connection does, whoever closed that. (Yamux wakes readers when the other side closes the
 //! connection or it breaks, not when this side closes it: they would wait for ever.)
+//! The proposal of its protocol waits for the first bytes that are written (`swarm`). It leaves before anything is read: what a
+//! peer sends for a stream that was not proposed to it is no answer, and the negotiation would panic on it.
 //! Not here: frames on it ([`super::frames`]).
 
 use super::guests::Seat;
@@ -31,6 +33,8 @@ pub(super) struct Raw {
 #[derive(Debug)]
 pub struct Stream {
     stream: Compat<libp2p::Stream>,
+    /// Whether the peer was sent what it is to answer.
+    is_proposed: bool,
     over: Pin<Box<WaitForCancellationFutureOwned>>,
     _used: Arc<()>,
     /// Counts it to its peer for as long as it is open.
@@ -40,7 +44,7 @@ pub struct Stream {
 impl Stream {
     pub(super) fn new(Raw { stream, over, used }: Raw, seat: Seat) -> Stream {
         let over = Box::pin(over.cancelled_owned());
-        Stream { stream: stream.compat(), over, _used: used, _seat: seat }
+        Stream { stream: stream.compat(), is_proposed: false, over, _used: used, _seat: seat }
     }
 }
 
@@ -50,6 +54,9 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.is_proposed {
+            ready!(self.as_mut().poll_flush(cx))?;
+        }
         let there = buf.initialized().len() - buf.filled().len();
         let len_bytes = buf.remaining().min(there.max(READ_LEN_MAX_BYTES));
         let page = buf.initialize_unfilled_to(len_bytes);
@@ -66,11 +73,15 @@ impl AsyncRead for Stream {
 
 impl AsyncWrite for Stream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
+        self.is_proposed |= written.is_ok();
+        Poll::Ready(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = ready!(Pin::new(&mut self.stream).poll_flush(cx));
+        self.is_proposed |= flushed.is_ok();
+        Poll::Ready(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
