@@ -53,6 +53,12 @@ impl AsRef<str> for Kind {
     }
 }
 
+/// Which end of a connection a daemon is.
+enum Role {
+    Listener,
+    Dialler,
+}
+
 /// The upgrade of a connection.
 #[derive(Clone)]
 pub(super) struct Security {
@@ -88,8 +94,26 @@ impl Security {
         Ok(Security { noise, tls: tls::Config::new(key, has_aes)?, order, figures })
     }
 
-    fn done<C: Socket>(&self, peer: PeerId, kind: Kind, stream: Encrypted<C>) -> Secured<C> {
-        (peer, Batch::new(Counted { stream, _counts: Gauge::new(&self.figures, kind) }))
+    /// The handshake of one role.
+    async fn secure<C: Socket>(self, socket: C, kind: Kind, role: Role) -> Result<Secured<C>, Failed> {
+        let (peer, stream) = match kind {
+            Kind::Tls => {
+                let (peer, stream) = match role {
+                    Role::Listener => self.tls.accept(socket).await?,
+                    Role::Dialler => self.tls.connect(socket).await?,
+                };
+                (peer, Encrypted::Tls(Box::new(stream)))
+            }
+            Kind::Noise => {
+                let noise = self.noise;
+                let (peer, stream) = match role {
+                    Role::Listener => noise.upgrade_inbound(socket, "/noise").await?,
+                    Role::Dialler => noise.upgrade_outbound(socket, "/noise").await?,
+                };
+                (peer, Encrypted::Noise(Box::new(stream)))
+            }
+        };
+        Ok((peer, Batch::new(Counted { stream, _counts: Gauge::new(&self.figures, kind) })))
     }
 }
 
@@ -111,19 +135,7 @@ impl<C: Socket> InboundConnectionUpgrade<C> for Security {
     type Future = BoxFuture<'static, Result<Secured<C>, Failed>>;
 
     fn upgrade_inbound(self, socket: C, kind: Kind) -> Self::Future {
-        Box::pin(async move {
-            let (peer, stream) = match kind {
-                Kind::Tls => {
-                    let (peer, stream) = self.tls.accept(socket).await?;
-                    (peer, Encrypted::Tls(Box::new(stream)))
-                }
-                Kind::Noise => {
-                    let (peer, stream) = self.noise.clone().upgrade_inbound(socket, "/noise").await?;
-                    (peer, Encrypted::Noise(Box::new(stream)))
-                }
-            };
-            Ok(self.done(peer, kind, stream))
-        })
+        Box::pin(self.secure(socket, kind, Role::Listener))
     }
 }
 
@@ -133,19 +145,7 @@ impl<C: Socket> OutboundConnectionUpgrade<C> for Security {
     type Future = BoxFuture<'static, Result<Secured<C>, Failed>>;
 
     fn upgrade_outbound(self, socket: C, kind: Kind) -> Self::Future {
-        Box::pin(async move {
-            let (peer, stream) = match kind {
-                Kind::Tls => {
-                    let (peer, stream) = self.tls.connect(socket).await?;
-                    (peer, Encrypted::Tls(Box::new(stream)))
-                }
-                Kind::Noise => {
-                    let (peer, stream) = self.noise.clone().upgrade_outbound(socket, "/noise").await?;
-                    (peer, Encrypted::Noise(Box::new(stream)))
-                }
-            };
-            Ok(self.done(peer, kind, stream))
-        })
+        Box::pin(self.secure(socket, kind, Role::Dialler))
     }
 }
 
