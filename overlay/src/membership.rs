@@ -144,14 +144,16 @@ impl Table {
     }
 
     /// The table is this sensor's own from now on, under `term`: numbers go on from the copy it held.
-    /// Who was alive has until its silence is long from `now` on.
+    /// Those alive or suspected have until their silence is long from `now` on.
     pub fn own(&mut self, term: Term, now: Moment) {
         if term != self.held.term {
             self.before = self.held;
         }
         self.held.term = term;
         for row in self.rows.values_mut() {
-            row.heard = row.heard.max(now);
+            if matches!(row.member.state, State::Alive | State::Suspect) {
+                row.heard = row.heard.max(now);
+            }
         }
     }
 
@@ -377,6 +379,9 @@ mod tests {
         let unsaid = Members { silent: Vec::new(), ..sent(&table, 4_000) };
         assert!(standby.apply(unsaid, at(4_000)));
         assert_eq!(heard(&standby), at(0));
+        standby.own(Term(9), at(4_001));
+        assert_eq!(heard(&standby), at(0), "a new representative did not hear it either");
+        assert_eq!(standby.get(&member(0, State::Alive).key).unwrap().heard, at(4_001));
     }
 
     #[test]
