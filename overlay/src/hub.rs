@@ -114,6 +114,8 @@ impl Hub {
                 Err(mpsc::error::TrySendError::Full(question)) => {
                     Some((question, "busy: too many questions wait already; ask again later".to_owned()))
                 }
+                // Its end says that to those who may ask another daemon.
+                Err(mpsc::error::TrySendError::Closed(Question { protocol: Protocol::Query, .. })) => None,
                 Err(mpsc::error::TrySendError::Closed(question)) => {
                     Some((question, "this daemon is stopping".to_owned()))
                 }

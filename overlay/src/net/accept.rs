@@ -17,6 +17,7 @@ use crate::identity::admission::Principal;
 use crate::identity::audit::{Subject, Trail};
 use crate::identity::refused::Refused;
 use crate::identity::trust::Standing;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,11 +25,8 @@ use tokio::sync::{mpsc, oneshot};
 use wire::bytes::Owned;
 use wire::id::PeerKey;
 
-/// How long a peer may take to write its question.
+/// How long a peer may take to write its question; a next one on the same stream, from the answer before on.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// How long a stream of several questions waits for the next: longer than its asker uses it (`question_pool`).
-const NEXT_MAX: Duration = Duration::from_secs(5);
 
 /// How long an answer may take to make and to be taken.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -183,7 +181,7 @@ impl Door {
             self.put((peer, address, Some(principal)), protocol, body, stream).await?;
             // A peer that has no further question ends the stream, or leaves it: neither is a failure.
             let mut reader = Reader::new(&mut *stream, protocol.question_len_max_bytes());
-            match tokio::time::timeout(NEXT_MAX, reader.next()).await {
+            match tokio::time::timeout(QUESTION_TIMEOUT, reader.next()).await {
                 Ok(Ok(Some(Owned(body)))) => asked = Some(body),
                 Ok(Ok(None) | Err(_)) | Err(_) => return Ok(()),
             }
@@ -208,6 +206,11 @@ impl Door {
         }
         let made = match tokio::time::timeout(ANSWER_TIMEOUT, replied).await {
             Ok(Ok(made)) => made,
+            // A daemon that stops. The end of the stream says that to those who may ask another one.
+            Ok(Err(_)) if protocol == Protocol::Query => {
+                self.figures.questions_failed_total.add();
+                return Err(io::Error::from(io::ErrorKind::ConnectionAborted).into());
+            }
             Ok(Err(_)) => {
                 Answer::Refused("this daemon is stopping, or does not answer such questions".to_owned())
             }
