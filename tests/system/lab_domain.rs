@@ -82,6 +82,28 @@ fn a_domain_follows_its_representative_through_death() {
     }
 }
 
+/// The founder of a domain knows no addresses of the others when it starts again, and knows that there are others.
+#[test]
+fn a_founder_that_comes_back_alone_claims_a_part_of_the_domain() {
+    let name = "lab_domain::a_founder_that_comes_back_alone_claims_a_part_of_the_domain";
+    let Some(lab) = lab::enter(name).unwrap() else { return };
+    let network = lab.network(2).unwrap();
+    let mut daemons = domain(&network);
+    agreed(&daemons, None).unwrap();
+    daemons.drain(..).for_each(|daemon| daemon.kill().unwrap());
+    let founder = sensor(&network.hosts()[0], &[]).unwrap();
+    let represented = Stopwatch::start().until(PATIENCE, "the founder represents the domain", || {
+        let summary = founder.result("domain.summary", &json!({}))?;
+        let is_there = summary["representative"] == founder.host().name();
+        Ok(if is_there { Seen::Done(()) } else { Seen::NotYet(summary.to_string()) })
+    });
+    let (took, ()) = represented.unwrap();
+    println!("alone, it represents a part of the domain after {} ms", took.as_millis());
+    let told = founder.told();
+    let claims: Vec<&str> = told.lines().filter(|line| line.contains("role=\"representative\"")).collect();
+    assert!(!claims.is_empty() && claims.iter().all(|claim| claim.contains("partial=true")), "{claims:?}");
+}
+
 /// A question put to every one of these at once is answered for all of them, by another than `lost`; within this time.
 fn answered_by_the_next(daemons: &[&Daemon], lost: &str) -> Duration {
     // The next one may have no way to itself: who follows is not known before.

@@ -243,6 +243,9 @@ fn fail_over(lab: &Lab, hosts: u16) {
     let of_kind = KINDS.iter().zip(&times.of_kind);
     of_kind.for_each(|(kind, times)| println!("F1: {hosts} hosts, {kind:?}: {times}"));
     println!("F1: {hosts} hosts: {false_claims} claims of the whole domain by one that covered itself alone");
+    if false_claims > 0 {
+        println!("{}", stage.log());
+    }
     println!(
         "F1: {hosts} hosts: {} of {} lines came to one who read on, {} came again, {} were missed",
         account.count(),

@@ -12,7 +12,7 @@ use wire::id::DomainName;
 pub struct Config {
     /// Which domain; part of every rank.
     pub domain: DomainName,
-    /// Whether seeds are configured or a directory is known: somebody to ask before standing alone.
+    /// Whether others are to be looked for before standing alone: seeds are known, or others were let into the domain here.
     pub has_seeds: bool,
     /// Between two heartbeats on a link. 400 ms: three fit into the suspicion, and a domain of 500 costs its
     /// representative 1,250 small messages a second each way.

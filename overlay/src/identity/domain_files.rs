@@ -319,6 +319,18 @@ impl DomainFiles {
         Ok(open.book.members(&open.deny))
     }
 
+    /// Whether others than this daemon have a certificate that is valid `now`.
+    ///
+    /// # Errors
+    /// If no domain is here, or the files cannot be used.
+    pub fn has_others(&self, now: Time) -> Result<bool, Error> {
+        let is_other = |member: &Member| {
+            let certificate = &member.certificate;
+            !member.denied && certificate.peer != self.key.peer() && now < certificate.expires
+        };
+        Ok(self.members(now)?.iter().any(is_other))
+    }
+
     /// Revoke every certificate of somebody; gives the keys that are out now. Signed by the root if its key is
     /// here, otherwise by this issuer.
     ///

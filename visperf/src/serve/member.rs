@@ -14,6 +14,7 @@ use super::welcome::Welcome;
 use super::{queries, state_dir};
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
+use overlay::clock;
 use overlay::config::Config;
 use overlay::deny_spread::DenySpread;
 use overlay::domain::{self, Domain, DomainHandle};
@@ -130,10 +131,13 @@ impl Member {
             pace: Pace::default(),
         };
         let files = DomainFiles::new(state, overlay.key.clone());
+        // What is wrong with the files is reported when the issuer needs them.
+        let has_others = files.exist() && files.has_others(clock::calendar()).unwrap_or(false);
         let issuer = files
             .exist()
             .then(|| Issuing::new(files, directories.clone(), &mut overlay, Arc::clone(&denial_file)));
-        let (domain, view) = open_domain(state, membership, config, &certificate, &mut overlay)?;
+        let (domain, view) =
+            open_domain(state, membership, (config, has_others), &certificate, &mut overlay)?;
         let denying = DenySpread {
             domain: certificate.domain.clone(),
             gate: Arc::clone(&overlay.gate),
@@ -260,11 +264,11 @@ impl Member {
     }
 }
 
-/// The sensor's part in its domain.
+/// The sensor's part in its domain, to which others may have been let in here.
 fn open_domain(
     state: &Path,
     membership: &Membership,
-    config: &Config,
+    (config, has_others): (&Config, bool),
     certificate: &Certificate,
     overlay: &mut Overlay,
 ) -> anyhow::Result<(Domain, DomainHandle)> {
@@ -273,7 +277,7 @@ fn open_domain(
     let seeds: BTreeSet<Address> = known.cloned().collect();
     let seeds: Vec<Address> = seeds.into_iter().collect();
     let mut election = election::Config::new(certificate.domain.clone());
-    election.has_seeds = !seeds.is_empty();
+    election.has_seeds = !seeds.is_empty() || has_others;
     let me = Me {
         key: overlay.key.peer(),
         standing: Standing {
