@@ -6,8 +6,6 @@
 //! tunnel gate NAME WALL SECONDS [PID…]     a proxy; prints KEY DOOR OVERLAY, asks whoever comes in, prints a row
 //! tunnel gate - WALL                       a proxy that carries alone, until it is stopped
 //! tunnel circuit NAME KEY VIA SECONDS [PID…]    asks the daemon of that key through VIA, KEY@HOST:PORT
-//! tunnel ask NAME KEY VIA SECONDS [PID…]        questions one after the other, as those of visitors are; prints half and 99 in
-//!                                          a hundred of their times, and processor time of one, in microseconds
 //! tunnel tcp NAME HOST:PORT SECONDS [PID…]      asks whoever answers there: the target, or what leads to it
 //! tunnel http NAME HOST:PORT SMALL LARGE SECONDS [PID…]    asks by HTTP for these two paths; at a proxy's door with
 //!                                          CERTIFICATE and ACCOUNTS (NAME:SECRET,…) from the environment
@@ -26,14 +24,14 @@ mod measure;
 mod visitor;
 
 use ends::{End, Gate, Wall};
-use measure::{Row, WARM, answer_on, cpu_secs, middle_and_slow};
+use measure::{Row, answer_on};
 use overlay::net::event_loop::{Config, Event};
 use overlay::net::handle::{Answer, Handle};
 use overlay::net::protocol::Protocol;
 use overlay::net::redial::Target;
 use overlay::net::stream::Stream;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use wire::address::Address;
 use wire::id::PeerKey;
@@ -56,9 +54,6 @@ async fn main() {
         ["gate", name, wall, secs, ref pids @ ..] => ask_inside(name, wall, secs, pids).await,
         ["circuit", name, key, via, secs, ref pids @ ..] => {
             ask_through(name, key.parse().unwrap(), via, secs, pids).await;
-        }
-        ["ask", name, key, via, secs, ref pids @ ..] => {
-            ask_each(name, key.parse().unwrap(), via, secs, pids).await;
         }
         ["tcp", name, at, secs, ref pids @ ..] => {
             let at: SocketAddr = at.parse().unwrap();
@@ -95,9 +90,7 @@ async fn inside(proxy: PeerKey, door: SocketAddr) {
     let mut events = end.take_events();
     while let Some(event) = events.recv().await {
         if let Event::Stream { stream, .. } = event {
-            drop(tokio::spawn(answer_on(stream)));
-        } else {
-            answer(event);
+            tokio::spawn(answer_on(stream));
         }
     }
 }
@@ -133,29 +126,6 @@ async fn ask_through(name: &str, key: PeerKey, via: &str, secs: &str, pids: &[&s
     end.handle.keep(Target::Peer(key), vec![Address::try_from(via).unwrap()]).await;
     ends::until("the daemon inside", || end.handle.is_ready(key)).await;
     ask(name, &end.handle, key, secs, pids).await;
-}
-
-/// One question after the other, as a visitor asks a representative.
-async fn ask_each(name: &str, key: PeerKey, via: &str, secs: &str, pids: &[&str]) {
-    let end = End::start(3, Config::new(Vec::new()));
-    end.handle.keep(Target::Peer(key), vec![Address::try_from(via).unwrap()]).await;
-    ends::until("the daemon inside", || end.handle.is_ready(key)).await;
-    let span = Duration::from_secs_f64(secs.parse().unwrap());
-    let question = [7; 64];
-    let mut times = Vec::new();
-    let (mut cpu, began) = (cpu_secs(pids), Instant::now());
-    while began.elapsed() < WARM + span {
-        let asked = Instant::now();
-        let answered = end.handle.ask(key, Protocol::Query, &question, OPENS).await;
-        assert_eq!(answered, Ok(question.to_vec()));
-        match began.elapsed() > WARM {
-            true => times.push(asked.elapsed().as_secs_f64() * 1e6),
-            false => cpu = cpu_secs(pids),
-        }
-    }
-    let each = (cpu_secs(pids) - cpu) * 1e6 / times.len() as f64;
-    let [p50, p99] = middle_and_slow(times);
-    println!("{name}\t{p50:.0}\t{p99:.0}\t{each:.0}");
 }
 
 async fn ask(name: &str, handle: &Handle, peer: PeerKey, secs: &str, pids: &[&str]) {
