@@ -187,6 +187,12 @@ impl Daemon {
         .await
     }
 
+    /// Take questions and answer none, as a daemon that stops.
+    pub(crate) fn drop_queries(&mut self) {
+        let mut events = self.events.take().expect("nobody else reads them");
+        tokio::spawn(async move { while events.recv().await.is_some() {} });
+    }
+
     /// From now on every question is answered so; other events are passed over.
     pub(crate) fn answer_queries(&mut self, answer: impl Fn(&[u8]) -> Answer + Send + 'static) {
         let mut events = self.events.take().expect("nobody else reads them");

@@ -83,3 +83,16 @@ async fn a_stream_that_ended_while_it_waited_is_not_used() {
     other.answer_queries(|question| Answer::Done(question.to_vec()));
     ask(&one, &other, 1).await;
 }
+
+/// So that the one who asks asks another, which a refusal in words would keep it from.
+#[tokio::test]
+async fn a_question_to_a_daemon_that_stops_ends_without_an_answer() {
+    let mut one = Daemon::start(88, Rules::welcoming(&[89])).await;
+    let mut other = Daemon::start(89, Rules::welcoming(&[88])).await;
+    one.dial(&other).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+    other.drop_queries();
+    let answer = one.handle.ask(other.key(), Protocol::Query, b"?", DEADLINE).await;
+    assert!(matches!(answer, Err(AskError::Broken { .. })), "{answer:?}");
+}
