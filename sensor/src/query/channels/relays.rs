@@ -37,8 +37,9 @@ pub const METHODS: [&str; 4] = ["sensor.subscribe", "sensor.alter", "sensor.unsu
 pub const STREAMS_MAX: usize = 1024;
 /// Most subscriptions to other hosts: some for each host of a large domain.
 pub const CONSUMERS_MAX: usize = 4096;
-/// Most bytes that their queues may have together: a thousand of the usual size.
-pub const QUEUES_MAX_BYTES: u64 = 256 << 20;
+/// Most bytes that their queues may have together: with the own subscriptions' and the rest it fits the memory of the shipped unit
+/// (`MemoryMax` of 256 MiB), and half of it is enough for one viewer of 64 hosts.
+pub const QUEUES_MAX_BYTES: u64 = 96 << 20;
 /// Until a host that stopped a stream is asked for another.
 const AFTER_STOP: Duration = Duration::from_secs(60);
 /// How long a host may wait for a first entry before it answers with none: one that has no more consumers ends then.
