@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use wire::call::{Authority, Keys, Naming};
+use wire::credential::Serial;
 use wire::event::{Content, Kind, Source, Value};
 use wire::id::{Generation, HostName, PeerKey, SensorKey};
 use wire::report::{Events, Record, Run, StoreKey};
@@ -128,7 +129,7 @@ impl Bench {
         for nth in 0..members {
             let (mut sender, peer) = member(nth);
             sender.connect(Held { oldest: 0, next: 0, acknowledged: None }, Time::default());
-            all.push((sender, domain.connect(peer, host(nth), Moment::default()).unwrap()));
+            all.push((sender, domain.connect((peer, Serial(0)), host(nth), Moment::default()).unwrap()));
         }
         let mut bench = Bench { domain, members: all, _directory: directory };
         bench.exchange(0);

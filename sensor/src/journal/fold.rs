@@ -35,8 +35,8 @@ impl<R: Replay> recovery::Fold<R> for Fold {
     type State = State;
     const CONTENT: Content = Content {
         what: "the journal",
-        beside: "the sensor then gets a new key and reads its logs as at its first start, so events of lines that are still in \
-                 them come again under other ids; recordings and the audit trail stay",
+        beside: "the sensor then reads its logs as at its first start, so events of lines that are still in them come again under \
+                 other ids; its place in the domain, recordings and the audit trail stay",
     };
     const FORMAT: Format = JOURNAL;
 

@@ -66,17 +66,20 @@ pub enum Error {
 impl Domain {
     pub(super) fn admit(&mut self, link: Link, hello: Hello, now: Now) -> Result<(), Error> {
         let Some(connection) = self.links.get(&link) else { return Ok(()) };
-        let peer = connection.peer;
+        let (peer, serial) = (connection.peer, connection.serial);
         if hello.host != connection.host {
             return Err(Error::Host { found: hello.host, expected: connection.host.clone() });
         }
         let former = self.store.ledger().members.get(&hello.sensor).cloned();
-        if let Some(former) = former.as_ref().filter(|former| former.peer != peer && former.peer != NOBODY)
+        self.claims.claim(&hello.host, (peer, serial), now.moment)?;
+        // A host whose key alone was lost has its sensor as before.
+        let is_others =
+            |former: &&Member| former.peer != peer && former.peer != NOBODY && former.host != hello.host;
+        if let Some(former) = former.as_ref().filter(is_others)
             && now.wall.since(former.heard) < HELD_FOR
         {
             return Err(Error::Sensor { sensor: hello.sensor, holder: former.peer });
         }
-        self.claims.claim(&hello.host, peer, now.moment)?;
         self.end_older_sessions(link, peer);
         self.end_other_speakers(link, &hello.host);
         let (member, known) = self.member(former, &hello, peer, now)?;

@@ -2,7 +2,8 @@
 //!
 //! Pure. A member speaks for its own host: its samples and state carry no host at all, so they cannot be of
 //! another. A host belongs to the daemon key that first claimed it, and stays its until it has been silent
-//! for [`HELD_FOR`]. Events name the host whose log they are from: the own, or one that the member's tail
+//! for [`HELD_FOR`], or another key claims it by a certificate that the issuer signed later: a name is one key's at a time, so the
+//! issuer gave it to that one since. Events name the host whose log they are from: the own, or one that the member's tail
 //! configuration names and that no other sensor of the domain has as its own — unless the operator of the
 //! representative lists that host as shared. A daemon that claims a host ends the streams of its previous holder, and what
 //! others were granted for it. Events of any other host are set aside and counted, and the
@@ -13,6 +14,7 @@
 use compact_str::CompactString;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::credential::Serial;
 use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
 
@@ -43,10 +45,25 @@ pub enum Error {
     Full,
 }
 
+/// Who has a host.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    peer: PeerKey,
+    /// Of its certificate.
+    serial: Serial,
+    heard: Moment,
+}
+
+impl Holder {
+    fn is_silent(&self, now: Moment) -> bool {
+        now.since(self.heard) >= HELD_FOR
+    }
+}
+
 /// Who has which host.
 #[derive(Debug, Default)]
 pub struct Claims {
-    holders: BTreeMap<HostName, (PeerKey, Moment)>,
+    holders: BTreeMap<HostName, Holder>,
     /// Hosts whose logs any member may read.
     shared: BTreeSet<HostName>,
 }
@@ -58,36 +75,41 @@ impl Claims {
         Claims { holders: BTreeMap::new(), shared }
     }
 
-    /// A daemon says that this is its host.
+    /// A daemon, whose certificate for this host has that number, says that the host is its.
     ///
     /// # Errors
     /// If another one has it; nothing changes then.
-    pub fn claim(&mut self, host: &HostName, peer: PeerKey, now: Moment) -> Result<(), Error> {
-        if let Some(&(holder, heard)) = self.holders.get(host) {
-            if holder != peer && now.since(heard) < HELD_FOR {
-                let silent_secs = now.since(heard).as_secs();
-                return Err(Error::Held { host: host.clone(), holder, silent_secs });
+    pub fn claim(
+        &mut self,
+        host: &HostName,
+        (peer, serial): (PeerKey, Serial),
+        now: Moment,
+    ) -> Result<(), Error> {
+        if let Some(holder) = self.holders.get(host) {
+            if holder.peer != peer && !holder.is_silent(now) && serial <= holder.serial {
+                let silent_secs = now.since(holder.heard).as_secs();
+                return Err(Error::Held { host: host.clone(), holder: holder.peer, silent_secs });
             }
         } else if self.holders.len() >= HOLDERS_MAX {
-            self.holders.retain(|_, (_, heard)| now.since(*heard) < HELD_FOR);
+            self.holders.retain(|_, holder| !holder.is_silent(now));
             if self.holders.len() >= HOLDERS_MAX {
                 return Err(Error::Full);
             }
         }
-        self.holders.insert(host.clone(), (peer, now));
+        self.holders.insert(host.clone(), Holder { peer, serial, heard: now });
         Ok(())
     }
 
     /// A frame came of a daemon that speaks for this host; it renews the claim of that daemon only.
     pub fn heard(&mut self, host: &HostName, peer: PeerKey, now: Moment) {
-        if let Some((_, heard)) = self.holders.get_mut(host).filter(|(holder, _)| *holder == peer) {
-            *heard = now;
+        if let Some(holder) = self.holders.get_mut(host).filter(|holder| holder.peer == peer) {
+            holder.heard = now;
         }
     }
 
     /// It went for good: the host is free.
     pub fn release(&mut self, host: &HostName, peer: PeerKey) {
-        if self.holders.get(host).is_some_and(|(holder, _)| *holder == peer) {
+        if self.holders.get(host).is_some_and(|holder| holder.peer == peer) {
             self.holders.remove(host);
         }
     }
@@ -95,7 +117,7 @@ impl Claims {
     /// Whether a daemon may speak now for a host that its hello named.
     #[must_use]
     pub fn may_speak(&self, peer: PeerKey, host: &HostName, now: Moment) -> bool {
-        let is_free = |(holder, heard): &(PeerKey, Moment)| *holder == peer || now.since(*heard) >= HELD_FOR;
+        let is_free = |holder: &Holder| holder.peer == peer || holder.is_silent(now);
         self.shared.contains(host) || self.holders.get(host).is_none_or(is_free)
     }
 
@@ -129,6 +151,8 @@ mod tests {
         HostName::try_from(name).expect("a name")
     }
 
+    const FIRST: Serial = Serial(1);
+
     fn at(secs: u64) -> Moment {
         Moment(Duration::from_secs(secs))
     }
@@ -137,26 +161,37 @@ mod tests {
     fn a_host_stays_with_its_daemon_until_it_is_silent() {
         let (one, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
         let mut claims = Claims::default();
-        claims.claim(&host("a"), one, at(0)).expect("free");
+        claims.claim(&host("a"), (one, FIRST), at(0)).expect("free");
         assert!(matches!(
-            claims.claim(&host("a"), other, at(599)),
+            claims.claim(&host("a"), (other, FIRST), at(599)),
             Err(Error::Held { silent_secs: 599, .. })
         ));
         claims.heard(&host("a"), one, at(500));
         claims.heard(&host("a"), other, at(900));
-        assert!(claims.claim(&host("a"), other, at(1000)).is_err());
-        claims.claim(&host("a"), other, at(1100)).expect("silent for long");
-        assert!(claims.claim(&host("a"), one, at(1100)).is_err());
+        assert!(claims.claim(&host("a"), (other, FIRST), at(1000)).is_err());
+        claims.claim(&host("a"), (other, FIRST), at(1100)).expect("silent for long");
+        assert!(claims.claim(&host("a"), (one, FIRST), at(1100)).is_err());
         claims.release(&host("a"), other);
-        claims.claim(&host("a"), one, at(1101)).expect("released");
+        claims.claim(&host("a"), (one, FIRST), at(1101)).expect("released");
+    }
+
+    #[test]
+    fn a_host_is_at_once_that_of_the_key_that_the_issuer_gave_its_name_later() {
+        let (lost, new) = (PeerKey([1; 32]), PeerKey([2; 32]));
+        let mut claims = Claims::default();
+        claims.claim(&host("a"), (lost, Serial(7)), at(0)).expect("free");
+        assert!(claims.claim(&host("a"), (new, Serial(6)), at(1)).is_err(), "an earlier certificate");
+        claims.claim(&host("a"), (new, Serial(8)), at(1)).expect("given to it since");
+        assert!(claims.claim(&host("a"), (lost, Serial(7)), at(2)).is_err(), "not any more");
+        assert!(!claims.may_speak(lost, &host("a"), at(2)) && claims.may_speak(new, &host("a"), at(2)));
     }
 
     #[test]
     fn a_member_speaks_for_hosts_without_a_sensor_and_for_shared_ones() {
         let (one, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
         let mut claims = Claims::new(BTreeSet::from([host("nfs")]));
-        claims.claim(&host("b"), other, at(0)).expect("free");
-        claims.claim(&host("nfs"), other, at(0)).expect("free");
+        claims.claim(&host("b"), (other, FIRST), at(0)).expect("free");
+        claims.claim(&host("nfs"), (other, FIRST), at(0)).expect("free");
         let named = [host("a"), host("b"), host("c"), host("nfs")];
         let (granted, refused) = super::granted(&claims, one, &host("a"), &named, at(599));
         assert_eq!(granted.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["a", "c", "nfs"]);

@@ -9,6 +9,7 @@ use super::receiver::Receiver;
 use compact_str::CompactString;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
+use wire::credential::Serial;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::FromRepresentative;
@@ -21,6 +22,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 pub(super) struct Connection {
     pub(super) peer: PeerKey,
+    /// Of its certificate.
+    pub(super) serial: Serial,
     /// The host of its certificate.
     pub(super) host: HostName,
     pub(super) since: Moment,
@@ -43,9 +46,14 @@ pub(super) struct Speaker {
 }
 
 impl Domain {
-    /// A member's stream is open; the shell has checked that this peer may report for `host`. `None`: there
-    /// are too many, close it.
-    pub fn connect(&mut self, peer: PeerKey, host: HostName, now: Moment) -> Option<Link> {
+    /// A member's stream is open; the shell has checked that this peer may report for `host`, by a certificate of this number.
+    /// `None`: there are too many, close it.
+    pub fn connect(
+        &mut self,
+        (peer, serial): (PeerKey, Serial),
+        host: HostName,
+        now: Moment,
+    ) -> Option<Link> {
         if self.links.len() >= LINKS_MAX {
             return None;
         }
@@ -53,6 +61,7 @@ impl Domain {
         self.next_link += 1;
         let connection = Connection {
             peer,
+            serial,
             host,
             since: now,
             receiver: Receiver::default(),

@@ -143,12 +143,12 @@ impl Desk {
 
     /// A daemon has one stream: a new one takes the place of the one before, which may be dead.
     fn handle_visit(&mut self, visit: Visit) {
-        let Visit { peer, host, stream } = visit;
+        let Visit { peer, serial, host, stream } = visit;
         let former = self.streams.iter().find(|(_, stream)| stream.peer == peer).map(|(link, _)| *link);
         if let Some(former) = former {
             self.hang_up(former);
         }
-        let Some(link) = self.domain.connect(peer, host, now().moment) else {
+        let Some(link) = self.domain.connect((peer, serial), host, now().moment) else {
             tracing::warn!(%peer, "too many members report; one more is not taken");
             return;
         };

@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
+use wire::credential::Serial;
 use wire::id::{HostName, PeerKey};
 
 /// Bytes read at a time: what a stream gives at once, held by each member for as long as it says nothing.
@@ -25,6 +26,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 pub struct Visit {
     /// Its daemon's key.
     pub peer: PeerKey,
+    /// The number of its certificate.
+    pub serial: Serial,
     /// Its host.
     pub host: HostName,
     /// The stream.

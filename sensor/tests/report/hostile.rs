@@ -4,6 +4,7 @@ use crate::rig::{Rig, host, myself, now_at};
 use crate::simulated::Random;
 use sensor::report::sender::{Held, Sender};
 use sensor::representative::domain::{Config, Link};
+use wire::credential::Serial;
 use wire::event::{Content, Kind, Source};
 use wire::id::{Generation, PeerKey, SensorKey};
 use wire::report::{
@@ -37,7 +38,12 @@ fn send(rig: &mut Rig, link: Link, frame: &FromMember) {
 }
 
 fn greet(rig: &mut Rig, peer: u8, hello: Hello) -> Link {
-    let link = rig.domain.connect(PeerKey([peer; 32]), hello.host.clone(), rig.now.moment).unwrap();
+    greet_by(rig, (peer, Serial(0)), hello)
+}
+
+/// By a certificate of that number.
+fn greet_by(rig: &mut Rig, (peer, serial): (u8, Serial), hello: Hello) -> Link {
+    let link = rig.domain.connect((PeerKey([peer; 32]), serial), hello.host.clone(), rig.now.moment).unwrap();
     send(rig, link, &FromMember::Hello(Box::new(hello)));
     rig.deliver();
     link
@@ -131,6 +137,25 @@ fn an_open_stream_of_a_previous_holder_renews_nothing_of_the_new_one() {
     greet(&mut rig, 97, hello("a1", 7));
     assert_eq!(rig.closed.len(), 2, "the new holder was silent for long: {:?}", rig.closed);
     assert!(rig.closed[1].contains("another daemon"), "{:?}", rig.closed);
+}
+
+/// A host that lost its key and joined again: with its state, and without.
+#[test]
+fn a_later_certificate_takes_the_host_over_at_once() {
+    for sensor in [5, 6] {
+        let mut rig = rig();
+        let lost = greet_by(&mut rig, (98, Serial(3)), hello("a1", 5));
+        rig.domain.disconnect(lost);
+        greet_by(&mut rig, (99, Serial(2)), hello("a1", sensor));
+        assert!(rig.closed.len() == 1 && rig.closed[0].contains("host a1 is that of"), "{:?}", rig.closed);
+        let link = greet_by(&mut rig, (99, Serial(4)), hello("a1", sensor));
+        send(&mut rig, link, &FromMember::Events(events(0, 0, "a1", 10)));
+        rig.settle();
+        assert_eq!(rig.closed.len(), 1, "{:?}", rig.closed);
+        assert_eq!(rig.stored().keys().filter(|id| id.sensor == SensorKey(sensor)).count(), 10);
+        greet_by(&mut rig, (98, Serial(3)), hello("a1", 5));
+        assert!(rig.closed.len() == 2 && rig.closed[1].contains("host a1 is that of"), "{:?}", rig.closed);
+    }
 }
 
 #[test]
@@ -228,7 +253,7 @@ fn what_is_out_of_order_or_range_closes_the_connection() {
 #[test]
 fn a_report_without_a_hello_and_another_version_are_refused() {
     let mut rig = rig();
-    let link = rig.domain.connect(PeerKey([9; 32]), host("evil"), rig.now.moment).unwrap();
+    let link = rig.domain.connect((PeerKey([9; 32]), Serial(0)), host("evil"), rig.now.moment).unwrap();
     send(&mut rig, link, &FromMember::Leave);
     greet(&mut rig, 98, Hello { version: 9, ..hello("evil", 5) });
     rig.deliver();
@@ -241,7 +266,8 @@ fn a_report_without_a_hello_and_another_version_are_refused() {
 fn a_hello_of_another_host_than_the_certificates_is_refused() {
     let mut rig = rig();
     let connect = |rig: &mut Rig, certified: &str| {
-        let link = rig.domain.connect(PeerKey([9; 32]), host(certified), rig.now.moment).unwrap();
+        let link =
+            rig.domain.connect((PeerKey([9; 32]), Serial(0)), host(certified), rig.now.moment).unwrap();
         send(rig, link, &FromMember::Hello(Box::new(hello("free", 5))));
         rig.deliver();
     };
@@ -259,7 +285,7 @@ fn a_hello_of_another_host_than_the_certificates_is_refused() {
 #[test]
 fn connections_on_which_nothing_is_said_are_closed() {
     let mut rig = rig();
-    rig.domain.connect(PeerKey([9; 32]), host("evil"), rig.now.moment).unwrap();
+    rig.domain.connect((PeerKey([9; 32]), Serial(0)), host("evil"), rig.now.moment).unwrap();
     let after = |rig: &mut Rig, secs: u64| {
         rig.domain.close_silent(Moment(rig.now.moment.0 + std::time::Duration::from_secs(secs)));
         rig.deliver();
@@ -337,7 +363,7 @@ fn a_new_session_of_a_daemon_ends_its_old_one() {
     let old = rig.members[0].link;
     let mut sender = Sender::new(myself(rig.members[0].key, &host("h0")));
     sender.connect(Held { oldest: 0, next: 100, acknowledged: None }, Time::default());
-    let link = rig.domain.connect(rig.members[0].peer, host("h0"), rig.now.moment).unwrap();
+    let link = rig.domain.connect((rig.members[0].peer, Serial(0)), host("h0"), rig.now.moment).unwrap();
     let now = rig.now;
     rig.domain.handle_bytes(link, sender.output(), now);
     rig.deliver();

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::call::{Authority, Keys, Naming};
+use wire::credential::Serial;
 use wire::event::{Content, Id, Kind, Outcome};
 use wire::id::{Generation, HostName, PeerKey, SensorKey};
 use wire::report::StoreKey;
@@ -187,7 +188,7 @@ impl Member {
         let (oldest, next) = self.outbox.held();
         let acknowledged = self.journal.state().head.acknowledged;
         self.sender.connect(Held { oldest, next, acknowledged }, Time::from_micros(7));
-        self.link = domain.connect(self.peer, self.host.clone(), Moment::default());
+        self.link = domain.connect((self.peer, Serial(0)), self.host.clone(), Moment::default());
     }
 
     pub fn disconnect(&mut self, domain: &mut Domain) {

@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use wire::credential::Serial;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey};
 use wire::report::HostState;
@@ -70,7 +71,7 @@ impl Representative {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let Ok(number) = stream.read_u8().await else { continue };
                 let (peer, host) = (PeerKey([number + 1; 32]), host(&format!("h{number}")));
-                receiving.receive(Visit { peer, host, stream: Box::new(stream) });
+                receiving.receive(Visit { peer, serial: Serial(0), host, stream: Box::new(stream) });
             }
         });
         Representative { handle, address, folder, shutdown, _tasks: tasks }
@@ -107,7 +108,7 @@ impl Representative {
     /// A stream on which nothing is said.
     pub fn visit(&self, peer: PeerKey, name: &str) -> Silent {
         let (ours, theirs) = tokio::io::duplex(1 << 10);
-        self.handle.receive(Visit { peer, host: host(name), stream: Box::new(theirs) });
+        self.handle.receive(Visit { peer, serial: Serial(0), host: host(name), stream: Box::new(theirs) });
         Silent(AsyncMutex::new(ours))
     }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use wire::credential::Serial;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::StoreKey;
 use wire::sample::Semantics;
@@ -86,7 +87,8 @@ impl Reporting {
             sender.connect(Held { oldest: 0, next: 0, acknowledged: None }, Time::default());
             let mut peer = [0; 32];
             peer[..4].copy_from_slice(&nth.to_le_bytes());
-            let link = domain.connect(PeerKey(peer), host, Moment::default()).expect("there is room");
+            let link =
+                domain.connect((PeerKey(peer), Serial(0)), host, Moment::default()).expect("there is room");
             members.insert(link, sender);
         }
         let mut reporting = Reporting { domain, members, reported: Reported::default(), _folder: folder };

@@ -71,6 +71,7 @@ fn check(path: &Path) -> Result<Vec<&'static str>, Failure> {
     let sections = [
         ("sensor", file.sensor.is_some()),
         ("directory", file.directory.is_some()),
+        ("proxy", file.proxy.is_some()),
         ("overlay", file.has_overlay),
     ];
     Ok(sections.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect())
@@ -99,8 +100,8 @@ mod tests {
         assert_eq!(check_text(""), Ok(vec![]));
         assert_eq!(check_text("[directory]\nsnapshot_secs = 5\n"), Ok(vec!["directory"]));
         assert_eq!(
-            check_text("[overlay]\n[directory]\n[sensor]\n"),
-            Ok(vec!["sensor", "directory", "overlay"])
+            check_text("[overlay]\n[directory]\n[sensor]\n[proxy]\nnames = [\"proxy.example\"]\n"),
+            Ok(vec!["sensor", "directory", "proxy", "overlay"])
         );
         let wrong = check_text("[directory]\nsnapshot_secs = 0\n").unwrap_err();
         // The report breaks its lines where the width says, which depends on the path before.

@@ -176,7 +176,7 @@ fn show(args: &Args, joined: &Joined) -> Result<(), Failure> {
         if by_root { "only `visperf domain certify` renews it" } else { "the daemon renews it by itself" };
     note(&format!("the certificate holds until {}; {renewed}", membership::until(certificate.expires)));
     if args.state.is_running() {
-        note("a daemon with this state folder runs: it takes part in the domain once it is started again");
+        note("a daemon with this state folder runs: restart it to take part in the domain now");
     } else if certificate.roles.has(Role::Publisher) {
         membership::next(&[(args.state.start_sensor(), "start this host's daemon")]);
     }

@@ -203,7 +203,10 @@ impl Accepting {
                 Some(_) = refusals.join_next() => continue,
             };
             match self.check(&principal) {
-                Ok(host) => self.office.receive(visit::Visit { peer, host, stream: Box::new(stream) }),
+                Ok(host) => {
+                    let (serial, stream) = (principal.serial, Box::new(stream));
+                    self.office.receive(visit::Visit { peer, serial, host, stream });
+                }
                 Err(why) if refusals.len() < REFUSALS_MAX => _ = refusals.spawn(refuse(stream, why)),
                 Err(_) => {}
             }

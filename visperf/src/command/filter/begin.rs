@@ -2,6 +2,7 @@
 //!
 //! Rule: what it writes is a filter that compiles, with guesses as comments.
 
+use crate::command::membership::quoted;
 use crate::exit::Failure;
 use crate::output::{Output, note};
 use crate::trial::input::Input;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let logs = args.logs.iter().map(|path| sample(args, path, most)).collect::<Result<Vec<_>, _>>()?;
     let text = skeleton::write(&args.name, &logs)
         .map_err(|error| Failure::Usage(format!("cannot begin a filter: {error}")))?;
-    let shown: Vec<String> = args.logs.iter().map(|path| path.display().to_string()).collect();
+    let shown: Vec<String> = args.logs.iter().map(|path| quoted(path)).collect();
     let shown = shown.join(" ");
     let Some(path) = &args.output else {
         let mut output = Output::stdout();
@@ -54,11 +55,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Failure::Failed(format!(
             "{what}: there is such a file already, and it is left as it is; give another name with --output, or remove \
              it first. To go on with it: visperf filter try --filter {} {shown}",
-            path.display()
+            quoted(path)
         ))
     })?;
     file.write_all(text.as_bytes()).map_err(|error| Failure::of(&what, error))?;
-    note(&format!("wrote {0}; try it: visperf filter try --filter {0} {shown}", path.display()));
+    note(&format!("wrote {0}; try it: visperf filter try --filter {0} {shown}", quoted(path)));
     Ok(())
 }
 
