@@ -52,7 +52,7 @@ fn refused(folder: &Path) -> String {
 fn check(said: &str, folder: &Path, parts: &[&str]) {
     let shown = folder.display();
     let command = format!("type `mv {shown} {shown}.unreadable`");
-    for part in [&format!("the journal in {shown} cannot be read: "), &command, "new key"] {
+    for part in [&format!("the journal in {shown} cannot be read: "), &command, "as at its first start"] {
         assert!(said.contains(part), "expected {part:?}, found {said}");
     }
     for part in parts {
