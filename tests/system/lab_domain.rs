@@ -99,8 +99,8 @@ fn a_founder_that_comes_back_alone_claims_a_part_of_the_domain() {
     });
     let (took, ()) = represented.unwrap();
     println!("alone, it represents a part of the domain after {} ms", took.as_millis());
-    let told = founder.told();
-    let claims: Vec<&str> = told.lines().filter(|line| line.contains("role=\"representative\"")).collect();
+    let log = founder.told();
+    let claims: Vec<&str> = log.lines().filter(|line| line.contains("role=\"representative\"")).collect();
     assert!(!claims.is_empty() && claims.iter().all(|claim| claim.contains("partial=true")), "{claims:?}");
 }
 

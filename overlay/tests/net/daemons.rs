@@ -189,7 +189,7 @@ impl Daemon {
 
     /// Take questions and answer none, as a daemon that stops.
     pub(crate) fn drop_queries(&mut self) {
-        let mut events = self.events.take().expect("nobody else reads them");
+        let mut events = self.events.take().expect("taken once");
         tokio::spawn(async move { while events.recv().await.is_some() {} });
     }
 
