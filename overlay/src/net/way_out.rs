@@ -194,7 +194,15 @@ impl Transport for WayOut {
         let dialling = self.tcp.dial(at, options)?;
         Ok(Box::pin(async move {
             tokio::time::sleep(delay).await;
-            dialling.await.map(|stream| Wire::tcp(stream.0))
+            match dialling.await {
+                Ok(stream) => Ok(Wire::tcp(stream.0)),
+                // It is dialled from the port that is listened on, at any address; another program may use that port at
+                // one of them.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    ways.connect(&place).await.map(Wire::tcp)
+                }
+                Err(error) => Err(error),
+            }
         }))
     }
 

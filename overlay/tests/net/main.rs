@@ -175,6 +175,18 @@ async fn a_daemon_that_comes_back_is_found_again() {
 }
 
 #[tokio::test]
+async fn a_port_that_another_program_uses_at_another_address_hinders_no_dialling() {
+    let elsewhere = std::net::TcpListener::bind("127.0.0.2:0").expect("an address of loopback");
+    let port = elsewhere.local_addr().expect("bound").port();
+    let listen = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let one = Daemon::start_at(41, listen, Rules::welcoming(&[42]));
+    let (mut one, mut other) = (one.await, Daemon::start(42, Rules::welcoming(&[41])).await);
+    one.dial(&other).await;
+    one.ready(&other).await;
+    other.ready(&one).await;
+}
+
+#[tokio::test]
 async fn a_seed_leads_to_whoever_answers_and_never_to_oneself() {
     let mut one = Daemon::start(13, Rules::welcoming(&[14])).await;
     let mut other = Daemon::start(14, Rules::welcoming(&[13])).await;
