@@ -26,6 +26,7 @@ use wire::call::{Authority, Keys, Naming};
 use wire::credential::Serial;
 use wire::event::{Content, Kind, Source, Value};
 use wire::id::{Generation, HostName, PeerKey, SensorKey};
+use wire::report::marks::MarkList;
 use wire::report::{Events, Record, Run, StoreKey};
 use wire::time::{Moment, Time};
 
@@ -96,15 +97,15 @@ fn host(nth: u32) -> HostName {
 fn member(nth: u32) -> (Sender, PeerKey) {
     let mut peer = [0; 32];
     peer[..4].copy_from_slice(&nth.to_le_bytes());
-    let sender = Sender::new(Identity {
+    let identity = Identity {
         program: "bench".into(),
         sensor: SensorKey(u64::from(nth) + 1),
         host: host(nth),
         hosts: Vec::new(),
         boot: "boot".into(),
         started: Time::from_micros(1),
-    });
-    (sender, PeerKey(peer))
+    };
+    (Sender::new(identity, MarkList::default()), PeerKey(peer))
 }
 
 struct Bench {
@@ -314,7 +315,7 @@ fn events() {
         bench.members[0].0.handle_events(some_events(number, 1, 0));
         let clock = Instant::now();
         bench.exchange(number);
-        assert_eq!(bench.members[0].0.take_acknowledged(), Some(number + 1));
+        assert_eq!(bench.members[0].0.take_acknowledged().map(|mark| mark.next), Some(number + 1));
         times.push(clock.elapsed());
     }
     times.sort_unstable();

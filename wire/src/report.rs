@@ -19,6 +19,7 @@
 //! Not here: what either side does with it (`sensor::report`, `sensor::representative`).
 
 mod bits;
+pub mod marks;
 pub mod sweep;
 
 use crate::call::Keys;

@@ -10,8 +10,9 @@
 //! reads.
 
 use crate::identity::admission::Principal;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use wire::at_end::AtEnd;
 use wire::id::PeerKey;
 use wire::time::Time;
 
@@ -31,27 +32,7 @@ pub struct Hello {
     /// Its certificate chain, as [`Admission`] wrote it.
     pub proof: Vec<u8>,
     /// What its calendar says; of a version that sends none, none.
-    pub time: OptionalTime,
-}
-
-/// A time at the end of a value, which an older version neither sends nor reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OptionalTime(pub Option<Time>);
-
-impl Serialize for OptionalTime {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Some(time) => time.serialize(serializer),
-            None => ().serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for OptionalTime {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<OptionalTime, D::Error> {
-        // Nothing follows it, so an error says that it is not there.
-        Ok(OptionalTime(Time::deserialize(deserializer).ok()))
-    }
+    pub time: AtEnd<Time>,
 }
 
 /// What is said to that, and to whoever opens a stream.
@@ -102,7 +83,7 @@ mod tests {
     #[test]
     fn a_hello_is_read_by_an_older_version_and_the_other_way_round() {
         let older = || Older { version: 1, start: 7, program: "visperf".to_owned(), proof: vec![1, 2] };
-        let time = OptionalTime(Some(Time::from_micros(1_795_240_800_000_000)));
+        let time = AtEnd(Some(Time::from_micros(1_795_240_800_000_000)));
         let Older { version, start, program, proof } = older();
         let hello = Hello { version, start, program, proof, time };
         let mut frame = Vec::new();
@@ -111,7 +92,7 @@ mod tests {
         assert_eq!(wire::codec::decode::<Hello>(&frame).expect("read"), Some((hello.clone(), frame.len())));
         frame.clear();
         wire::codec::encode(&older(), &mut frame).expect("short");
-        let untimed = Hello { time: OptionalTime(None), ..hello };
+        let untimed = Hello { time: AtEnd(None), ..hello };
         assert_eq!(wire::codec::decode::<Hello>(&frame).expect("read"), Some((untimed, frame.len())));
     }
 }

@@ -9,7 +9,7 @@ use super::event_loop::{BehaviourEvent, Connected, Event, EventLoop, Greeted, pe
 use super::frames::{self, Reader};
 use super::guests::Change;
 use super::handle::VERDICT_LEN_MAX_BYTES;
-use super::hello::{Hello, OptionalTime, VERSION, Verdict};
+use super::hello::{Hello, VERSION, Verdict};
 use super::protocol::Protocol;
 use super::redial::Target;
 use super::stream::Stream;
@@ -28,6 +28,7 @@ use tokio::sync::oneshot;
 use tracing::Instrument as _;
 use tunnel::ladder::Rung;
 use wire::address::Address;
+use wire::at_end::AtEnd;
 use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
 
@@ -160,7 +161,7 @@ impl EventLoop {
             start: self.start,
             program: self.config.program.clone(),
             proof,
-            time: OptionalTime(Some(clock::calendar())),
+            time: AtEnd(Some(clock::calendar())),
         };
         let (opened, opening) = oneshot::channel();
         self.swarm.behaviour_mut().streams.open(id, Protocol::Hello, opened);

@@ -5,9 +5,10 @@
 use crate::papers::{self, domain};
 use overlay::identity::key::Key;
 use overlay::net::handle::Answer;
-use overlay::net::hello::{Hello, OptionalTime, VERSION, Verdict};
+use overlay::net::hello::{Hello, VERSION, Verdict};
 use overlay::net::protocol::Protocol;
 use serde::ser::{Serialize, SerializeTuple as _, Serializer};
+use wire::at_end::AtEnd;
 use wire::bytes::Borrowed;
 use wire::codec;
 use wire::credential::Chain;
@@ -132,7 +133,7 @@ impl Words {
         let shown = papers::visa(&self.proxy, &self.chain, visitor);
         // A visa is told from a chain by its first byte.
         let proof = [vec![2], packed(&shown)].concat();
-        let time = OptionalTime(Some(overlay::clock::calendar()));
+        let time = AtEnd(Some(overlay::clock::calendar()));
         packed(&Hello { version: VERSION, start: 7, program: "visperf".to_owned(), proof, time })
     }
 
@@ -143,7 +144,7 @@ impl Words {
             Protocol::Hello if random.below(2) == 0 => return self.hello_body(PeerKey(random.bytes_32())),
             Protocol::Hello => {
                 let proof = packed(&Some(Box::new(self.chain.clone())));
-                let time = OptionalTime((random.below(2) == 0).then(overlay::clock::calendar));
+                let time = AtEnd((random.below(2) == 0).then(overlay::clock::calendar));
                 return packed(&Hello {
                     version: VERSION,
                     start: 7,

@@ -47,7 +47,7 @@ impl<R: Replay> recovery::Fold<R> for Fold {
                 Mark { written: Some(batch.seen), next: Some(next), received: None }
             }
             Body::Head(head) => Mark { written: None, next: Some(head.next), received: head.acknowledged },
-            Body::Acknowledged { next } => Mark { received: Some(*next), ..Mark::default() },
+            Body::Acknowledged { next, .. } => Mark { received: Some(*next), ..Mark::default() },
             Body::File(_)
             | Body::Memory(..)
             | Body::Generation(_)
@@ -116,7 +116,12 @@ impl Fold {
                     replay.record(id, record);
                 }
             }
-            Body::Acknowledged { next } => state.acknowledge(next),
+            Body::Acknowledged { next, stored } => {
+                state.acknowledge(next);
+                if let Some((store, at)) = stored.0 {
+                    state.remember(wire::report::Mark { store, at, next });
+                }
+            }
             Body::Head(_)
             | Body::File(_)
             | Body::Memory(..)

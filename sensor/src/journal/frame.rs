@@ -6,7 +6,10 @@
 use compact_str::CompactString;
 use log_filters::found::{Change, Found};
 use serde::{Deserialize, Serialize};
+use wire::at_end::AtEnd;
 use wire::id::{Generation, SensorKey};
+use wire::report::StoreKey;
+use wire::report::marks::MarkList;
 use wire::time::Time;
 use wire::version::Trailing;
 
@@ -201,9 +204,11 @@ pub struct Head {
     pub acknowledged: Option<u64>,
     /// Events deleted before the receiver had them.
     pub lost: u64,
-    /// The version of the segment's frames ([`wire::version::JOURNAL`]). It stays last, and what is
-    /// before it as it is: version 1 is also written without it.
+    /// The version of the segment's frames ([`wire::version::JOURNAL`]). What is before it stays as it is: version 1 is
+    /// also written without it, and without what follows.
     pub version: Trailing,
+    /// What each receiver's store had, and when.
+    pub marks: AtEnd<MarkList>,
 }
 
 /// What a head says of one path.
@@ -299,6 +304,8 @@ pub enum Body {
     Acknowledged {
         /// The first sequence number it does not have.
         next: u64,
+        /// In which store it has them, and before which place there; of a version that does not write it, none.
+        stored: AtEnd<(StoreKey, u64)>,
     },
 }
 
@@ -325,6 +332,8 @@ pub enum BodyRef<'a> {
     Acknowledged {
         /// The first sequence number the receiver does not have.
         next: u64,
+        /// In which store it has them, and before which place there.
+        stored: AtEnd<(StoreKey, u64)>,
     },
 }
 

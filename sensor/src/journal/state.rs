@@ -6,8 +6,10 @@
 
 use super::frame::{Batch, Birth, Checkpoint, FileHead, FileRecord, Head, PathBytes, Print, Status};
 use std::collections::BTreeMap;
+use wire::at_end::AtEnd;
 use wire::event::Id;
 use wire::id::{Generation, SensorKey};
+use wire::report::Mark;
 use wire::version::{JOURNAL, Trailing};
 
 /// Everything known at one place of the journal.
@@ -51,7 +53,16 @@ impl State {
     #[must_use]
     pub fn new(sensor: SensorKey) -> State {
         let version = Trailing(JOURNAL.written);
-        State::from_head(Head { sensor, next_generation: 1, next: 0, acknowledged: None, lost: 0, version })
+        let marks = AtEnd::default();
+        State::from_head(Head {
+            sensor,
+            next_generation: 1,
+            next: 0,
+            acknowledged: None,
+            lost: 0,
+            version,
+            marks,
+        })
     }
 
     /// The state a head begins with; its parts are added by [`State::add_file`] and
@@ -135,6 +146,11 @@ impl State {
     pub fn acknowledge(&mut self, next: u64) {
         let next = next.min(self.head.next);
         self.head.acknowledged = Some(self.head.acknowledged.map_or(next, |before| before.max(next)));
+    }
+
+    /// A receiver's store had all before the mark. Returns `false` if that was known.
+    pub fn remember(&mut self, mark: Mark) -> bool {
+        self.head.marks.0.get_or_insert_default().add(mark)
     }
 
     /// The id of an event of this journal.

@@ -20,7 +20,9 @@ use crate::segments::segment::{self, Segment, Table, name};
 use crate::segments::{Error, chain};
 use log_filters::found::Change;
 use std::sync::Arc;
+use wire::at_end::AtEnd;
 use wire::id::SensorKey;
+use wire::report::Mark;
 
 /// Changes in one frame of a head: well below the longest frame.
 const CHANGES_PER_FRAME: usize = 1024;
@@ -159,17 +161,17 @@ impl Journal {
         self.flush()
     }
 
-    /// The receiver has everything before `next`.
+    /// The receiver's store has everything before `mark.next`.
     ///
     /// # Errors
     /// [`Error::Disk`] if it waits to be written.
-    pub fn acknowledge(&mut self, next: u64) -> Result<(), Error> {
-        let before = self.state.head.acknowledged;
+    pub fn acknowledge(&mut self, mark: Mark) -> Result<(), Error> {
+        let Mark { store, at, next } = mark;
         self.state.acknowledge(next);
-        if self.state.head.acknowledged == before {
+        if !self.state.remember(mark) {
             return Ok(());
         }
-        self.encode(BodyRef::Acknowledged { next })?;
+        self.encode(BodyRef::Acknowledged { next, stored: AtEnd(Some((store, at))) })?;
         self.flush()
     }
 

@@ -168,12 +168,13 @@ pub(super) fn domain_summary() -> Declaration {
         .details(
             "metrics: those of a host as a whole, over all hosts that report; sum is there where additive says that \
              the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or \
-             running, and where most run.",
+             running, and where most run. partial: hosts may be missing, as the representative is new, or as another one \
+             may speak for some.",
         )
         .of_domain()
         .returns(
             "struct",
-            "domain, representative, hosts, hosts_live, metrics, calls, events, events_lost, top",
+            "domain, representative, hosts, hosts_live, partial, metrics, calls, events, events_lost, top",
         )
 }
 

@@ -168,6 +168,7 @@ impl Domain {
             ("representative", Value::Text(self.host.to_string())),
             ("hosts", Value::UInt(hosts.iter().sum())),
             ("hosts_live", Value::UInt(hosts[0])),
+            ("partial", Value::Bool(self.office.is_partial())),
             ("metrics", Value::Array(metrics.iter().map(metric_value).collect())),
             ("calls", calls_value(&calls)),
             ("events", Value::UInt(events)),

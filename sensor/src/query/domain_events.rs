@@ -20,8 +20,14 @@ use rpc::params::Params;
 use rpc::written::Answered;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::query::Form;
+
+/// Longest wait for members to say, at the beginning of a reign, how far their events were stored before.
+const MARKS_WITHIN: Duration = Duration::from_secs(3);
+/// Between two looks at whether they have.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What the method reads from.
 #[derive(Clone)]
@@ -61,6 +67,9 @@ impl Events {
             return self.last(&feed, wanted, form).await;
         }
         let mut cursor = cursor_of(params, &feed)?;
+        if feed.is_from_elsewhere(&cursor) {
+            self.await_marks(&feed).await;
+        }
         let mut next = feed.reader().next();
         let (mut found, mut missed) = (Found::new(form), 0);
         let deadline = tokio::time::sleep(wanted.wait);
@@ -89,6 +98,21 @@ impl Events {
                     return Ok((found, cursor, missed));
                 }
             }
+        }
+    }
+
+    /// Wait until it is known what readers of other stores have seen.
+    async fn await_marks(&self, feed: &Feed) {
+        let brought = async {
+            while !feed.is_settled() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = self.ending.cancelled() => {}
+            () = self.office.closed() => {}
+            // Whoever has not come by then may have its events given again.
+            _ = tokio::time::timeout(MARKS_WITHIN, brought) => {}
         }
     }
 

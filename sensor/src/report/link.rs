@@ -18,7 +18,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use wire::report::{Events, HostState, Marks};
+use wire::report::marks::MarkList;
+use wire::report::{Events, HostState, Mark, Marks};
 
 /// How often the host's state is told: three of them missing make a host silent.
 const STATE_EVERY: Duration = Duration::from_secs(5);
@@ -60,8 +61,10 @@ pub struct Own {
     pub state: Box<dyn Fn() -> HostState + Send>,
     /// What some representative has had, as the journal remembers it.
     pub acknowledged: Box<dyn Fn() -> Option<u64> + Send>,
-    /// The representative has everything before this number.
-    pub acknowledge: Box<dyn Fn(u64) + Send>,
+    /// What representatives' stores had when this run began.
+    pub marks: MarkList,
+    /// The representative's store has everything before the mark.
+    pub acknowledge: Box<dyn Fn(Mark) + Send>,
     /// The representative told this of all members' events, for the time that this sensor represents the domain.
     pub learn: Box<dyn Fn(Marks) + Send>,
     /// Whether everything durable is on its way, and more is waited for.
@@ -129,7 +132,7 @@ impl Link {
     /// A report that has not begun.
     #[must_use]
     pub fn new(own: Own) -> Link {
-        let sender = Sender::new(own.identity.clone());
+        let sender = Sender::new(own.identity.clone(), own.marks.clone());
         let outbox = own.outbox.another();
         let board = Board::default();
         Link { own, outbox: Some(outbox), tells_events: true, fruitless: None, sender, board }
@@ -311,8 +314,8 @@ impl Link {
 
     fn handle_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let handled = self.sender.handle_bytes(bytes);
-        if let Some(next) = self.sender.take_acknowledged() {
-            (self.own.acknowledge)(next);
+        if let Some(mark) = self.sender.take_acknowledged() {
+            (self.own.acknowledge)(mark);
         }
         self.sender.take_told().into_iter().for_each(&self.own.learn);
         self.show();

@@ -55,7 +55,8 @@ pub(crate) fn own(
         tables: sampler.subscribe(),
         state: Box::new(move || state_of(&status, &figures)),
         acknowledged: Box::new(move || known.state().acknowledged),
-        acknowledge: Box::new(move |next| told.acknowledge(next)),
+        marks: tail.marks(),
+        acknowledge: Box::new(move |mark| told.acknowledge(mark)),
         learn: Box::new(move |marks| office.learn(marks)),
         awaits: Box::new(move |waits| awaited.await_durable(waits)),
     })

@@ -13,9 +13,10 @@ use crate::sample::table::Table;
 use compact_str::CompactString;
 use std::collections::VecDeque;
 use wire::id::{HostName, SensorKey};
+use wire::report::marks::MarkList;
 use wire::report::{
     self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, HostState,
-    MARKS_MAX, Mark, Marks, Resume, StoreKey, VERSION,
+    Mark, Marks, Resume, VERSION,
 };
 use wire::time::Time;
 
@@ -29,8 +30,6 @@ const CALM_SWEEPS: u32 = 16;
 const STRIDE_MAX: u16 = 64;
 /// Events of one reading of the journal.
 const EVENTS_AT_ONCE: usize = 1024;
-/// Places of one store that are remembered; the older they are, the farther apart.
-const MARKS_OF_STORE: usize = 32;
 
 /// Who the member is; what a hello says of it.
 #[derive(Clone, Debug)]
@@ -131,11 +130,11 @@ pub struct Sender {
     /// The highest that was ever sent, by which what is sent again is counted.
     sent: u64,
     acknowledged: Option<u64>,
-    fresh_acknowledgement: bool,
     /// Events on the way: the number after the last of a frame, and its length.
     under_way: VecDeque<(u64, usize)>,
     under_way_len: usize,
-    marks: VecDeque<Mark>,
+    marks: MarkList,
+    fresh_mark: Option<Mark>,
     /// What was told of all members since it was asked for last.
     told: Vec<Marks>,
     term: u64,
@@ -154,9 +153,9 @@ enum Phase {
 }
 
 impl Sender {
-    /// Nothing was sent yet in this run.
+    /// Nothing was sent yet in this run; `marks` are remembered of the ones before.
     #[must_use]
-    pub fn new(identity: Identity) -> Sender {
+    pub fn new(identity: Identity, marks: MarkList) -> Sender {
         Sender {
             identity,
             phase: Phase::Away,
@@ -170,10 +169,10 @@ impl Sender {
             next: 0,
             sent: 0,
             acknowledged: None,
-            fresh_acknowledgement: false,
             under_way: VecDeque::new(),
             under_way_len: 0,
-            marks: VecDeque::new(),
+            marks,
+            fresh_mark: None,
             told: Vec::new(),
             term: 0,
             refused_hosts: Vec::new(),
@@ -199,7 +198,7 @@ impl Sender {
             oldest: held.oldest,
             next: held.next,
             acknowledged: held.acknowledged.max(self.acknowledged),
-            marks: self.marks.iter().copied().collect(),
+            marks: self.marks.iter().collect(),
         })));
     }
 
@@ -272,30 +271,10 @@ impl Sender {
             self.under_way.pop_front();
             self.under_way_len -= len;
         }
-        if self.acknowledged.is_none_or(|before| before < durable.next) {
-            self.acknowledged = Some(durable.next);
-            self.fresh_acknowledgement = true;
-        }
-        self.mark(durable.mark);
-    }
-
-    /// Remember a place of a store. When there are many of one store, every other of its older half goes.
-    fn mark(&mut self, mark: Mark) {
-        let of_store = |known: &&Mark| known.store == mark.store;
-        if self.marks.iter().rev().find(of_store).is_some_and(|last| last.at >= mark.at) {
-            return;
-        }
-        self.marks.push_back(mark);
-        if self.marks.iter().filter(of_store).count() > MARKS_OF_STORE {
-            let mut nth = 0;
-            self.marks.retain(|known| {
-                nth += usize::from(known.store == mark.store);
-                known.store != mark.store || nth > MARKS_OF_STORE / 2 || nth % 2 == 1
-            });
-        }
-        if self.marks.len() > MARKS_MAX {
-            let oldest: StoreKey = self.marks[0].store;
-            self.marks.retain(|known| known.store != oldest);
+        let mark = Mark { next: durable.next, ..durable.mark };
+        self.acknowledged = self.acknowledged.max(Some(mark.next));
+        if self.marks.add(mark) {
+            self.fresh_mark = Some(mark);
         }
     }
 
@@ -422,9 +401,9 @@ impl Sender {
         }
     }
 
-    /// What the representative has on disk, if that is news: the journal may forget what is before it.
-    pub fn take_acknowledged(&mut self) -> Option<u64> {
-        std::mem::take(&mut self.fresh_acknowledgement).then_some(self.acknowledged).flatten()
+    /// What the representative has on disk, if that is news: the journal may forget what is before it, and keeps the mark.
+    pub fn take_acknowledged(&mut self) -> Option<Mark> {
+        self.fresh_mark.take()
     }
 
     /// What the representative told of all members' events, to a standby; take it after each [`Sender::handle_bytes`].

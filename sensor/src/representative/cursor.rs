@@ -17,6 +17,7 @@ use crate::segments::Error;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::id::SensorKey;
 use wire::report::{Mark, StoreKey};
@@ -124,6 +125,7 @@ impl Learned {
 pub struct Feed {
     reader: Reader,
     learned: Arc<Mutex<Arc<Learned>>>,
+    settled: Arc<AtomicBool>,
 }
 
 /// What one reading gave.
@@ -142,7 +144,7 @@ pub struct Page {
 
 impl Feed {
     pub(super) fn new(reader: Reader) -> Feed {
-        Feed { reader, learned: Arc::default() }
+        Feed { reader, learned: Arc::default(), settled: Arc::default() }
     }
 
     /// What members brought and what was told before of them, and of which stores, the newest first.
@@ -153,6 +155,24 @@ impl Feed {
 
     fn learned(&self) -> Arc<Learned> {
         Arc::clone(&self.learned.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Every member that is there has brought its marks.
+    pub(super) fn settle(&self) {
+        self.settled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether every member that is there has brought its marks. A reader who comes from another store before that is given
+    /// events again.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Relaxed)
+    }
+
+    /// Whether a reader here was last at another store.
+    #[must_use]
+    pub fn is_from_elsewhere(&self, cursor: &Cursor) -> bool {
+        cursor.store().is_some_and(|store| store != self.reader.key())
     }
 
     /// The store's own reading end.

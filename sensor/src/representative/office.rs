@@ -16,6 +16,7 @@ use super::visit::Visit;
 use crate::segments::disk::Directory;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -78,6 +79,7 @@ pub type Lease = Box<dyn Fn() -> bool + Send + Sync>;
 pub(super) struct Shared {
     duty: watch::Sender<Duty>,
     places: watch::Sender<Arc<BTreeMap<HostName, Place>>>,
+    partial: AtomicBool,
     open: watch::Sender<Option<Open>>,
     lease: OnceLock<Lease>,
     figures: Mutex<Figures>,
@@ -142,6 +144,17 @@ impl Handle {
     /// What the election knows of the hosts.
     pub fn set_places(&self, places: BTreeMap<HostName, Place>) {
         self.0.places.send_replace(Arc::new(places));
+    }
+
+    /// Whether hosts may be missing that another representative speaks for, or that have not been heard yet.
+    pub fn set_partial(&self, partial: bool) {
+        self.0.partial.store(partial, Ordering::Relaxed);
+    }
+
+    /// See [`Handle::set_partial`].
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.0.partial.load(Ordering::Relaxed)
     }
 
     /// The present representative told this of all members' events, as this sensor may follow it.
@@ -244,6 +257,7 @@ impl Office {
         let shared = Arc::new(Shared {
             duty: watch::Sender::default(),
             places: watch::Sender::default(),
+            partial: AtomicBool::default(),
             open: watch::Sender::new(None),
             lease: OnceLock::new(),
             figures: Mutex::default(),

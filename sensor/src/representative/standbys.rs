@@ -5,7 +5,7 @@
 
 use super::domain::{Domain, Link};
 use super::hosts::{Place, Role};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::id::{HostName, SensorKey};
 use wire::report::{FromRepresentative, Marks};
 
@@ -13,11 +13,21 @@ impl Domain {
     /// What the election knows of the hosts.
     pub fn place(&mut self, places: &BTreeMap<HostName, Place>) {
         self.hosts.place(places);
+        self.await_marks(places);
         for connection in self.links.values_mut() {
             let host = connection.member.as_ref().and_then(|member| self.hosts.get(&member.host));
             connection.knows_marks &= host.is_some_and(|host| host.role == Role::Standby);
         }
         self.tell_standbys(&BTreeMap::new());
+    }
+
+    /// Readers who come from another representative wait for those who are there and have not said how far they were stored.
+    fn await_marks(&self, places: &BTreeMap<HostName, Place>) {
+        let speakers = self.links.values().filter_map(|link| link.member.as_ref());
+        let heard: BTreeSet<&HostName> = speakers.map(|speaker| &speaker.host).collect();
+        if places.iter().all(|(host, place)| place.gone.is_some() || heard.contains(host)) {
+            self.feed.settle();
+        }
     }
 
     /// These sensors' events are on disk up to these numbers, beside what was before.

@@ -2,54 +2,61 @@
 //!
 //! Pure. A member that lives brings its own marks ([`wire::report::Mark`]); one that is gone, or was started anew as the former
 //! representative is when it comes back, brings none. Without them readers would be given all its events again.
-//! Rule: of a sensor the last word counts, as its journal may have gone back; stores are forgotten in the order in which they
-//! were heard of.
+//! Rule: of one store the last word on a sensor counts, as its journal may have gone back; what was said before is kept beside it,
+//! for readers who had not come as far when the representative was lost.
 //! Not here: what readers have seen by it ([`super::cursor`]), telling standbys (`standbys`).
 
 use super::admit::SENSORS_MAX;
 use std::collections::BTreeMap;
 use wire::id::SensorKey;
+use wire::report::marks::MarkList;
 use wire::report::{Mark, Marks, StoreKey};
 
-/// Stores of which is known what they had: as many as a cursor has places beside that of the present one.
+/// Stores that are told of to readers: as many as a cursor has places beside that of the present one.
 pub const STORES_MAX: usize = 2;
 
-/// By store, the newest last.
+/// Of each sensor, and the stores that were heard of, the newest last.
 #[derive(Clone, Debug, Default)]
-pub struct Told(Vec<(StoreKey, BTreeMap<SensorKey, Mark>)>);
+pub struct Told {
+    of: BTreeMap<SensorKey, MarkList>,
+    stores: Vec<StoreKey>,
+}
 
 impl Told {
     /// The present representative told this.
     pub fn take(&mut self, marks: Marks) {
         let Marks { store, at, members } = marks;
-        let known = self.0.iter().position(|(known, _)| *known == store);
-        let mut of_store = known.map_or_else(BTreeMap::new, |place| self.0.remove(place).1);
-        of_store.extend(members.into_iter().map(|(sensor, next)| (sensor, Mark { store, at, next })));
-        while of_store.len() > SENSORS_MAX {
-            of_store.pop_last();
+        self.stores.retain(|known| *known != store);
+        self.stores.push(store);
+        let too_many = self.stores.len().saturating_sub(STORES_MAX);
+        self.stores.drain(..too_many);
+        for (sensor, next) in members {
+            let known = self.of.entry(sensor).or_default();
+            if known.iter().filter(|mark| mark.store == store).last().is_some_and(|last| last.next > next) {
+                known.forget_beyond(next);
+            }
+            known.add(Mark { store, at, next });
         }
-        self.0.push((store, of_store));
-        let too_many = self.0.len().saturating_sub(STORES_MAX);
-        self.0.drain(..too_many);
+        while self.of.len() > SENSORS_MAX {
+            self.of.pop_last();
+        }
     }
 
     /// The sensor's journal ends before that: its numbers mean other events now.
     pub fn forget_beyond(&mut self, sensor: SensorKey, next: u64) {
-        for (_, of_store) in &mut self.0 {
-            if of_store.get(&sensor).is_some_and(|mark| mark.next > next) {
-                of_store.remove(&sensor);
-            }
+        if let Some(known) = self.of.get_mut(&sensor) {
+            known.forget_beyond(next);
         }
     }
 
     /// What is known of a sensor.
     pub fn of(&self, sensor: SensorKey) -> impl Iterator<Item = Mark> {
-        self.0.iter().filter_map(move |(_, of_store)| of_store.get(&sensor).copied())
+        self.of.get(&sensor).into_iter().flat_map(MarkList::iter)
     }
 
     /// The stores that were heard of, the newest first.
     pub fn stores(&self) -> impl Iterator<Item = StoreKey> {
-        self.0.iter().rev().map(|(store, _)| *store)
+        self.stores.iter().rev().copied()
     }
 }
 
@@ -67,16 +74,30 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_of_each_sensor_and_store_counts() {
+    fn what_readers_behind_the_last_word_have_seen_is_known_too() {
         let mut all = Told::default();
         all.take(told(1, 5, &[(7, 3), (8, 2)]));
         all.take(told(1, 9, &[(7, 6)]));
-        assert_eq!((next_of(&all, 7), next_of(&all, 8)), (vec![(1, 9, 6)], vec![(1, 5, 2)]));
+        assert_eq!((next_of(&all, 7), next_of(&all, 8)), (vec![(1, 5, 3), (1, 9, 6)], vec![(1, 5, 2)]));
+    }
+
+    #[test]
+    fn numbers_that_mean_other_events_now_are_forgotten() {
+        let mut all = Told::default();
+        all.take(told(1, 5, &[(7, 3)]));
+        all.take(told(1, 9, &[(7, 6)]));
+        all.take(told(1, 12, &[(7, 4)]));
+        assert_eq!(next_of(&all, 7), [(1, 5, 3), (1, 12, 4)], "its journal has gone back");
         all.take(told(2, 1, &[(7, 1)]));
-        assert_eq!(all.stores().map(|store| store.0).collect::<Vec<_>>(), [2, 1]);
-        all.forget_beyond(SensorKey(7), 4);
-        assert_eq!(next_of(&all, 7), [(2, 1, 1)], "event 6 is another one now");
-        all.take(told(3, 1, &[]));
-        assert!(next_of(&all, 8).is_empty(), "the oldest store is forgotten");
+        assert_eq!(next_of(&all, 7).len(), 3, "another store that has less says nothing of that");
+        all.forget_beyond(SensorKey(7), 3);
+        assert_eq!(next_of(&all, 7), [(1, 5, 3), (2, 1, 1)]);
+    }
+
+    #[test]
+    fn readers_are_told_of_the_last_stores() {
+        let mut all = Told::default();
+        [1, 2, 3, 2].into_iter().for_each(|store| all.take(told(store, 1, &[])));
+        assert_eq!(all.stores().map(|store| store.0).collect::<Vec<_>>(), [2, 3]);
     }
 }

@@ -15,6 +15,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use wire::id::SensorKey;
+use wire::report::Mark;
+use wire::report::marks::MarkList;
 use wire::time::Time;
 
 /// The clocks of this machine.
@@ -47,6 +49,7 @@ pub struct Handle {
     board: Arc<Board>,
     reader: Reader,
     sensor: SensorKey,
+    marks: MarkList,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -72,13 +75,14 @@ impl Handle {
         let ingest = Ingest::open(config, state, parts)?;
         let bell = Arc::new(Bell::default());
         let (board, reader, sensor) = (ingest.board(), ingest.reader(), ingest.sensor());
+        let marks = ingest.marks();
         let watch = Watch::new(bell.clone(), watched);
         let ringing = bell.clone();
         let thread = std::thread::Builder::new()
             .name("tail".into())
             .spawn(move || run(ingest, watch, &ringing))
             .map_err(|source| Error::System { what: "start a thread".into(), source })?;
-        Ok(Handle { bell, board, reader, sensor, thread: Mutex::new(Some(thread)) })
+        Ok(Handle { bell, board, reader, sensor, marks, thread: Mutex::new(Some(thread)) })
     }
 
     /// The sequence number that the next event will get; it changes whenever events are added.
@@ -111,9 +115,15 @@ impl Handle {
         self.sensor
     }
 
-    /// The receiver has everything before this sequence number.
-    pub fn acknowledge(&self, next: u64) {
-        self.bell.ring(|wake| wake.acknowledged = Some(next.max(wake.acknowledged.unwrap_or(0))));
+    /// What receivers' stores had when the tail started.
+    #[must_use]
+    pub fn marks(&self) -> MarkList {
+        self.marks.clone()
+    }
+
+    /// The receiver's store has everything before `mark.next`.
+    pub fn acknowledge(&self, mark: Mark) {
+        self.bell.ring(|wake| wake.acknowledged = Some(mark));
     }
 
     /// Say whether somebody has had every durable event and waits for more: they are then durable sooner.
@@ -153,8 +163,8 @@ fn run(mut ingest: Ingest, mut watch: Watch, bell: &Bell) {
     let board = ingest.board();
     let mut wake = Wake::all();
     loop {
-        if let Some(next) = wake.acknowledged {
-            ingest.acknowledge(next);
+        if let Some(mark) = wake.acknowledged {
+            ingest.acknowledge(mark);
         }
         if wake.stop {
             ingest.drain();

@@ -29,6 +29,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::id::{Generation, SensorKey};
+use wire::report::Mark;
+use wire::report::marks::MarkList;
 
 /// The tail.
 pub struct Ingest {
@@ -43,7 +45,7 @@ pub struct Ingest {
     is_cut: bool,
     notes: Vec<String>,
     watch_trouble: Option<String>,
-    acknowledged: Option<u64>,
+    acknowledged: Option<Mark>,
     board: Arc<Board>,
     _lock: Option<Lock>,
 }
@@ -163,17 +165,26 @@ impl Ingest {
         }
     }
 
-    /// The receiver has everything before this sequence number; journalled with the next turn.
-    pub fn acknowledge(&mut self, next: u64) {
-        self.acknowledged = Some(next.max(self.acknowledged.unwrap_or(0)));
+    /// What receivers' stores had.
+    #[must_use]
+    pub fn marks(&self) -> MarkList {
+        let head = &self.core.journal.state().head;
+        let mut marks = head.marks.0.clone().unwrap_or_default();
+        marks.forget_beyond(head.next);
+        marks
+    }
+
+    /// The receiver's store has everything before `mark.next`; journalled with the next turn.
+    pub fn acknowledge(&mut self, mark: Mark) {
+        self.acknowledged = Some(mark);
     }
 
     /// Do what there is to do. Returns how long nothing needs to be done unless something changes.
     pub fn turn(&mut self, wake: &Wake) -> Duration {
         let now = Now { wall: self.core.clock.wall(), monotonic: self.core.clock.monotonic() };
         let can_write = self.can_write(&now);
-        if let Some(next) = self.acknowledged.take() {
-            let written = self.core.journal.acknowledge(next);
+        if let Some(mark) = self.acknowledged.take() {
+            let written = self.core.journal.acknowledge(mark);
             self.core.note(written);
         }
         let all = wake.all || now.monotonic >= self.next_scan || self.wants_scan(&wake.paths);

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+use wire::report::Mark;
 
 /// Changed paths held between two turns; with more of them everything is looked at.
 const PATHS_MAX: usize = 1024;
@@ -28,7 +29,7 @@ pub struct Wake {
     /// Finish.
     pub stop: bool,
     /// The receiver has everything before this sequence number.
-    pub acknowledged: Option<u64>,
+    pub acknowledged: Option<Mark>,
     /// Somebody waits for events to be durable.
     pub awaited: bool,
 }

@@ -12,6 +12,7 @@ use sensor::segments::disk::Disk;
 use std::sync::Arc;
 use wire::event::{Content, Event, Id, Kind, Value};
 use wire::id::{Generation, SensorKey};
+use wire::report::{Mark, StoreKey};
 use wire::time::Time;
 
 pub const LINE_LEN_BYTES: u64 = 100;
@@ -55,6 +56,11 @@ impl Memories for Mind {
 
 fn remember(number: u64) -> Change {
     Change::Remember { key: "n".into(), values: Vec::new(), offset: number, time: None }
+}
+
+/// A receiver's store has everything before this event.
+pub fn stored(next: u64) -> Mark {
+    Mark { store: StoreKey(1), at: next, next }
 }
 
 /// A journal and its writer.

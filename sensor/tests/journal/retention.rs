@@ -1,6 +1,6 @@
 //! Segments: when they change, which are deleted, and what readers are told of it.
 
-use crate::log::{LINE_LEN_BYTES, Writer};
+use crate::log::{LINE_LEN_BYTES, Writer, stored};
 use crate::simulated::Simulated;
 use sensor::journal::Config;
 
@@ -81,8 +81,8 @@ fn what_the_receiver_did_not_get_is_counted_exactly_when_it_is_deleted() {
     let disk = Simulated::default();
     let mut writer = Writer::open(&disk, small(15_000));
     read(&mut writer, 30);
-    writer.journal.acknowledge(25).unwrap();
-    writer.journal.acknowledge(20).unwrap();
+    writer.journal.acknowledge(stored(25)).unwrap();
+    writer.journal.acknowledge(stored(20)).unwrap();
     read(&mut writer, 470);
     let truth = writer.journal.reader().oldest() - 25;
     assert_eq!(writer.journal.state().head.lost, truth);

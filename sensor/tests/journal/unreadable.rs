@@ -1,6 +1,6 @@
 //! A journal that cannot be read, in a real folder: what its error says, and that nothing of it is changed.
 
-use crate::log::Writer;
+use crate::log::{Writer, stored};
 use sensor::journal::Config;
 use sensor::journal::frame::{Body, Head};
 use sensor::segments::disk::Directory;
@@ -10,6 +10,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use wire::at_end::AtEnd;
 use wire::id::SensorKey;
 use wire::version::{JOURNAL, Trailing};
 
@@ -23,7 +24,7 @@ fn journal() -> (tempfile::TempDir, PathBuf) {
     let folder = state.path().join("journal");
     let mut writer = open(&folder).unwrap();
     writer.read(5).unwrap();
-    writer.journal.acknowledge(4).unwrap();
+    writer.journal.acknowledge(stored(4)).unwrap();
     writer.journal.begin_segment(&writer.mind.clone()).unwrap();
     writer.read(3).unwrap();
     writer.journal.sync().unwrap();
@@ -86,7 +87,15 @@ fn content_of_another_version_is_named_with_both_versions() {
     let (_state, folder) = journal();
     let head = |version| {
         let (next_generation, next, acknowledged, lost) = (2, 8, Some(4), 0);
-        Head { sensor: SensorKey(1), next_generation, next, acknowledged, lost, version: Trailing(version) }
+        Head {
+            sensor: SensorKey(1),
+            next_generation,
+            next,
+            acknowledged,
+            lost,
+            version: Trailing(version),
+            marks: AtEnd(None),
+        }
     };
     let unknown = JOURNAL.newest + 1;
     let mut bytes = Vec::new();

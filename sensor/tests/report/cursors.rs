@@ -1,15 +1,18 @@
 //! A reader of the domain's events goes on across restarts and changes of the representative.
 
-use crate::rig::{Rig, myself};
+use crate::rig::{Nothing, Rig, myself};
 use crate::simulated::{Random, Simulated};
 use sensor::report::sender::Sender;
 use sensor::representative::cursor::Cursor;
 use sensor::representative::domain::Config;
-use sensor::representative::hosts::{Place, Role};
+use sensor::representative::hosts::{Place, Role, Standing};
 use sensor::representative::store;
 use sensor::representative::told::Told;
 use std::collections::BTreeMap;
 use wire::event::Id;
+use wire::id::HostName;
+use wire::report::marks::MarkList;
+use wire::time::Time;
 
 /// Reads with the cursor as text, as programs keep it; how often each event was seen.
 struct Follower {
@@ -113,9 +116,14 @@ fn told_to(rig: &mut Rig, nth: usize) -> Told {
     told
 }
 
+/// It starts again and knows nothing of before, as its journal is of a version that kept no marks.
 fn start_anew(rig: &mut Rig, nth: usize) {
     let member = &mut rig.members[nth];
-    member.sender = Sender::new(myself(member.key, &member.host));
+    member.sender = Sender::new(myself(member.key, &member.host), MarkList::default());
+}
+
+fn given_again(follower: &Follower) -> usize {
+    follower.seen.values().filter(|times| **times > 1).count()
 }
 
 /// The next representative was a standby, and has events of an earlier reign.
@@ -146,8 +154,85 @@ fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
     rig.settle();
     follower.read_all(&rig);
     assert_eq!((follower.seen.len(), follower.missed), (76, 0));
-    let again = follower.seen.values().filter(|times| **times > 1).count();
-    assert_eq!(again, 0, "of {} events", follower.seen.len());
+    assert_eq!(given_again(&follower), 0, "of {} events", follower.seen.len());
+}
+
+/// The reader was behind what the standby was told last.
+#[test]
+fn a_reader_behind_the_last_word_of_the_dead_is_given_little_again() {
+    let mut rig = Rig::new(2, Config::default());
+    rig.members.iter_mut().for_each(|member| member.read(20));
+    rig.settle();
+    let of_next = rig.disk.clone();
+    rig.fail_over(Simulated::default(), 300);
+    rig.settle();
+    stand_by(&mut rig, 0);
+    let mut follower = Follower::new(&rig);
+    for _ in 0..10 {
+        rig.members.iter_mut().for_each(|member| member.read(2));
+        rig.settle();
+    }
+    follower.read(&rig, 70);
+    let told = told_to(&mut rig, 0);
+    rig.fail_over(of_next, 0);
+    rig.domain.know(told);
+    start_anew(&mut rig, 1);
+    rig.settle();
+    follower.read_all(&rig);
+    assert_eq!((follower.seen.len(), follower.missed), (80, 0));
+    assert!(given_again(&follower) <= 4, "{} given again: one commit's at most", given_again(&follower));
+}
+
+/// The next representative was no standby, and has events of an earlier reign.
+#[test]
+fn who_starts_again_knows_by_its_journal_what_was_stored() {
+    let mut rig = Rig::new(2, Config::default());
+    rig.members.iter_mut().for_each(|member| member.read(20));
+    rig.settle();
+    let of_next = rig.disk.clone();
+    rig.fail_over(Simulated::default(), 300);
+    rig.members.iter_mut().for_each(|member| member.read(30));
+    rig.settle();
+    rig.members[1].journal.begin_segment(&Nothing).unwrap();
+    rig.members[1].read(1);
+    rig.settle();
+    let mut follower = Follower::new(&rig);
+    follower.read_all(&rig);
+    assert_eq!(follower.seen.len(), 101);
+    rig.fail_over(of_next, 0);
+    for member in &mut rig.members {
+        member.reopen();
+        member.start_again();
+    }
+    rig.settle();
+    follower.read_all(&rig);
+    assert_eq!((follower.seen.len(), follower.missed, given_again(&follower)), (101, 0, 0));
+}
+
+/// Before that, nothing is known of what readers have seen.
+#[test]
+fn readers_from_another_store_wait_for_the_members_that_are_there() {
+    let mut rig = Rig::new(3, Config::default());
+    rig.settle();
+    let elsewhere = rig.domain.feed().end();
+    rig.fail_over(Simulated::default(), 300);
+    let heard = Place { role: Role::Member, gone: None };
+    let gone = Place { gone: Some((Standing::Silent, Time::default())), ..heard };
+    let places: BTreeMap<HostName, Place> =
+        rig.members.iter().map(|member| member.host.clone()).zip([heard, heard, gone]).collect();
+    let dead = rig.members.pop();
+    let late = rig.members.pop().expect("three");
+    let feed = rig.domain.feed();
+    let settled = |rig: &mut Rig| {
+        rig.domain.place(&places);
+        feed.is_settled()
+    };
+    rig.settle();
+    assert!(!settled(&mut rig), "one that is there has not come");
+    rig.members.push(late);
+    rig.settle();
+    assert!(settled(&mut rig) && dead.is_some(), "the dead are not waited for");
+    assert!(feed.is_from_elsewhere(&elsewhere) && !feed.is_from_elsewhere(&feed.end()));
 }
 
 /// A standby that follows is told everything by all members; who begins with the next event wants none of it.

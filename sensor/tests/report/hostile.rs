@@ -7,6 +7,7 @@ use sensor::representative::domain::{Config, Link};
 use wire::credential::Serial;
 use wire::event::{Content, Kind, Source};
 use wire::id::{Generation, PeerKey, SensorKey};
+use wire::report::marks::MarkList;
 use wire::report::{
     Events, FromMember, Hello, HostState, Metrics, Packed, Record, Run, Shape, Sweep, VERSION, encode,
 };
@@ -361,7 +362,7 @@ fn many_sensors_of_one_daemon_cost_only_its_own() {
 fn a_new_session_of_a_daemon_ends_its_old_one() {
     let mut rig = rig();
     let old = rig.members[0].link;
-    let mut sender = Sender::new(myself(rig.members[0].key, &host("h0")));
+    let mut sender = Sender::new(myself(rig.members[0].key, &host("h0")), MarkList::default());
     sender.connect(Held { oldest: 0, next: 100, acknowledged: None }, Time::default());
     let link = rig.domain.connect((rig.members[0].peer, Serial(0)), host("h0"), rig.now.moment).unwrap();
     let now = rig.now;

@@ -18,6 +18,7 @@ use wire::credential::Serial;
 use wire::event::{Content, Id, Kind, Outcome};
 use wire::id::{Generation, HostName, PeerKey, SensorKey};
 use wire::report::StoreKey;
+use wire::report::marks::MarkList;
 use wire::time::{Moment, Time};
 
 /// Bytes of a line of the made-up log: its event stands at so many times its number.
@@ -77,7 +78,7 @@ impl Member {
         let own = host(&format!("h{nth}"));
         let outbox = Outbox::new(Arc::new(disk.clone()), journal.reader());
         let mut member = Member {
-            sender: Sender::new(myself(key, &own)),
+            sender: Sender::new(myself(key, &own), MarkList::default()),
             outbox,
             disk,
             config,
@@ -153,11 +154,17 @@ impl Member {
 
     /// The process and its host go down; what was not synced is gone in part, and is read again.
     pub fn lose_power(&mut self, random: &mut Random) {
-        self.sender = Sender::new(myself(self.key, &self.host));
         self.link = None;
         self.inbound.clear();
         self.disk.lose_power(random);
         self.reopen();
+        self.start_again();
+    }
+
+    /// Its process starts again: what it knows stands in the journal.
+    pub fn start_again(&mut self) {
+        let marks = self.journal.state().head.marks.0.clone();
+        self.sender = Sender::new(myself(self.key, &self.host), marks.unwrap_or_default());
     }
 
     pub fn reopen(&mut self) {
@@ -209,8 +216,8 @@ impl Member {
         if self.sender.handle_bytes(&some).is_err() {
             self.disconnect(domain);
         }
-        if let Some(next) = self.sender.take_acknowledged() {
-            self.journal.acknowledge(next).unwrap();
+        if let Some(mark) = self.sender.take_acknowledged() {
+            self.journal.acknowledge(mark).unwrap();
         }
     }
 }

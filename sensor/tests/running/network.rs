@@ -23,6 +23,7 @@ use wire::credential::Serial;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey};
 use wire::report::HostState;
+use wire::report::marks::MarkList;
 use wire::sample::{Metric, Semantics};
 use wire::time::Time;
 
@@ -196,7 +197,8 @@ impl Running {
             tables: swept,
             state: Box::new(|| HostState { time: Time::from_micros(1), ..HostState::default() }),
             acknowledged: Box::new(move || *known.lock().unwrap()),
-            acknowledge: Box::new(move |next| *told.lock().unwrap() = Some(next)),
+            marks: MarkList::default(),
+            acknowledge: Box::new(move |mark| *told.lock().unwrap() = Some(mark.next)),
             learn: Box::new(|_| ()),
             awaits: Box::new(move |waits| awaited.store(waits, Ordering::SeqCst)),
         };

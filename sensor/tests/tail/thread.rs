@@ -26,7 +26,7 @@ async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
         let heard = next.wait_for(|next| *next == round);
         tokio::time::timeout(Duration::from_secs(30), heard).await.expect("no event came").unwrap();
     }
-    handle.acknowledge(5);
+    handle.acknowledge(wire::report::Mark { store: wire::report::StoreKey(1), at: 9, next: 5 });
     assert!(handle.is_running());
     assert_eq!(handle.files()[0].path, path);
     handle.stop();

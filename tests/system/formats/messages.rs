@@ -2,11 +2,12 @@
 //!
 //! What this program writes is compared byte by byte as well, so that no change of a message goes unnoticed.
 
-use overlay::net::hello::{Hello, OptionalTime};
+use overlay::net::hello::Hello;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use tunnel::carrier::frame::Opening;
+use wire::at_end::AtEnd;
 use wire::codec;
 use wire::id::{HostName, SensorKey};
 use wire::query::{Question, Viewer};
@@ -26,7 +27,7 @@ type Message = (Format, u16, &'static str, Option<fn() -> Vec<u8>>, fn(&[u8]));
 pub(super) const SAMPLES: &[Message] = &[
     (HELLO, 1, "", Some(|| framed(&hello())), |bytes| assert_eq!(unframed::<Hello>(bytes), hello())),
     (HELLO, 1, "without-time", None, |bytes| {
-        assert_eq!(unframed::<Hello>(bytes), Hello { time: OptionalTime(None), ..hello() });
+        assert_eq!(unframed::<Hello>(bytes), Hello { time: AtEnd(None), ..hello() });
     }),
     (REPORT, 2, "", Some(|| framed(&report())), |bytes| assert_eq!(unframed::<FromMember>(bytes), report())),
     (CARRIER, 1, "", Some(|| opening().bytes()), |bytes| assert_eq!(Opening::read(bytes), Ok(opening()))),
@@ -43,7 +44,7 @@ pub(super) const SAMPLES: &[Message] = &[
 
 fn hello() -> Hello {
     let (version, program) = (1, "visperf 0.1.0".to_owned());
-    Hello { version, start: 7, program, proof: vec![1, 2, 3], time: OptionalTime(Some(NOW)) }
+    Hello { version, start: 7, program, proof: vec![1, 2, 3], time: AtEnd(Some(NOW)) }
 }
 
 fn report() -> FromMember {

@@ -35,6 +35,7 @@ use wire::credential::{Role, Roles};
 use wire::event::Id;
 use wire::id::{DomainName, HostName, SensorKey};
 use wire::report::HostState;
+use wire::report::marks::MarkList;
 use wire::time::Time;
 
 /// Keys of members.
@@ -157,6 +158,7 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
             ..HostState::default()
         }),
         acknowledged: Box::new(|| None),
+        marks: MarkList::default(),
         acknowledge: Box::new(|_| ()),
         learn: Box::new(|_| ()),
         awaits: Box::new(|_| ()),

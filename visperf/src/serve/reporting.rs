@@ -115,8 +115,10 @@ impl Electing {
         let mut telling = tokio::time::interval(LOAD_EVERY);
         loop {
             let known = view.borrow_and_update().clone();
-            self.office.set_duty(duty(&known));
+            // First who is there, as whoever reads waits for those at the beginning of a reign.
             self.office.set_places(places(&known));
+            self.office.set_partial(known.state.partial);
+            self.office.set_duty(duty(&known));
             tokio::select! {
                 changed = view.changed() => if changed.is_err() {
                     // The election has ended, and with it this sensor's part.

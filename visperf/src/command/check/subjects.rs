@@ -121,7 +121,8 @@ pub(super) fn domain(summary: &Value, took_secs: f64, thresholds: &Thresholds<'_
     let number = |name: &str| number_of(summary, name).unwrap_or(0.0);
     let calls = |name: &str| summary.get("calls").and_then(|calls| number_of(calls, name)).unwrap_or(0.0);
     let slow = level_of(took_secs, thresholds.warning, thresholds.critical);
-    let level = slow.max(if missing.is_empty() { Level::Ok } else { Level::Warning });
+    let is_partial = summary.get("partial").and_then(Value::as_bool).unwrap_or(false);
+    let level = slow.max(if missing.is_empty() && !is_partial { Level::Ok } else { Level::Warning });
     let mut text = format!(
         "{} represented by {}, {} of {} hosts live, answered in {took_secs:.3} s",
         text_of(summary, "domain"),
@@ -131,6 +132,10 @@ pub(super) fn domain(summary: &Value, took_secs: f64, thresholds: &Thresholds<'_
     );
     if !missing.is_empty() {
         text = format!("{text}; events and calls may be missing of {}", listed(&missing));
+    } else if is_partial {
+        text = format!(
+            "{text}; hosts may be missing that have not been heard yet or that another one speaks for"
+        );
     }
     let gauge = |label, value| Figure { label, value, min: Some(0.0), ..Figure::default() };
     Report::new("DOMAIN", level, text)

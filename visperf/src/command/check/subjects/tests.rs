@@ -55,6 +55,9 @@ fn a_domain_is_slow_or_incomplete() {
                 'hosts'=3;;;0 'hosts_live'=2;;;0 'calls_waiting'=4;;;0 'calls_running'=5;;;0";
     assert_eq!((report.level, report.line().as_str()), (Level::Ok, line));
     assert_eq!(domain(&summary, 1.5, &thresholds).level, Level::Critical);
+    summary["partial"] = json!(true);
+    let report = domain(&summary, 0.25, &thresholds);
+    assert!(report.level == Level::Warning && report.line().contains("hosts may be missing"), "{report:?}");
     summary["unheard"] = json!(["wn03"]);
     assert_eq!(domain(&summary, 0.25, &thresholds).level, Level::Warning);
 }

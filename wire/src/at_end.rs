@@ -1,0 +1,41 @@
+//! A field at the end of a value that an older version neither writes nor reads.
+//!
+//! Pure. Rule: nothing follows it, in the value or around it, so that an older reader leaves it out and a newer one finds that it is
+//! not there.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Written without a sign whether it is there: its end is the end of the value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtEnd<T>(pub Option<T>);
+
+impl<T: Serialize> Serialize for AtEnd<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Some(value) => value.serialize(serializer),
+            None => ().serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for AtEnd<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtEnd<T>, D::Error> {
+        // Nothing follows it, so an error says that it is not there.
+        Ok(AtEnd(T::deserialize(deserializer).ok()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_version_reads_the_value_without_it_and_its_own_is_read() {
+        let with = postcard::to_stdvec(&(7_u64, AtEnd(Some((1_u16, "two"))))).expect("short");
+        assert_eq!(postcard::from_bytes(&with), Ok(7_u64));
+        assert_eq!(postcard::from_bytes(&with), Ok((7_u64, AtEnd(Some((1_u16, "two"))))));
+        let without = postcard::to_stdvec(&7_u64).expect("short");
+        assert_eq!(postcard::from_bytes(&without), Ok((7_u64, AtEnd::<(u16, &str)>(None))));
+        assert_eq!(postcard::to_stdvec(&(7_u64, AtEnd::<u16>(None))), Ok(without));
+    }
+}

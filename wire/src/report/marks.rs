@@ -1,0 +1,109 @@
+//! The marks that are remembered of one sensor: what each store had of its events, and when.
+//!
+//! Pure. Rule: the newest marks of the newest stores are all there; of the older half of a store's, every other is left out
+//! whenever there are too many, so that the older they are, the farther apart.
+//! Not here: what readers have seen by them.
+
+use super::{MARKS_MAX, Mark};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Most marks of one store.
+const OF_STORE_MAX: usize = 32;
+
+/// They, in the order in which they were learnt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MarkList(VecDeque<Mark>);
+
+impl MarkList {
+    /// Remember a mark. Returns `false` if the last one of its store says as much.
+    pub fn add(&mut self, mark: Mark) -> bool {
+        let of_store = |known: &&Mark| known.store == mark.store;
+        if let Some(last) = self.0.iter_mut().rev().find(|known| known.store == mark.store)
+            && last.at >= mark.at
+        {
+            let says_more = last.at == mark.at && last.next < mark.next;
+            last.next = if says_more { mark.next } else { last.next };
+            return says_more;
+        }
+        self.0.push_back(mark);
+        if self.0.iter().filter(of_store).count() > OF_STORE_MAX {
+            let mut nth = 0;
+            self.0.retain(|known| {
+                nth += usize::from(known.store == mark.store);
+                known.store != mark.store || nth > OF_STORE_MAX / 2 || nth % 2 == 1
+            });
+        }
+        if self.0.len() > MARKS_MAX {
+            self.forget_oldest_store();
+        }
+        true
+    }
+
+    /// Of the store that was heard of longest ago.
+    fn forget_oldest_store(&mut self) {
+        let is_last = |(place, mark): &(usize, &Mark)| {
+            self.0.iter().skip(place + 1).all(|later| later.store != mark.store)
+        };
+        let oldest = self.0.iter().enumerate().find(is_last).map(|(_, mark)| mark.store);
+        self.0.retain(|known| Some(known.store) != oldest);
+    }
+
+    /// The sensor's journal ends before `next`: numbers from there on mean other events now.
+    pub fn forget_beyond(&mut self, next: u64) {
+        self.0.retain(|mark| mark.next <= next);
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Mark> {
+        self.0.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::StoreKey;
+    use super::*;
+
+    fn mark(store: u64, at: u64) -> Mark {
+        Mark { store: StoreKey(store), at, next: at * 10 }
+    }
+
+    fn places(list: &MarkList, store: u64) -> Vec<u64> {
+        list.iter().filter(|mark| mark.store == StoreKey(store)).map(|mark| mark.at).collect()
+    }
+
+    #[test]
+    fn the_last_marks_of_a_store_are_close_and_the_first_far_apart() {
+        let mut list = MarkList::default();
+        assert!((0..1000).all(|at| list.add(mark(1, at))));
+        assert!(!list.add(mark(1, 999)) && !list.add(mark(1, 5)), "it is known already");
+        let more = Mark { next: 1_000_000, ..mark(1, 999) };
+        assert!(list.add(more) && !list.add(more) && list.iter().last() == Some(more), "at the same place");
+        let places = places(&list, 1);
+        assert!(places.len() <= OF_STORE_MAX && places.first() == Some(&0), "{places:?}");
+        assert_eq!(places[places.len() - OF_STORE_MAX / 2..], (984..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_store_that_was_heard_of_longest_ago_is_forgotten_first() {
+        let mut list = MarkList::default();
+        for store in [1, 2, 3] {
+            (0..20).for_each(|at| assert!(list.add(mark(store, at))));
+        }
+        // The first store is the present one again.
+        (20..40).for_each(|at| assert!(list.add(mark(1, at))));
+        (0..32).for_each(|at| assert!(list.add(mark(4, at))));
+        assert_eq!((places(&list, 2).len(), places(&list, 3).len()), (0, 20));
+        assert_eq!(places(&list, 1).last(), Some(&39));
+    }
+
+    #[test]
+    fn marks_of_numbers_that_mean_other_events_now_are_forgotten() {
+        let mut list = MarkList::default();
+        (0..10).for_each(|at| assert!(list.add(mark(1, at))));
+        list.forget_beyond(40);
+        assert_eq!(places(&list, 1), [0, 1, 2, 3, 4]);
+    }
+}
