@@ -22,9 +22,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::id::SensorKey;
 use wire::report::{Mark, StoreKey};
 
-/// Most places in a cursor: the present store and the two before it. A reader that is away for three
+/// Places in a cursor that is given: the present store and the two before it. A reader that is away for three
 /// changes of the representative may see events again.
-const PLACES_MAX: usize = 3;
+const PLACES_GIVEN: usize = 3;
+
+/// Most places in a cursor that is taken. The next version gives as many: a domain may run two adjacent versions.
+const PLACES_MAX: usize = 16;
 
 /// A place in one store, and in the ones before it; the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,7 +115,7 @@ impl Learned {
         others.sort_unstable_by(|one, other| other.cmp(one));
         let mut before: Vec<StoreKey> = Vec::new();
         for store in told.into_iter().chain(others.into_iter().map(|(_, store)| store)) {
-            if store != own && !before.contains(&store) && before.len() < PLACES_MAX - 1 {
+            if store != own && !before.contains(&store) && before.len() < PLACES_GIVEN - 1 {
                 before.push(store);
             }
         }
@@ -223,7 +226,7 @@ impl Feed {
         let key = self.reader.key();
         let own = cursor.at(key);
         let foreign: Vec<(StoreKey, u64)> =
-            cursor.places.iter().copied().filter(|(store, _)| *store != key).take(PLACES_MAX - 1).collect();
+            cursor.places.iter().copied().filter(|(store, _)| *store != key).collect();
         let learned = self.learned();
         let known = &learned.known;
         let seen: BTreeMap<SensorKey, u64> = if foreign.is_empty() {
@@ -245,7 +248,7 @@ impl Feed {
             !is_seen && keep(stored)
         })?;
         let has_more = page.next < *self.reader.next().borrow();
-        let places = std::iter::once((key, page.next)).chain(foreign).collect();
+        let places = std::iter::once((key, page.next)).chain(foreign).take(PLACES_GIVEN).collect();
         Ok(Page { events: page.events, cursor: Cursor { places }, has_more, missed: missed + page.missed })
     }
 
@@ -275,7 +278,9 @@ mod tests {
         let cursor = Cursor { places: vec![(StoreKey(10), 7), (StoreKey(u64::MAX), 0)] };
         assert_eq!(cursor.to_string(), "000000000000000a.7~ffffffffffffffff.0");
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
-        let long = ["000000000000000a.7"; 4].join("~");
+        let most = ["000000000000000a.7"; PLACES_MAX].join("~");
+        assert!(most.parse::<Cursor>().is_ok());
+        let long = ["000000000000000a.7"; PLACES_MAX + 1].join("~");
         for bad in ["", "7", "a.7", "000000000000000a.", "000000000000000a.+7", "+00000000000000a.7", &long] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
