@@ -4,7 +4,7 @@
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
 use super::{calls, declared, shape};
-use crate::representative::hosts::{Departed, Role, Standing};
+use crate::representative::hosts::{Role, Standing, Unreported};
 use crate::representative::office::{Absent, Handle};
 use crate::representative::overview::Overall;
 use crate::representative::summary;
@@ -75,7 +75,7 @@ pub(super) async fn with_unheard(office: &Handle, answer: Value) -> Value {
 /// These hosts.
 pub(super) async fn unheard(office: &Handle) -> Vec<String> {
     let asked = office.ask(|domain, _| {
-        let away = domain.departed().iter().filter(|gone| gone.standing == Standing::Silent);
+        let away = domain.unreported().iter().filter(|gone| gone.standing == Standing::Silent);
         away.map(|gone| gone.host.to_string()).collect()
     });
     asked.await.unwrap_or_default()
@@ -112,8 +112,8 @@ impl Domain {
 
     async fn hosts(&self) -> Result<Value, Fault> {
         let asked = self.office.ask(|domain, now| {
-            let shown = |host: &Departed| departed_row(host, now.wall);
-            (domain.hosts(now.moment), domain.departed().iter().map(shown).collect::<Vec<_>>())
+            let shown = |host: &Unreported| unreported_row(host, now.wall);
+            (domain.hosts(now.moment), domain.unreported().iter().map(shown).collect::<Vec<_>>())
         });
         let (mut rows, gone) = asked.await.map_err(absent)?;
         if let (Some(own), Some(row)) = (&self.own, rows.iter_mut().find(|row| row.host == self.host)) {
@@ -194,12 +194,12 @@ fn state(standing: Standing) -> Value {
     Value::Text(word.into())
 }
 
-/// A host that went before this representative came: nothing else is known of it.
-fn departed_row(host: &Departed, now: Time) -> Value {
+/// A host that has told this representative nothing: all that the election knows of it.
+fn unreported_row(host: &Unreported, now: Time) -> Value {
     Value::object([
         ("host", Value::Text(host.host.to_string())),
         ("state", state(host.standing)),
-        ("role", Value::Text(Role::Member.as_str().into())),
+        ("role", Value::Text(host.role.as_str().into())),
         ("age", Value::Double(now.since(host.heard).as_secs_f64())),
     ])
 }

@@ -64,7 +64,7 @@ async fn check_host(office: &Handle, wanted: &str) -> Result<(), Fault> {
     let is_known = move |domain: &Domain, now: Now| {
         let mut here = domain.hosts(now.moment).into_iter().map(|row| row.host);
         here.any(|host| host.is_spelled(&name))
-            || domain.departed().iter().any(|gone| gone.host.is_spelled(&name))
+            || domain.unreported().iter().any(|gone| gone.host.is_spelled(&name))
     };
     if office.ask(is_known).await.map_err(absent)? {
         return Ok(());

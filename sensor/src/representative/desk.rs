@@ -243,7 +243,7 @@ impl Desk {
             self.tidied = moment;
             self.domain.tidy(moment);
         }
-        self.domain.place(&inbox.places.borrow_and_update());
+        self.domain.place(&inbox.places.borrow_and_update(), now());
         self.shared.show(self.domain.counts(), self.domain.links_len());
     }
 

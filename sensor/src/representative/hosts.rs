@@ -79,14 +79,16 @@ pub struct Place {
     pub gone: Option<(Standing, Time)>,
 }
 
-/// A host that was there before this representative was, and has told it nothing.
+/// A host of which the election knows and that has told this representative nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Departed {
+pub struct Unreported {
     /// Its name.
     pub host: HostName,
-    /// How it went.
+    /// What it does for the domain, if it is there.
+    pub role: Role,
+    /// How it went. One that the election hears is about to report, and so alive, until it has not for [`SILENT_AFTER`].
     pub standing: Standing,
-    /// When it was last heard, by this host's clock.
+    /// When it was last heard, or first expected, by this host's clock.
     pub heard: Time,
 }
 
@@ -179,7 +181,9 @@ impl Host {
 #[derive(Debug, Default)]
 pub struct Hosts {
     table: BTreeMap<HostName, Host>,
-    departed: Vec<Departed>,
+    unreported: Vec<Unreported>,
+    /// Of those, the ones that the election hears, and since when.
+    expected: BTreeMap<HostName, (Moment, Time)>,
 }
 
 impl Hosts {
@@ -224,7 +228,7 @@ impl Hosts {
             latest,
             recent,
         };
-        self.departed.retain(|gone| gone.host != hello.host);
+        self.unreported.retain(|gone| gone.host != hello.host);
         self.table.insert(hello.host.clone(), host);
         true
     }
@@ -238,8 +242,9 @@ impl Hosts {
     }
 
     /// What the election knows of all hosts.
-    pub fn place(&mut self, places: &BTreeMap<HostName, Place>) {
-        self.departed.clear();
+    pub fn place(&mut self, places: &BTreeMap<HostName, Place>, wall: Time, now: Moment) {
+        self.unreported.clear();
+        let before = std::mem::take(&mut self.expected);
         for (name, place) in places {
             match (self.table.get_mut(name), place.gone) {
                 (Some(host), gone) => {
@@ -248,18 +253,25 @@ impl Hosts {
                     host.has_left |= !host.is_connected && matches!(gone, Some((Standing::Left, _)));
                 }
                 (None, Some((standing, heard))) => {
-                    self.departed.push(Departed { host: name.clone(), standing, heard });
+                    let role = Role::Member;
+                    self.unreported.push(Unreported { host: name.clone(), role, standing, heard });
                 }
-                // It is about to report.
-                (None, None) => {}
+                (None, None) => {
+                    let since = before.get(name).copied().unwrap_or((now, wall));
+                    let is_late = now.since(since.0) >= SILENT_AFTER;
+                    let standing = if is_late { Standing::Silent } else { Standing::Alive };
+                    let (host, role) = (name.clone(), place.role);
+                    self.unreported.push(Unreported { host, role, standing, heard: since.1 });
+                    self.expected.insert(name.clone(), since);
+                }
             }
         }
     }
 
-    /// Those that are known to have gone and never reported here, by name.
+    /// Those of which the election knows and that never reported here, by name.
     #[must_use]
-    pub fn departed(&self) -> &[Departed] {
-        &self.departed
+    pub fn unreported(&self) -> &[Unreported] {
+        &self.unreported
     }
 
     /// The host of this name.

@@ -3,7 +3,7 @@
 //! Pure. Rule: only what is on disk is told; all of it to who is a standby newly, then what was stored since.
 //! Not here: what a standby does with it ([`super::told`]).
 
-use super::domain::{Domain, Link};
+use super::domain::{Domain, Link, Now};
 use super::hosts::{Place, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::id::{HostName, SensorKey};
@@ -11,8 +11,8 @@ use wire::report::{FromRepresentative, Marks};
 
 impl Domain {
     /// What the election knows of the hosts.
-    pub fn place(&mut self, places: &BTreeMap<HostName, Place>) {
-        self.hosts.place(places);
+    pub fn place(&mut self, places: &BTreeMap<HostName, Place>, now: Now) {
+        self.hosts.place(places, now.wall, now.moment);
         self.await_marks(places);
         for connection in self.links.values_mut() {
             let host = connection.member.as_ref().and_then(|member| self.hosts.get(&member.host));

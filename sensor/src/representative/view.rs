@@ -5,7 +5,7 @@
 
 use super::cursor::Feed;
 use super::domain::Domain;
-use super::hosts::{Departed, Role, Standing};
+use super::hosts::{Role, Standing, Unreported};
 use super::overview::{METRICS_OF_HOST_MAX, Overall, Overview};
 use super::summary;
 use crate::sample::history::{Completeness, Series};
@@ -128,10 +128,10 @@ impl Domain {
         self.hosts.iter().map(row).collect()
     }
 
-    /// Hosts that went before this representative came, by name.
+    /// Hosts that have told this representative nothing: they went before it came, or are about to report; by name.
     #[must_use]
-    pub fn departed(&self) -> &[Departed] {
-        self.hosts.departed()
+    pub fn unreported(&self) -> &[Unreported] {
+        self.hosts.unreported()
     }
 
     /// The domain in a few figures.
@@ -143,7 +143,7 @@ impl Domain {
             Standing::Silent => 1,
             Standing::Left => 2,
         };
-        self.hosts.departed().iter().for_each(|departed| hosts[column(departed.standing)] += 1);
+        self.hosts.unreported().iter().for_each(|host| hosts[column(host.standing)] += 1);
         let mut overview = Overview::default();
         for (name, host) in self.hosts.iter() {
             let standing = host.standing(now);

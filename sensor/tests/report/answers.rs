@@ -1,10 +1,11 @@
 //! What the domain answers: calls joined over hosts, the table of hosts, the summary.
 
 use crate::rig::{Rig, event, now_at};
-use sensor::representative::domain::Config;
-use sensor::representative::hosts::{Departed, Place, Role, Standing};
+use sensor::representative::domain::{Config, Now};
+use sensor::representative::hosts::{Place, Role, Standing, Unreported};
 use sensor::representative::store;
 use sensor::sample::table::{Rows, metric};
+use std::time::Duration;
 use wire::call::{Authority, State};
 use wire::event::{Kind, Outcome};
 use wire::id::HostName;
@@ -74,12 +75,24 @@ fn hosts_are_alive_then_silent_then_left() {
     let before = HostName::try_from("before").unwrap();
     let gone = Place { role: Role::Member, gone: Some((Standing::Silent, Time::from_micros(7))) };
     let known = [(rig.members[0].host.clone(), first), (before.clone(), gone)];
-    rig.domain.place(&known.into());
-    let departed = Departed { host: before.clone(), standing: Standing::Silent, heard: Time::from_micros(7) };
-    assert_eq!(rig.domain.departed(), [departed], "it went before this representative came");
+    rig.domain.place(&known.into(), rig.now);
+    let departed = Unreported {
+        host: before.clone(),
+        role: Role::Member,
+        standing: Standing::Silent,
+        heard: Time::from_micros(7),
+    };
+    assert_eq!(rig.domain.unreported(), [departed], "it went before this representative came");
     assert_eq!(rig.domain.summary(rig.now.moment).hosts, [3, 1, 0]);
-    rig.domain.place(&[(rig.members[0].host.clone(), first), (before, Place::default())].into());
-    assert!(rig.domain.departed().is_empty(), "it is back, and about to report");
+    let back = [(rig.members[0].host.clone(), first), (before.clone(), Place::default())].into();
+    for (secs, standing) in [(0, Standing::Alive), (14, Standing::Alive), (15, Standing::Silent)] {
+        let now = Now { moment: rig.now.moment.plus(Duration::from_secs(secs)), ..rig.now };
+        rig.domain.place(&back, now);
+        let expected = Unreported { host: before.clone(), role: Role::Member, standing, heard: rig.now.wall };
+        assert_eq!(rig.domain.unreported(), [expected], "it is back, and about to report");
+    }
+    rig.domain.place(&[(rig.members[0].host.clone(), first)].into(), rig.now);
+    assert!(rig.domain.unreported().is_empty(), "it is not of the domain any more");
     let standing = |rig: &Rig| -> Vec<Standing> {
         rig.domain.hosts(rig.now.moment).iter().map(|row| row.standing).collect()
     };
@@ -98,10 +111,10 @@ fn hosts_are_alive_then_silent_then_left() {
     // It said so to the election, and its stream ended before its last words were read.
     let left = Place { role: Role::Member, gone: Some((Standing::Left, Time::from_micros(7))) };
     let known = [(rig.members[1].host.clone(), left)];
-    rig.domain.place(&known.clone().into());
+    rig.domain.place(&known.clone().into(), rig.now);
     assert_eq!(standing(&rig)[1], Standing::Silent, "its stream stands: it is there");
     rig.members[1].disconnect(&mut rig.domain);
-    rig.domain.place(&known.into());
+    rig.domain.place(&known.into(), rig.now);
     assert_eq!(standing(&rig)[1], Standing::Left);
     rig.now = now_at(1020 + 8 * 24 * 3600);
     rig.domain.tidy(rig.now.moment);

@@ -107,7 +107,7 @@ fn across_representatives_nothing_is_missed_and_little_is_seen_twice() {
 /// Makes this member a standby; what it is told from then on, once it is taken.
 fn stand_by(rig: &mut Rig, nth: usize) {
     let place = Place { role: Role::Standby, gone: None };
-    rig.domain.place(&[(rig.members[nth].host.clone(), place)].into());
+    rig.domain.place(&[(rig.members[nth].host.clone(), place)].into(), rig.now);
 }
 
 fn told_to(rig: &mut Rig, nth: usize) -> Told {
@@ -224,7 +224,7 @@ fn readers_from_another_store_wait_for_the_members_that_are_there() {
     let late = rig.members.pop().expect("three");
     let feed = rig.domain.feed();
     let settled = |rig: &mut Rig| {
-        rig.domain.place(&places);
+        rig.domain.place(&places, rig.now);
         feed.is_settled()
     };
     rig.settle();

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use wire::credential::Serial;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::StoreKey;
+use wire::report::marks::MarkList;
 use wire::sample::Semantics;
 use wire::time::{Moment, Time};
 
@@ -76,14 +77,15 @@ impl Reporting {
         let mut members = BTreeMap::new();
         for nth in 0..hosts {
             let host = HostName::try_from(format!("wn{nth:04}.site.example").as_str()).expect("a name");
-            let mut sender = Sender::new(Identity {
+            let identity = Identity {
                 program: "scale".into(),
                 sensor: SensorKey(u64::from(nth) + 1),
                 host: host.clone(),
                 hosts: Vec::new(),
                 boot: "boot".into(),
                 started: Time::from_micros(1),
-            });
+            };
+            let mut sender = Sender::new(identity, MarkList::default());
             sender.connect(Held { oldest: 0, next: 0, acknowledged: None }, Time::default());
             let mut peer = [0; 32];
             peer[..4].copy_from_slice(&nth.to_le_bytes());

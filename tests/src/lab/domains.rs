@@ -235,7 +235,9 @@ pub fn settled(daemons: &[Daemon]) -> Result<()> {
             // Who represents the domain may just change.
             let hosts = daemon.result("domain.hosts", &json!({})).unwrap_or_default();
             let rows = hosts["hosts"].as_array().map_or(&[][..], Vec::as_slice);
-            let told: BTreeSet<&str> = rows.iter().filter_map(|row| row["host"].as_str()).collect();
+            // One that is about to report has no sensor there yet.
+            let reported = rows.iter().filter(|row| row["sensor"].is_string());
+            let told: BTreeSet<&str> = reported.filter_map(|row| row["host"].as_str()).collect();
             if guests < 3 || !told.is_superset(&all) {
                 let name = daemon.host().name();
                 return Ok(Seen::NotYet(format!("{name} has {guests} peers and tells of {told:?}")));
