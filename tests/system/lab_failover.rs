@@ -220,6 +220,9 @@ fn lose_again_and_again(stage: &mut Stage, trials: usize) -> Times {
             asked.iter().filter(|one| one.failed()).count(),
             asked.len()
         );
+        for one in asked.iter().filter(|one| one.failed()) {
+            println!("  {} failed: {:?}", one.whom, one.answered.as_ref().map(|(_, answer)| answer));
+        }
         if time > WAIT_MAX {
             println!("{}{}", seen(&asked, asked[0].at), stage.log());
         }
