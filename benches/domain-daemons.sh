@@ -45,6 +45,6 @@ join_domain() {
 # hosts_live COUNT: whether so many hosts report to the head.
 hosts_live() {
     local found
-    found=$(curl -sf "http://$HEAD/api/v1/domain.hosts" | python3 -c 'import json, sys; print(sum(host["state"] == "live" for host in json.load(sys.stdin)["hosts"]))') || return 1
+    found=$(curl -sf "http://$HEAD/api/v1/domain.hosts" | python3 -c 'import json, sys; print(sum(host["state"] == "live" and "sensor" in host for host in json.load(sys.stdin)["hosts"]))') || return 1
     [ "$found" -eq "$1" ]
 }

@@ -93,11 +93,14 @@ impl Grid {
 
 /// Who represents the domain as `daemon` has it, if all its hosts are there.
 fn representative(daemon: &Daemon, domain: &str, hosts: usize) -> Option<String> {
-    let Ok(Answer::Result(summary)) = daemon.ask("domain.summary", &json!({ "domain": domain })) else {
+    let Ok(Answer::Result(answer)) = daemon.ask("domain.hosts", &json!({ "domain": domain })) else {
         return None;
     };
-    let complete = summary["hosts_live"].as_u64() == Some(hosts as u64);
-    summary["representative"].as_str().filter(|_| complete).map(str::to_owned)
+    // One that is about to report has no sensor there yet.
+    let reports = |row: &&Value| row["state"] == "live" && row["sensor"].is_string();
+    let rows: Vec<&Value> = answer["hosts"].as_array()?.iter().filter(reports).collect();
+    let represents = rows.iter().find(|row| row["role"] == "representative")?;
+    represents["host"].as_str().filter(|_| rows.len() == hosts).map(str::to_owned)
 }
 
 fn resolved(daemon: &Daemon, domain: &str) -> Value {

@@ -22,6 +22,7 @@ mod bits;
 pub mod marks;
 pub mod sweep;
 
+use crate::at_end::AtEnd;
 use crate::call::Keys;
 use crate::codec;
 use crate::event::{Content, Source};
@@ -74,7 +75,7 @@ pub struct Mark {
 }
 
 /// How much of several members' events a store had at one of its places: told to who would represent the domain next,
-/// as a member that is gone brings no marks, nor does one that was started anew.
+/// as a member that is gone brings no marks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
     /// Which store.
@@ -83,6 +84,8 @@ pub struct Marks {
     pub at: u64,
     /// Before that place, it had all events of this sensor before this number.
     pub members: Vec<(SensorKey, u64)>,
+    /// Whether that is all there is to say of the store, so that what was said before is forgotten.
+    pub whole: AtEnd<bool>,
 }
 
 impl Marks {
@@ -94,6 +97,9 @@ impl Marks {
         }
         let members: BTreeMap<SensorKey, u64> = self.members.iter().copied().chain(later.members).collect();
         (self.at, self.members) = (later.at, members.into_iter().collect());
+        // A whole one and what came since are a whole one.
+        let is_whole = |marks: AtEnd<bool>| marks.0.unwrap_or(false);
+        self.whole = AtEnd(Some(is_whole(self.whole) || is_whole(later.whole)));
     }
 }
 

@@ -66,7 +66,12 @@ impl<R: Replay> recovery::Fold<R> for Fold {
     }
 
     fn finish(self) -> Option<State> {
-        self.state.filter(|_| self.is_whole)
+        let mut state = self.state.filter(|_| self.is_whole)?;
+        // Where the end was lost, numbers from there on will mean other events.
+        if let Some(marks) = &mut state.head.marks.0 {
+            marks.forget_beyond(state.head.next);
+        }
+        Some(state)
     }
 }
 

@@ -150,6 +150,7 @@ impl State {
 
     /// A receiver's store had all before the mark. Returns `false` if that was known.
     pub fn remember(&mut self, mark: Mark) -> bool {
+        let mark = Mark { next: mark.next.min(self.head.next), ..mark };
         self.head.marks.0.get_or_insert_default().add(mark)
     }
 

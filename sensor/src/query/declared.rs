@@ -168,8 +168,8 @@ pub(super) fn domain_summary() -> Declaration {
         .details(
             "metrics: those of a host as a whole, over all hosts that report; sum is there where additive says that \
              the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or \
-             running, and where most run. partial: hosts may be missing, as the representative is new, or as another one \
-             may speak for some.",
+             running, and where most run. partial: hosts may be missing, as the representative is new or alone, as some \
+             went lately without a word, or as another one speaks for them.",
         )
         .of_domain()
         .returns(

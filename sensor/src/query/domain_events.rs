@@ -24,8 +24,6 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::query::Form;
 
-/// Longest wait for members to say, at the beginning of a reign, how far their events were stored before.
-const MARKS_WITHIN: Duration = Duration::from_secs(3);
 /// Between two looks at whether they have.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -66,14 +64,14 @@ impl Events {
         if wanted.is_last {
             return self.last(&feed, wanted, form).await;
         }
+        let deadline = tokio::time::sleep(wanted.wait);
+        tokio::pin!(deadline);
         let mut cursor = cursor_of(params, &feed)?;
         if feed.is_from_elsewhere(&cursor) {
             self.await_marks(&feed).await;
         }
         let mut next = feed.reader().next();
         let (mut found, mut missed) = (Found::new(form), 0);
-        let deadline = tokio::time::sleep(wanted.wait);
-        tokio::pin!(deadline);
         loop {
             next.mark_unchanged();
             let left = wanted.limit - found.len();
@@ -111,8 +109,7 @@ impl Events {
         tokio::select! {
             () = self.ending.cancelled() => {}
             () = self.office.closed() => {}
-            // Whoever has not come by then may have its events given again.
-            _ = tokio::time::timeout(MARKS_WITHIN, brought) => {}
+            () = brought => {}
         }
     }
 

@@ -271,7 +271,8 @@ impl Sender {
             self.under_way.pop_front();
             self.under_way_len -= len;
         }
-        let mark = Mark { next: durable.next, ..durable.mark };
+        // Whatever it says: it has no more than it was sent.
+        let mark = Mark { next: durable.next.min(self.next), ..durable.mark };
         self.acknowledged = self.acknowledged.max(Some(mark.next));
         if self.marks.add(mark) {
             self.fresh_mark = Some(mark);

@@ -64,7 +64,9 @@ pub enum Error {
 }
 
 impl Domain {
-    pub(super) fn admit(&mut self, link: Link, hello: Hello, now: Now) -> Result<(), Error> {
+    pub(super) fn admit(&mut self, link: Link, mut hello: Hello, now: Now) -> Result<(), Error> {
+        // Whatever a store said: there is no such event yet.
+        hello.marks.retain(|mark| mark.next <= hello.next);
         let Some(connection) = self.links.get(&link) else { return Ok(()) };
         let (peer, serial) = (connection.peer, connection.serial);
         if hello.host != connection.host {
@@ -90,7 +92,9 @@ impl Domain {
         let (granted, refused_hosts) =
             claims::granted(&self.claims, peer, &hello.host, &hello.hosts, now.moment);
         let next = member.next;
-        self.told.forget_beyond(hello.sensor, hello.next);
+        if self.told.forget_beyond(hello.sensor, hello.next) {
+            self.forgotten.push((hello.sensor, hello.next));
+        }
         self.store.set_member(member)?;
         self.dirty.insert(hello.sensor);
         self.learn();

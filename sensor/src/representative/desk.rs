@@ -243,6 +243,9 @@ impl Desk {
             self.tidied = moment;
             self.domain.tidy(moment);
         }
+        for (sensor, next) in self.domain.take_forgotten() {
+            self.shared.told().forget_beyond(sensor, next);
+        }
         self.domain.place(&inbox.places.borrow_and_update(), now());
         self.shared.show(self.domain.counts(), self.domain.links_len());
     }

@@ -132,6 +132,10 @@ pub struct Domain {
     pub(super) joiner: Joiner,
     pub(super) claims: Claims,
     pub(super) told: Told,
+    /// Of which sensors marks were forgotten from which event on, as their journals have gone back.
+    pub(super) forgotten: Vec<(SensorKey, u64)>,
+    /// When the first look at who is there was.
+    pub(super) began: Option<Moment>,
     pub(super) hosts: Hosts,
     pub(super) links: BTreeMap<Link, Connection>,
     names: Names,
@@ -164,6 +168,8 @@ impl Domain {
             claims: Claims::new(config.shared_hosts.clone()),
             config,
             told: Told::default(),
+            forgotten: Vec::new(),
+            began: None,
             hosts: Hosts::default(),
             links: BTreeMap::new(),
             names: Names::default(),
@@ -393,6 +399,11 @@ impl Domain {
     pub fn know(&mut self, told: Told) {
         self.told = told;
         self.learn();
+    }
+
+    /// Sensors whose journals ended before an event that was told of them; each once.
+    pub fn take_forgotten(&mut self) -> Vec<(SensorKey, u64)> {
+        std::mem::take(&mut self.forgotten)
     }
 
     /// Tell readers what is known of the sensors.

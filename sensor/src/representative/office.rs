@@ -120,7 +120,7 @@ impl Shared {
         (figures.counts, figures.links) = (counts, links);
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
         // Changed by whole words.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,16 +4,25 @@
 //! Not here: what a standby does with it ([`super::told`]).
 
 use super::domain::{Domain, Link, Now};
-use super::hosts::{Place, Role};
-use std::collections::{BTreeMap, BTreeSet};
+use super::hosts::{Place, Role, Standing};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::at_end::AtEnd;
 use wire::id::{HostName, SensorKey};
 use wire::report::{FromRepresentative, Marks};
+
+/// How long after the beginning of its reign a representative may be without members' marks: whoever has not come by then may have
+/// its events given again.
+const MARKS_WITHIN: Duration = Duration::from_secs(3);
+
+/// A host that was heard so lately is awaited too: at the beginning of a reign hosts that are there are not heard yet.
+const LATELY: Duration = Duration::from_secs(10);
 
 impl Domain {
     /// What the election knows of the hosts.
     pub fn place(&mut self, places: &BTreeMap<HostName, Place>, now: Now) {
         self.hosts.place(places, now.wall, now.moment);
-        self.await_marks(places);
+        self.await_marks(places, now);
         for connection in self.links.values_mut() {
             let host = connection.member.as_ref().and_then(|member| self.hosts.get(&member.host));
             connection.knows_marks &= host.is_some_and(|host| host.role == Role::Standby);
@@ -21,11 +30,19 @@ impl Domain {
         self.tell_standbys(&BTreeMap::new());
     }
 
-    /// Readers who come from another representative wait for those who are there and have not said how far they were stored.
-    fn await_marks(&self, places: &BTreeMap<HostName, Place>) {
-        let speakers = self.links.values().filter_map(|link| link.member.as_ref());
-        let heard: BTreeSet<&HostName> = speakers.map(|speaker| &speaker.host).collect();
-        if places.iter().all(|(host, place)| place.gone.is_some() || heard.contains(host)) {
+    /// Readers who come from another representative wait for those who are there, or were lately, and have not said how far they
+    /// were stored.
+    fn await_marks(&mut self, places: &BTreeMap<HostName, Place>, now: Now) {
+        let began = *self.began.get_or_insert(now.moment);
+        let is_awaited = |(host, place): (&HostName, &Place)| {
+            self.hosts.get(host).is_none()
+                && match place.gone {
+                    None => true,
+                    Some((Standing::Left, _)) => false,
+                    Some((_, heard)) => now.wall.since(heard) < LATELY,
+                }
+        };
+        if now.moment.since(began) >= MARKS_WITHIN || !places.iter().any(is_awaited) {
             self.feed.settle();
         }
     }
@@ -48,14 +65,25 @@ impl Domain {
                 true => stored.iter().map(|(sensor, next)| (*sensor, *next)).collect(),
                 false => self.all_stored(stored),
             };
+            let members: Vec<_> =
+                members.into_iter().map(|(sensor, next)| (sensor, self.meant(sensor, next))).collect();
             if knows && members.is_empty() {
                 continue;
             }
-            self.owe(link, FromRepresentative::Marks(Marks { store, at, members }));
+            self.owe(
+                link,
+                FromRepresentative::Marks(Marks { store, at, members, whole: AtEnd(Some(!knows)) }),
+            );
             if let Some(connection) = self.links.get_mut(&link) {
                 connection.knows_marks = true;
             }
         }
+    }
+
+    /// As far as its numbers mean the events that they meant before: those of a journal that went back do not.
+    fn meant(&self, sensor: SensorKey, next: u64) -> u64 {
+        let rewound = self.store.ledger().members.get(&sensor).and_then(|member| member.rewound);
+        rewound.map_or(next, |(to, _)| next.min(to))
     }
 
     /// How far each sensor's events are on disk. One of which something waits for the disk is told with that.

@@ -1,13 +1,14 @@
 //! What this sensor was told, as a standby, of all members' events in the stores of its predecessors.
 //!
-//! Pure. A member that lives brings its own marks ([`wire::report::Mark`]); one that is gone, or was started anew as the former
-//! representative is when it comes back, brings none. Without them readers would be given all its events again.
+//! Pure. A member that lives brings its own marks ([`wire::report::Mark`]); one that is gone, as the former representative is,
+//! brings none. Without them readers would be given all its events again.
 //! Rule: of one store the last word on a sensor counts, as its journal may have gone back; what was said before is kept beside it,
 //! for readers who had not come as far when the representative was lost.
 //! Not here: what readers have seen by it ([`super::cursor`]), telling standbys (`standbys`).
 
 use super::admit::SENSORS_MAX;
 use std::collections::BTreeMap;
+use wire::at_end::AtEnd;
 use wire::id::SensorKey;
 use wire::report::marks::MarkList;
 use wire::report::{Mark, Marks, StoreKey};
@@ -25,7 +26,10 @@ pub struct Told {
 impl Told {
     /// The present representative told this.
     pub fn take(&mut self, marks: Marks) {
-        let Marks { store, at, members } = marks;
+        let Marks { store, at, members, whole: AtEnd(whole) } = marks;
+        if whole.unwrap_or(false) {
+            self.of.values_mut().for_each(|known| known.forget_store(store));
+        }
         self.stores.retain(|known| *known != store);
         self.stores.push(store);
         let too_many = self.stores.len().saturating_sub(STORES_MAX);
@@ -43,10 +47,12 @@ impl Told {
     }
 
     /// The sensor's journal ends before that: its numbers mean other events now.
-    pub fn forget_beyond(&mut self, sensor: SensorKey, next: u64) {
-        if let Some(known) = self.of.get_mut(&sensor) {
-            known.forget_beyond(next);
-        }
+    /// Returns whether anything was said of them.
+    pub fn forget_beyond(&mut self, sensor: SensorKey, next: u64) -> bool {
+        let Some(known) = self.of.get_mut(&sensor) else { return false };
+        let is_beyond = known.iter().any(|mark| mark.next > next);
+        known.forget_beyond(next);
+        is_beyond
     }
 
     /// What is known of a sensor.
@@ -66,7 +72,7 @@ mod tests {
 
     fn told(store: u64, at: u64, members: &[(u64, u64)]) -> Marks {
         let members = members.iter().map(|(sensor, next)| (SensorKey(*sensor), *next)).collect();
-        Marks { store: StoreKey(store), at, members }
+        Marks { store: StoreKey(store), at, members, whole: AtEnd(None) }
     }
 
     fn next_of(told: &Told, sensor: u64) -> Vec<(u64, u64, u64)> {
@@ -90,8 +96,17 @@ mod tests {
         assert_eq!(next_of(&all, 7), [(1, 5, 3), (1, 12, 4)], "its journal has gone back");
         all.take(told(2, 1, &[(7, 1)]));
         assert_eq!(next_of(&all, 7).len(), 3, "another store that has less says nothing of that");
-        all.forget_beyond(SensorKey(7), 3);
+        assert!(all.forget_beyond(SensorKey(7), 3) && !all.forget_beyond(SensorKey(7), 3));
         assert_eq!(next_of(&all, 7), [(1, 5, 3), (2, 1, 1)]);
+    }
+
+    #[test]
+    fn a_whole_word_takes_the_place_of_all_before() {
+        let mut all = Told::default();
+        all.take(told(1, 5, &[(7, 3), (8, 3)]));
+        all.take(told(2, 5, &[(7, 1)]));
+        all.take(Marks { whole: AtEnd(Some(true)), ..told(1, 9, &[(7, 4)]) });
+        assert_eq!((next_of(&all, 7), next_of(&all, 8)), (vec![(2, 5, 1), (1, 9, 4)], vec![]));
     }
 
     #[test]

@@ -168,10 +168,7 @@ impl Ingest {
     /// What receivers' stores had.
     #[must_use]
     pub fn marks(&self) -> MarkList {
-        let head = &self.core.journal.state().head;
-        let mut marks = head.marks.0.clone().unwrap_or_default();
-        marks.forget_beyond(head.next);
-        marks
+        self.core.journal.state().head.marks.0.clone().unwrap_or_default()
     }
 
     /// The receiver's store has everything before `mark.next`; journalled with the next turn.

@@ -1,14 +1,16 @@
 //! A reader of the domain's events goes on across restarts and changes of the representative.
 
-use crate::rig::{Nothing, Rig, myself};
+use crate::rig::{Member, Nothing, Rig, myself};
 use crate::simulated::{Random, Simulated};
+use sensor::journal;
 use sensor::report::sender::Sender;
 use sensor::representative::cursor::Cursor;
-use sensor::representative::domain::Config;
+use sensor::representative::domain::{Config, Now};
 use sensor::representative::hosts::{Place, Role, Standing};
 use sensor::representative::store;
 use sensor::representative::told::Told;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use wire::event::Id;
 use wire::id::HostName;
 use wire::report::marks::MarkList;
@@ -218,21 +220,59 @@ fn readers_from_another_store_wait_for_the_members_that_are_there() {
     rig.fail_over(Simulated::default(), 300);
     let heard = Place { role: Role::Member, gone: None };
     let gone = Place { gone: Some((Standing::Silent, Time::default())), ..heard };
-    let places: BTreeMap<HostName, Place> =
-        rig.members.iter().map(|member| member.host.clone()).zip([heard, heard, gone]).collect();
-    let dead = rig.members.pop();
-    let late = rig.members.pop().expect("three");
-    let feed = rig.domain.feed();
-    let settled = |rig: &mut Rig| {
+    let hosts: Vec<HostName> = rig.members.iter().map(|member| member.host.clone()).collect();
+    let settled = |rig: &mut Rig, third: Place| {
+        let places = hosts.iter().cloned().zip([heard, heard, third]).collect();
         rig.domain.place(&places, rig.now);
-        feed.is_settled()
+        rig.domain.feed().is_settled()
     };
+    let _dead = rig.members.pop();
+    let late = rig.members.pop().expect("three");
     rig.settle();
-    assert!(!settled(&mut rig), "one that is there has not come");
+    assert!(!settled(&mut rig, gone), "one that is there has not come");
     rig.members.push(late);
     rig.settle();
-    assert!(settled(&mut rig) && dead.is_some(), "the dead are not waited for");
+    let lately = Place { gone: Some((Standing::Silent, rig.now.wall)), ..heard };
+    assert!(!settled(&mut rig, lately), "one that was there lately may be there still");
+    assert!(settled(&mut rig, gone), "the dead are not waited for");
+    let feed = rig.domain.feed();
     assert!(feed.is_from_elsewhere(&elsewhere) && !feed.is_from_elsewhere(&feed.end()));
+}
+
+#[test]
+fn nobody_is_waited_for_longer_than_three_seconds() {
+    let mut rig = Rig::new(1, Config::default());
+    let places = [(HostName::try_from("absent").expect("a name"), Place::default())].into();
+    for (secs, is_settled) in [(0, false), (2, false), (3, true)] {
+        let now = Now { moment: rig.now.moment.plus(Duration::from_secs(secs)), ..rig.now };
+        rig.domain.place(&places, now);
+        assert_eq!(rig.domain.feed().is_settled(), is_settled, "after {secs} s");
+    }
+}
+
+/// What a standby is told of a journal that went back while it was told.
+#[test]
+fn a_standby_is_told_of_no_numbers_that_mean_other_events_now() {
+    let mut rig = Rig::new(2, Config::default());
+    rig.settle();
+    stand_by(&mut rig, 0);
+    rig.members[1].read(20);
+    rig.settle();
+    let mut told = told_to(&mut rig, 0);
+    rig.members[1].disconnect(&mut rig.domain);
+    let mut member = Member::new(1, journal::Config::default());
+    let records = (100..112).map(|line| member.record(line)).collect();
+    member.append(records, 112);
+    member.sync();
+    rig.members[1] = member;
+    rig.settle();
+    let records = (112..130).map(|line| rig.members[1].record(line)).collect();
+    rig.members[1].append(records, 130);
+    rig.settle();
+    assert_eq!(rig.members[1].journal.state().head.next, 30);
+    rig.members[0].sender.take_told().into_iter().for_each(|marks| told.take(marks));
+    let known: Vec<u64> = told.of(rig.members[1].key).map(|mark| mark.next).collect();
+    assert!(known.iter().all(|next| *next <= 12), "{known:?}");
 }
 
 /// A standby that follows is told everything by all members; who begins with the next event wants none of it.

@@ -5,6 +5,7 @@ use sensor::tail::handle::Handle;
 use sensor::tail::{Config, Spec};
 use std::io::Write;
 use std::time::Duration;
+use wire::report::{Mark, StoreKey};
 
 #[tokio::test]
 async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
@@ -26,7 +27,8 @@ async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
         let heard = next.wait_for(|next| *next == round);
         tokio::time::timeout(Duration::from_secs(30), heard).await.expect("no event came").unwrap();
     }
-    handle.acknowledge(wire::report::Mark { store: wire::report::StoreKey(1), at: 9, next: 5 });
+    let mark = Mark { store: StoreKey(1), at: 9, next: 5 };
+    handle.acknowledge(mark);
     assert!(handle.is_running());
     assert_eq!(handle.files()[0].path, path);
     handle.stop();
@@ -39,6 +41,7 @@ async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
     let lines: Vec<_> = page.events.iter().map(|event| text(event, "line")).collect();
     assert_eq!(lines, (1..=21).map(|n| format!("line {n}")).collect::<Vec<_>>());
     assert_eq!(handle.state().acknowledged, Some(5));
+    assert_eq!(handle.marks().iter().collect::<Vec<_>>(), [mark], "as it is told to the next representative");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The marks that are remembered of one sensor: what each store had of its events, and when.
 //!
-//! Pure. Rule: the newest marks of the newest stores are all there; of the older half of a store's, every other is left out
+//! Pure. Rule: a mark of a place before others of its store says that the store went back, and those are forgotten. The newest marks of the newest stores are all there; of the older half of a store's, every other is left out
 //! whenever there are too many, so that the older they are, the farther apart.
 //! Not here: what readers have seen by them.
 
-use super::{MARKS_MAX, Mark};
+use super::{MARKS_MAX, Mark, StoreKey};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -17,16 +17,13 @@ const OF_STORE_MAX: usize = 32;
 pub struct MarkList(VecDeque<Mark>);
 
 impl MarkList {
-    /// Remember a mark. Returns `false` if the last one of its store says as much.
+    /// Remember a mark. Returns `false` if it is the last one of its store.
     pub fn add(&mut self, mark: Mark) -> bool {
         let of_store = |known: &&Mark| known.store == mark.store;
-        if let Some(last) = self.0.iter_mut().rev().find(|known| known.store == mark.store)
-            && last.at >= mark.at
-        {
-            let says_more = last.at == mark.at && last.next < mark.next;
-            last.next = if says_more { mark.next } else { last.next };
-            return says_more;
+        if self.0.iter().rev().find(of_store) == Some(&mark) {
+            return false;
         }
+        self.0.retain(|known| known.store != mark.store || known.at < mark.at);
         self.0.push_back(mark);
         if self.0.iter().filter(of_store).count() > OF_STORE_MAX {
             let mut nth = 0;
@@ -50,6 +47,11 @@ impl MarkList {
         self.0.retain(|known| Some(known.store) != oldest);
     }
 
+    /// All marks of a store.
+    pub fn forget_store(&mut self, store: StoreKey) {
+        self.0.retain(|known| known.store != store);
+    }
+
     /// The sensor's journal ends before `next`: numbers from there on mean other events now.
     pub fn forget_beyond(&mut self, next: u64) {
         self.0.retain(|mark| mark.next <= next);
@@ -63,7 +65,6 @@ impl MarkList {
 
 #[cfg(test)]
 mod tests {
-    use super::super::StoreKey;
     use super::*;
 
     fn mark(store: u64, at: u64) -> Mark {
@@ -78,7 +79,7 @@ mod tests {
     fn the_last_marks_of_a_store_are_close_and_the_first_far_apart() {
         let mut list = MarkList::default();
         assert!((0..1000).all(|at| list.add(mark(1, at))));
-        assert!(!list.add(mark(1, 999)) && !list.add(mark(1, 5)), "it is known already");
+        assert!(!list.add(mark(1, 999)), "it is known already");
         let more = Mark { next: 1_000_000, ..mark(1, 999) };
         assert!(list.add(more) && !list.add(more) && list.iter().last() == Some(more), "at the same place");
         let places = places(&list, 1);
@@ -97,6 +98,16 @@ mod tests {
         (0..32).for_each(|at| assert!(list.add(mark(4, at))));
         assert_eq!((places(&list, 2).len(), places(&list, 3).len()), (0, 20));
         assert_eq!(places(&list, 1).last(), Some(&39));
+    }
+
+    #[test]
+    fn places_that_mean_others_now_are_forgotten() {
+        let mut list = MarkList::default();
+        (0..10).for_each(|at| assert!(list.add(mark(1, at)) && list.add(mark(2, at))));
+        assert!(list.add(Mark { next: 7, ..mark(1, 5) }), "the store went back");
+        assert_eq!((places(&list, 1), places(&list, 2).len()), (vec![0, 1, 2, 3, 4, 5], 10));
+        list.forget_store(StoreKey(2));
+        assert_eq!(list.iter().count(), 6);
     }
 
     #[test]

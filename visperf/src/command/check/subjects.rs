@@ -69,8 +69,9 @@ fn since(host: &Value) -> String {
 
 /// Sensors that report a problem of their own.
 pub(super) fn sensors(all: &[Value], named: &[String], thresholds: &Thresholds<'_>) -> Report {
-    let live: Vec<&Value> =
-        all.iter().filter(|host| is_named(host, named) && text_of(host, "state") == "live").collect();
+    // Of one that is about to report nothing is known yet.
+    let is_known = |host: &&Value| text_of(host, "state") == "live" && host.get("health").is_some();
+    let live: Vec<&Value> = all.iter().filter(|host| is_named(host, named)).filter(is_known).collect();
     let problems = |host: &Value| host.get("health").and_then(Value::as_array).cloned().unwrap_or_default();
     let sick: Vec<String> = live
         .iter()
@@ -121,7 +122,9 @@ pub(super) fn domain(summary: &Value, took_secs: f64, thresholds: &Thresholds<'_
     let number = |name: &str| number_of(summary, name).unwrap_or(0.0);
     let calls = |name: &str| summary.get("calls").and_then(|calls| number_of(calls, name)).unwrap_or(0.0);
     let slow = level_of(took_secs, thresholds.warning, thresholds.critical);
-    let is_partial = summary.get("partial").and_then(Value::as_bool).unwrap_or(false);
+    // Hosts that are known not to be live are the concern of `check hosts`.
+    let is_partial = summary.get("partial").and_then(Value::as_bool).unwrap_or(false)
+        && number("hosts_live") >= number("hosts");
     let level = slow.max(if missing.is_empty() && !is_partial { Level::Ok } else { Level::Warning });
     let mut text = format!(
         "{} represented by {}, {} of {} hosts live, answered in {took_secs:.3} s",

@@ -56,6 +56,8 @@ fn a_domain_is_slow_or_incomplete() {
     assert_eq!((report.level, report.line().as_str()), (Level::Ok, line));
     assert_eq!(domain(&summary, 1.5, &thresholds).level, Level::Critical);
     summary["partial"] = json!(true);
+    assert_eq!(domain(&summary, 0.25, &thresholds).level, Level::Ok, "one of them is known not to be live");
+    summary["hosts_live"] = json!(3);
     let report = domain(&summary, 0.25, &thresholds);
     assert!(report.level == Level::Warning && report.line().contains("hosts may be missing"), "{report:?}");
     summary["unheard"] = json!(["wn03"]);
