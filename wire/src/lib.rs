@@ -29,6 +29,7 @@ pub mod replication;
 pub mod report;
 pub mod sample;
 pub mod sealed;
+pub mod shell;
 pub mod source;
 pub mod time;
 pub mod version;

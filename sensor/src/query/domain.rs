@@ -194,7 +194,7 @@ fn state(standing: Standing) -> Value {
     Value::Text(word.into())
 }
 
-/// A host that has told this representative nothing: all that the election knows of it.
+/// A host that has not reported to this representative: all that the election knows of it.
 fn unreported_row(host: &Unreported, now: Time) -> Value {
     Value::object([
         ("host", Value::Text(host.host.to_string())),

@@ -6,8 +6,8 @@
 //! store all my events before that number were stored", and brings its marks to the next representative. So
 //! for each sensor the new representative knows which of its events stood before the cursor, leaves those
 //! out and gives everything else it holds, from its oldest event on. The new cursor carries the old one
-//! with it, as members that come later bring their marks later. Of members that bring none, as they are gone, standbys are
-//! told by the representative itself.
+//! with it, as members that come later bring their marks later. Of members that bring none, as they are gone, the
+//! representative itself sends them to standbys.
 //! Rule: a mark may be older than the cursor; then some events are given twice, recognised by their ids.
 //! None is left out that was not seen. What the new store does not hold and the reader may not have seen is
 //! counted: exactly where a mark is as new as the cursor, else as an upper bound.

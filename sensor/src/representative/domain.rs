@@ -401,7 +401,7 @@ impl Domain {
         self.learn();
     }
 
-    /// Sensors whose journals ended before an event that was told of them; each once.
+    /// Sensors whose journals ended before an event of which there was a mark; each once.
     pub fn take_forgotten(&mut self) -> Vec<(SensorKey, u64)> {
         std::mem::take(&mut self.forgotten)
     }

@@ -79,7 +79,7 @@ pub struct Place {
     pub gone: Option<(Standing, Time)>,
 }
 
-/// A host of which the election knows and that has told this representative nothing.
+/// A host of which the election knows and that has not reported to this representative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreported {
     /// Its name.

@@ -11,8 +11,8 @@ use wire::at_end::AtEnd;
 use wire::id::{HostName, SensorKey};
 use wire::report::{FromRepresentative, Marks};
 
-/// How long after the beginning of its reign a representative may be without members' marks: whoever has not come by then may have
-/// its events given again.
+/// How long after the beginning of its reign a representative may be without members' marks: a member that has not come by then may
+/// have its events given again.
 const MARKS_WITHIN: Duration = Duration::from_secs(3);
 
 /// A host that was heard so lately is awaited too: at the beginning of a reign hosts that are there are not heard yet.

@@ -13,7 +13,7 @@ use wire::id::SensorKey;
 use wire::report::marks::MarkList;
 use wire::report::{Mark, Marks, StoreKey};
 
-/// Stores that are told of to readers: as many as a cursor has places beside that of the present one.
+/// Stores that cursors name beside the present one: as many as a cursor has places for.
 pub const STORES_MAX: usize = 2;
 
 /// Of each sensor, and the stores that were heard of, the newest last.

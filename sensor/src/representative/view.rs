@@ -128,7 +128,7 @@ impl Domain {
         self.hosts.iter().map(row).collect()
     }
 
-    /// Hosts that have told this representative nothing: they went before it came, or are about to report; by name.
+    /// Hosts that have not reported to this representative: they went before it came, or are about to report; by name.
     #[must_use]
     pub fn unreported(&self) -> &[Unreported] {
         self.hosts.unreported()

@@ -159,7 +159,7 @@ fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
     assert_eq!(given_again(&follower), 0, "of {} events", follower.seen.len());
 }
 
-/// The reader was behind what the standby was told last.
+/// The reader was behind what the standby received last.
 #[test]
 fn a_reader_behind_the_last_word_of_the_dead_is_given_little_again() {
     let mut rig = Rig::new(2, Config::default());

@@ -41,7 +41,7 @@ async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
     let lines: Vec<_> = page.events.iter().map(|event| text(event, "line")).collect();
     assert_eq!(lines, (1..=21).map(|n| format!("line {n}")).collect::<Vec<_>>());
     assert_eq!(handle.state().acknowledged, Some(5));
-    assert_eq!(handle.marks().iter().collect::<Vec<_>>(), [mark], "as it is told to the next representative");
+    assert_eq!(handle.marks().iter().collect::<Vec<_>>(), [mark], "for the next representative");
 }
 
 #[test]

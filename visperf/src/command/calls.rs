@@ -6,7 +6,6 @@ use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
-use crate::command::membership::quoted_word;
 use crate::command::query::{self, LIMIT_MAX, Params, items, note_unheard, outcomes, print};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
@@ -162,7 +161,7 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> Params {
 /// How many calls the last answer left out, and how to have them; of a daemon that gives no cursors as many as one answer has.
 fn left_out(args: &Args, last: &Value, shown: u64, pages: usize) -> Option<String> {
     let total = last.get("total").and_then(Value::as_u64).unwrap_or(0);
-    match last.get("next").and_then(Value::as_str).map(quoted_word) {
+    match last.get("next").and_then(Value::as_str).map(wire::shell::quoted) {
         Some(next) if args.cursor.is_none() => Some(format!(
             "{shown} of {total} calls; --limit {total} shows all, --cursor {next} those that follow"
         )),

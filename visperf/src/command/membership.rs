@@ -172,16 +172,7 @@ pub(crate) fn next(lines: &[(String, &str)]) {
 
 /// A path as a shell takes it.
 pub(crate) fn quoted(path: &Path) -> String {
-    quoted_word(&path.to_string_lossy())
-}
-
-/// A text as one word of a shell.
-pub(crate) fn quoted_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
+    wire::shell::quoted(&path.to_string_lossy())
 }
 
 #[cfg(test)]
@@ -209,9 +200,6 @@ mod tests {
 
     #[test]
     fn a_folder_is_written_as_a_shell_takes_it() {
-        assert_eq!(quoted(Path::new("/var/lib/visperf")), "/var/lib/visperf");
-        assert_eq!(quoted(Path::new("my state")), "'my state'");
-        assert_eq!(quoted(Path::new("it's")), "'it'\\''s'");
         let named = State { state: Some("a b".into()) };
         assert_eq!(named.with("visperf sensor"), "visperf sensor --state 'a b'");
         assert_eq!(State { state: None }.with("visperf sensor"), "visperf sensor");

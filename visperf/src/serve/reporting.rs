@@ -115,7 +115,7 @@ impl Electing {
         let mut telling = tokio::time::interval(LOAD_EVERY);
         loop {
             let known = view.borrow_and_update().clone();
-            // First who is there, as whoever reads waits for those at the beginning of a reign.
+            // First who is there: at the beginning of a reign readers wait for those hosts.
             self.office.set_places(places(&known));
             self.office.set_partial(known.state.partial);
             self.office.set_duty(duty(&known));
