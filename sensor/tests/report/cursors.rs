@@ -128,14 +128,20 @@ fn given_again(follower: &Follower) -> usize {
     follower.seen.values().filter(|times| **times > 1).count()
 }
 
+/// The second representative serves; and what the first has on its disk, 20 events of each member.
+fn second_reign(members: u8) -> (Rig, Simulated) {
+    let mut rig = Rig::new(members, Config::default());
+    rig.members.iter_mut().for_each(|member| member.read(20));
+    rig.settle();
+    let of_first = rig.disk.clone();
+    rig.fail_over(Simulated::default(), 300);
+    (rig, of_first)
+}
+
 /// The next representative was a standby, and has events of an earlier reign.
 #[test]
 fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
-    let mut rig = Rig::new(3, Config::default());
-    rig.members.iter_mut().for_each(|member| member.read(20));
-    rig.settle();
-    let of_next = rig.disk.clone();
-    rig.fail_over(Simulated::default(), 300);
+    let (mut rig, of_next) = second_reign(3);
     rig.settle();
     stand_by(&mut rig, 0);
     rig.members.iter_mut().for_each(|member| member.read(5));
@@ -162,11 +168,7 @@ fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
 /// The reader was behind what the standby received last.
 #[test]
 fn a_reader_behind_the_last_word_of_the_dead_is_given_little_again() {
-    let mut rig = Rig::new(2, Config::default());
-    rig.members.iter_mut().for_each(|member| member.read(20));
-    rig.settle();
-    let of_next = rig.disk.clone();
-    rig.fail_over(Simulated::default(), 300);
+    let (mut rig, of_next) = second_reign(2);
     rig.settle();
     stand_by(&mut rig, 0);
     let mut follower = Follower::new(&rig);
@@ -188,11 +190,7 @@ fn a_reader_behind_the_last_word_of_the_dead_is_given_little_again() {
 /// The next representative was no standby, and has events of an earlier reign.
 #[test]
 fn who_starts_again_knows_by_its_journal_what_was_stored() {
-    let mut rig = Rig::new(2, Config::default());
-    rig.members.iter_mut().for_each(|member| member.read(20));
-    rig.settle();
-    let of_next = rig.disk.clone();
-    rig.fail_over(Simulated::default(), 300);
+    let (mut rig, of_next) = second_reign(2);
     rig.members.iter_mut().for_each(|member| member.read(30));
     rig.settle();
     rig.members[1].journal.begin_segment(&Nothing).unwrap();
