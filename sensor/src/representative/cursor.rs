@@ -22,12 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::id::SensorKey;
 use wire::report::{Mark, StoreKey};
 
-/// Places in a cursor that is given: the present store and the two before it. A reader that is away for three
-/// changes of the representative may see events again.
-const PLACES_GIVEN: usize = 3;
-
-/// Most places in a cursor that is taken. The next version gives as many: a domain may run two adjacent versions.
-const PLACES_MAX: usize = 16;
+/// Most places in a cursor: the present store and those before it. A reader that is away for as many changes of the
+/// representative may see events again.
+pub(super) const PLACES_MAX: usize = 16;
 
 /// A place in one store, and in the ones before it; the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,7 +112,7 @@ impl Learned {
         others.sort_unstable_by(|one, other| other.cmp(one));
         let mut before: Vec<StoreKey> = Vec::new();
         for store in told.into_iter().chain(others.into_iter().map(|(_, store)| store)) {
-            if store != own && !before.contains(&store) && before.len() < PLACES_GIVEN - 1 {
+            if store != own && !before.contains(&store) && before.len() < PLACES_MAX - 1 {
                 before.push(store);
             }
         }
@@ -248,7 +245,7 @@ impl Feed {
             !is_seen && keep(stored)
         })?;
         let has_more = page.next < *self.reader.next().borrow();
-        let places = std::iter::once((key, page.next)).chain(foreign).take(PLACES_GIVEN).collect();
+        let places = std::iter::once((key, page.next)).chain(foreign).take(PLACES_MAX).collect();
         Ok(Page { events: page.events, cursor: Cursor { places }, has_more, missed: missed + page.missed })
     }
 

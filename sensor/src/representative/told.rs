@@ -7,6 +7,7 @@
 //! Not here: what readers have seen by it ([`super::cursor`]), telling standbys (`standbys`).
 
 use super::admit::SENSORS_MAX;
+use super::cursor::PLACES_MAX;
 use std::collections::BTreeMap;
 use wire::at_end::AtEnd;
 use wire::id::SensorKey;
@@ -14,7 +15,7 @@ use wire::report::marks::MarkList;
 use wire::report::{Mark, Marks, StoreKey};
 
 /// Stores that cursors name beside the present one: as many as a cursor has places for.
-pub const STORES_MAX: usize = 2;
+pub const STORES_MAX: usize = PLACES_MAX - 1;
 
 /// Of each sensor, and the stores that were heard of, the newest last.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +113,9 @@ mod tests {
     #[test]
     fn readers_are_told_of_the_last_stores() {
         let mut all = Told::default();
-        [1, 2, 3, 2].into_iter().for_each(|store| all.take(told(store, 1, &[])));
-        assert_eq!(all.stores().map(|store| store.0).collect::<Vec<_>>(), [2, 3]);
+        let last = STORES_MAX as u64 + 1;
+        (1..=last).chain([2]).for_each(|store| all.take(told(store, 1, &[])));
+        let stores: Vec<u64> = all.stores().map(|store| store.0).collect();
+        assert_eq!((stores[..3].to_vec(), stores.len()), (vec![2, last, last - 1], STORES_MAX));
     }
 }
