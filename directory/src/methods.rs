@@ -74,7 +74,7 @@ pub fn domains_declaration() -> Declaration {
     let limit = Type::Whole { min: 1, max: DOMAINS_TOLD_MAX };
     Declaration::new("directory.domains", "Every domain that the directory knows, by name.")
         .reading()
-        .parameter(Parameter::new("state", Type::Choice(STATES), "only domains in this state"))
+        .parameter(Parameter::new("state", Type::choice(STATES), "only domains in this state"))
         .parameter(Parameter::new("after", Type::Text, "only domains whose names come after this one"))
         .parameter(Parameter::new("limit", limit, "at most so many").default(DOMAINS_TOLD_DEFAULT))
         .returns("struct", "domains: an array of what directory.resolve gives; more: whether there are more")

@@ -179,7 +179,7 @@ fn signature(declaration: &Declaration) -> Value {
         forms.push(Value::array([result]));
     }
     let positional = declaration.positional;
-    let positional = declaration.parameters.iter().find(|parameter| Some(parameter.name) == positional);
+    let positional = declaration.parameters.iter().find(|parameter| Some(&*parameter.name) == positional);
     if let Some(positional) = positional {
         forms.push(Value::array([result, kind(positional)]));
     }
@@ -209,20 +209,20 @@ pub(crate) fn listing(registry: &Registry) -> Value {
     let method = |declaration: &Declaration| {
         let parameters = declaration.parameters.iter().map(|parameter| {
             Value::object([
-                ("name", Value::from(parameter.name)),
+                ("name", Value::from(&*parameter.name)),
                 ("type", Value::from(parameter.kind.describe())),
                 ("required", Value::from(parameter.required)),
                 ("default", parameter.default.clone().unwrap_or_default()),
-                ("help", Value::from(parameter.help)),
+                ("help", Value::from(&*parameter.help)),
             ])
         });
         Value::object([
             ("name", Value::from(declaration.name)),
-            ("help", Value::from(declaration.summary)),
-            ("details", Value::from(declaration.details)),
+            ("help", Value::from(&*declaration.summary)),
+            ("details", Value::from(&*declaration.details)),
             ("get", Value::from(declaration.reading == Reading::Only)),
             ("parameters", Value::array(parameters)),
-            ("result", Value::from(declaration.result_help)),
+            ("result", Value::from(&*declaration.result_help)),
         ])
     };
     Value::object([("methods", Value::array(registry.declarations().map(method)))])

@@ -7,14 +7,15 @@
 
 use crate::fault::{self, Fault};
 use crate::limits::Limits;
-use crate::value::{Name, Value};
+use crate::value::{JSON_INTEGERS, Name, Value};
 use crate::xml_writer::not_finite;
-use crate::xmlrpc;
+use crate::{codec, xmlrpc};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::cell::{Cell, RefCell};
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+use wire::query::Integers;
 
 /// Reads the body of a request: empty (no parameters) or one object of named ones.
 ///
@@ -180,43 +181,107 @@ pub fn write_answer(value: &Value) -> String {
 
 /// Appends a value.
 pub fn write_value(out: &mut String, value: &Value) {
-    // Writing to a string does not fail.
-    match value {
-        Value::Nil => out.push_str("null"),
-        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Int(number) => _ = write!(out, "{number}"),
-        Value::UInt(number) => _ = write!(out, "{number}"),
-        // Debug keeps `.0`, so that a reader sees the same kind of number every time.
-        Value::Double(number) if number.is_finite() => _ = write!(out, "{number:?}"),
-        Value::Double(number) => write_text(out, not_finite(*number)),
-        Value::Text(text) => write_text(out, text),
-        Value::Bytes(bytes) => {
-            out.push('"');
-            STANDARD.encode_string(bytes, out);
-            out.push('"');
-        }
-        Value::Array(values) => {
-            out.push('[');
-            for (at, value) in values.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write_value(out, value);
+    value.write_to(&mut Sink::new(out, Integers::Number));
+}
+
+/// Appends what it is given.
+#[derive(Debug)]
+pub struct Sink<'a> {
+    out: &'a mut String,
+    integers: Integers,
+}
+
+impl<'a> Sink<'a> {
+    /// To `out`, with integers that not every reader can hold as `integers` says.
+    pub fn new(out: &'a mut String, integers: Integers) -> Sink<'a> {
+        Sink { out, integers }
+    }
+
+    fn quoted(&mut self, digits: impl Display) {
+        // Writing to a string does not fail.
+        let _ = write!(self.out, "\"{digits}\"");
+    }
+}
+
+impl codec::Sink for Sink<'_> {
+    fn nil(&mut self) {
+        self.out.push_str("null");
+    }
+
+    fn boolean(&mut self, value: bool) {
+        self.out.push_str(if value { "true" } else { "false" });
+    }
+
+    fn int(&mut self, value: i64) {
+        match self.integers {
+            Integers::Text if !JSON_INTEGERS.contains(&value) => self.quoted(value),
+            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            Integers::Double if !JSON_INTEGERS.contains(&value) => self.double(value as f64),
+            Integers::Number | Integers::Text | Integers::Double => {
+                self.out.push_str(itoa::Buffer::new().format(value))
             }
-            out.push(']');
         }
-        Value::Struct(members) => {
-            out.push('{');
-            for (at, (name, value)) in members.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write_text(out, name);
-                out.push(':');
-                write_value(out, value);
-            }
-            out.push('}');
+    }
+
+    fn uint(&mut self, value: u64) {
+        match (i64::try_from(value), self.integers) {
+            (Ok(value), _) => self.int(value),
+            (Err(_), Integers::Number) => self.out.push_str(itoa::Buffer::new().format(value)),
+            (Err(_), Integers::Text) => self.quoted(value),
+            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            (Err(_), Integers::Double) => self.double(value as f64),
         }
+    }
+
+    fn double(&mut self, value: f64) {
+        if value.is_finite() {
+            // Whole numbers keep `.0`, so that a reader sees the same kind of number every time.
+            self.out.push_str(zmij::Buffer::new().format_finite(value));
+        } else {
+            self.text(not_finite(value));
+        }
+    }
+
+    fn text(&mut self, value: &str) {
+        write_text(self.out, value);
+    }
+
+    fn bytes(&mut self, value: &[u8]) {
+        self.out.push('"');
+        STANDARD.encode_string(value, self.out);
+        self.out.push('"');
+    }
+
+    fn begin_array(&mut self) {
+        self.out.push('[');
+    }
+
+    fn begin_item(&mut self, nth: usize) {
+        if nth > 0 {
+            self.out.push(',');
+        }
+    }
+
+    fn end_array(&mut self) {
+        self.out.push(']');
+    }
+
+    fn begin_structure(&mut self) {
+        self.out.push('{');
+    }
+
+    fn begin_member(&mut self, nth: usize, name: &Name) {
+        if nth > 0 {
+            self.out.push(',');
+        }
+        write_text(self.out, name);
+        self.out.push(':');
+    }
+
+    fn end_member(&mut self) {}
+
+    fn end_structure(&mut self) {
+        self.out.push('}');
     }
 }
 

@@ -10,6 +10,7 @@
 //! Not here: any state of any daemon; who may come in ([`entrance`] asks whoever decides that).
 
 pub mod apart;
+pub mod codec;
 pub mod config;
 pub mod dispatch;
 pub mod elsewhere;
@@ -27,6 +28,7 @@ pub mod packed;
 pub mod params;
 pub mod server;
 pub mod statistics;
+pub mod typed;
 pub mod value;
 pub mod written;
 pub mod xml_writer;
@@ -40,6 +42,7 @@ mod introspection;
 mod origin;
 mod query;
 mod routes;
+mod schema;
 mod socket;
 mod source;
 mod xml_scalars;

@@ -9,11 +9,12 @@ use crate::fault::Fault;
 use crate::follow::wanted::FOLLOW;
 use crate::introspection::Introspection;
 use crate::params::{BIG_INTEGERS, Parameter, Params, Type};
-use crate::value::Value;
+use crate::value::{Name, Value};
 use crate::written::{Answered, Answering};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use wire::api::Renamed;
 use wire::query::Form;
 
 /// Longest name of a method.
@@ -56,14 +57,16 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Declaration {
     pub(crate) name: &'static str,
-    pub(crate) summary: &'static str,
-    pub(crate) details: &'static str,
+    pub(crate) summary: Name,
+    pub(crate) details: Name,
     pub(crate) reading: Reading,
     pub(crate) located: Located,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) positional: Option<&'static str>,
     pub(crate) result_type: &'static str,
-    pub(crate) result_help: &'static str,
+    pub(crate) result_help: Name,
+    /// Names of the version before.
+    pub(crate) renamed: &'static [Renamed],
 }
 
 /// Whether a call changes anything.
@@ -106,17 +109,18 @@ pub(crate) enum Handler {
 impl Declaration {
     /// A method `daemon.word` with a summary of one line. It may change something until [`Self::reading`].
     #[must_use]
-    pub fn new(name: &'static str, summary: &'static str) -> Declaration {
+    pub fn new(name: &'static str, summary: impl Into<Name>) -> Declaration {
         Declaration {
             name,
-            summary,
-            details: "",
+            summary: summary.into(),
+            details: Name::default(),
             reading: Reading::Changes,
             located: Located::Here,
             parameters: Vec::new(),
             positional: None,
             result_type: "struct",
-            result_help: "",
+            result_help: Name::default(),
+            renamed: &[],
         }
     }
 
@@ -188,8 +192,8 @@ impl Declaration {
 
     /// What else `system.methodHelp` says.
     #[must_use]
-    pub fn details(mut self, details: &'static str) -> Declaration {
-        self.details = details;
+    pub fn details(mut self, details: impl Into<Name>) -> Declaration {
+        self.details = details.into();
         self
     }
 
@@ -210,8 +214,8 @@ impl Declaration {
 
     /// The XML-RPC type of the result (`struct` until said otherwise) and what is in it.
     #[must_use]
-    pub fn returns(mut self, result_type: &'static str, help: &'static str) -> Declaration {
-        (self.result_type, self.result_help) = (result_type, help);
+    pub fn returns(mut self, result_type: &'static str, help: impl Into<Name>) -> Declaration {
+        (self.result_type, self.result_help) = (result_type, help.into());
         self
     }
 
@@ -331,7 +335,7 @@ impl Registry {
         for (at, parameter) in parameters.iter().enumerate() {
             let taken = parameters[..at].iter().any(|earlier| earlier.name == parameter.name);
             if taken || parameter.name == BIG_INTEGERS || parameter.name == FOLLOW {
-                let (method, parameter) = ((*name).to_owned(), parameter.name.to_owned());
+                let (method, parameter) = ((*name).to_owned(), parameter.name.clone().into_owned());
                 return Err(Error::DuplicateParameter { method, parameter });
             }
         }

@@ -7,9 +7,11 @@
 //! and range, defaults filled in.
 //! Not here: which methods there are (`method`).
 
+use crate::codec::Source;
 use crate::fault::Fault;
 use crate::moment;
 use crate::value::{Name, Value};
+use wire::api::Request;
 use wire::query::Integers;
 use wire::time::Time;
 
@@ -24,7 +26,7 @@ pub enum Type {
     /// Text. Whole numbers are taken as their digits: some clients send `"17"` as a number.
     Text,
     /// One of these texts.
-    Choice(&'static [&'static str]),
+    Choice(Vec<Name>),
     /// A whole number, both ends included. Decimal text is accepted: clients without 64-bit integers send it.
     Whole {
         /// The smallest.
@@ -51,6 +53,12 @@ pub enum Type {
 }
 
 impl Type {
+    /// One of these texts.
+    #[must_use]
+    pub fn choice(texts: &[&'static str]) -> Type {
+        Type::Choice(texts.iter().map(|text| Name::Borrowed(*text)).collect())
+    }
+
     /// The type as error messages and help name it.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -87,7 +95,7 @@ impl Type {
             }
             (Type::Text, Value::Int(number)) => Some(Value::Text(number.to_string())),
             (Type::Text, Value::UInt(number)) => Some(Value::Text(number.to_string())),
-            (Type::Choice(choices), Value::Text(text)) if choices.contains(&text.as_str()) => {
+            (Type::Choice(choices), Value::Text(text)) if choices.iter().any(|choice| choice == text) => {
                 return Ok(value);
             }
             (Type::Whole { min, max }, _) => {
@@ -160,9 +168,9 @@ fn flag(value: &Value) -> Option<bool> {
 /// One declared parameter of a method.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    pub(crate) name: &'static str,
+    pub(crate) name: Name,
     pub(crate) kind: Type,
-    pub(crate) help: &'static str,
+    pub(crate) help: Name,
     pub(crate) required: bool,
     pub(crate) default: Option<Value>,
 }
@@ -170,8 +178,8 @@ pub struct Parameter {
 impl Parameter {
     /// A parameter that may be left out.
     #[must_use]
-    pub fn new(name: &'static str, kind: Type, help: &'static str) -> Parameter {
-        Parameter { name, kind, help, required: false, default: None }
+    pub fn new(name: impl Into<Name>, kind: Type, help: impl Into<Name>) -> Parameter {
+        Parameter { name: name.into(), kind, help: help.into(), required: false, default: None }
     }
 
     /// The same, but a call without it is refused.
@@ -219,19 +227,25 @@ impl Params {
                 continue;
             }
             let admitted = parameter.kind.admit(value, now).map_err(|value| mistyped(parameter, &value))?;
-            values.push((Name::Borrowed(parameter.name), admitted));
+            values.push((parameter.name.clone(), admitted));
         }
         for parameter in declared {
-            if values.iter().any(|(name, _)| name == parameter.name) {
+            if values.iter().any(|(name, _)| *name == parameter.name) {
                 continue;
             }
             if let Some(default) = &parameter.default {
-                values.push((Name::Borrowed(parameter.name), default.clone()));
+                values.push((parameter.name.clone(), default.clone()));
             } else if parameter.required {
                 return Err(mistyped(parameter, &Value::Nil));
             }
         }
         Ok((Params { values }, integers))
+    }
+
+    /// All of them, as the type that the method was declared by.
+    pub(crate) fn typed<R: Request>(self) -> Result<R, Fault> {
+        let values = Value::Struct(self.values);
+        R::deserialize(Source(&values)).map_err(|error| Fault::internal(format!("{}: {error}", R::METHOD)))
     }
 
     /// The value of `name`, if the call or a default gave one.
@@ -251,7 +265,7 @@ impl Params {
     /// # Errors
     /// [`crate::fault::INVALID_PARAMS`] if it is no text.
     pub fn text(&self, name: &str) -> Result<Option<&str>, Fault> {
-        self.typed(name, "text", Value::as_text)
+        self.as_type(name, "text", Value::as_text)
     }
 
     /// The whole number `name` ([`Type::Whole`]).
@@ -259,7 +273,7 @@ impl Params {
     /// # Errors
     /// [`crate::fault::INVALID_PARAMS`] if it is no whole number.
     pub fn whole(&self, name: &str) -> Result<Option<i64>, Fault> {
-        self.typed(name, "a whole number", whole)
+        self.as_type(name, "a whole number", whole)
     }
 
     /// The number `name` ([`Type::Number`]; for [`Type::Time`], seconds since 1970; for [`Type::Span`], seconds).
@@ -267,7 +281,7 @@ impl Params {
     /// # Errors
     /// [`crate::fault::INVALID_PARAMS`] if it is no number.
     pub fn number(&self, name: &str) -> Result<Option<f64>, Fault> {
-        self.typed(name, "a number", number)
+        self.as_type(name, "a number", number)
     }
 
     /// The moment `name` ([`Type::Time`]).
@@ -283,7 +297,7 @@ impl Params {
     /// # Errors
     /// [`crate::fault::INVALID_PARAMS`] if it is neither true nor false.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
-        self.typed(name, "true or false", flag)
+        self.as_type(name, "true or false", flag)
     }
 
     /// The texts `name` ([`Type::Texts`]); none where the call gave none.
@@ -291,7 +305,7 @@ impl Params {
     /// # Errors
     /// [`crate::fault::INVALID_PARAMS`] if it is no list of texts.
     pub fn texts(&self, name: &str) -> Result<Vec<&str>, Fault> {
-        let texts = self.typed(name, "a list of texts", |value| {
+        let texts = self.as_type(name, "a list of texts", |value| {
             value.as_array()?.iter().map(Value::as_text).collect::<Option<Vec<_>>>()
         })?;
         Ok(texts.unwrap_or_default())
@@ -313,7 +327,7 @@ impl Params {
         self.whole(name)?.ok_or_else(|| refused(name, "a whole number", &Value::Nil))
     }
 
-    fn typed<'a, T>(
+    fn as_type<'a, T>(
         &'a self,
         name: &str,
         expected: &str,
@@ -329,12 +343,12 @@ fn big_integers(value: Value) -> Result<Integers, Fault> {
         Some("string") => Ok(Integers::Text),
         Some("double") => Ok(Integers::Double),
         _ if value == Value::Nil => Ok(Integers::Number),
-        _ => Err(refused(BIG_INTEGERS, &Type::Choice(BIG_INTEGERS_CHOICES).describe(), &value)),
+        _ => Err(refused(BIG_INTEGERS, &Type::choice(BIG_INTEGERS_CHOICES).describe(), &value)),
     }
 }
 
 fn mistyped(parameter: &Parameter, value: &Value) -> Fault {
-    refused(parameter.name, &parameter.kind.describe(), value)
+    refused(&parameter.name, &parameter.kind.describe(), value)
 }
 
 fn refused(name: &str, expected: &str, value: &Value) -> Fault {
@@ -342,7 +356,7 @@ fn refused(name: &str, expected: &str, value: &Value) -> Fault {
 }
 
 fn unknown(name: &str, declared: &[Parameter]) -> Fault {
-    let mut known: Vec<&str> = declared.iter().map(|parameter| parameter.name).collect();
+    let mut known: Vec<&str> = declared.iter().map(|parameter| &*parameter.name).collect();
     known.push(BIG_INTEGERS);
     let shown = Value::from(name).shown();
     let near = wire::near_names::suggestion(name, known.iter().copied());

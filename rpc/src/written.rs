@@ -12,12 +12,12 @@
 
 use crate::fault::Fault;
 use crate::method::Answer;
-use crate::value::{Value, held_by};
-use crate::{json, xml_writer};
+use crate::value::Value;
+use crate::{codec, json};
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
-use wire::query::{Form, Syntax};
+use wire::query::Form;
 
 /// What a call was answered with.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,23 +62,19 @@ impl Answered {
 
 /// The document of an answer.
 #[must_use]
-pub fn document(form: Form, value: Value) -> String {
-    let value = value.with_integers(form.integers, held_by(form.syntax));
-    match form.syntax {
-        Syntax::Json => json::write_answer(&value),
-        Syntax::Xml => xml_writer::write_answer(&value),
-    }
+pub fn document(form: Form, value: &Value) -> String {
+    codec::document_of_value(form, value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::query::Integers;
+    use wire::query::{Integers, Syntax};
 
     #[test]
     fn integers_are_as_the_form_says_within_what_its_readers_hold() {
         let check = |syntax, integers, expected: &str| {
-            let document = document(Form { syntax, integers }, Value::array([1_i64 << 40, 1 << 60]));
+            let document = document(Form { syntax, integers }, &Value::array([1_i64 << 40, 1 << 60]));
             assert!(document.contains(expected), "{document}");
         };
         check(Syntax::Json, Integers::Number, "[1099511627776,1152921504606846976]");

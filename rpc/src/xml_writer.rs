@@ -7,12 +7,13 @@
 //! Not here: reading (`xmlrpc`).
 
 use crate::fault::Fault;
-use crate::introspection;
-use crate::value::Value;
+use crate::value::{Name, Value, XML_INTEGERS};
 use crate::xml_tokens::is_xml_char;
+use crate::{codec, introspection};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+use wire::query::Integers;
 
 /// What stands before the value of an answer to a call that succeeded.
 pub(crate) const ANSWER_BEGINS: &str =
@@ -42,46 +43,105 @@ pub fn write_fault(fault: &Fault) -> String {
 
 /// Appends `<value>…</value>`.
 pub fn write_value(out: &mut String, value: &Value) {
-    out.push_str("<value>");
-    match value {
-        Value::Nil => out.push_str("<nil/>"),
-        Value::Bool(flag) => {
-            out.push_str(if *flag { "<boolean>1</boolean>" } else { "<boolean>0</boolean>" })
-        }
-        Value::Int(number) => write_int(out, *number),
-        Value::UInt(number) => match i64::try_from(*number) {
-            Ok(number) => write_int(out, number),
-            // Beyond what `<i8>` holds: its digits as text.
-            Err(_) => tagged(out, "string", number),
-        },
-        // Rust writes no exponent here, which is what XML-RPC demands.
-        Value::Double(number) if number.is_finite() => tagged(out, "double", number),
-        Value::Double(number) => tagged(out, "string", not_finite(*number)),
-        Value::Text(text) => write_text(out, text),
-        Value::Bytes(bytes) => write_bytes(out, bytes),
-        Value::Array(values) => {
-            out.push_str("<array><data>");
-            values.iter().for_each(|value| write_value(out, value));
-            out.push_str("</data></array>");
-        }
-        Value::Struct(members) => {
-            out.push_str("<struct>");
-            for (name, value) in members {
-                out.push_str("<member><name>");
-                write_name(out, name);
-                out.push_str("</name>");
-                write_value(out, value);
-                out.push_str("</member>");
-            }
-            out.push_str("</struct>");
-        }
-    }
-    out.push_str("</value>");
+    value.write_to(&mut Sink::new(out, Integers::Number));
 }
 
-fn write_int(out: &mut String, number: i64) {
-    let name = if i32::try_from(number).is_ok() { "int" } else { "i8" };
-    tagged(out, name, number);
+/// Appends what it is given.
+#[derive(Debug)]
+pub struct Sink<'a> {
+    out: &'a mut String,
+    integers: Integers,
+}
+
+impl<'a> Sink<'a> {
+    /// To `out`, with integers that not every reader can hold as `integers` says.
+    pub fn new(out: &'a mut String, integers: Integers) -> Sink<'a> {
+        Sink { out, integers }
+    }
+
+    fn scalar(&mut self, tag: &str, text: impl Display) {
+        // Writing to a string does not fail.
+        let _ = write!(self.out, "<value><{tag}>{text}</{tag}></value>");
+    }
+}
+
+impl codec::Sink for Sink<'_> {
+    fn nil(&mut self) {
+        self.out.push_str("<value><nil/></value>");
+    }
+
+    fn boolean(&mut self, value: bool) {
+        self.scalar("boolean", u8::from(value));
+    }
+
+    fn int(&mut self, value: i64) {
+        match self.integers {
+            _ if XML_INTEGERS.contains(&value) => self.scalar("int", value),
+            Integers::Number => self.scalar("i8", value),
+            Integers::Text => self.scalar("string", value),
+            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            Integers::Double => self.double(value as f64),
+        }
+    }
+
+    fn uint(&mut self, value: u64) {
+        match (i64::try_from(value), self.integers) {
+            (Ok(value), _) => self.int(value),
+            // Beyond what `<i8>` holds: its digits as text.
+            (Err(_), Integers::Number | Integers::Text) => self.scalar("string", value),
+            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            (Err(_), Integers::Double) => self.double(value as f64),
+        }
+    }
+
+    fn double(&mut self, value: f64) {
+        if value.is_finite() {
+            // Rust writes no exponent here, which is what XML-RPC demands.
+            self.scalar("double", value);
+        } else {
+            self.scalar("string", not_finite(value));
+        }
+    }
+
+    fn text(&mut self, value: &str) {
+        self.out.push_str("<value>");
+        write_text(self.out, value);
+        self.out.push_str("</value>");
+    }
+
+    fn bytes(&mut self, value: &[u8]) {
+        self.out.push_str("<value>");
+        write_bytes(self.out, value);
+        self.out.push_str("</value>");
+    }
+
+    fn begin_array(&mut self) {
+        self.out.push_str("<value><array><data>");
+    }
+
+    fn begin_item(&mut self, _: usize) {}
+
+    fn end_array(&mut self) {
+        self.out.push_str("</data></array></value>");
+    }
+
+    fn begin_structure(&mut self) {
+        self.out.push_str("<value><struct>");
+    }
+
+    fn begin_member(&mut self, _: usize, name: &Name) {
+        self.out.push_str("<member><name>");
+        write_name(self.out, name);
+        self.out.push_str("</name>");
+    }
+
+    fn end_member(&mut self) {
+        self.out.push_str("</member>");
+    }
+
+    fn end_structure(&mut self) {
+        self.out.push_str("</struct></value>");
+    }
 }
 
 /// The text that stands for a number which is not finite.
@@ -93,11 +153,6 @@ pub(crate) fn not_finite(number: f64) -> &'static str {
     } else {
         "-Infinity"
     }
-}
-
-fn tagged(out: &mut String, tag: &str, number: impl std::fmt::Display) {
-    // Writing to a string does not fail.
-    let _ = write!(out, "<{tag}>{number}</{tag}>");
 }
 
 /// Appends the name of a member; what XML cannot hold is replaced.

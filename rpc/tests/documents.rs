@@ -59,7 +59,7 @@ impl Elsewhere for Hop {
                 (Way::Words(words), _) => Ok(Answered::Written(words.into())),
                 (Way::Written, Some(form)) => {
                     Ok(match far.call_within(Scope::OPEN, &caller, method, params, Some(form)).await? {
-                        Answered::Value(value) => Answered::Written(document(form, value).into()),
+                        Answered::Value(value) => Answered::Written(document(form, &value).into()),
                         written @ Answered::Written(_) => written,
                     })
                 }
@@ -251,7 +251,7 @@ proptest! {
                 first.append(&rest);
                 let written = first.document(|members| members.whole("more", 7));
                 let value = Value::object([("rows", Value::Array(values)), ("more", Value::UInt(7))]);
-                prop_assert_eq!(written, document(form, value));
+                prop_assert_eq!(written, document(form, &value));
             }
         }
     }
@@ -262,7 +262,7 @@ async fn a_daemon_that_wants_to_read_an_answer_gets_a_value() {
     let mut registry = Registry::new();
     let writing = declared().handler_writing(|_, form| async move {
         Ok(match form {
-            Some(form) => Answered::Written(document(form, "text".into()).into()),
+            Some(form) => Answered::Written(document(form, &"text".into()).into()),
             None => Answered::Value("text".into()),
         })
     });

@@ -119,7 +119,7 @@ async fn ask(
                 .await
                 .unwrap();
             assert!(
-                written == Answered::Written(document(form, value.clone()).into()),
+                written == Answered::Written(document(form, value).into()),
                 "{method} {params:?}"
             );
         }

@@ -7,6 +7,7 @@
 //! Not here: how values are shown to people or scripts (`rpc` and the daemons do that).
 
 pub mod address;
+pub mod api;
 pub mod at_end;
 pub mod bytes;
 pub mod call;

@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn pages_of_what_changes_in_place_are_no_positions() {
         let of = |names: &[&'static str]| {
-            let parameters = names.iter().map(|name| Parameter::new(name, Type::Text, ""));
+            let parameters = names.iter().map(|name| Parameter::new(*name, Type::Text, ""));
             has_cursor(&parameters.fold(Declaration::new("x", ""), Declaration::parameter))
         };
         assert!(of(&["cursor", "last"]) && !of(&["cursor", "order"]) && !of(&["last"]));

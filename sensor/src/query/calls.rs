@@ -37,7 +37,7 @@ pub(super) fn answering(declaration: Declaration, joiner: &Arc<Mutex<Joiner>>) -
 const ORDERS: [&str; 2] = [Order::ALL[0].as_str(), Order::ALL[1].as_str()];
 
 pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {
-    let states = Type::Choice(&["waiting", "running", "ended"]);
+    let states = Type::choice(&["waiting", "running", "ended"]);
     Declaration::new(name, summary)
         .reading()
         .parameter(Parameter::new(
@@ -76,7 +76,7 @@ pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declarat
         .parameter(
             Parameter::new(
                 "order",
-                Type::Choice(&ORDERS),
+                Type::choice(&ORDERS),
                 "which come first, by their latest time",
             )
             .default("newest"),

@@ -285,7 +285,7 @@ pub(super) fn declaration_of_subscribe() -> Declaration {
         [Kind::Process.as_str(), Kind::Host.as_str(), Kind::Event.as_str(), Kind::Call.as_str()];
     let summary = "subscribe to what flows at this sensor; take what comes with sensor.take";
     with_wanted(Declaration::new("sensor.subscribe", summary))
-        .parameter(Parameter::new("kind", Type::Choice(&KINDS), "what flows").default(KINDS[0]))
+        .parameter(Parameter::new("kind", Type::choice(&KINDS), "what flows").default(KINDS[0]))
         .parameter(Parameter::new(
             "cursor",
             Type::Text,

@@ -8,6 +8,7 @@ use super::{
 };
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
+use wire::api::domain::{HostsParams, SummaryParams};
 
 /// All of them.
 #[must_use]
@@ -34,8 +35,8 @@ pub fn all() -> Vec<Declaration> {
         sensor_take(),
         sensor_modules(),
         sensor_change_module(),
-        domain_hosts(),
-        domain_summary(),
+        Declaration::of::<HostsParams>(),
+        Declaration::of::<SummaryParams>(),
         domain_events(),
         domain_calls(),
         domain_metrics(),
@@ -153,29 +154,6 @@ pub(super) fn sensor_modules() -> Declaration {
 
 pub(super) fn sensor_change_module() -> Declaration {
     modules::declaration_of_change().returns("struct", "modules, as in sensor.modules")
-}
-
-pub(super) fn domain_hosts() -> Declaration {
-    Declaration::new("domain.hosts", "the hosts of the domain, with state and load")
-        .reading()
-        .of_domain()
-        .returns("struct", "domain, hosts")
-}
-
-pub(super) fn domain_summary() -> Declaration {
-    Declaration::new("domain.summary", "the domain in a few figures")
-        .reading()
-        .details(
-            "metrics: those of a host as a whole, over all hosts that report; sum is there where additive says that \
-             the values of hosts may be added (not moments, ages or shares). top: who has most calls waiting or \
-             running, and where most run. partial: hosts may be missing, as the representative is new or alone, as some \
-             went lately without a word, or as another one speaks for them.",
-        )
-        .of_domain()
-        .returns(
-            "struct",
-            "domain, representative, hosts, hosts_live, partial, metrics, calls, events, events_lost, top",
-        )
 }
 
 pub(super) fn domain_events() -> Declaration {

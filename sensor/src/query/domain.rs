@@ -3,7 +3,7 @@
 //! Rule: only the representative answers, from what members reported; of a domain of one host that is itself.
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
-use super::{calls, declared, shape};
+use super::{calls, declared};
 use crate::representative::hosts::{Role, Standing, Unreported};
 use crate::representative::office::{Absent, Handle};
 use crate::representative::overview::Overall;
@@ -12,10 +12,15 @@ use crate::representative::view::{HostRow, Summary};
 use log_filters::join::Joiner;
 use rpc::fault::Fault;
 use rpc::method::Method;
-use rpc::value::{Name, Value};
-use std::collections::BTreeMap;
+use rpc::typed;
+use rpc::value::Value;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
+use wire::api::domain::{
+    self as api, CallCounts, Host, HostCalls, HostRole, HostState, HostValue, Hosts, HostsParams,
+    MetricSummary, SummaryParams, Top, UserCalls,
+};
+use wire::event::Outcome;
 use wire::id::{DomainName, HostName};
 use wire::time::Time;
 
@@ -98,11 +103,11 @@ impl Domain {
             }),
         };
         vec![
-            declared::domain_hosts().handler(move |_| {
+            typed::method(move |_, HostsParams {}| {
                 let own = of_hosts.clone();
                 async move { own.hosts().await }
             }),
-            declared::domain_summary().handler(move |_| {
+            typed::method(move |_, SummaryParams {}| {
                 let own = of_summary.clone();
                 async move { own.summary().await }
             }),
@@ -110,7 +115,7 @@ impl Domain {
         ]
     }
 
-    async fn hosts(&self) -> Result<Value, Fault> {
+    async fn hosts(&self) -> Result<Hosts, Fault> {
         let asked = self.office.ask(|domain, now| {
             let shown = |host: &Unreported| unreported_row(host, now.wall);
             (domain.hosts(now.moment), domain.unreported().iter().map(shown).collect::<Vec<_>>())
@@ -120,143 +125,127 @@ impl Domain {
             (row.events_next, row.events_behind) = (own.events(), 0);
             row.calls_running = own.summary().hosts.get(row.host.as_str()).copied().unwrap_or(0);
         }
-        Ok(Value::object([
-            ("domain", Value::Text(self.domain.to_string())),
-            ("hosts", Value::Array(rows.iter().map(|row| self.row(row)).chain(gone).collect())),
-        ]))
+        let hosts = rows.iter().map(|row| self.row(row)).chain(gone).collect();
+        Ok(Hosts { domain: self.domain.to_string(), hosts })
     }
 
-    fn row(&self, row: &HostRow) -> Value {
+    fn row(&self, row: &HostRow) -> Host {
         let is_own = row.host == self.host;
-        // It may not have heard yet that it represents the domain; that it answers says so.
-        let role = if is_own { Role::Representative } else { row.role };
-        let mut members: Vec<(Name, Value)> = vec![
-            ("host".into(), Value::Text(row.host.to_string())),
-            ("state".into(), state(row.standing)),
-            ("role".into(), Value::Text(role.as_str().into())),
-            ("sensor".into(), Value::Text(row.sensor.to_string())),
-            ("version".into(), Value::Text(row.program.to_string())),
-            ("started".into(), shape::time(row.started)),
-            ("age".into(), Value::Double(row.age.as_secs_f64())),
-        ];
-        if let Some(address) = self.address.get().filter(|_| is_own) {
-            members.push(("address".into(), Value::Text(address.clone())));
+        let state = &row.state;
+        // Before its first word of itself nothing is known.
+        let is_told = state.time != Time::default();
+        Host {
+            host: row.host.to_string(),
+            state: host_state(row.standing),
+            // It may not have heard yet that it represents the domain; that it answers says so.
+            role: if is_own { HostRole::Representative } else { host_role(row.role) },
+            sensor: Some(row.sensor.to_string()),
+            version: Some(row.program.to_string()),
+            started: Some(row.started.into()),
+            age_secs: row.age.as_secs_f64(),
+            address: self.address.get().filter(|_| is_own).cloned(),
+            load1: state.load.map(|load| load[0]),
+            load5: state.load.map(|load| load[1]),
+            load15: state.load.map(|load| load[2]),
+            cpus: Some(state.cpus).filter(|cpus| *cpus > 0),
+            cpu_used: state.cpu_used,
+            memory_total_bytes: state.memory_total,
+            memory_used_bytes: state.memory_used,
+            uptime_secs: state.uptime,
+            lag_bytes: is_told.then_some(state.lag_bytes),
+            seen: is_told.then(|| state.time.into()),
+            events: Some(row.events_next),
+            events_behind: Some(row.events_behind),
+            events_lost: Some(row.events_lost),
+            events_refused: Some(row.events_refused),
+            samples: Some(row.samples),
+            samples_thinned: Some(row.samples_thinned),
+            calls_running: Some(row.calls_running),
+            health: Some(state.health.iter().map(ToString::to_string).collect()),
         }
-        show_state(&mut members, row);
-        members.extend([
-            ("events".into(), Value::UInt(row.events_next)),
-            ("events_behind".into(), Value::UInt(row.events_behind)),
-            ("events_lost".into(), Value::UInt(row.events_lost)),
-            ("events_refused".into(), Value::UInt(row.events_refused)),
-            ("samples".into(), Value::UInt(row.samples)),
-            ("samples_thinned".into(), Value::UInt(row.samples_thinned)),
-            ("calls_running".into(), Value::UInt(row.calls_running)),
-            ("health".into(), Value::array(row.state.health.iter().map(|one| Value::Text(one.to_string())))),
-        ]);
-        Value::Struct(members)
     }
 
-    async fn summary(&self) -> Result<Value, Fault> {
+    async fn summary(&self) -> Result<api::Summary, Fault> {
         let asked = self.office.ask(|domain, now| domain.summary(now.moment));
         let Summary { hosts, metrics, mut calls, mut events, events_lost, .. } =
             asked.await.map_err(absent)?;
         if let Some(own) = &self.own {
             (calls, events) = (own.summary(), own.events());
         }
-        let answer = Value::object([
-            ("domain", Value::Text(self.domain.to_string())),
-            ("representative", Value::Text(self.host.to_string())),
-            ("hosts", Value::UInt(hosts.iter().sum())),
-            ("hosts_live", Value::UInt(hosts[0])),
-            ("partial", Value::Bool(self.office.is_partial())),
-            ("metrics", Value::Array(metrics.iter().map(metric_value).collect())),
-            ("calls", calls_value(&calls)),
-            ("events", Value::UInt(events)),
-            ("events_lost", Value::UInt(events_lost)),
-            (
-                "top",
-                Value::object([
-                    ("users", top_value("user", &calls.users)),
-                    ("hosts", top_value("host", &calls.hosts)),
-                ]),
-            ),
-        ]);
-        Ok(with_unheard(&self.office, answer).await)
+        let users = summary::top(&calls.users, TOP).into_iter();
+        let busiest = summary::top(&calls.hosts, TOP).into_iter();
+        Ok(api::Summary {
+            domain: self.domain.to_string(),
+            representative: self.host.to_string(),
+            hosts: hosts.iter().sum(),
+            hosts_live: hosts[0],
+            partial: self.office.is_partial(),
+            metrics: metrics.into_iter().map(metric_summary).collect(),
+            calls: call_counts(&calls),
+            events,
+            events_lost,
+            top: Top {
+                users: users.map(|(user, calls)| UserCalls { user: user.to_string(), calls }).collect(),
+                hosts: busiest.map(|(host, calls)| HostCalls { host: host.to_string(), calls }).collect(),
+            },
+            unheard: unheard(&self.office).await,
+        })
     }
 }
 
-fn state(standing: Standing) -> Value {
-    let word = match standing {
-        Standing::Alive => "live",
-        Standing::Silent => "last_seen",
-        Standing::Left => "left",
-    };
-    Value::Text(word.into())
+fn host_state(standing: Standing) -> HostState {
+    match standing {
+        Standing::Alive => HostState::Live,
+        Standing::Silent => HostState::LastSeen,
+        Standing::Left => HostState::Left,
+    }
+}
+
+fn host_role(role: Role) -> HostRole {
+    match role {
+        Role::Representative => HostRole::Representative,
+        Role::Standby => HostRole::Standby,
+        Role::Member => HostRole::Member,
+    }
 }
 
 /// A host that has not reported to this representative: all that the election knows of it.
-fn unreported_row(host: &Unreported, now: Time) -> Value {
-    Value::object([
-        ("host", Value::Text(host.host.to_string())),
-        ("state", state(host.standing)),
-        ("role", Value::Text(host.role.as_str().into())),
-        ("age", Value::Double(now.since(host.heard).as_secs_f64())),
-    ])
-}
-
-fn show_state(members: &mut Vec<(Name, Value)>, row: &HostRow) {
-    let state = &row.state;
-    let mut put = |name: &'static str, value: Option<Value>| {
-        members.extend(value.map(|value| (Name::Borrowed(name), value)));
-    };
-    // Before its first word of itself nothing is known.
-    let is_told = state.time != Time::default();
-    let load = |at: usize| state.load.map(|load| Value::Double(load[at]));
-    put("load1", load(0));
-    put("load5", load(1));
-    put("load15", load(2));
-    put("cpus", (state.cpus > 0).then_some(Value::UInt(state.cpus)));
-    put("cpu_used", state.cpu_used.map(Value::Double));
-    put("memory_total", state.memory_total.map(Value::UInt));
-    put("memory_used", state.memory_used.map(Value::UInt));
-    put("uptime", state.uptime.map(Value::Double));
-    put("lag", is_told.then_some(Value::UInt(state.lag_bytes)));
-    put("seen", is_told.then(|| shape::time(state.time)));
-}
-
-fn metric_value(metric: &Overall) -> Value {
-    let top = metric.top.iter().map(|(host, value)| {
-        Value::object([("host", Value::Text(host.to_string())), ("value", Value::Double(*value))])
-    });
-    let mut members = vec![
-        ("name", Value::Text(metric.name.to_string())),
-        ("unit", Value::Text(metric.unit.to_string())),
-        ("additive", Value::Bool(metric.sum.is_some())),
-        ("mean", Value::Double(metric.mean)),
-        ("min", Value::Double(metric.min)),
-        ("max", Value::Double(metric.max)),
-        ("count", Value::UInt(metric.count)),
-        ("top", Value::Array(top.collect())),
-    ];
-    members.extend(metric.sum.map(|sum| ("sum", Value::Double(sum))));
-    Value::object(members)
-}
-
-fn calls_value(calls: &summary::Calls) -> Value {
-    let mut members = vec![
-        ("waiting", Value::UInt(calls.waiting)),
-        ("running", Value::UInt(calls.running)),
-        ("ended", Value::UInt(calls.ended)),
-    ];
-    for outcome in wire::event::Outcome::ALL {
-        members.push((outcome.as_str(), Value::UInt(calls.outcomes.get(outcome).copied().unwrap_or(0))));
+fn unreported_row(host: &Unreported, now: Time) -> Host {
+    Host {
+        host: host.host.to_string(),
+        state: host_state(host.standing),
+        role: host_role(host.role),
+        age_secs: now.since(host.heard).as_secs_f64(),
+        ..Host::default()
     }
-    Value::object(members)
 }
 
-fn top_value(what: &'static str, counts: &BTreeMap<compact_str::CompactString, u64>) -> Value {
-    let one = |(name, calls): (compact_str::CompactString, u64)| {
-        Value::object([(what, Value::Text(name.to_string())), ("calls", Value::UInt(calls))])
-    };
-    Value::Array(summary::top(counts, TOP).into_iter().map(one).collect())
+fn metric_summary(metric: Overall) -> MetricSummary {
+    let top = metric.top.into_iter().map(|(host, value)| HostValue { host: host.to_string(), value });
+    MetricSummary {
+        name: metric.name.to_string(),
+        unit: metric.unit.to_string(),
+        additive: metric.sum.is_some(),
+        mean: metric.mean,
+        min: metric.min,
+        max: metric.max,
+        count: metric.count,
+        top: top.collect(),
+        sum: metric.sum,
+    }
+}
+
+fn call_counts(calls: &summary::Calls) -> CallCounts {
+    let ended = |outcome| calls.outcomes.get(&outcome).copied().unwrap_or(0);
+    CallCounts {
+        waiting: calls.waiting,
+        running: calls.running,
+        ended: calls.ended,
+        ok: ended(Outcome::Ok),
+        failed: ended(Outcome::Failed),
+        cancelled: ended(Outcome::Cancelled),
+        timeout: ended(Outcome::Timeout),
+        node_fail: ended(Outcome::NodeFail),
+        finished: ended(Outcome::Finished),
+    }
 }

@@ -61,7 +61,7 @@ pub(super) fn declaration_of_change() -> Declaration {
              the sensor's next start. An answer under way is waited for.",
         )
         .parameter(Parameter::new("name", Type::Text, "which, as sensor.modules tells"))
-        .parameter(Parameter::new("act", Type::Choice(&Act::WORDS), "what to do").required())
+        .parameter(Parameter::new("act", Type::choice(&Act::WORDS), "what to do").required())
         .parameter(Parameter::new("key", Type::Text, "what sensor/modules.key in the state folder holds"))
 }
 

@@ -56,7 +56,7 @@ pub(super) fn declaration() -> Declaration {
         .parameter(Parameter::new("name", Type::Text, "only processes of this name; * stands for any characters"))
         .parameter(Parameter::new("user", Type::Text, "only processes of this user: a name or a number"))
         .parameter(Parameter::new("pid", Type::Whole { min: 1, max: 1 << 22 }, "only the process of this number"))
-        .parameter(Parameter::new("order", Type::Choice(&ORDERS), "by what they are ordered").default("cpu"))
+        .parameter(Parameter::new("order", Type::choice(&ORDERS), "by what they are ordered").default("cpu"))
         .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "at most so many").default(100))
 }
 

@@ -154,7 +154,7 @@ async fn run(
         // Written here, or by whoever was asked from here, whose words are not looked at.
         (Answered::Written(document), _) => bytes_of(&Answer::Written(&document)),
         (Answered::Value(value), Some(form)) => {
-            bytes_of(&Answer::Written(written::document(form, value).as_bytes()))
+            bytes_of(&Answer::Written(written::document(form, &value).as_bytes()))
         }
         (Answered::Value(value), None) => {
             let mut bytes = Vec::new();

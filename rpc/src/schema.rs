@@ -1,0 +1,280 @@
+//! What clients are told of a type: parameters with their bounds and help, the outline of an answer.
+//!
+//! Pure. It reads JSON schemas (draft 2020-12) as `schemars` derives them, with every type in place.
+
+use crate::params::{Parameter, Type};
+use crate::value::{Name, Value};
+use schemars::JsonSchema;
+use schemars::generate::{Contract, SchemaSettings};
+use serde_json::Value as Json;
+use wire::api::UnixTime;
+
+/// The schema of parameters.
+pub(crate) fn of_params<T: JsonSchema>() -> Json {
+    of::<T>(Contract::Deserialize)
+}
+
+/// The schema of an answer.
+pub(crate) fn of_answer<T: JsonSchema>() -> Json {
+    of::<T>(Contract::Serialize)
+}
+
+fn of<T: JsonSchema>(contract: Contract) -> Json {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.contract = contract;
+        settings.meta_schema = None;
+    });
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// The first paragraph of the type's description, on one line and without its full stop, and the others.
+pub(crate) fn summary_and_details(schema: &Json) -> (String, String) {
+    let description = text_of(schema, "description");
+    let (summary, details) = description.split_once("\n\n").unwrap_or((description, ""));
+    (
+        one_line(summary).trim_end_matches('.').to_owned(),
+        details.split("\n\n").map(one_line).collect::<Vec<_>>().join("\n"),
+    )
+}
+
+/// The type that XML-RPC has for it.
+pub(crate) fn xml_type(schema: &Json) -> &'static str {
+    match kind(schema) {
+        Type::Text | Type::Choice(_) => "string",
+        Type::Whole { .. } => "int",
+        Type::Number | Type::Time | Type::Span => "double",
+        Type::Flag => "boolean",
+        Type::Texts | Type::Array => "array",
+        Type::Struct | Type::Any => "struct",
+    }
+}
+
+/// The parameters of a structure.
+pub(crate) fn parameters(schema: &Json) -> Vec<Parameter> {
+    let required = |name: &str| is_listed(schema, "required", name);
+    let parameter = |(name, field): (&String, &Json)| {
+        let help = one_line(text_of(field, "description"));
+        let mut parameter = Parameter::new(name.clone(), kind(field), help.trim_end_matches('.').to_owned());
+        parameter.required = required(name);
+        parameter.default = field.get("default").and_then(plain);
+        parameter
+    };
+    members(schema).map(parameter).collect()
+}
+
+/// The members of an answer, each on a line, those of structures within it indented.
+pub(crate) fn outline(schema: &Json) -> String {
+    let mut out = one_line(text_of(schema, "description"));
+    add_members(schema, 1, &mut out);
+    out
+}
+
+fn add_members(schema: &Json, depth: usize, out: &mut String) {
+    for (name, field) in members(schema) {
+        let help = one_line(text_of(field, "description"));
+        let kind = word(field);
+        out.push_str(&format!("\n{}{name}: {kind}; {help}", "  ".repeat(depth)));
+        let inner = present(field);
+        add_members(inner.get("items").unwrap_or(inner), depth + 1, out);
+    }
+}
+
+/// What a member of an answer is.
+fn word(schema: &Json) -> String {
+    match kind(schema) {
+        Type::Choice(choices) => format!("one of {}", choices.join(", ")),
+        Type::Time => "a time, seconds since 1970".to_owned(),
+        Type::Whole { .. } => "a whole number".to_owned(),
+        Type::Array => match present(schema).get("items") {
+            Some(items) => format!("an array of {}", word(items)),
+            None => "an array".to_owned(),
+        },
+        other @ (Type::Text
+        | Type::Number
+        | Type::Span
+        | Type::Flag
+        | Type::Texts
+        | Type::Struct
+        | Type::Any) => other.describe(),
+    }
+}
+
+fn members(schema: &Json) -> impl Iterator<Item = (&String, &Json)> {
+    schema.get("properties").and_then(Json::as_object).into_iter().flatten()
+}
+
+/// The type of a member.
+fn kind(schema: &Json) -> Type {
+    let schema = present(schema);
+    if let Some(choices) = choices(schema) {
+        return Type::Choice(choices);
+    }
+    if text_of(schema, "format") == UnixTime::FORMAT {
+        return Type::Time;
+    }
+    match type_of(schema) {
+        "string" => Type::Text,
+        "integer" => Type::Whole {
+            min: schema.get("minimum").and_then(Json::as_i64).unwrap_or(i64::MIN),
+            max: schema.get("maximum").and_then(Json::as_i64).unwrap_or(i64::MAX),
+        },
+        "number" => Type::Number,
+        "boolean" => Type::Flag,
+        "array" if schema.get("items").is_some_and(|items| matches!(kind(items), Type::Text)) => Type::Texts,
+        "array" => Type::Array,
+        "object" => Type::Struct,
+        _ => Type::Any,
+    }
+}
+
+/// The schema of what may be left out, without that it may.
+fn present(schema: &Json) -> &Json {
+    let variants = schema.get("anyOf").and_then(Json::as_array);
+    variants.into_iter().flatten().find(|variant| type_of(variant) != "null").unwrap_or(schema)
+}
+
+/// The first of its types that is not `null`.
+fn type_of(schema: &Json) -> &str {
+    match schema.get("type") {
+        Some(Json::Array(types)) => {
+            types.iter().filter_map(Json::as_str).find(|one| *one != "null").unwrap_or("null")
+        }
+        Some(one) => one.as_str().unwrap_or_default(),
+        None => "",
+    }
+}
+
+/// The texts that it may be, if it is a choice of some.
+fn choices(schema: &Json) -> Option<Vec<Name>> {
+    if let Some(words) = schema.get("enum").and_then(Json::as_array) {
+        return words.iter().map(|word| word.as_str().map(|word| Name::Owned(word.to_owned()))).collect();
+    }
+    let variants = schema.get("oneOf")?.as_array()?;
+    let word = |variant: &Json| match variant.get("const") {
+        Some(word) => word.as_str().map(|word| vec![Name::Owned(word.to_owned())]),
+        None => choices(variant),
+    };
+    variants.iter().map(word).collect::<Option<Vec<_>>>().map(|words| words.concat())
+}
+
+fn plain(value: &Json) -> Option<Value> {
+    match value {
+        Json::Null | Json::Object(_) => None,
+        Json::Bool(flag) => Some(Value::Bool(*flag)),
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => Some(Value::Int(whole)),
+            None => number.as_f64().map(Value::Double),
+        },
+        Json::String(text) => Some(Value::from(text.as_str())),
+        Json::Array(items) if items.is_empty() => None,
+        Json::Array(items) => items.iter().map(plain).collect::<Option<Vec<_>>>().map(Value::Array),
+    }
+}
+
+fn is_listed(schema: &Json, list: &str, name: &str) -> bool {
+    schema.get(list).and_then(Json::as_array).into_iter().flatten().any(|one| one.as_str() == Some(name))
+}
+
+fn text_of<'a>(schema: &'a Json, name: &str) -> &'a str {
+    schema.get(name).and_then(Json::as_str).unwrap_or_default()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::{Deserialize, Serialize};
+
+    /// What is asked.
+    ///
+    /// More of
+    /// it.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Asked {
+        /// At most so many.
+        #[serde(default = "most")]
+        #[schemars(range(min = 1, max = 1000))]
+        limit: u64,
+        /// Of this host.
+        host: String,
+        /// From this moment on.
+        since: Option<UnixTime>,
+        /// In this order.
+        #[serde(default)]
+        order: Order,
+        /// Of these kinds.
+        #[serde(default)]
+        kinds: Vec<String>,
+        #[serde(default)]
+        whole: bool,
+        ratio: Option<f64>,
+        only: Option<Order>,
+        rows: Vec<Row>,
+    }
+
+    fn most() -> u64 {
+        100
+    }
+
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Order {
+        /// The newest first.
+        #[default]
+        NewestFirst,
+        /// The oldest first.
+        Oldest,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Row {
+        /// Its name.
+        name: String,
+    }
+
+    #[test]
+    fn the_first_paragraph_is_the_summary() {
+        let told = summary_and_details(&of_params::<Asked>());
+        assert_eq!(told, ("What is asked".to_owned(), "More of it.".to_owned()));
+    }
+
+    #[test]
+    fn parameters_have_the_type_bounds_default_and_help_of_their_field() {
+        let all = parameters(&of_params::<Asked>());
+        let shown = |name: &str| {
+            let one = all.iter().find(|one| one.name == name).expect("it is a field");
+            (one.kind.clone(), one.help.to_string(), one.required, one.default.clone())
+        };
+        let order = || Type::choice(&["newest_first", "oldest"]);
+        let default = Some(Value::Int(100));
+        assert_eq!(
+            shown("limit"),
+            (Type::Whole { min: 1, max: 1000 }, "At most so many".into(), false, default)
+        );
+        assert_eq!(shown("host"), (Type::Text, "Of this host".into(), true, None));
+        assert_eq!((shown("since").0, shown("since").2), (Type::Time, false));
+        assert_eq!((shown("order").0, shown("order").3), (order(), Some("newest_first".into())));
+        assert_eq!((shown("only").0, shown("only").3), (order(), None));
+        assert_eq!(shown("kinds").0, Type::Texts);
+        assert_eq!((shown("whole").0, shown("whole").3), (Type::Flag, Some(Value::Bool(false))));
+        assert_eq!((shown("ratio").0, shown("ratio").2), (Type::Number, false));
+    }
+
+    #[test]
+    fn an_answer_is_outlined_with_what_is_in_its_structures() {
+        let told = outline(&of_answer::<Asked>());
+        for line in [
+            "\n  limit: a whole number; At most so many.",
+            "\n  since: a time, seconds since 1970; From this moment on.",
+            "\n  order: one of newest_first, oldest; In this order.",
+            "\n  rows: an array of a structure; ",
+            "\n    name: text; Its name.",
+        ] {
+            assert!(told.contains(line), "{line} in {told}");
+        }
+    }
+}
