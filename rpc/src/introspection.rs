@@ -169,7 +169,7 @@ fn signature(declaration: &Declaration) -> Value {
         Type::Whole { .. } => "int",
         Type::Number | Type::Time | Type::Span => "double",
         Type::Flag => "boolean",
-        Type::Texts | Type::Array => "array",
+        Type::Choices(_) | Type::Texts | Type::Array => "array",
         Type::Struct => "struct",
         // XML-RPC has no name for it; introspecting clients take this word as no promise.
         Type::Any => "undef",

@@ -42,6 +42,8 @@ pub enum Type {
     Span,
     /// Yes or no: a boolean, 0 or 1, `"true"` or `"false"`.
     Flag,
+    /// Some of these texts; one is taken as a list of one.
+    Choices(Vec<Name>),
     /// Several texts; one text is taken as a list of one, a repeated name in a query string as several.
     Texts,
     /// An array of anything.
@@ -59,6 +61,11 @@ impl Type {
         Type::Choice(texts.iter().map(|text| Name::Borrowed(*text)).collect())
     }
 
+    /// Whether it is a list of texts, for which a query string may repeat the name.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self, Type::Texts | Type::Choices(_))
+    }
+
     /// The type as error messages and help name it.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -74,6 +81,7 @@ impl Type {
             }
             Type::Span => "a span: seconds, or a number with its unit (90s, 5m)".to_owned(),
             Type::Flag => "true or false".to_owned(),
+            Type::Choices(choices) => format!("one of {}, or a list of them", choices.join(", ")),
             Type::Texts => "a list of texts".to_owned(),
             Type::Array => "an array".to_owned(),
             Type::Struct => "a structure".to_owned(),
@@ -108,6 +116,13 @@ impl Type {
             (Type::Span, Value::Text(text)) => span_secs(text).or_else(|| number(&value)).map(Value::Double),
             (Type::Time | Type::Span, _) => number(&value).map(Value::Double),
             (Type::Flag, _) => flag(&value).map(Value::Bool),
+            (Type::Choices(choices), _) => {
+                let texts = Type::Texts.admit(value, now)?;
+                let is_choice =
+                    |text: &Value| text.as_text().is_some_and(|text| choices.iter().any(|one| one == text));
+                let wrong = texts.as_array().into_iter().flatten().find(|text| !is_choice(text)).cloned();
+                return wrong.map_or(Ok(texts), Err);
+            }
             (Type::Texts, Value::Array(items)) => items
                 .iter()
                 .map(|item| Type::Text.admit(item.clone(), now).ok())

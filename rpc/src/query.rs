@@ -5,7 +5,7 @@
 
 use crate::fault::{self, Fault};
 use crate::limits::Limits;
-use crate::params::{Parameter, Type};
+use crate::params::Parameter;
 use crate::value::{Name, Value};
 use percent_encoding::percent_decode;
 
@@ -24,8 +24,7 @@ pub(crate) fn parse_params(
         }
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (name, value) = (decode(name)?, Value::Text(decode(value)?));
-        let is_list =
-            declared.iter().any(|parameter| parameter.name == name && parameter.kind == Type::Texts);
+        let is_list = declared.iter().any(|parameter| parameter.name == name && parameter.kind.is_list());
         match members.iter_mut().find(|(known, _)| *known == name) {
             Some((_, Value::Array(values))) if is_list => values.push(value),
             // A name given twice is refused where the parameters are checked.
@@ -48,6 +47,7 @@ fn decode(text: &str) -> Result<String, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::Type;
 
     fn parse(query: &str) -> Result<Vec<Value>, i32> {
         let declared = [

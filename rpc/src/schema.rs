@@ -45,7 +45,7 @@ pub(crate) fn xml_type(schema: &Json) -> &'static str {
         Type::Whole { .. } => "int",
         Type::Number | Type::Time | Type::Span => "double",
         Type::Flag => "boolean",
-        Type::Texts | Type::Array => "array",
+        Type::Choices(_) | Type::Texts | Type::Array => "array",
         Type::Struct | Type::Any => "struct",
     }
 }
@@ -84,6 +84,7 @@ fn add_members(schema: &Json, depth: usize, out: &mut String) {
 fn word(schema: &Json) -> String {
     match kind(schema) {
         Type::Choice(choices) => format!("one of {}", choices.join(", ")),
+        Type::Choices(choices) => format!("an array of {}", choices.join(", ")),
         Type::Time => "a time, seconds since 1970".to_owned(),
         Type::Whole { .. } => "a whole number".to_owned(),
         Type::Array => match present(schema).get("items") {
@@ -121,8 +122,11 @@ fn kind(schema: &Json) -> Type {
         },
         "number" => Type::Number,
         "boolean" => Type::Flag,
-        "array" if schema.get("items").is_some_and(|items| matches!(kind(items), Type::Text)) => Type::Texts,
-        "array" => Type::Array,
+        "array" => match schema.get("items").map(kind) {
+            Some(Type::Text) => Type::Texts,
+            Some(Type::Choice(choices)) => Type::Choices(choices),
+            Some(_) | None => Type::Array,
+        },
         "object" => Type::Struct,
         _ => Type::Any,
     }

@@ -118,10 +118,7 @@ async fn ask(
                 .call_within(Scope::OPEN, &caller, method, params.clone(), Some(form))
                 .await
                 .unwrap();
-            assert!(
-                written == Answered::Written(document(form, value).into()),
-                "{method} {params:?}"
-            );
+            assert!(written == Answered::Written(document(form, value).into()), "{method} {params:?}");
         }
     }
     answer

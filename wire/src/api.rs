@@ -7,6 +7,7 @@
 //! default, as a daemon of the version before does not send it.
 //! Not here: how values are written (`rpc`), the handlers (the daemons).
 
+pub mod calls;
 pub mod domain;
 mod moment;
 

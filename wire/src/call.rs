@@ -5,10 +5,11 @@
 use crate::event::Outcome;
 use crate::time::Time;
 use compact_str::CompactString;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where a call stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Known, not yet running.

@@ -52,7 +52,7 @@ impl Sink for Tree {
     }
 
     fn uint(&mut self, value: u64) {
-        self.put(Value::from(value));
+        self.put(Value::UInt(value));
     }
 
     fn double(&mut self, value: f64) {

@@ -301,13 +301,18 @@ impl<S: Sink> ser::SerializeMap for Entries<'_, S> {
         let mut tree = Tree::default();
         key.serialize(Writer::new(&mut tree, &[]))?;
         let key = tree.into_value();
-        if let Value::Text(text) = key {
-            self.name = Name::Owned(text);
-        } else if let Some(number) = key.as_int() {
-            self.name = Name::Owned(number.to_string());
-        } else {
-            return Err(Error(format!("expected text as the key of a map, found {}", key.kind())));
-        }
+        self.name = match key {
+            Value::Text(text) => Name::Owned(text),
+            Value::Int(_) | Value::UInt(_) => Name::Owned(key.shown()),
+            Value::Nil
+            | Value::Bool(_)
+            | Value::Double(_)
+            | Value::Bytes(_)
+            | Value::Array(_)
+            | Value::Struct(_) => {
+                return Err(Error(format!("expected text as the key of a map, found {}", key.kind())));
+            }
+        };
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use compact_str::CompactString;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
 use std::str::FromStr;
+use wire::api::calls::CallOrder;
 use wire::call::Call;
 use wire::time::Time;
 
@@ -21,34 +22,18 @@ const CURSOR_LEN_MAX_BYTES: usize = 1 << 20;
 /// What stands for itself in the id of a cursor: what neither a shell nor a URL takes for something else.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'/').remove(b':').remove(b'_');
 
-/// Which calls come first, by their latest time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    Newest,
-    Oldest,
-}
-
-impl Order {
-    pub(super) const ALL: [Order; 2] = [Order::Newest, Order::Oldest];
-
-    /// The word for it.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Order::Newest => "newest",
-            Order::Oldest => "oldest",
-        }
-    }
-
-    /// The order of this word.
-    pub(super) fn from_word(word: &str) -> Option<Order> {
-        Order::ALL.into_iter().find(|order| order.as_str() == word)
+/// The word for an order, in cursors.
+pub(super) const fn word_of(order: CallOrder) -> &'static str {
+    match order {
+        CallOrder::Newest => "newest",
+        CallOrder::Oldest => "oldest",
     }
 }
 
 /// The last call of a page: its place in an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
-    order: Order,
+    order: CallOrder,
     latest: Option<Time>,
     id: CompactString,
 }
@@ -63,8 +48,8 @@ impl fmt::Display for Cursor {
         let Cursor { order, latest, id } = self;
         let id = utf8_percent_encode(id, ENCODED);
         match latest {
-            Some(time) => write!(f, "{}/{}/{id}", order.as_str(), time.micros()),
-            None => write!(f, "{}//{id}", order.as_str()),
+            Some(time) => write!(f, "{}/{}/{id}", word_of(*order), time.micros()),
+            None => write!(f, "{}//{id}", word_of(*order)),
         }
     }
 }
@@ -85,17 +70,24 @@ impl FromStr for Cursor {
             micros => Some(Time::from_micros(micros.parse().map_err(|_| NoCursor)?)),
         };
         let id = percent_decode_str(id).decode_utf8().map_err(|_| NoCursor)?;
-        Ok(Cursor { order: Order::from_word(order).ok_or(NoCursor)?, latest, id: id.into() })
+        Ok(Cursor {
+            order: [CallOrder::Newest, CallOrder::Oldest]
+                .into_iter()
+                .find(|known| word_of(*known) == order)
+                .ok_or(NoCursor)?,
+            latest,
+            id: id.into(),
+        })
     }
 }
 
 impl Cursor {
     /// Which order it is a place in.
-    pub(super) fn order(&self) -> Order {
+    pub(super) fn order(&self) -> CallOrder {
         self.order
     }
 
-    fn of(call: &Call, order: Order) -> Cursor {
+    fn of(call: &Call, order: CallOrder) -> Cursor {
         Cursor { order, latest: latest(call), id: call.id.clone() }
     }
 
@@ -103,8 +95,8 @@ impl Cursor {
     fn is_before(&self, call: &Call) -> bool {
         let place = (latest(call), call.id.as_str()).cmp(&(self.latest, self.id.as_str()));
         match self.order {
-            Order::Newest => place.is_lt(),
-            Order::Oldest => place.is_gt(),
+            CallOrder::Newest => place.is_lt(),
+            CallOrder::Oldest => place.is_gt(),
         }
     }
 }
@@ -112,13 +104,13 @@ impl Cursor {
 /// At most `limit` of the calls, those after `cursor`, in `order`; and the cursor of the next page, where there is one.
 pub(super) fn page(
     mut calls: Vec<Call>,
-    order: Order,
+    order: CallOrder,
     cursor: Option<&Cursor>,
     limit: usize,
 ) -> (Vec<Call>, Option<Cursor>) {
     calls.retain(|call| cursor.is_none_or(|cursor| cursor.is_before(call)));
     calls.sort_by(|one, other| (latest(one), &one.id).cmp(&(latest(other), &other.id)));
-    if order == Order::Newest {
+    if order == CallOrder::Newest {
         calls.reverse();
     }
     let has_more = calls.len() > limit;
@@ -162,7 +154,7 @@ mod tests {
     }
 
     /// All pages of two, while `change` is made to the calls after each.
-    fn read(order: Order, mut calls: Vec<Call>, mut change: impl FnMut(&mut Vec<Call>)) -> Vec<String> {
+    fn read(order: CallOrder, mut calls: Vec<Call>, mut change: impl FnMut(&mut Vec<Call>)) -> Vec<String> {
         let (mut cursor, mut read) = (None, Vec::new());
         loop {
             let (shown, next) = page(calls.clone(), order, cursor.as_ref(), 2);
@@ -184,9 +176,9 @@ mod tests {
                 call("e", None),
             ]
         };
-        assert_eq!(read(Order::Oldest, calls(), |_| {}), ["d", "e", "a:/1", "b", "c"]);
-        assert_eq!(read(Order::Newest, calls(), |_| {}), ["c", "b", "a:/1", "e", "d"]);
-        assert_eq!(page(calls(), Order::Oldest, None, 5).1, None, "the last page has no next");
+        assert_eq!(read(CallOrder::Oldest, calls(), |_| {}), ["d", "e", "a:/1", "b", "c"]);
+        assert_eq!(read(CallOrder::Newest, calls(), |_| {}), ["c", "b", "a:/1", "e", "d"]);
+        assert_eq!(page(calls(), CallOrder::Oldest, None, 5).1, None, "the last page has no next");
     }
 
     #[test]
@@ -197,8 +189,8 @@ mod tests {
             number += 1;
             calls.push(call(&format!("new{number}"), Some(number)));
         };
-        assert_eq!(read(Order::Newest, calls(), &mut add), ["c6", "c5", "c4", "c3", "c2", "c1"]);
-        let oldest = read(Order::Oldest, calls(), |calls| {
+        assert_eq!(read(CallOrder::Newest, calls(), &mut add), ["c6", "c5", "c4", "c3", "c2", "c1"]);
+        let oldest = read(CallOrder::Oldest, calls(), |calls| {
             if calls.len() < 8 {
                 add(calls)
             }
@@ -211,13 +203,13 @@ mod tests {
     fn the_cursor_of_any_id_is_read_again_and_needs_no_quotes() {
         let long = "/d".repeat(64 << 10);
         for id in ["slurm:17", "gridftp:/a b/it's;rm#2", "x%41+\u{202e}\u{1b}\u{e9}", long.as_str()] {
-            let cursor = Cursor::of(&call(id, Some(1)), Order::Newest);
+            let cursor = Cursor::of(&call(id, Some(1)), CallOrder::Newest);
             let text = cursor.to_string();
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "%-./:_".contains(c);
             assert!(text.chars().all(is_plain), "{text}");
             assert_eq!(text.parse(), Ok(cursor));
         }
-        assert_eq!(Cursor::of(&call("slurm:17", None), Order::Oldest).to_string(), "oldest//slurm:17");
+        assert_eq!(Cursor::of(&call("slurm:17", None), CallOrder::Oldest).to_string(), "oldest//slurm:17");
     }
 
     #[test]
@@ -228,6 +220,6 @@ mod tests {
             assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
         }
         let cursor: Cursor = "oldest//a/b/c".parse().expect("a cursor");
-        assert_eq!((cursor.order(), cursor.latest, cursor.id.as_str()), (Order::Oldest, None, "a/b/c"));
+        assert_eq!((cursor.order(), cursor.latest, cursor.id.as_str()), (CallOrder::Oldest, None, "a/b/c"));
     }
 }

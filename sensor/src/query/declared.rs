@@ -4,10 +4,11 @@
 //! Not here: the answers.
 
 use super::{
-    call_processes, calls, channels, control, events, metrics, modules, past_processes, processes, recordings,
+    call_processes, channels, control, events, metrics, modules, past_processes, processes, recordings,
 };
 use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
+use wire::api::calls::{DomainCallsParams, SensorCallsParams};
 use wire::api::domain::{HostsParams, SummaryParams};
 
 /// All of them.
@@ -15,7 +16,7 @@ use wire::api::domain::{HostsParams, SummaryParams};
 pub fn all() -> Vec<Declaration> {
     vec![
         sensor_events(),
-        sensor_calls(),
+        Declaration::of::<SensorCallsParams>(),
         sensor_files(),
         sensor_filters(),
         sensor_metrics(),
@@ -38,18 +39,13 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<HostsParams>(),
         Declaration::of::<SummaryParams>(),
         domain_events(),
-        domain_calls(),
+        Declaration::of::<DomainCallsParams>(),
         domain_metrics(),
     ]
 }
 
 pub(super) fn sensor_events() -> Declaration {
     events::declaration("sensor.events", "the events this sensor found in the logs, from a cursor on")
-        .of_host()
-}
-
-pub(super) fn sensor_calls() -> Declaration {
-    calls::declaration("sensor.calls", "the jobs, transfers and requests that this sensor's logs tell of")
         .of_host()
 }
 
@@ -159,10 +155,6 @@ pub(super) fn sensor_change_module() -> Declaration {
 pub(super) fn domain_events() -> Declaration {
     let summary = "the events found on all hosts of the domain, from a cursor on";
     events::declaration("domain.events", summary).of_domain()
-}
-
-pub(super) fn domain_calls() -> Declaration {
-    calls::declaration("domain.calls", "the jobs, transfers and requests of the domain").of_domain()
 }
 
 pub(super) fn domain_metrics() -> Declaration {

@@ -3,7 +3,7 @@
 //! Rule: only the representative answers, from what members reported; of a domain of one host that is itself.
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
-use super::{calls, declared};
+use super::calls;
 use crate::representative::hosts::{Role, Standing, Unreported};
 use crate::representative::office::{Absent, Handle};
 use crate::representative::overview::Overall;
@@ -13,9 +13,9 @@ use log_filters::join::Joiner;
 use rpc::fault::Fault;
 use rpc::method::Method;
 use rpc::typed;
-use rpc::value::Value;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
+use wire::api::calls::{Calls, DomainCallsParams};
 use wire::api::domain::{
     self as api, CallCounts, Host, HostCalls, HostRole, HostState, HostValue, Hosts, HostsParams,
     MetricSummary, SummaryParams, Top, UserCalls,
@@ -66,18 +66,8 @@ pub(super) fn absent(absent: Absent) -> Fault {
     Fault::unavailable(absent.to_string())
 }
 
-/// The answer, with the hosts that are away and told this representative nothing: what they told the one before may be missing.
-/// Who represents the domain no more has answered all the same.
-pub(super) async fn with_unheard(office: &Handle, answer: Value) -> Value {
-    let unheard = unheard(office).await;
-    let Value::Struct(mut members) = answer else { return answer };
-    if !unheard.is_empty() {
-        members.push(("unheard".into(), Value::array(unheard)));
-    }
-    Value::Struct(members)
-}
-
-/// These hosts.
+/// Hosts that are away and told this representative nothing: what they told the one before may be missing. Who represents the domain no
+/// more has answered all the same.
 pub(super) async fn unheard(office: &Handle) -> Vec<String> {
     let asked = office.ask(|domain, _| {
         let away = domain.unreported().iter().filter(|gone| gone.standing == Standing::Silent);
@@ -92,13 +82,14 @@ impl Domain {
     pub fn methods(self) -> Vec<Method> {
         let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.office.clone());
         let calls = match &self.own {
-            Some(own) => calls::answering(declared::domain_calls(), &own.calls),
-            None => declared::domain_calls().handler(move |params| {
+            Some(own) => calls::method_of_domain(&own.calls),
+            None => typed::method(move |_, DomainCallsParams(params)| {
                 let office = of_calls.clone();
                 async move {
                     let wanted = params.clone();
-                    let asked = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
-                    Ok(with_unheard(&office, calls::shown(asked.map_err(absent)??, &params)?).await)
+                    let found = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
+                    let page = calls::shown(found.map_err(absent)?, &params)?;
+                    Ok(Calls { unheard: unheard(&office).await, ..page })
                 }
             }),
         };

@@ -10,14 +10,8 @@ use wire::event::{self, Event};
 use wire::sample::{Metric, Number};
 use wire::time::Time;
 
-type Members = Vec<(Name, Value)>;
-
 fn text(value: &str) -> Value {
     Value::Text(value.to_owned())
-}
-
-fn texts(values: &[CompactString]) -> Value {
-    Value::Array(values.iter().map(|value| text(value)).collect())
 }
 
 /// Seconds since 1970.
@@ -26,20 +20,10 @@ pub fn time(time: Time) -> Value {
     Value::Double(time.secs_f64())
 }
 
-fn maybe_time(members: &mut Members, name: &'static str, moment: Option<Time>) {
-    members.extend(moment.map(|moment| (Name::Borrowed(name), time(moment))));
-}
-
-fn maybe_text(members: &mut Members, name: &'static str, value: &str) {
-    if !value.is_empty() {
-        members.push((name.into(), text(value)));
-    }
-}
-
 /// An event.
 #[must_use]
 pub fn event(event: &Event) -> Value {
-    let mut members = Members::new();
+    let mut members = Vec::new();
     fill_event(event, &event.call, &mut members);
     Value::Struct(members)
 }
@@ -83,33 +67,10 @@ pub fn fill_event(event: &Event, call: &str, members: &mut impl members::Members
     });
 }
 
-/// A call.
+/// A call, for answers that have no type yet.
 #[must_use]
 pub fn call(call: &Call) -> Value {
-    let mut members: Members = vec![
-        ("id".into(), text(&call.id)),
-        ("job".into(), text(&call.job)),
-        ("name".into(), text(&call.name)),
-        ("user".into(), text(&call.user)),
-        ("from".into(), text(&call.from)),
-        ("state".into(), text(call.state.as_str())),
-    ];
-    maybe_time(&mut members, "submitted", call.submitted);
-    maybe_time(&mut members, "offered", call.offered);
-    maybe_time(&mut members, "selected", call.selected);
-    maybe_time(&mut members, "started", call.started);
-    maybe_time(&mut members, "ended", call.ended);
-    members.push(("offers".into(), texts(&call.offers)));
-    members.push(("hosts".into(), texts(&call.hosts)));
-    if let Some(outcome) = call.outcome {
-        members.push(("outcome".into(), text(outcome.as_str())));
-    }
-    maybe_text(&mut members, "code", &call.code);
-    maybe_text(&mut members, "signal", &call.signal);
-    maybe_text(&mut members, "reason", &call.reason);
-    members.push(("tries".into(), Value::UInt(call.tries.into())));
-    members.push(("events".into(), Value::UInt(call.events.into())));
-    Value::Struct(members)
+    rpc::codec::value(&wire::api::calls::Call::from(call), &[]).unwrap_or_default()
 }
 
 /// A number: whole ones stay whole.
