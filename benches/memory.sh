@@ -15,7 +15,7 @@ require_visperf
 SUBSCRIPTIONS=${1:-7500} CONNECTIONS=${2:-47500} PEERS=${3:-100} MINUTES=${4:-10}
 MEMBERS=2
 # More than the five minutes that metrics are kept.
-WARM_MINUTES=6
+WARM_MINUTES=${WARM_MINUTES:-6}
 # RSS ten minutes after the churn, of that before.
 GROWTH_MAX_PERCENT=150
 CLIENT=(/usr/bin/python3 "$BENCHES/memory.py")

@@ -3,6 +3,7 @@
 //! Not here: what a subcommand does and its own options (`command`).
 
 use crate::client::target::Target;
+use crate::client::typed::About;
 use crate::command::Command;
 use crate::exit;
 use crate::output::{Output, times};
@@ -70,6 +71,13 @@ pub(crate) struct OfDomain {
     /// Of this domain; of that of the daemon that is asked, unless given
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
     pub(crate) domain: Option<String>,
+}
+
+impl OfDomain {
+    /// For a typed call.
+    pub(crate) fn about(&self) -> About {
+        About { domain: self.domain.clone(), host: None }
+    }
 }
 
 /// Which sensor of which domain answers.

@@ -13,6 +13,7 @@ mod http;
 mod inside;
 mod known_domains;
 pub(crate) mod target;
+pub(crate) mod typed;
 pub(crate) mod via;
 mod way;
 pub(crate) mod xml;
@@ -125,9 +126,14 @@ impl Client {
         self.read(&answer)
     }
 
+    /// What answered is no daemon of ours.
+    fn unexpected(&self, found: String) -> Error {
+        Error::Answer { address: self.address(), found }
+    }
+
     /// The result that `answer` tells.
     fn read(&self, answer: &Answer) -> Result<Value, Error> {
-        let unexpected = |found: String| Error::Answer { address: self.address(), found };
+        let unexpected = |found: String| self.unexpected(found);
         let value: Value = serde_json::from_slice(&answer.body)
             .map_err(|error| unexpected(format!("HTTP status {} and no JSON ({error})", answer.status)))?;
         if answer.status == 200 {

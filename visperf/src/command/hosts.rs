@@ -3,13 +3,13 @@
 //! Not here: the figures (the representative has them).
 
 use crate::cli::{OfDomain, Query};
-use crate::command::query::{self, Params};
+use crate::command::query;
 use crate::exit::{Failure, Kind};
-use crate::output::figures::{bytes, number_of, plain, share, text_of};
+use crate::output::figures::{bytes, share};
 use crate::output::table::{Cell, Table};
 use crate::output::times::age;
 use crate::output::{Color, Output, clean};
-use serde_json::Value;
+use wire::api::domain::{Host, HostState, HostsParams};
 
 /// Print the hosts of the domain: alive or not, load, CPU, memory, calls at work
 ///
@@ -27,47 +27,52 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault; or if a host does not report.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let answer = query::ask(&args.query, "domain.hosts", Params::default().of(&args.whose))?;
-    let hosts = query::items(&answer, "hosts");
-    let is_away = hosts.iter().any(|host| text_of(host, "state") == "last_seen");
-    query::print(&args.query, hosts, "the domain has no host yet", table)?;
+    let answer = query::request(&args.query, &HostsParams {}, &args.whose.about())?;
+    let hosts = &answer.typed.hosts;
+    let raw = query::items(&answer.raw, "hosts");
+    query::print_typed(&args.query, &raw, hosts, "the domain has no host yet", table)?;
+    let is_away = hosts.iter().any(|host| host.state == HostState::LastSeen);
     if is_away { Err(Failure::Told(Kind::HostAway)) } else { Ok(()) }
 }
 
-fn table(hosts: &[Value], output: &mut Output) -> Result<(), Failure> {
+fn table(hosts: &[Host], output: &mut Output) -> Result<(), Failure> {
     let table = Table::new(&[
         "HOST", "STATE", "ROLE", "LOAD", "CPUS", "CPU", "MEMORY", "OF", "UP", "SEEN", "EVENTS", "RUNNING",
     ]);
     let mut table = table.spares(&["ROLE", "EVENTS", "UP", "CPUS", "OF", "SEEN"]);
     for host in hosts {
-        let figure = |name: &str, form: fn(f64) -> String| {
-            Cell::figure(number_of(host, name).map_or(String::new(), form))
-        };
-        let state = text_of(host, "state");
+        let color = if host.state == HostState::Live { Color::Good } else { Color::Caution };
         table.row(vec![
-            Cell::text(text_of(host, "host")).color(Color::Name),
-            Cell::text(state).color(if state == "live" { Color::Good } else { Color::Caution }),
-            Cell::text(text_of(host, "role")),
-            figure("load1", |load| format!("{load:.2}")),
-            Cell::figure(plain(host.get("cpus"))),
-            figure("cpu_used", share),
-            // A share of the whole or bytes, as the sensor tells it.
-            figure("memory_used", |used| if used <= 1.0 { share(used) } else { bytes(used) }),
-            figure("memory_total", bytes),
-            figure("uptime", age),
-            figure("age", |secs| format!("{} ago", age(secs))),
-            Cell::figure(plain(host.get("events"))),
-            Cell::figure(plain(host.get("calls_running"))),
+            Cell::text(&host.host).color(Color::Name),
+            Cell::text(host.state.as_str()).color(color),
+            Cell::text(host.role.as_str()),
+            figure(host.load1, |load| format!("{load:.2}")),
+            figure(host.cpus, |cpus| cpus.to_string()),
+            figure(host.cpu_used, share),
+            figure(host.memory_used_bytes, whole_bytes),
+            figure(host.memory_total_bytes, whole_bytes),
+            figure(host.uptime_secs, age),
+            Cell::figure(format!("{} ago", age(host.age_secs))),
+            figure(host.events, |events| events.to_string()),
+            figure(host.calls_running, |calls| calls.to_string()),
         ]);
     }
     table.print(output)?;
     // Sentences, which would leave a table no room for anything else.
     for host in hosts {
-        for told in host.get("health").and_then(Value::as_array).into_iter().flatten() {
-            let told =
-                format!("{}: {}", clean(text_of(host, "host")), clean(told.as_str().unwrap_or_default()));
-            output.line(&output.paint(Color::Caution, &told))?;
+        for problem in host.health.iter().flatten() {
+            let problem = format!("{}: {}", clean(&host.host), clean(problem));
+            output.line(&output.paint(Color::Caution, &problem))?;
         }
     }
     Ok(())
+}
+
+fn figure<T>(value: Option<T>, form: impl FnOnce(T) -> String) -> Cell {
+    Cell::figure(value.map_or(String::new(), form))
+}
+
+#[allow(clippy::cast_precision_loss)] // it is shown with two digits
+fn whole_bytes(count: u64) -> String {
+    bytes(count as f64)
 }

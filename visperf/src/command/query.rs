@@ -3,10 +3,12 @@
 //! Not here: the connection (`client`), the columns of each list (the commands).
 
 use crate::cli::{OfDomain, Place, Query};
+use crate::client::typed::{About, Answered};
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::output::{Output, note};
 use serde_json::{Map, Value};
+use wire::api::Request;
 
 /// Named parameters, of those that were given.
 #[derive(Debug, Default)]
@@ -55,6 +57,19 @@ pub(crate) fn ask(query: &Query, method: &str, params: Params) -> Result<Value, 
     client.call(method, &params.value(), PATIENCE).map_err(|error| client.explain(method, error))
 }
 
+/// Call a method once.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn request<R: Request>(
+    query: &Query,
+    request: &R,
+    about: &About,
+) -> Result<Answered<R::Answer>, Failure> {
+    let mut client = Client::new(&query.target);
+    client.request(request, about, PATIENCE).map_err(|error| client.explain(R::METHOD, error))
+}
+
 /// The items of a list in an answer.
 pub(crate) fn items(answer: &Value, name: &str) -> Vec<Value> {
     answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
@@ -88,6 +103,12 @@ pub(crate) fn left_out(shown: u64, total: u64, name: &str) -> String {
 pub(crate) fn note_unheard(answer: &Value) {
     let hosts = items(answer, "unheard");
     let hosts: Vec<&str> = hosts.iter().filter_map(Value::as_str).collect();
+    note_missing(&hosts);
+}
+
+/// The same of these hosts.
+pub(crate) fn note_missing(hosts: &[impl AsRef<str>]) {
+    let hosts: Vec<&str> = hosts.iter().map(AsRef::as_ref).collect();
     if !hosts.is_empty() {
         note(&format!(
             "away since before the present representative took over: {}; what of theirs it was never told is missing \
@@ -107,13 +128,27 @@ pub(crate) fn print(
     nothing: &str,
     table: impl FnOnce(&[Value], &mut Output) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    print_typed(query, &items, &items, nothing, table)
+}
+
+/// Print the items as JSON lines, as they came, or hand those that have a type to `table`.
+///
+/// # Errors
+/// If the output fails.
+pub(crate) fn print_typed<T>(
+    query: &Query,
+    raw: &[Value],
+    items: &[T],
+    nothing: &str,
+    table: impl FnOnce(&[T], &mut Output) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut output = query.width.output();
     if query.json {
-        items.iter().try_for_each(|item| output.json(item))?;
+        raw.iter().try_for_each(|item| output.json(item))?;
     } else if items.is_empty() {
         note(nothing);
     } else {
-        table(&items, &mut output)?;
+        table(items, &mut output)?;
     }
     output.flush()
 }

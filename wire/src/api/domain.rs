@@ -129,6 +129,18 @@ pub enum HostState {
     Left,
 }
 
+impl HostState {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            HostState::Live => "live",
+            HostState::LastSeen => "last_seen",
+            HostState::Left => "left",
+        }
+    }
+}
+
 /// What a host is in its domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -140,6 +152,18 @@ pub enum HostRole {
     /// It reports to the representative.
     #[default]
     Member,
+}
+
+impl HostRole {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            HostRole::Representative => "representative",
+            HostRole::Standby => "standby",
+            HostRole::Member => "member",
+        }
+    }
 }
 
 /// The domain in a few figures.

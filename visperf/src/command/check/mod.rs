@@ -22,6 +22,8 @@ use report::Report;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use subjects::Thresholds;
+use wire::api::Request;
+use wire::api::domain::{HostsParams, SummaryParams};
 use wire::near_names;
 
 /// Check hosts, sensors, the domain or a metric, as a plugin of Nagios or Icinga
@@ -129,16 +131,16 @@ fn print(report: &Report) -> Result<(), Failure> {
 fn report(subject: &Subject) -> Result<Report, Failure> {
     match subject {
         Subject::Hosts { common, host } => {
-            let answer = common.ask("domain.hosts", Params::default())?;
-            Ok(subjects::hosts(&items(&answer, "hosts"), host, &common.thresholds()))
+            let answer = common.request(&HostsParams {})?;
+            Ok(subjects::hosts(&answer.hosts, host, &common.thresholds()))
         }
         Subject::Sensors { common, host } => {
-            let answer = common.ask("domain.hosts", Params::default())?;
-            Ok(subjects::sensors(&items(&answer, "hosts"), host, &common.thresholds()))
+            let answer = common.request(&HostsParams {})?;
+            Ok(subjects::sensors(&answer.hosts, host, &common.thresholds()))
         }
         Subject::Domain { common } => {
             let before = clock::now();
-            let answer = common.ask("domain.summary", Params::default())?;
+            let answer = common.request(&SummaryParams {})?;
             let took = clock::now().since(before).as_secs_f64();
             Ok(subjects::domain(&answer, took, &common.thresholds()))
         }
@@ -178,14 +180,27 @@ impl Common {
     }
 
     fn ask(&self, method: &str, params: Params) -> Result<Value, Failure> {
-        let patience = Patience { most: Duration::from_secs(self.timeout), tell_after: None };
         let mut client = Client::new(&self.target);
-        match client.call(method, &params.of(&self.whose).value(), patience) {
-            Ok(answer) => Ok(answer),
-            Err(error @ Error::Lost { .. }) => Err(Failure::Unreachable(error.to_string())),
-            Err(error) => Err(client.explain(method, error)),
-        }
+        let answer = client.call(method, &params.of(&self.whose).value(), self.patience());
+        answer.map_err(|error| explain(&mut client, method, error))
     }
+
+    fn request<R: Request>(&self, request: &R) -> Result<R::Answer, Failure> {
+        let mut client = Client::new(&self.target);
+        let answer = client.request(request, &self.whose.about(), self.patience());
+        answer.map(|answer| answer.typed).map_err(|error| explain(&mut client, R::METHOD, error))
+    }
+
+    fn patience(&self) -> Patience {
+        Patience { most: Duration::from_secs(self.timeout), tell_after: None }
+    }
+}
+
+fn explain(client: &mut Client, method: &str, error: Error) -> Failure {
+    if matches!(error, Error::Lost { .. }) {
+        return Failure::Unreachable(error.to_string());
+    }
+    client.explain(method, error)
 }
 
 /// The subject of a line that is about no check in particular.

@@ -7,6 +7,7 @@ use super::report::{Figure, Report, level_of, listed};
 use crate::exit::Level;
 use crate::output::figures::{number_of, plain, text_of};
 use serde_json::Value;
+use wire::api::domain::{Host, HostState, Summary};
 
 /// When to raise alerts.
 #[derive(Debug, Default)]
@@ -16,23 +17,22 @@ pub(super) struct Thresholds<'a> {
 }
 
 /// Hosts that do not report: all of the domain that should, or those that are named.
-pub(super) fn hosts(all: &[Value], named: &[String], thresholds: &Thresholds<'_>) -> Report {
-    let chosen: Vec<&Value> = all.iter().filter(|host| is_named(host, named)).collect();
-    let unknown =
-        named.iter().filter(|name| !chosen.iter().any(|host| text_of(host, "host") == name.as_str()));
+pub(super) fn hosts(all: &[Host], named: &[String], thresholds: &Thresholds<'_>) -> Report {
+    let chosen: Vec<&Host> = all.iter().filter(|host| is_named(host, named)).collect();
+    let unknown = named.iter().filter(|name| !chosen.iter().any(|host| host.host == **name));
     // A host that left said so; a named one is expected to be there.
-    let is_away = |host: &&&Value| match text_of(host, "state") {
-        "live" => false,
-        "left" => !named.is_empty(),
-        _ => true,
+    let is_away = |host: &&&Host| match host.state {
+        HostState::Live => false,
+        HostState::Left => !named.is_empty(),
+        HostState::LastSeen => true,
     };
     let mut away: Vec<String> = chosen
         .iter()
         .filter(is_away)
-        .map(|host| format!("{}{}", text_of(host, "host"), since(host)))
+        .map(|host| format!("{} ({} ago)", host.host, crate::output::times::age(host.age_secs)))
         .collect();
     away.extend(unknown.map(|name| format!("{name} (unknown to the domain)")));
-    let live = chosen.iter().filter(|host| text_of(host, "state") == "live").count();
+    let live = chosen.iter().filter(|host| host.state == HostState::Live).count();
     let total = live + away.len();
     let default = Range::at_most(0);
     let critical = thresholds.critical.or(Some(&default));
@@ -62,23 +62,13 @@ pub(super) fn hosts(all: &[Value], named: &[String], thresholds: &Thresholds<'_>
         })
 }
 
-fn since(host: &Value) -> String {
-    let age = number_of(host, "age").map(crate::output::times::age);
-    age.map_or(String::new(), |age| format!(" ({} ago)", age))
-}
-
 /// Sensors that report a problem of their own.
-pub(super) fn sensors(all: &[Value], named: &[String], thresholds: &Thresholds<'_>) -> Report {
+pub(super) fn sensors(all: &[Host], named: &[String], thresholds: &Thresholds<'_>) -> Report {
     // Of one that is about to report nothing is known yet.
-    let is_known = |host: &&Value| text_of(host, "state") == "live" && host.get("health").is_some();
-    let live: Vec<&Value> = all.iter().filter(|host| is_named(host, named)).filter(is_known).collect();
-    let problems = |host: &Value| host.get("health").and_then(Value::as_array).cloned().unwrap_or_default();
-    let sick: Vec<String> = live
-        .iter()
-        .filter_map(|host| {
-            Some(format!("{}: {}", text_of(host, "host"), plain(Some(problems(host).first()?))))
-        })
-        .collect();
+    let is_known = |host: &&Host| host.state == HostState::Live && host.health.is_some();
+    let live: Vec<&Host> = all.iter().filter(|host| is_named(host, named)).filter(is_known).collect();
+    let first_problem = |host: &&Host| Some(format!("{}: {}", host.host, host.health.as_ref()?.first()?));
+    let sick: Vec<String> = live.iter().filter_map(first_problem).collect();
     let default = Range::at_most(0);
     let warning = thresholds.warning.or(Some(&default));
     let level = match live.len() {
@@ -90,7 +80,7 @@ pub(super) fn sensors(all: &[Value], named: &[String], thresholds: &Thresholds<'
         [] => format!("{} of {} sensors healthy", live.len(), live.len()),
         sick => format!("{} of {} sensors report a problem: {}", sick.len(), live.len(), listed(sick)),
     };
-    let sum = |name: &str| live.iter().filter_map(|host| number_of(host, name)).sum::<f64>();
+    let sum = |of: fn(&Host) -> Option<u64>| live.iter().filter_map(|host| of(host)).sum::<u64>() as f64;
     Report::new("SENSORS", level, text)
         .figure(&Figure {
             label: "unhealthy",
@@ -103,43 +93,37 @@ pub(super) fn sensors(all: &[Value], named: &[String], thresholds: &Thresholds<'
         })
         .figure(&Figure {
             label: "events_behind",
-            value: sum("events_behind"),
+            value: sum(|host| host.events_behind),
             min: Some(0.0),
             ..Figure::default()
         })
-        .figure(&Figure { label: "events_lost", value: sum("events_lost"), unit: "c", ..Figure::default() })
+        .figure(&Figure {
+            label: "events_lost",
+            value: sum(|host| host.events_lost),
+            unit: "c",
+            ..Figure::default()
+        })
 }
 
 /// The domain as a whole: represented, complete, and how fast it answers.
-pub(super) fn domain(summary: &Value, took_secs: f64, thresholds: &Thresholds<'_>) -> Report {
-    let missing: Vec<String> = summary
-        .get("unheard")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(|host| plain(Some(host)))
-        .collect();
-    let number = |name: &str| number_of(summary, name).unwrap_or(0.0);
-    let calls = |name: &str| summary.get("calls").and_then(|calls| number_of(calls, name)).unwrap_or(0.0);
+#[allow(clippy::cast_precision_loss)] // figures of plugins are doubles
+pub(super) fn domain(summary: &Summary, took_secs: f64, thresholds: &Thresholds<'_>) -> Report {
+    let Summary { domain, representative, hosts, hosts_live, unheard: missing, .. } = summary;
     let slow = level_of(took_secs, thresholds.warning, thresholds.critical);
     // Hosts that are known not to be live are the concern of `check hosts`.
-    let is_partial = summary.get("partial").and_then(Value::as_bool).unwrap_or(false)
-        && number("hosts_live") >= number("hosts");
+    let is_partial = summary.partial && hosts_live >= hosts;
     let level = slow.max(if missing.is_empty() && !is_partial { Level::Ok } else { Level::Warning });
     let mut text = format!(
-        "{} represented by {}, {} of {} hosts live, answered in {took_secs:.3} s",
-        text_of(summary, "domain"),
-        text_of(summary, "representative"),
-        number("hosts_live"),
-        number("hosts"),
+        "{domain} represented by {representative}, {hosts_live} of {hosts} hosts live, answered in {took_secs:.3} s"
     );
     if !missing.is_empty() {
-        text = format!("{text}; events and calls may be missing of {}", listed(&missing));
+        text = format!("{text}; events and calls may be missing of {}", listed(missing));
     } else if is_partial {
         text = format!(
             "{text}; hosts may be missing that have not been heard yet or that another one speaks for"
         );
     }
+    let whole = |value: u64| value as f64;
     let gauge = |label, value| Figure { label, value, min: Some(0.0), ..Figure::default() };
     Report::new("DOMAIN", level, text)
         .figure(&Figure {
@@ -148,10 +132,10 @@ pub(super) fn domain(summary: &Value, took_secs: f64, thresholds: &Thresholds<'_
             critical: thresholds.critical,
             ..gauge("time", (took_secs * 1e3).round() / 1e3)
         })
-        .figure(&gauge("hosts", number("hosts")))
-        .figure(&gauge("hosts_live", number("hosts_live")))
-        .figure(&gauge("calls_waiting", calls("waiting")))
-        .figure(&gauge("calls_running", calls("running")))
+        .figure(&gauge("hosts", whole(*hosts)))
+        .figure(&gauge("hosts_live", whole(*hosts_live)))
+        .figure(&gauge("calls_waiting", whole(summary.calls.waiting)))
+        .figure(&gauge("calls_running", whole(summary.calls.running)))
 }
 
 /// A metric that no host has; `near` names those that may have been meant.
@@ -230,8 +214,8 @@ fn unit(metric: &Value) -> &'static str {
     }
 }
 
-fn is_named(host: &Value, named: &[String]) -> bool {
-    named.is_empty() || named.iter().any(|name| name == text_of(host, "host"))
+fn is_named(host: &Host, named: &[String]) -> bool {
+    named.is_empty() || named.contains(&host.host)
 }
 
 #[allow(clippy::cast_precision_loss)] // hosts are few

@@ -2,9 +2,18 @@
 
 use super::*;
 use serde_json::json;
+use wire::api::domain::CallCounts;
 
-fn host(name: &str, state: &str, health: &[&str]) -> Value {
-    json!({"host": name, "state": state, "age": 90.0, "health": health, "events_behind": 2, "events_lost": 1})
+fn host(name: &str, state: HostState, health: &[&str]) -> Host {
+    Host {
+        host: name.to_owned(),
+        state,
+        age_secs: 90.0,
+        health: Some(names(health)),
+        events_behind: Some(2),
+        events_lost: Some(1),
+        ..Host::default()
+    }
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -13,7 +22,11 @@ fn names(names: &[&str]) -> Vec<String> {
 
 #[test]
 fn hosts_that_do_not_report_are_counted_and_named() {
-    let all = [host("wn01", "live", &[]), host("wn02", "last_seen", &[]), host("wn03", "left", &[])];
+    let all = [
+        host("wn01", HostState::Live, &[]),
+        host("wn02", HostState::LastSeen, &[]),
+        host("wn03", HostState::Left, &[]),
+    ];
     let check = |named: &[&str], level: Level, line: &str| {
         let report = hosts(&all, &names(named), &Thresholds::default());
         assert_eq!((report.level, report.line().as_str()), (level, line), "{named:?}");
@@ -35,19 +48,28 @@ fn hosts_that_do_not_report_are_counted_and_named() {
 
 #[test]
 fn a_sensor_with_a_problem_is_a_warning() {
-    let all = [host("wn01", "live", &["the disk is full", "x"]), host("wn02", "live", &[])];
+    let all = [host("wn01", HostState::Live, &["the disk is full", "x"]), host("wn02", HostState::Live, &[])];
     let report = sensors(&all, &[], &Thresholds::default());
     let line = "SENSORS WARNING - 1 of 2 sensors report a problem: wn01: the disk is full | 'unhealthy'=1;0;;0;2 \
                 'events_behind'=4;;;0 'events_lost'=2c";
     assert_eq!((report.level, report.line().as_str()), (Level::Warning, line));
     assert_eq!(sensors(&all, &names(&["wn02"]), &Thresholds::default()).level, Level::Ok);
-    assert_eq!(sensors(&[host("a", "last_seen", &[])], &[], &Thresholds::default()).level, Level::Unknown);
+    assert_eq!(
+        sensors(&[host("a", HostState::LastSeen, &[])], &[], &Thresholds::default()).level,
+        Level::Unknown
+    );
 }
 
 #[test]
 fn a_domain_is_slow_or_incomplete() {
-    let mut summary = json!({"domain": "UT", "representative": "wn01", "hosts": 3, "hosts_live": 2,
-        "calls": {"waiting": 4, "running": 5}});
+    let mut summary = Summary {
+        domain: "UT".to_owned(),
+        representative: "wn01".to_owned(),
+        hosts: 3,
+        hosts_live: 2,
+        calls: CallCounts { waiting: 4, running: 5, ..CallCounts::default() },
+        ..Summary::default()
+    };
     let critical = "1".parse().unwrap();
     let thresholds = Thresholds { warning: None, critical: Some(&critical) };
     let report = domain(&summary, 0.25, &thresholds);
@@ -55,12 +77,12 @@ fn a_domain_is_slow_or_incomplete() {
                 'hosts'=3;;;0 'hosts_live'=2;;;0 'calls_waiting'=4;;;0 'calls_running'=5;;;0";
     assert_eq!((report.level, report.line().as_str()), (Level::Ok, line));
     assert_eq!(domain(&summary, 1.5, &thresholds).level, Level::Critical);
-    summary["partial"] = json!(true);
+    summary.partial = true;
     assert_eq!(domain(&summary, 0.25, &thresholds).level, Level::Ok, "one of them is known not to be live");
-    summary["hosts_live"] = json!(3);
+    summary.hosts_live = 3;
     let report = domain(&summary, 0.25, &thresholds);
     assert!(report.level == Level::Warning && report.line().contains("hosts may be missing"), "{report:?}");
-    summary["unheard"] = json!(["wn03"]);
+    summary.unheard = names(&["wn03"]);
     assert_eq!(domain(&summary, 0.25, &thresholds).level, Level::Warning);
 }
 
