@@ -189,7 +189,7 @@ fn is_seen_gone(representative: &Daemon, host: &str) {
             bail!("{host} is not in {hosts}")
         };
         Ok(if row["state"] == "last_seen" {
-            Seen::Done(row["age"].as_f64())
+            Seen::Done(row["age_secs"].as_f64())
         } else {
             Seen::NotYet(row.to_string())
         })

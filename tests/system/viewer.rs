@@ -39,7 +39,7 @@ fn sensor(folder: &Path) -> (Daemon, SocketAddr) {
         let files = query::result(address, "sensor.files", &json!({}))?;
         let files = files["files"].as_array().cloned().unwrap_or_default();
         let read =
-            files.iter().filter(|file| file["lag"] == json!(0) && file["lines"].as_u64() > Some(0)).count();
+            files.iter().filter(|file| file["lag_bytes"] == json!(0) && file["lines"].as_u64() > Some(0)).count();
         Ok(if read == LOGS.len() { Seen::Done(()) } else { Seen::NotYet(format!("{files:?}")) })
     })
     .unwrap();

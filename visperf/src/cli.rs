@@ -73,6 +73,13 @@ pub(crate) struct OfDomain {
     pub(crate) domain: Option<String>,
 }
 
+impl Place {
+    /// For a typed call.
+    pub(crate) fn about(&self) -> About {
+        About { domain: self.domain.clone(), host: self.host.clone() }
+    }
+}
+
 impl OfDomain {
     /// For a typed call.
     pub(crate) fn about(&self) -> About {

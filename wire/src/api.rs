@@ -9,6 +9,7 @@
 
 pub mod calls;
 pub mod domain;
+pub mod files;
 mod moment;
 
 pub use moment::UnixTime;

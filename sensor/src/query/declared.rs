@@ -10,6 +10,7 @@ use rpc::method::Declaration;
 use rpc::params::{Parameter, Type};
 use wire::api::calls::{DomainCallsParams, SensorCallsParams};
 use wire::api::domain::{HostsParams, SummaryParams};
+use wire::api::files::{FilesParams, FiltersParams};
 
 /// All of them.
 #[must_use]
@@ -17,8 +18,8 @@ pub fn all() -> Vec<Declaration> {
     vec![
         sensor_events(),
         Declaration::of::<SensorCallsParams>(),
-        sensor_files(),
-        sensor_filters(),
+        Declaration::of::<FilesParams>(),
+        Declaration::of::<FiltersParams>(),
         sensor_metrics(),
         sensor_processes(),
         sensor_control(),
@@ -47,21 +48,6 @@ pub fn all() -> Vec<Declaration> {
 pub(super) fn sensor_events() -> Declaration {
     events::declaration("sensor.events", "the events this sensor found in the logs, from a cursor on")
         .of_host()
-}
-
-pub(super) fn sensor_files() -> Declaration {
-    Declaration::new("sensor.files", "the log files this sensor follows, and how far each is read")
-        .reading()
-        .of_host()
-        .returns("struct", "files")
-}
-
-pub(super) fn sensor_filters() -> Declaration {
-    Declaration::new("sensor.filters", "the log filters of this sensor")
-        .reading()
-        .parameter(Parameter::new("name", Type::Text, "only this filter, with its text"))
-        .of_host()
-        .returns("struct", "filters")
 }
 
 pub(super) fn sensor_metrics() -> Declaration {

@@ -2,7 +2,6 @@
 //!
 //! Not here: the choosing of filters (`filters`), the reading (`tail`).
 
-use super::declared;
 use crate::config::Config;
 use crate::filters::Filtering;
 use crate::tail::board::FileState;
@@ -11,9 +10,11 @@ use globset::Glob;
 use log_filters::filter::Filter;
 use rpc::fault::Fault;
 use rpc::method::Method;
-use rpc::value::Value;
-use std::path::{Path, PathBuf};
+use rpc::typed;
+use std::path::Path;
 use std::sync::Arc;
+use wire::api::UnixTime;
+use wire::api::files::{Files, FilesParams, Filters, FiltersParams, LogFile, LogFilter};
 
 /// `sensor.files`; `files` tells the present state.
 pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send + Sync + 'static) -> Method {
@@ -28,60 +29,61 @@ pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send +
         let tail = clusters.iter().find(|(glob, _)| glob.is_match(path));
         tail.map(|(_, cluster)| cluster.clone()).unwrap_or_default()
     };
-    declared::sensor_files().handler_now(move |_| {
-        let shown = files().iter().map(|file| file_value(file, &cluster(&file.path))).collect();
-        Ok(Value::object([("files", Value::Array(shown))]))
+    typed::method(move |_, FilesParams {}| {
+        let files = files().iter().map(|file| log_file(file, cluster(&file.path))).collect();
+        std::future::ready(Ok(Files { files }))
     })
 }
 
-fn file_value(file: &FileState, cluster: &str) -> Value {
-    let mut members = vec![
-        ("path", Value::Text(file.path.display().to_string())),
-        ("filter", Value::Text(file.filter.to_string())),
-        ("cluster", Value::Text(cluster.to_owned())),
-        ("generation", Value::UInt(file.generation.into())),
-        ("state", Value::Text(file.standing.as_str().to_owned())),
-        ("size", Value::UInt(file.size)),
-        ("offset", Value::UInt(file.offset)),
-        ("lag", Value::UInt(file.lag_bytes)),
-        ("lines", Value::UInt(file.lines)),
-        ("events", Value::UInt(file.events)),
-        ("unknown", Value::UInt(file.rejects)),
-        ("gaps", Value::UInt(file.gaps)),
-        ("gap_bytes", Value::UInt(file.gap_bytes)),
-        ("gaps_unknown", Value::UInt(file.gaps_unknown)),
-        ("incomplete", Value::UInt(file.incomplete)),
-        ("oversize", Value::UInt(file.oversize)),
-        ("skipped_nul_bytes", Value::UInt(file.nul_bytes)),
-        ("rotated_open", Value::UInt(file.rotated_open as u64)),
-        ("health", Value::Text(file.standing.told())),
-    ];
-    let path = |path: &PathBuf| Value::Text(path.display().to_string());
-    members.extend(file.same_as.as_ref().map(|owner| ("same_as", path(owner))));
-    if let Standing::Gone { since: Some(since), .. } = file.standing {
-        members.push(("gone_since", Value::Double(since.secs_f64())));
+fn log_file(file: &FileState, cluster: String) -> LogFile {
+    let path = |path: &Path| path.display().to_string();
+    LogFile {
+        path: path(&file.path),
+        filter: file.filter.to_string(),
+        cluster,
+        generation: file.generation,
+        state: file.standing.state(),
+        size_bytes: file.size,
+        offset_bytes: file.offset,
+        lag_bytes: file.lag_bytes,
+        lines: file.lines,
+        events: file.events,
+        unknown: file.rejects,
+        gaps: file.gaps,
+        gap_bytes: file.gap_bytes,
+        gaps_unknown: file.gaps_unknown,
+        incomplete: file.incomplete,
+        oversize: file.oversize,
+        skipped_nul_bytes: file.nul_bytes,
+        rotated_open: file.rotated_open as u64,
+        health: file.standing.told(),
+        same_as: file.same_as.as_deref().map(path),
+        gone_since: match file.standing {
+            Standing::Gone { since, .. } => since.map(UnixTime),
+            Standing::Following | Standing::Awaited => None,
+            Standing::Unreadable(_) | Standing::NoFilter(_) | Standing::NoLog(_) | Standing::Trouble(_) => {
+                None
+            }
+        },
     }
-    Value::object(members)
 }
 
 /// `sensor.filters`.
 #[must_use]
 pub fn filters_method(filtering: &Arc<Filtering>) -> Method {
     let filtering = Arc::clone(filtering);
-    declared::sensor_filters().handler_now(move |params| {
-        let shown = match params.text("name")? {
-            None => filtering.registry().iter().map(|filter| filter_value(&filtering, filter)).collect(),
-            Some(name) => {
-                let filter = filtering.registry().get(name).ok_or_else(|| unknown(&filtering, name))?;
-                let mut value = filter_value(&filtering, filter);
-                if let Value::Struct(members) = &mut value {
-                    members.push(("text".into(), Value::Text(filter.text().to_owned())));
-                }
-                vec![value]
-            }
-        };
-        Ok(Value::object([("filters", Value::Array(shown))]))
-    })
+    typed::method(move |_, FiltersParams { name }| std::future::ready(filters(&filtering, name.as_deref())))
+}
+
+fn filters(filtering: &Filtering, name: Option<&str>) -> Result<Filters, Fault> {
+    let filters = match name {
+        None => filtering.registry().iter().map(|filter| log_filter(filtering, filter)).collect(),
+        Some(name) => {
+            let filter = filtering.registry().get(name).ok_or_else(|| unknown(filtering, name))?;
+            vec![LogFilter { text: Some(filter.text().to_owned()), ..log_filter(filtering, filter) }]
+        }
+    };
+    Ok(Filters { filters })
 }
 
 fn unknown(filtering: &Filtering, name: &str) -> Fault {
@@ -89,18 +91,18 @@ fn unknown(filtering: &Filtering, name: &str) -> Fault {
     Fault::not_found(format!("no filter is called {name:?}; there are {}", known.join(", ")))
 }
 
-fn filter_value(filtering: &Filtering, filter: &Filter) -> Value {
-    let texts = |texts: &[String]| Value::array(texts.iter().cloned().map(Value::Text));
+fn log_filter(filtering: &Filtering, filter: &Filter) -> LogFilter {
     let origin = filtering.origin(filter.name());
-    Value::object([
-        ("name", Value::Text(filter.name().to_owned())),
-        ("product", Value::Text(filter.product().to_owned())),
-        ("description", Value::Text(filter.description().to_owned())),
-        ("versions", Value::Text(filter.versions().to_owned())),
-        ("origin", Value::Text(origin.map_or("shipped".to_owned(), |path| path.display().to_string()))),
-        ("rules", Value::UInt(filter.rules() as u64)),
-        ("tests", Value::UInt(filter.tests() as u64)),
-        ("names", texts(filter.name_globs())),
-        ("paths", texts(filter.paths())),
-    ])
+    LogFilter {
+        name: filter.name().to_owned(),
+        product: filter.product().to_owned(),
+        description: filter.description().to_owned(),
+        versions: filter.versions().to_owned(),
+        origin: origin.map_or("shipped".to_owned(), |path| path.display().to_string()),
+        rules: filter.rules() as u64,
+        tests: filter.tests() as u64,
+        names: filter.name_globs().to_vec(),
+        paths: filter.paths().to_vec(),
+        text: None,
+    }
 }

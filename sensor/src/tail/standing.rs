@@ -5,6 +5,7 @@
 //! Not here: the looking (`settle`, `probe`), what is told of a sensor as a whole ([`super::board`]).
 
 use std::fmt::Display;
+use wire::api::files::FileState;
 use wire::time::Time;
 
 /// How a path stands now.
@@ -49,17 +50,17 @@ impl Standing {
         Standing::Unreadable(format!("cannot read it: {error}"))
     }
 
-    /// The word for it.
+    /// As answers have it.
     #[must_use]
-    pub const fn as_str(&self) -> &'static str {
+    pub const fn state(&self) -> FileState {
         match self {
-            Standing::Following => "following",
-            Standing::Awaited => "awaited",
-            Standing::Gone { .. } => "gone",
-            Standing::Unreadable(_) => "unreadable",
-            Standing::NoFilter(_) => "no_filter",
-            Standing::NoLog(_) => "no_log",
-            Standing::Trouble(_) => "trouble",
+            Standing::Following => FileState::Following,
+            Standing::Awaited => FileState::Awaited,
+            Standing::Gone { .. } => FileState::Gone,
+            Standing::Unreadable(_) => FileState::Unreadable,
+            Standing::NoFilter(_) => FileState::NoFilter,
+            Standing::NoLog(_) => FileState::NoLog,
+            Standing::Trouble(_) => FileState::Trouble,
         }
     }
 

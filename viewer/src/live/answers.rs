@@ -62,16 +62,20 @@ pub fn host(host: &Value) -> Host {
 
 fn report(host: &Value) -> Report {
     let figure = |name: &str| host[name].as_f64();
-    let memory = figure("memory_used").zip(figure("memory_total")).map(|(used, total)| used / total);
+    // Daemons of the version before, and files that a viewer has kept, have the former names.
+    let either = |name: &str, former: &str| figure(name).or_else(|| figure(former));
+    let memory_total = either("memory_total_bytes", "memory_total");
+    let memory =
+        either("memory_used_bytes", "memory_used").zip(memory_total).map(|(used, total)| used / total);
     Report {
         role: text(host, "role"),
         cpu_used: figure("cpu_used"),
         memory_used: memory,
         load1: figure("load1"),
         cpus: figure("cpus"),
-        memory_bytes: figure("memory_total"),
-        age_secs: figure("age"),
-        lag_bytes: host["lag"].as_u64(),
+        memory_bytes: memory_total,
+        age_secs: either("age_secs", "age"),
+        lag_bytes: host["lag_bytes"].as_u64().or_else(|| host["lag"].as_u64()),
         events_behind: host["events_behind"].as_u64(),
         events_lost: host["events_lost"].as_u64(),
         events_refused: host["events_refused"].as_u64(),
@@ -158,9 +162,9 @@ mod tests {
     #[test]
     fn answers_become_facts() {
         let answer = json!({"domain": "demo", "hosts": [
-            {"host": "wn01", "state": "live", "role": "member", "cpu_used": 0.5, "memory_used": 1, "memory_total": 4, "age": 0.2,
-                "lag": 12, "events_lost": -1, "samples_thinned": 3},
-            {"host": "wn02", "state": "last_seen", "health": ["disk full", 7]},
+            {"host": "wn01", "state": "live", "role": "member", "cpu_used": 0.5, "memory_used_bytes": 1, "memory_total_bytes": 4,
+                "age_secs": 0.2, "lag_bytes": 12, "events_lost": -1, "samples_thinned": 3},
+            {"host": "wn02", "state": "last_seen", "age": 7, "health": ["disk full", 7]},
             {"state": "live"}, "nonsense",
         ]});
         let (domain, hosts, left_out) = hosts(&answer);
@@ -169,7 +173,10 @@ mod tests {
         let counts =
             (hosts[0].report.lag_bytes, hosts[0].report.events_lost, hosts[0].report.samples_thinned);
         assert_eq!(counts, (Some(12), None, Some(3)));
-        assert_eq!((hosts[1].state, hosts[1].report.health.len()), (HostState::Down, 1));
+        assert_eq!(
+            (hosts[1].state, hosts[1].report.health.len(), hosts[1].report.age_secs),
+            (HostState::Down, 1, Some(7.0))
+        );
         let answer = json!({"calls": [
             {"id": "slurm:1", "user": "ada", "state": "ended", "outcome": "failed", "hosts": ["wn01"], "ended": 1.5e9, "tries": 2},
             {"id": "slurm:2", "state": 7, "submitted": "never", "hosts": "wn01"},

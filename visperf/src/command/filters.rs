@@ -3,12 +3,11 @@
 //! Not here: filters without a daemon (`command::filter`).
 
 use crate::cli::{Place, Query};
-use crate::command::query::{self, Params};
+use crate::command::query;
 use crate::exit::Failure;
-use crate::output::figures::{plain, text_of};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output};
-use serde_json::Value;
+use wire::api::files::{FiltersParams, LogFilter};
 
 /// Print the filters that the running sensor has (`visperf filter` works without one)
 #[derive(Debug, clap::Args)]
@@ -27,28 +26,25 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let params = Params::default().at(&args.place).with("name", args.name.clone());
-    let answer = query::ask(&args.query, "sensor.filters", params)?;
-    query::print(
-        &args.query,
-        query::items(&answer, "filters"),
-        "the sensor has no such filter",
-        |filters, output| match (&args.name, filters) {
-            (Some(_), [one]) => output.line(text_of(one, "text").trim_end_matches('\n')),
-            _ => table(filters, output),
-        },
-    )
+    let request = FiltersParams { name: args.name.clone() };
+    let answer = query::request(&args.query, &request, &args.place.about())?;
+    let raw = query::items(&answer.raw, "filters");
+    let nothing = "the sensor has no such filter";
+    query::print_typed(&args.query, &raw, &answer.typed.filters, nothing, |filters, output| match filters {
+        [LogFilter { text: Some(text), .. }] => output.line(text.trim_end_matches('\n')),
+        _ => table(filters, output),
+    })
 }
 
-fn table(filters: &[Value], output: &mut Output) -> Result<(), Failure> {
+fn table(filters: &[LogFilter], output: &mut Output) -> Result<(), Failure> {
     let mut table = Table::new(&["NAME", "PRODUCT", "RULES", "TESTS", "FROM"]);
     for filter in filters {
         table.row(vec![
-            Cell::text(text_of(filter, "name")).color(Color::Name),
-            Cell::text(text_of(filter, "product")),
-            Cell::figure(plain(filter.get("rules"))),
-            Cell::figure(plain(filter.get("tests"))),
-            Cell::text(text_of(filter, "origin")),
+            Cell::text(&filter.name).color(Color::Name),
+            Cell::text(&filter.product),
+            Cell::figure(filter.rules.to_string()),
+            Cell::figure(filter.tests.to_string()),
+            Cell::text(&filter.origin),
         ]);
     }
     table.print(output)

@@ -5,7 +5,7 @@
 use crate::cli::{OfDomain, Query};
 use crate::command::query;
 use crate::exit::{Failure, Kind};
-use crate::output::figures::{bytes, share};
+use crate::output::figures::{share, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::age;
 use crate::output::{Color, Output, clean};
@@ -70,9 +70,4 @@ fn table(hosts: &[Host], output: &mut Output) -> Result<(), Failure> {
 
 fn figure<T>(value: Option<T>, form: impl FnOnce(T) -> String) -> Cell {
     Cell::figure(value.map_or(String::new(), form))
-}
-
-#[allow(clippy::cast_precision_loss)] // it is shown with two digits
-fn whole_bytes(count: u64) -> String {
-    bytes(count as f64)
 }

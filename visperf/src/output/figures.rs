@@ -20,6 +20,12 @@ pub(crate) fn bytes(count: f64) -> String {
     format!("{scaled:.1} {}", UNITS[unit])
 }
 
+/// The same of a whole number.
+#[allow(clippy::cast_precision_loss)] // it is shown with two digits
+pub(crate) fn whole_bytes(count: u64) -> String {
+    bytes(count as f64)
+}
+
 /// A share of one as `12 %`.
 pub(crate) fn share(of_one: f64) -> String {
     format!("{:.0} %", of_one * 100.0)

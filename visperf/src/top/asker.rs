@@ -9,16 +9,18 @@ use super::state::{Host, Round, Scope, Update};
 use crate::client::connection::Patience;
 use crate::client::course::{Course, course};
 use crate::client::target::Target;
+use crate::client::typed::{About, Answered};
 use crate::client::{Client, Error};
 use crate::command::control::giver::Giver;
 use crate::command::query::{Params, items};
 use crate::exit::Failure;
-use crate::output::figures::{number_of, text_of};
+use crate::output::figures::text_of;
 use overlay::clock;
 use serde_json::Value;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wire::api::domain::{self, HostState, Hosts, HostsParams};
 use wire::control::{Act, Signal};
 
 /// How long an answer is waited for: longer than a daemon takes to find another domain, shorter than a person waits.
@@ -178,11 +180,10 @@ impl Asker {
         };
         let mut fault = None;
         for domain in named {
-            let params = Params::default().with("domain", domain.clone()).value();
-            match self.client.call("domain.hosts", &params, PATIENCE) {
-                Ok(answer) => {
-                    let domain = text_of(&answer, "domain").to_owned();
-                    round.hosts.extend(items(&answer, "hosts").iter().map(|host| read_host(&domain, host)));
+            let about = About { domain: domain.clone(), host: None };
+            match self.client.request(&HostsParams {}, &about, PATIENCE) {
+                Ok(Answered { typed: Hosts { domain, hosts }, .. }) => {
+                    round.hosts.extend(hosts.iter().map(|host| read_host(&domain, host)));
                 }
                 Err(error @ Error::Fault { .. }) => {
                     round.notes.push(format!("{}: {error}", domain.as_deref().unwrap_or("the domain")));
@@ -214,14 +215,15 @@ impl Asker {
     }
 }
 
-fn read_host(domain: &str, host: &Value) -> Host {
+#[allow(clippy::cast_precision_loss)] // amounts of memory are shown with two digits
+fn read_host(domain: &str, host: &domain::Host) -> Host {
     Host {
-        place: Place { domain: domain.to_owned(), host: text_of(host, "host").to_owned() },
-        is_live: text_of(host, "state") == "live",
-        load: number_of(host, "load1"),
-        cpu: number_of(host, "cpu_used"),
-        memory_used: number_of(host, "memory_used"),
-        memory_total: number_of(host, "memory_total"),
+        place: Place { domain: domain.to_owned(), host: host.host.clone() },
+        is_live: host.state == HostState::Live,
+        load: host.load1,
+        cpu: host.cpu_used,
+        memory_used: host.memory_used_bytes.map(|bytes| bytes as f64),
+        memory_total: host.memory_total_bytes.map(|bytes| bytes as f64),
         trouble: None,
     }
 }
