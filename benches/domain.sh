@@ -101,7 +101,7 @@ members() {
     rss=$(memory_kib "$HEAD_PID" VmRSS)
     awk '{ print $1 * 100 / $2 }' "$WORK/share" | median | awk '{ printf "median %.1f %% of a core\n", $1 }'
     echo "RSS $((rss / 1024)) MiB, peak $(($(memory_kib "$HEAD_PID" VmHWM) / 1024)) MiB; load $(machine_load)"
-    echo "target: RSS at most 200 MiB: $(echo "$((-rss))" | verdict $((-200 * 1024)) $((-200 * 1024)))"
+    echo "target: RSS at most 150 MiB: $(echo "$((-rss))" | verdict $((-150 * 1024)) $((-150 * 1024)))"
     drop_domain
 }
 

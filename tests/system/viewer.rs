@@ -38,8 +38,10 @@ fn sensor(folder: &Path) -> (Daemon, SocketAddr) {
     wait::until(READ, "a sensor that has read both logs", || {
         let files = query::result(address, "sensor.files", &json!({}))?;
         let files = files["files"].as_array().cloned().unwrap_or_default();
-        let read =
-            files.iter().filter(|file| file["lag_bytes"] == json!(0) && file["lines"].as_u64() > Some(0)).count();
+        let read = files
+            .iter()
+            .filter(|file| file["lag_bytes"] == json!(0) && file["lines"].as_u64() > Some(0))
+            .count();
         Ok(if read == LOGS.len() { Seen::Done(()) } else { Seen::NotYet(format!("{files:?}")) })
     })
     .unwrap();

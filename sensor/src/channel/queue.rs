@@ -1,7 +1,8 @@
 //! What waits to be taken of a subscription: a stream of numbered entries, bounded in bytes and in number.
 //!
 //! Pure. Invariants: every number is given once and in order; the entries that are handed out cover all numbers, those that
-//! were left out too; when it is full, the oldest make room, and stand in the stream as missed.
+//! were left out too; when it is full, the oldest make room, and stand in the stream as missed. All bytes of a queue are in one block:
+//! thousands of small ones among what lives longer would leave gaps that the allocator cannot hand back.
 
 use std::collections::VecDeque;
 use wire::channel::stream::{Body, Entry};
@@ -17,6 +18,8 @@ const OVERHEAD_BYTES: usize = 48;
 #[derive(Debug)]
 pub struct Queue {
     items: VecDeque<Item>,
+    /// Of the packed entries, one after the other.
+    bytes: VecDeque<u8>,
     len_bytes: usize,
     max_bytes: usize,
     /// The number the next entry gets.
@@ -30,7 +33,7 @@ enum Item {
     Packed {
         number: u64,
         records: usize,
-        bytes: Vec<u8>,
+        len_bytes: usize,
     },
     Missed {
         first: u64,
@@ -43,27 +46,43 @@ enum Item {
 impl Item {
     fn len_bytes(&self) -> usize {
         match self {
-            Item::Packed { bytes, .. } => bytes.len() + OVERHEAD_BYTES,
+            Item::Packed { len_bytes, .. } => len_bytes + OVERHEAD_BYTES,
             Item::Missed { .. } => OVERHEAD_BYTES,
         }
+    }
+
+    /// Its part of the queue's block.
+    fn packed_bytes(&self) -> usize {
+        if let Item::Packed { len_bytes, .. } = self { *len_bytes } else { 0 }
     }
 }
 
 /// Entries on their way out of the sensor; to be unpacked where there is time for it.
 #[derive(Debug, Default)]
-pub struct Taken(Vec<Item>);
+pub struct Taken {
+    items: Vec<Item>,
+    bytes: Vec<u8>,
+}
 
 impl Queue {
     /// Nothing yet; at most so many bytes.
     #[must_use]
     pub fn new(max_bytes: usize) -> Queue {
-        Queue { items: VecDeque::new(), len_bytes: 0, max_bytes, next: 0, missed_total: 0 }
+        Queue {
+            items: VecDeque::new(),
+            bytes: VecDeque::new(),
+            len_bytes: 0,
+            max_bytes,
+            next: 0,
+            missed_total: 0,
+        }
     }
 
     /// Another bound; what waits beyond it is missed.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
         self.make_room();
+        self.shrink();
     }
 
     /// The number the next entry gets.
@@ -102,10 +121,11 @@ impl Queue {
         let entry = Entry { number: self.next, revision, at_ns, body };
         let bytes = postcard::to_stdvec(&entry).expect("a value of plain types is written into memory");
         self.next += 1;
-        let len = bytes.len();
-        self.add(Item::Packed { number: entry.number, records, bytes });
+        let len_bytes = bytes.len();
+        self.bytes.extend(&bytes);
+        self.add(Item::Packed { number: entry.number, records, len_bytes });
         self.make_room();
-        len
+        len_bytes
     }
 
     /// An entry that would have come here is left out.
@@ -140,7 +160,18 @@ impl Queue {
             self.len_bytes -= item.len_bytes();
             taken.extend(self.items.pop_front());
         }
-        Taken(taken)
+        let packed: usize = taken.iter().map(Item::packed_bytes).sum();
+        let bytes = self.bytes.drain(..packed).collect();
+        self.shrink();
+        Taken { items: taken, bytes }
+    }
+
+    /// Give back the room of a queue that was long.
+    fn shrink(&mut self) {
+        if self.bytes.len() < self.bytes.capacity() / 4 {
+            self.bytes.shrink_to(self.bytes.len() * 2);
+            self.items.shrink_to(self.items.len() * 2);
+        }
     }
 
     fn add(&mut self, item: Item) {
@@ -154,6 +185,7 @@ impl Queue {
         while self.len_bytes > self.max_bytes || self.items.len() >= ENTRIES_MAX {
             let Some(item) = self.items.pop_front() else { break };
             self.len_bytes -= item.len_bytes();
+            self.bytes.drain(..item.packed_bytes());
             let (first, more) = match item {
                 Item::Packed { number, .. } => {
                     self.missed_total += 1;
@@ -178,20 +210,24 @@ impl Taken {
     /// How many.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.items.len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.items.is_empty()
     }
 
     /// The entries, the oldest first.
     pub fn entries(self) -> impl Iterator<Item = Entry> {
-        self.0.into_iter().map(|item| match item {
-            Item::Packed { bytes, .. } => {
-                postcard::from_bytes(&bytes).expect("what was packed here is unpacked")
+        let Taken { items, bytes } = self;
+        let mut begins = 0;
+        items.into_iter().map(move |item| match item {
+            Item::Packed { len_bytes, .. } => {
+                let packed = &bytes[begins..begins + len_bytes];
+                begins += len_bytes;
+                postcard::from_bytes(packed).expect("what was packed here is unpacked")
             }
             Item::Missed { first, count, revision, at_ns } => {
                 Entry { number: first, revision, at_ns, body: Body::Missed(count) }
