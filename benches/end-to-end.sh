@@ -5,7 +5,7 @@
 # end-to-end.sh [ROUNDS]   (3; VISPERF_LINES says how many lines, 1,000,000)
 #
 # visperf is the ordinary sensor: checkpointing, joining, sampling and answering are on. Its time is that of the
-# whole process until `sensor.files` tells lag 0. A peer's time is that of its whole process until its JSON
+# whole process until `sensor.files` reports `lag_bytes` 0. A peer's time is that of its whole process until its JSON
 # lines are all on disk; how many must be there is counted by grep.
 set -euo pipefail
 source "$(dirname "$0")/measure.sh"
@@ -35,7 +35,7 @@ caught_up() {
     python3 - "$WORK/files.json" "$LINES_WANTED" <<'PYTHON'
 import json, sys
 files = json.load(open(sys.argv[1]))["files"]
-done = len(files) == 1 and files[0]["lag"] == 0 and files[0]["lines"] >= int(sys.argv[2])
+done = len(files) == 1 and files[0]["lag_bytes"] == 0 and files[0]["lines"] >= int(sys.argv[2])
 if done:
     print(files[0]["lines"], files[0]["events"], files[0]["unknown"])
 sys.exit(not done)

@@ -5,8 +5,8 @@
 #
 # Churn: so many subscriptions with filters and scripts, and connections that ask, follow and are abandoned, at each of
 # both, as fast as they answer; meanwhile so many peers join the domain and are killed (SIGKILL). Then an attack by
-# subscriptions with scripts; then MINUTES of rest. "Before" is when the history of metrics is full, WARM_MINUTES after the start, as
-# in a daemon that runs for long. RSS is VmRSS, "anonymous" is RssAnon, "peak" is VmHWM.
+# subscriptions with scripts; then MINUTES of rest. "Before" is WARM_MINUTES after the start, when
+# a sensor's history of metrics is full; a representative's takes half an hour, so it still grows meanwhile. RSS is VmRSS, "anonymous" is RssAnon, "peak" is VmHWM.
 set -euo pipefail
 source "$(dirname "$0")/measure.sh"
 source "$(dirname "$0")/domain-daemons.sh"
@@ -14,7 +14,7 @@ require_visperf
 
 SUBSCRIPTIONS=${1:-7500} CONNECTIONS=${2:-47500} PEERS=${3:-100} MINUTES=${4:-10}
 MEMBERS=2
-# More than the five minutes that metrics are kept.
+# More than the five minutes for which a sensor keeps its metrics.
 WARM_MINUTES=${WARM_MINUTES:-6}
 # RSS ten minutes after the churn, of that before.
 GROWTH_MAX_PERCENT=150

@@ -20,7 +20,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use wire::api::Renamed;
 use wire::query::{Form, Integers, Syntax, Viewer};
 use wire::time::Time;
 
@@ -314,12 +313,6 @@ fn check(
 ) -> Result<(Params, Integers), Fault> {
     let declaration = &method.declaration;
     let mut given = named(arguments, declaration.positional, limits)?;
-    for (name, _) in &mut given {
-        let former = |(now, former): &&Renamed| *former == *name && declaration.takes(now);
-        if let Some((now, _)) = declaration.renamed.iter().find(former) {
-            *name = Name::Borrowed(now);
-        }
-    }
     scope.fill(declaration, &mut given)?;
     Params::check(&declaration.parameters, given, now())
 }

@@ -14,7 +14,6 @@ use crate::written::{Answered, Answering};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use wire::api::Renamed;
 use wire::query::Form;
 
 /// Longest name of a method.
@@ -65,8 +64,6 @@ pub struct Declaration {
     pub(crate) positional: Option<&'static str>,
     pub(crate) result_type: &'static str,
     pub(crate) result_help: Name,
-    /// Names of the version before.
-    pub(crate) renamed: &'static [Renamed],
 }
 
 /// Whether a call changes anything.
@@ -120,7 +117,6 @@ impl Declaration {
             positional: None,
             result_type: "struct",
             result_help: Name::default(),
-            renamed: &[],
         }
     }
 

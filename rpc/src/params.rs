@@ -260,7 +260,7 @@ impl Params {
     /// All of them, as the type that the method was declared by.
     pub(crate) fn typed<R: Request>(self) -> Result<R, Fault> {
         let values = Value::Struct(self.values);
-        R::deserialize(Source(&values)).map_err(|error| Fault::internal(format!("{}: {error}", R::METHOD)))
+        R::deserialize(Source(&values)).map_err(|error| Fault::invalid_params(error.to_string()))
     }
 
     /// The value of `name`, if the call or a default gave one.

@@ -1,4 +1,4 @@
-//! What clients are told of a type: parameters with their bounds and help, the outline of an answer.
+//! Descriptions of types for clients: parameters with their bounds and help, the outline of an answer.
 //!
 //! Pure. It reads JSON schemas (draft 2020-12) as `schemars` derives them, with every type in place.
 
@@ -118,7 +118,7 @@ fn kind(schema: &Json) -> Type {
         "string" => Type::Text,
         "integer" => Type::Whole {
             min: schema.get("minimum").and_then(Json::as_i64).unwrap_or(i64::MIN),
-            max: schema.get("maximum").and_then(Json::as_i64).unwrap_or(i64::MAX),
+            max: schema.get("maximum").and_then(Json::as_i64).unwrap_or_else(|| most_of(schema)),
         },
         "number" => Type::Number,
         "boolean" => Type::Flag,
@@ -129,6 +129,15 @@ fn kind(schema: &Json) -> Type {
         },
         "object" => Type::Struct,
         _ => Type::Any,
+    }
+}
+
+/// The largest integer of a type without a bound of its own.
+fn most_of(schema: &Json) -> i64 {
+    match text_of(schema, "format") {
+        "uint32" => u32::MAX.into(),
+        "int32" => i32::MAX.into(),
+        _ => i64::MAX,
     }
 }
 
@@ -152,7 +161,8 @@ fn type_of(schema: &Json) -> &str {
 /// The texts that it may be, if it is a choice of some.
 fn choices(schema: &Json) -> Option<Vec<Name>> {
     if let Some(words) = schema.get("enum").and_then(Json::as_array) {
-        return words.iter().map(|word| word.as_str().map(|word| Name::Owned(word.to_owned()))).collect();
+        let words = words.iter().filter(|word| !word.is_null());
+        return words.map(|word| word.as_str().map(|word| Name::Owned(word.to_owned()))).collect();
     }
     let variants = schema.get("oneOf")?.as_array()?;
     let word = |variant: &Json| match variant.get("const") {
@@ -217,6 +227,8 @@ mod tests {
         whole: bool,
         ratio: Option<f64>,
         only: Option<Order>,
+        mode: Option<Mode>,
+        pid: Option<u32>,
         rows: Vec<Row>,
     }
 
@@ -235,6 +247,12 @@ mod tests {
     }
 
     #[derive(Serialize, Deserialize, JsonSchema)]
+    enum Mode {
+        Fast,
+        Slow,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
     struct Row {
         /// Its name.
         name: String,
@@ -242,8 +260,8 @@ mod tests {
 
     #[test]
     fn the_first_paragraph_is_the_summary() {
-        let told = summary_and_details(&of_params::<Asked>());
-        assert_eq!(told, ("What is asked".to_owned(), "More of it.".to_owned()));
+        let parts = summary_and_details(&of_params::<Asked>());
+        assert_eq!(parts, ("What is asked".to_owned(), "More of it.".to_owned()));
     }
 
     #[test]
@@ -263,6 +281,8 @@ mod tests {
         assert_eq!((shown("since").0, shown("since").2), (Type::Time, false));
         assert_eq!((shown("order").0, shown("order").3), (order(), Some("newest_first".into())));
         assert_eq!((shown("only").0, shown("only").3), (order(), None));
+        assert_eq!(shown("mode").0, Type::choice(&["Fast", "Slow"]), "without comments");
+        assert_eq!(shown("pid").0, Type::Whole { min: 0, max: u32::MAX.into() });
         assert_eq!(shown("kinds").0, Type::Texts);
         assert_eq!((shown("whole").0, shown("whole").3), (Type::Flag, Some(Value::Bool(false))));
         assert_eq!((shown("ratio").0, shown("ratio").2), (Type::Number, false));
@@ -270,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_outlined_with_what_is_in_its_structures() {
-        let told = outline(&of_answer::<Asked>());
+        let lines = outline(&of_answer::<Asked>());
         for line in [
             "\n  limit: a whole number; At most so many.",
             "\n  since: a time, seconds since 1970; From this moment on.",
@@ -278,7 +298,7 @@ mod tests {
             "\n  rows: an array of a structure; ",
             "\n    name: text; Its name.",
         ] {
-            assert!(told.contains(line), "{line} in {told}");
+            assert!(lines.contains(line), "{line} in {lines}");
         }
     }
 }

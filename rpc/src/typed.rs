@@ -1,4 +1,4 @@
-//! Methods whose parameters and answers have types: all that clients are told of them is made of these.
+//! Methods whose parameters and answers have types, from which their help is derived.
 //!
 //! Not here: the types (`wire::api`), how they are written (`codec`).
 
@@ -28,7 +28,6 @@ impl Declaration {
             Effect::Changes => Reading::Changes,
             Effect::ChangesByProof => Reading::Signed,
         };
-        declaration.renamed = R::RENAMED;
         declaration = schema::parameters(&params).into_iter().fold(declaration, Declaration::parameter);
         match R::SUBJECT {
             Subject::Daemon => declaration,

@@ -1,7 +1,7 @@
 //! The query interface: the parameters and the answer of each method, said once.
 //!
-//! Pure. Handlers, clients, introspection, the reference and the OpenAPI document are all made of these types: their doc
-//! comments are what users read. A method's parameters are a structure that implements [`Request`]; the parameters
+//! Pure. Handlers, the commands and introspection use these types; their doc comments are what `system.methodHelp` answers. Methods that
+//! are not here yet are declared by hand (`rpc::method`). A method's parameters are a structure that implements [`Request`]; the parameters
 //! `domain`, `host`, `big_integers` and `follow`, which many methods have, are not in it.
 //! Rules: a name carries its unit (`age_secs`, `memory_used_bytes`); a field without a value is left out; a field that is added later has a
 //! default, as a daemon of the version before does not send it.
@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 pub type Renamed = (&'static str, &'static str);
 
 /// The parameters of a method. The doc comment of the type says what the method does: its first paragraph is the summary.
-pub trait Request: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
+pub trait Request: Default + Serialize + DeserializeOwned + JsonSchema + Send + 'static {
     /// What it is called: `domain.hosts`.
     const METHOD: &'static str;
 
@@ -32,8 +32,7 @@ pub trait Request: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
     /// What it is about.
     const SUBJECT: Subject;
 
-    /// Fields of the answer, and parameters, that had another name in the version before. That version's name is answered
-    /// beside the present one, and taken in its place.
+    /// Fields of the answer that had another name in the version before. They are answered under both names.
     const RENAMED: &'static [Renamed] = &[];
 
     /// What the method answers with.

@@ -82,14 +82,14 @@ pub fn document_of_value(form: Form, value: &Value) -> String {
 
 /// What stands around the value of an answer.
 fn framed(syntax: Syntax, fill: impl FnOnce(&mut String)) -> String {
-    let (begins, ends) = match syntax {
+    let (start, end) = match syntax {
         Syntax::Json => ("", "\n"),
         Syntax::Xml => (xml_writer::ANSWER_BEGINS, xml_writer::ANSWER_ENDS),
     };
     let mut out = String::with_capacity(256);
-    out.push_str(begins);
+    out.push_str(start);
     fill(&mut out);
-    out.push_str(ends);
+    out.push_str(end);
     out
 }
 

@@ -129,7 +129,7 @@ impl Value {
     }
 }
 
-/// Why parameters are not of a method's type. They were checked before, so this is a mistake of a program.
+/// Why parameters are not of a method's type: what is within a structure or an array is not checked before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotOfType(String);

@@ -31,7 +31,9 @@ pub(super) fn method_of_domain(joiner: &Arc<Mutex<Joiner>>) -> Method {
 }
 
 fn answer(joiner: &Mutex<Joiner>, params: &CallsParams) -> Result<Calls, Fault> {
-    shown(found(&joiner.lock().unwrap_or_else(PoisonError::into_inner), params), params)
+    // The lock is held while calls are chosen, not while they are sorted and shown.
+    let calls = found(&joiner.lock().unwrap_or_else(PoisonError::into_inner), params);
+    shown(calls, params)
 }
 
 /// The latest time told of a call.

@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::id::SensorKey;
 use wire::report::{Mark, StoreKey};
 
-/// Most places in a cursor: the present store and those before it. A reader that is away for as many changes of the
-/// representative may see events again.
+/// Most places in a cursor: the present store and those before it. Marks of ten stores are kept of each host
+/// (`wire::report::marks`): a reader that is away for more changes of the representative may see events again.
 pub(super) const PLACES_MAX: usize = 16;
 
 /// A place in one store, and in the ones before it; the newest first.

@@ -73,11 +73,11 @@ fn host(place: &Place) -> Value {
     let memory = report.memory_bytes.zip(report.memory_used).map(|(total, used)| total * used);
     let figures = [
         ("cpu_used", report.cpu_used),
-        ("memory_used", memory.or(report.memory_used)),
-        ("memory_total", report.memory_bytes.or(report.memory_used.map(|_| 1.0))),
+        ("memory_used_bytes", memory.or(report.memory_used)),
+        ("memory_total_bytes", report.memory_bytes.or(report.memory_used.map(|_| 1.0))),
         ("load1", report.load1),
         ("cpus", report.cpus),
-        ("age", report.age_secs),
+        ("age_secs", report.age_secs),
     ];
     told.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
     told.insert("health".into(), report.health.clone().into());

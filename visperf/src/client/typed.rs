@@ -1,6 +1,6 @@
 //! Calls whose parameters and answers have types.
 //!
-//! Rule: parameters that are not given are not sent, and names of the version before are taken for the present ones, so that a daemon of
+//! Rule: parameters that have their defaults are not sent, and names of the version before are taken for the present ones, so that a daemon of
 //! that version understands and is understood.
 //! Not here: the types (`wire::api`), the connection (`connection`).
 
@@ -49,11 +49,13 @@ impl Client {
 }
 
 fn params<R: Request>(request: &R, about: &About) -> Value {
-    let is_given = |value: &Value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty());
-    let mut params = match serde_json::to_value(request) {
-        Ok(Value::Object(fields)) => fields.into_iter().filter(|(_, value)| is_given(value)).collect(),
+    let fields = |request: &R| match serde_json::to_value(request) {
+        Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => Map::new(),
     };
+    let defaults = fields(&R::default());
+    let mut params = fields(request);
+    params.retain(|name, value| !value.is_null() && defaults.get(name) != Some(value));
     for (name, value) in [("domain", &about.domain), ("host", &about.host)] {
         if let Some(value) = value {
             params.insert(name.to_owned(), value.as_str().into());
@@ -83,18 +85,18 @@ mod tests {
     use super::*;
     use serde_json::json;
     use wire::api::calls::{CallsParams, SensorCallsParams};
-    use wire::api::domain::{Hosts, HostsParams};
+    use wire::api::domain::{HostState, Hosts, HostsParams};
     use wire::event::Outcome;
 
     #[test]
-    fn what_is_not_given_is_not_sent() {
+    fn defaults_are_not_sent() {
         let wanted = CallsParams {
             user: Some("ada".to_owned()),
             outcome: vec![Outcome::NodeFail],
             ..CallsParams::default()
         };
         let about = About { domain: Some("UT-ICL".to_owned()), host: None };
-        let expected = json!({"user": "ada", "outcome": ["node_fail"], "limit": 1000, "order": "newest", "domain": "UT-ICL"});
+        let expected = json!({"user": "ada", "outcome": ["node_fail"], "domain": "UT-ICL"});
         assert_eq!(params(&SensorCallsParams(wanted), &about), expected);
     }
 
@@ -102,11 +104,12 @@ mod tests {
     fn an_answer_of_the_version_before_is_understood() {
         let mut former = json!({"domain": "d", "hosts": [
             {"host": "a", "state": "last_seen", "role": "member", "age": 2.5, "memory_used": 7},
-            {"host": "b", "state": "live", "role": "standby", "age": 1.0, "age_secs": 1.5, "later": {}},
+            {"host": "b", "state": "asleep", "role": "standby", "age": 1.0, "age_secs": 1.5, "later": {}},
         ]});
         rename(&mut former, HostsParams::RENAMED);
         let hosts: Hosts = serde_json::from_value(former).expect("it has the type");
         assert_eq!((hosts.hosts[0].age_secs, hosts.hosts[0].memory_used_bytes), (2.5, Some(7)));
         assert_eq!(hosts.hosts[1].age_secs, 1.5, "the present name counts");
+        assert_eq!(hosts.hosts[1].state, HostState::Unknown, "a later version has more of them");
     }
 }

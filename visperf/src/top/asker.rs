@@ -185,7 +185,7 @@ impl Asker {
                 Ok(Answered { typed: Hosts { domain, hosts }, .. }) => {
                     round.hosts.extend(hosts.iter().map(|host| read_host(&domain, host)));
                 }
-                Err(error @ Error::Fault { .. }) => {
+                Err(error @ (Error::Fault { .. } | Error::Answer { .. })) => {
                     round.notes.push(format!("{}: {error}", domain.as_deref().unwrap_or("the domain")));
                     fault = Some(error);
                 }

@@ -6,10 +6,10 @@ use crate::event::Outcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most calls of one page.
+/// Calls on a page by default.
 const LIMIT_DEFAULT: u64 = 1000;
 
-/// Which calls are wanted, and where a page of them begins.
+/// Filters for calls, and the page of them to return.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CallsParams {
@@ -70,7 +70,7 @@ pub enum CallOrder {
     Oldest,
 }
 
-/// The jobs, transfers and requests that this sensor's logs tell of.
+/// The jobs, transfers and requests found in this sensor's logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SensorCallsParams(pub CallsParams);
@@ -98,19 +98,19 @@ impl Request for DomainCallsParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Calls {
-    /// The calls of this page, in the order that was wanted.
+    /// The calls of this page, in the requested order.
     pub calls: Vec<Call>,
-    /// Calls that are wanted, on all pages.
+    /// Calls that match, on all pages.
     pub total: u64,
     /// The cursor of the next page, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Hosts of the domain that are `last_seen` and told this representative nothing: calls may be missing of them.
+    /// Hosts of the domain that are `last_seen` and have not reported to this representative: their calls may be missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
 }
 
-/// One job, transfer or request, as far as the logs tell.
+/// One job, transfer or request, as far as the logs show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Call {
     /// Its id, unique within the domain: `PRODUCT:JOB`, with `/CLUSTER` and `#LIFE` where needed.

@@ -53,8 +53,8 @@ pub struct Host {
     /// When its sensor was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<UnixTime>,
-    /// Seconds since something came of it; of one that is about to report, since it was first expected. A representative that has
-    /// taken over knows it from the one before to a second; where that was of an earlier version, it counts at the latest from then on.
+    /// Seconds since its last message; of one that is about to report, since it was first expected. A representative that has
+    /// taken over receives it from the previous one, to a second; if that runs an earlier version, it counts from the take-over at the latest.
     pub age_secs: f64,
     /// Where its query interface answers, as its own host reaches it; known of the representative.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,10 +86,10 @@ pub struct Host {
     /// Bytes of its logs that its sensor has not read yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_bytes: Option<u64>,
-    /// When it last told how it is, by its own clock.
+    /// Time of its sensor's last report of its state, by that host's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<UnixTime>,
-    /// Its events that the representative has had or passed over.
+    /// Its events that the representative has stored or passed over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
     /// Its events that it has and the representative has not.
@@ -101,10 +101,10 @@ pub struct Host {
     /// Its events that were set aside because they claim another sensor's host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_refused: Option<u64>,
-    /// Samples of metrics that came of it.
+    /// Samples of metrics received from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
-    /// Samples that it took and did not send since it was started: for want of room on the way, or while there was no
+    /// Samples that its sensor took and did not send since its start: the connection was too slow, or there was no
     /// representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_thinned: Option<u64>,
@@ -127,6 +127,9 @@ pub enum HostState {
     LastSeen,
     /// It said that it leaves as it stopped.
     Left,
+    /// A state that a later version has.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 impl HostState {
@@ -137,6 +140,7 @@ impl HostState {
             HostState::Live => "live",
             HostState::LastSeen => "last_seen",
             HostState::Left => "left",
+            HostState::Unknown => "unknown",
         }
     }
 }
@@ -152,6 +156,9 @@ pub enum HostRole {
     /// It reports to the representative.
     #[default]
     Member,
+    /// A role that a later version has.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 impl HostRole {
@@ -162,6 +169,7 @@ impl HostRole {
             HostRole::Representative => "representative",
             HostRole::Standby => "standby",
             HostRole::Member => "member",
+            HostRole::Unknown => "unknown",
         }
     }
 }
@@ -202,7 +210,7 @@ pub struct Summary {
     pub events_lost: u64,
     /// The largest users and hosts.
     pub top: Top,
-    /// Hosts that are `last_seen` and told this representative nothing: events and calls may be missing of them.
+    /// Hosts that are `last_seen` and have not reported to this representative: their events and calls may be missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
 }
@@ -244,9 +252,9 @@ pub struct HostValue {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CallCounts {
-    /// Submitted, and not begun.
+    /// Submitted and not started.
     pub waiting: u64,
-    /// Begun, and not ended.
+    /// Started and not ended.
     pub running: u64,
     /// Ended, with any outcome.
     pub ended: u64,

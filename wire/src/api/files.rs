@@ -33,7 +33,7 @@ pub struct Files {
 pub struct LogFile {
     /// The path.
     pub path: String,
-    /// The filter that reads it; of one that is awaited, the one that will if its name tells.
+    /// The filter that reads it; of one that is awaited, the one that will, if it is known from the name.
     pub filter: String,
     /// The cluster whose log it is, as configured; empty if none is.
     pub cluster: String,
@@ -97,6 +97,9 @@ pub enum FileState {
     NoLog,
     /// It is not read for another reason, which `health` says.
     Trouble,
+    /// A state that a later version has.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 impl FileState {
@@ -111,6 +114,7 @@ impl FileState {
             FileState::NoFilter => "no_filter",
             FileState::NoLog => "no_log",
             FileState::Trouble => "trouble",
+            FileState::Unknown => "unknown",
         }
     }
 }

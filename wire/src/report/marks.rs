@@ -1,15 +1,18 @@
 //! The marks that are remembered of one sensor: what each store had of its events, and when.
 //!
-//! Pure. Rule: a mark of a place before others of its store says that the store went back, and those are forgotten. The newest marks of the newest stores are all there; of the older half of a store's, every other is left out
-//! whenever there are too many, so that the older they are, the farther apart.
+//! Pure. Rule: a mark of a place before others of its store says that the store went back, and those are forgotten. The newest marks of the
+//! two newest stores are all there; of the older half of a store's, every other is left out whenever there are too many, so that the
+//! older they are, the farther apart. Of stores before the two, which readers have mostly left, a few are kept: so there is room for ten stores.
 //! Not here: what readers have seen by them.
 
 use super::{MARKS_MAX, Mark, StoreKey};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Most marks of one store.
 const OF_STORE_MAX: usize = 32;
+/// Marks of a store before the two newest, by how many came after them: for readers that had all of it, and that were a little behind.
+const OF_OLDER_STORE: [usize; 4] = [0, 1, 4, 16];
 
 /// They, in the order in which they were learnt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,9 +36,32 @@ impl MarkList {
             });
         }
         if self.0.len() > MARKS_MAX {
+            self.thin_older_stores();
+        }
+        if self.0.len() > MARKS_MAX {
             self.forget_oldest_store();
         }
         true
+    }
+
+    /// Of all stores but the two that were heard of last.
+    fn thin_older_stores(&mut self) {
+        let mut newest: Vec<StoreKey> = Vec::new();
+        let mut counts: BTreeMap<StoreKey, usize> = BTreeMap::new();
+        for mark in self.0.iter().rev() {
+            if newest.len() < 2 && !newest.contains(&mark.store) {
+                newest.push(mark.store);
+            }
+            *counts.entry(mark.store).or_default() += 1;
+        }
+        // What is thinned already stays.
+        counts.retain(|store, count| !newest.contains(store) && *count > OF_OLDER_STORE.len());
+        self.0.retain(|mark| {
+            counts.get_mut(&mark.store).is_none_or(|left| {
+                *left -= 1;
+                OF_OLDER_STORE.contains(left)
+            })
+        });
     }
 
     /// Of the store that was heard of longest ago.
@@ -88,16 +114,19 @@ mod tests {
     }
 
     #[test]
-    fn the_store_that_was_heard_of_longest_ago_is_forgotten_first() {
+    fn stores_before_the_two_newest_are_thinned_and_then_the_oldest_forgotten() {
         let mut list = MarkList::default();
-        for store in [1, 2, 3] {
-            (0..20).for_each(|at| assert!(list.add(mark(store, at))));
+        for store in 1..=12 {
+            (0..32).for_each(|at| assert!(list.add(mark(store, at))));
+            assert!(list.iter().count() <= MARKS_MAX);
         }
-        // The first store is the present one again.
-        (20..40).for_each(|at| assert!(list.add(mark(1, at))));
-        (0..32).for_each(|at| assert!(list.add(mark(4, at))));
-        assert_eq!((places(&list, 2).len(), places(&list, 3).len()), (0, 20));
-        assert_eq!(places(&list, 1).last(), Some(&39));
+        assert_eq!((places(&list, 12).len(), places(&list, 11).len()), (32, 32));
+        assert_eq!((places(&list, 10), places(&list, 5)), (vec![15, 27, 30, 31], vec![15, 27, 30, 31]));
+        let known = (1..=12).filter(|store| !places(&list, *store).is_empty()).count();
+        assert!(known >= 10, "{known}");
+        // An old store is the present one again.
+        (32..64).for_each(|at| assert!(list.add(mark(6, at))));
+        assert_eq!((places(&list, 6).last(), places(&list, 12).len()), (Some(&63), 32));
     }
 
     #[test]

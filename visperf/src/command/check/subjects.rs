@@ -24,7 +24,7 @@ pub(super) fn hosts(all: &[Host], named: &[String], thresholds: &Thresholds<'_>)
     let is_away = |host: &&&Host| match host.state {
         HostState::Live => false,
         HostState::Left => !named.is_empty(),
-        HostState::LastSeen => true,
+        HostState::LastSeen | HostState::Unknown => true,
     };
     let mut away: Vec<String> = chosen
         .iter()
@@ -80,7 +80,9 @@ pub(super) fn sensors(all: &[Host], named: &[String], thresholds: &Thresholds<'_
         [] => format!("{} of {} sensors healthy", live.len(), live.len()),
         sick => format!("{} of {} sensors report a problem: {}", sick.len(), live.len(), listed(sick)),
     };
-    let sum = |of: fn(&Host) -> Option<u64>| live.iter().filter_map(|host| of(host)).sum::<u64>() as f64;
+    let sum = |of: fn(&Host) -> Option<u64>| {
+        live.iter().filter_map(|host| of(host)).map(|one| one as f64).sum::<f64>()
+    };
     Report::new("SENSORS", level, text)
         .figure(&Figure {
             label: "unhealthy",
