@@ -1,4 +1,6 @@
 //! Trees of [`Value`]: what a sink builds, what is given to a sink, and what a type is read from.
+//!
+//! Pure. Not here: the values themselves (`crate::value`).
 
 use super::Sink;
 use crate::value::{Name, Value};

@@ -1,4 +1,8 @@
 //! The serializer of answers, into any sink.
+//!
+//! Pure. Rule: serde's forms of data become the ones that JSON and XML-RPC share: a variant without content is its name, one with
+//! content a structure of one member.
+//! Not here: how each form is written (`json`, `xml_writer`, `tree`).
 
 use super::{Sink, Tree};
 use crate::value::{Name, Value};

@@ -1,4 +1,6 @@
 //! Methods about calls: `sensor.calls`, `domain.calls`.
+//!
+//! Pure. Not here: calls as sensors report them ([`crate::call`]).
 
 use super::{Effect, Request, Subject, UnixTime};
 use crate::call::State;

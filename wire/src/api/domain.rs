@@ -1,4 +1,6 @@
 //! Methods about a domain as a whole: `domain.hosts`, `domain.summary`.
+//!
+//! Pure. Not here: what members report to their representative ([`crate::report`]).
 
 use super::{Effect, Renamed, Request, Subject, UnixTime};
 use schemars::JsonSchema;

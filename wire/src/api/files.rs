@@ -1,4 +1,6 @@
 //! Methods about the logs of a sensor: `sensor.files`, `sensor.filters`.
+//!
+//! Pure. Not here: the format of filters (`log_filters`).
 
 use super::{Effect, Renamed, Request, Subject, UnixTime};
 use schemars::JsonSchema;

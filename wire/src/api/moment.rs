@@ -1,4 +1,6 @@
 //! A moment as the query interface has it.
+//!
+//! Pure. Not here: reading it from RFC 3339 or a span before now (`rpc`).
 
 use crate::time::Time;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
