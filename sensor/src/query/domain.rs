@@ -66,8 +66,8 @@ pub(super) fn absent(absent: Absent) -> Fault {
     Fault::unavailable(absent.to_string())
 }
 
-/// Hosts that are away and told this representative nothing: what they told the one before may be missing. Who represents the domain no
-/// more has answered all the same.
+/// Hosts that are away and have not reported to this representative: what they reported to the previous one may be missing. A sensor
+/// that no longer represents the domain has answered all the same.
 pub(super) async fn unheard(office: &Handle) -> Vec<String> {
     let asked = office.ask(|domain, _| {
         let away = domain.unreported().iter().filter(|gone| gone.standing == Standing::Silent);
