@@ -108,22 +108,18 @@ impl Hub {
         let protocol = question.protocol;
         let taker = self.questions.iter().find(|(taken, _)| *taken == protocol);
         let refused = match taker {
-            None => Some((question, answers_none(protocol))),
+            None => Some((question, Answer::Refused(answers_none(protocol)))),
             Some((_, taker)) => match taker.try_send(question) {
                 Ok(()) => None,
-                Err(mpsc::error::TrySendError::Full(question)) => {
-                    Some((question, "busy: too many questions wait already; ask again later".to_owned()))
-                }
-                // Its end says that to those who may ask another daemon.
-                Err(mpsc::error::TrySendError::Closed(Question { protocol: Protocol::Query, .. })) => None,
+                Err(mpsc::error::TrySendError::Full(question)) => Some((question, Answer::busy())),
                 Err(mpsc::error::TrySendError::Closed(question)) => {
-                    Some((question, "this daemon is stopping".to_owned()))
+                    Some((question, Answer::Refused("this daemon is stopping".to_owned())))
                 }
             },
         };
-        if let Some((question, reason)) = refused {
+        if let Some((question, answer)) = refused {
             // The peer may have gone.
-            let _ = question.reply.send(Answer::Refused(reason));
+            let _ = question.reply.send(answer);
         }
     }
 }

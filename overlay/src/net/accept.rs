@@ -19,7 +19,8 @@ use crate::identity::refused::Refused;
 use crate::identity::trust::Standing;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use wire::bytes::Owned;
@@ -44,7 +45,22 @@ pub(super) struct Door {
     pub(super) greeted: mpsc::Sender<(PeerKey, Change)>,
     /// Most connections: who comes beyond them is told so.
     pub(super) connections_max: u32,
+    /// Answers questions of the query interface, once it is known.
+    pub(super) answerer: OnceLock<Arc<dyn Answerer>>,
 }
+
+/// Answers questions of the query interface where they come in, on the task of their stream: each further task on the way takes a
+/// change of context at least, and some a wake-up of another thread.
+pub trait Answerer: Send + Sync {
+    /// The answer to the question of `principal`.
+    fn answer(&self, principal: Arc<Principal>, question: Vec<u8>) -> Answering<'_>;
+}
+
+/// An answer in the making; none where the daemon is stopping.
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a>>;
+
+/// Who asks: its key, from where it is connected, and who that is where its certificate was seen.
+type Asker = (PeerKey, Option<SocketAddr>, Option<Arc<Principal>>);
 
 impl Door {
     /// Serve one stream to its end.
@@ -191,27 +207,27 @@ impl Door {
     /// Give a question to the daemon, and its answer to the peer.
     async fn put(
         &self,
-        (peer, address, principal): (PeerKey, Option<SocketAddr>, Option<Arc<Principal>>),
+        asker: Asker,
         protocol: Protocol,
         body: Vec<u8>,
         stream: &mut Stream,
     ) -> Result<(), frames::Error> {
-        let (reply, replied) = oneshot::channel();
-        let from = tracing::Span::current();
-        let question = Event::Question(Question { peer, principal, address, protocol, body, reply, from });
-        if self.events.try_send(question).is_err() {
-            self.figures.questions_failed_total.add();
-            let busy = "busy: too many questions wait already; ask again later".to_owned();
-            return answer(stream, protocol, Answer::Refused(busy)).await;
-        }
-        let made = match tokio::time::timeout(ANSWER_TIMEOUT, replied).await {
-            Ok(Ok(made)) => made,
+        let making = async {
+            match (self.answerer.get(), asker.2.clone()) {
+                (Some(answerer), Some(principal)) if protocol == Protocol::Query => {
+                    answerer.answer(principal, body).await
+                }
+                _ => self.hand_on(asker, protocol, body).await,
+            }
+        };
+        let made = match tokio::time::timeout(ANSWER_TIMEOUT, making).await {
+            Ok(Some(made)) => made,
             // A daemon that stops. The end of the stream says that to those who may ask another one.
-            Ok(Err(_)) if protocol == Protocol::Query => {
+            Ok(None) if protocol == Protocol::Query => {
                 self.figures.questions_failed_total.add();
                 return Err(io::Error::from(io::ErrorKind::ConnectionAborted).into());
             }
-            Ok(Err(_)) => {
+            Ok(None) => {
                 Answer::Refused("this daemon is stopping, or does not answer such questions".to_owned())
             }
             Err(_) => Answer::Refused("no answer was made in time".to_owned()),
@@ -221,6 +237,22 @@ impl Door {
             Answer::Refused(_) => self.figures.questions_failed_total.add(),
         }
         answer(stream, protocol, made).await
+    }
+
+    /// The answer of whoever takes the event; none if that is dropped.
+    async fn hand_on(
+        &self,
+        (peer, address, principal): Asker,
+        protocol: Protocol,
+        body: Vec<u8>,
+    ) -> Option<Answer> {
+        let (reply, replied) = oneshot::channel();
+        let from = tracing::Span::current();
+        let question = Event::Question(Question { peer, principal, address, protocol, body, reply, from });
+        match self.events.try_send(question) {
+            Ok(()) => replied.await.ok(),
+            Err(_) => Some(Answer::busy()),
+        }
     }
 
     async fn lasting(&self, peer: PeerKey, protocol: Protocol, mut stream: Stream) {

@@ -5,8 +5,9 @@
 //! Not here: what is done on a swarm event (`swarm_events`), serving a stream (`accept`).
 
 use super::Error;
-use super::accept::Door;
+use super::accept::{Answerer, Door};
 use super::circuits::Circuits;
+use super::dialling::Dialling;
 use super::figures::Figures;
 use super::guests::{Change, Guests};
 use super::half_open::HalfOpen;
@@ -34,7 +35,7 @@ use libp2p::swarm::{ConnectionId, NetworkBehaviour, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, ping, relay};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -222,7 +223,7 @@ pub struct EventLoop {
     pub(super) redial: Redial,
     pub(super) connected: BTreeMap<PeerKey, Connected>,
     /// Attempts under way.
-    pub(super) dials: BTreeMap<ConnectionId, Target>,
+    pub(super) dialling: Dialling,
     /// Which seed led to which peer.
     pub(super) seeds: BTreeMap<PeerKey, Target>,
     pub(super) silence: Silence<ConnectionId>,
@@ -244,7 +245,6 @@ pub struct EventLoop {
     pub(super) untold: VecDeque<Event>,
     pub(super) tasks: JoinSet<()>,
     pub(super) welcomes: mpsc::Sender<(PeerKey, Greeted)>,
-    pub(super) resolved: mpsc::Sender<(Target, Vec<Multiaddr>)>,
     pub(super) listening: watch::Sender<Vec<SocketAddr>>,
     inbox: Inbox,
 }
@@ -253,7 +253,6 @@ struct Inbox {
     commands: mpsc::Receiver<Command>,
     greeted: mpsc::Receiver<(PeerKey, Change)>,
     welcomes: mpsc::Receiver<(PeerKey, Greeted)>,
-    resolved: mpsc::Receiver<(Target, Vec<Multiaddr>)>,
 }
 
 impl EventLoop {
@@ -280,7 +279,6 @@ impl EventLoop {
         let (events, events_rx) = mpsc::channel(EVENTS_MAX);
         let (greeted, greeted_rx) = mpsc::channel(COMMANDS_MAX);
         let (welcomes, welcomes_rx) = mpsc::channel(COMMANDS_MAX);
-        let (resolved, resolved_rx) = mpsc::channel(COMMANDS_MAX);
         let (listening, listening_rx) = watch::channel(Vec::new());
         let guests = Arc::new(Guests::default());
         let rungs = Arc::new(Rungs::default());
@@ -295,12 +293,7 @@ impl EventLoop {
             arrivals,
             pool: Arc::clone(&pool),
         };
-        let inbox = Inbox {
-            commands: commands_rx,
-            greeted: greeted_rx,
-            welcomes: welcomes_rx,
-            resolved: resolved_rx,
-        };
+        let inbox = Inbox { commands: commands_rx, greeted: greeted_rx, welcomes: welcomes_rx };
         let mut event_loop = EventLoop {
             swarm,
             circuits: Circuits::new(config.via.clone()),
@@ -318,11 +311,12 @@ impl EventLoop {
                 greeted,
                 refused: Mutex::default(),
                 connections_max,
+                answerer: OnceLock::new(),
             }),
             is_crowded: false,
             redial: Redial::new(start),
             connected: BTreeMap::new(),
-            dials: BTreeMap::new(),
+            dialling: Dialling::default(),
             seeds: BTreeMap::new(),
             silence: Silence::new(SWEEP_INTERVAL, clock::now()),
             refusals: Repeats::default(),
@@ -330,12 +324,16 @@ impl EventLoop {
             untold: VecDeque::new(),
             tasks: JoinSet::new(),
             welcomes,
-            resolved,
             listening,
             inbox,
         };
         event_loop.dial_proxies();
         Ok((event_loop, handle, events_rx))
+    }
+
+    /// Have questions of the query interface answered by `answerer`, and not as events. The first one stays.
+    pub fn answer_queries(&self, answerer: Arc<dyn Answerer>) {
+        let _ = self.door.answerer.set(answerer);
     }
 
     /// Run until `shutdown`; connections are closed then.
@@ -350,7 +348,7 @@ impl EventLoop {
                 Some(command) = self.inbox.commands.recv() => self.obey(command),
                 Some((peer, change)) = self.inbox.greeted.recv() => self.handle_change(peer, &change),
                 Some((peer, greeted)) = self.inbox.welcomes.recv() => self.handle_welcome(peer, greeted),
-                Some((target, addresses)) = self.inbox.resolved.recv() => self.dial(target, &addresses),
+                Some(step) = self.dialling.steps.recv() => self.handle_step(step),
                 Some(agreed) = self.punch.agreed.recv() => self.handle_agreed(agreed),
                 Some(_) = self.tasks.join_next() => {}
                 room = events.reserve(), if !self.untold.is_empty() => {
@@ -407,21 +405,6 @@ impl EventLoop {
             // An error says that there was no connection.
             let _ = self.swarm.disconnect_peer_id(id);
         }
-    }
-
-    /// Begin every attempt that is due; when the next one is.
-    fn dial_due(&mut self) -> Option<Moment> {
-        while let Some(dial) = self.redial.poll_dial(clock::now()) {
-            let resolved = self.resolved.clone();
-            // A site that has its own way out may not know the names of what is outside.
-            let by_name = self.config.http_proxy.is_some();
-            self.tasks.spawn(async move {
-                let addresses = super::swarm_events::look_up(&dial.endpoints, by_name).await;
-                // The event loop reads until it ends.
-                let _ = resolved.send((dial.target, addresses)).await;
-            });
-        }
-        self.redial.poll_timeout()
     }
 
     fn handle_swarm(&mut self, event: SwarmEvent<BehaviourEvent>) {

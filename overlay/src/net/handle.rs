@@ -46,6 +46,14 @@ pub enum Answer {
     Refused(String),
 }
 
+impl Answer {
+    /// What is said where as much waits as may.
+    #[must_use]
+    pub fn busy() -> Answer {
+        Answer::Refused("busy: too many questions wait already; ask again later".to_owned())
+    }
+}
+
 /// Why a peer did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -11,10 +11,11 @@
 //! counted ([`figures::Figures`]), never dropped in silence.
 //! Not here: what is decided from what is heard (`membership`, `election`), who is admitted (`identity`).
 
-mod accept;
+pub mod accept;
 mod batch;
 pub mod carried;
 mod circuits;
+mod dialling;
 pub mod event_loop;
 pub mod figures;
 pub mod frames;

@@ -2,7 +2,7 @@
 //!
 //! Rule: a peer is told to the daemon as ready once, when both sides have welcomed each other, and as gone
 //! once, when its last connection ended.
-//! Not here: the loop itself (`event_loop`).
+//! Not here: the loop itself (`event_loop`), dialling (`dialling`).
 
 use super::circuits;
 use super::event_loop::{BehaviourEvent, Connected, Event, EventLoop, Greeted, peer_id, peer_key};
@@ -13,13 +13,11 @@ use super::hello::{Hello, VERSION, Verdict};
 use super::protocol::Protocol;
 use super::redial::Target;
 use super::stream::Stream;
-use super::undialled;
 use super::way_out;
 use crate::clock;
 use libp2p::core::ConnectedPoint;
 use libp2p::multiaddr::Protocol as Part;
-use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
-use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
+use libp2p::swarm::{ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, ping};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -27,7 +25,6 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 use tunnel::ladder::Rung;
-use wire::address::Address;
 use wire::at_end::AtEnd;
 use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
@@ -40,15 +37,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where so many of a hundred places are taken, who is idle makes place sooner.
 const CROWDED_PERCENT: u64 = 75;
-
-/// How long a look-up of a name may take.
-const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Most addresses tried of one daemon at one attempt.
-const ADDRESSES_MAX: usize = 16;
-
-/// Of these, at most so many through proxies.
-const CIRCUITS_MAX: usize = 4;
 
 /// How long the peer may take to answer a hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -123,7 +111,7 @@ impl EventLoop {
             peer,
             Connected { since, greeted: now, greeted_ahead: clock::calendar_ahead_micros(), address, place },
         );
-        if let Some(target @ Target::Seed(_)) = self.dials.remove(&connection) {
+        if let Some(target @ Target::Seed(_)) = self.dialling.handle_established(connection) {
             self.redial.handle_connected(&target, now);
             self.seeds.insert(peer, target);
         }
@@ -287,53 +275,6 @@ impl EventLoop {
         self.door.figures.connections.set(u64::from(info.connection_counters().num_established()));
     }
 
-    fn handle_dial_error(&mut self, connection: ConnectionId, error: &DialError) {
-        let Some(target) = self.dials.remove(&connection) else { return };
-        if matches!(error, DialError::LocalPeerId { .. }) {
-            // A seed list may name this daemon too.
-            self.redial.forget(&target);
-            return;
-        }
-        self.door.figures.dials_failed_total.add();
-        tracing::debug!(?target, %error, "a daemon cannot be reached");
-        let is_reported = self.config.is_visitor || self.config.is_joining;
-        if let (true, Some(why)) = (is_reported, undialled::of(error)) {
-            self.untold.push_back(Event::Undialled(target.clone(), why));
-        }
-        self.redial.handle_failed(&target, clock::now());
-    }
-
-    /// `addresses` are what the names of `target` stand for now.
-    pub(super) fn dial(&mut self, target: Target, addresses: &[Multiaddr]) {
-        let is_proxy = matches!(&target, Target::Peer(peer) if self.circuits.is_via(*peer));
-        let addresses: Vec<Multiaddr> = match is_proxy {
-            // What lies between may let web traffic through alone.
-            true => addresses.iter().flat_map(way_out::all_rungs).take(ADDRESSES_MAX).collect(),
-            false => addresses.to_vec(),
-        };
-        let options = match (&target, addresses.first()) {
-            (_, None) => None,
-            (Target::Peer(peer), Some(_)) => peer_id(*peer).map(|id| {
-                let condition = PeerCondition::DisconnectedAndNotDialing;
-                DialOpts::peer_id(id).condition(condition).addresses(addresses).build()
-            }),
-            // One address an attempt: names with several are asked again, in another order.
-            (Target::Seed(_), Some(address)) => {
-                Some(DialOpts::unknown_peer_id().address(address.clone()).build())
-            }
-        };
-        let Some(options) = options else {
-            self.door.figures.dials_failed_total.add();
-            self.redial.handle_failed(&target, clock::now());
-            return;
-        };
-        self.dials.insert(options.connection_id(), target.clone());
-        let connection = options.connection_id();
-        if let Err(error) = self.swarm.dial(options) {
-            self.handle_dial_error(connection, &error);
-        }
-    }
-
     /// A ping that failed says nothing that silence does not say.
     fn handle_ping(&mut self, event: &ping::Event) {
         if event.result.is_ok() {
@@ -415,48 +356,6 @@ impl EventLoop {
 async fn say_hello(mut stream: Stream, hello: &Hello) -> Result<Option<Verdict>, frames::Error> {
     frames::write(&mut stream, hello, Protocol::Hello.question_len_max_bytes()).await?;
     Reader::new(stream, VERDICT_LEN_MAX_BYTES).next().await
-}
-
-/// What the endpoints stand for now, in their order, those through proxies last; `by_name` leaves names as they are.
-pub(super) async fn look_up(endpoints: &[Address], by_name: bool) -> Vec<Multiaddr> {
-    let (direct, through): (Vec<_>, Vec<_>) = endpoints.iter().partition(|at| at.via().is_none());
-    let mut found = Vec::new();
-    for endpoint in direct {
-        found.extend(places(endpoint, by_name).await);
-    }
-    let mut circuits = Vec::new();
-    for endpoint in through {
-        let Some(proxy) = endpoint.via().and_then(peer_id) else { continue };
-        circuits.extend(places(endpoint, by_name).await.into_iter().map(|at| circuits::through(at, proxy)));
-    }
-    circuits.truncate(CIRCUITS_MAX);
-    found.truncate(ADDRESSES_MAX - circuits.len());
-    found.extend(circuits);
-    found
-}
-
-async fn places(endpoint: &Address, by_name: bool) -> Vec<Multiaddr> {
-    match endpoint.host().parse::<IpAddr>() {
-        Ok(ip) => vec![multiaddr(SocketAddr::new(ip, endpoint.port()))],
-        Err(_) if by_name => {
-            let name = Part::Dns(endpoint.host().to_owned().into());
-            vec![Multiaddr::empty().with(name).with(Part::Tcp(endpoint.port()))]
-        }
-        Err(_) => look_up_all(&[endpoint]).await.into_iter().map(multiaddr).collect(),
-    }
-}
-
-async fn look_up_all(endpoints: &[&Address]) -> Vec<SocketAddr> {
-    let mut found = Vec::new();
-    for endpoint in endpoints {
-        let looking = tokio::net::lookup_host((endpoint.host(), endpoint.port()));
-        match tokio::time::timeout(LOOK_UP_TIMEOUT, looking).await {
-            Ok(Ok(addresses)) => found.extend(addresses),
-            Ok(Err(error)) => tracing::debug!(%endpoint, %error, "a name cannot be looked up"),
-            Err(_) => tracing::debug!(%endpoint, "a name could not be looked up in time"),
-        }
-    }
-    found
 }
 
 pub(super) fn multiaddr(address: SocketAddr) -> Multiaddr {

@@ -9,9 +9,10 @@ use super::elsewhere::{Belonging, Members, Own, Router};
 use super::issuing::Issuing;
 use super::late_files::LateFiles;
 use super::overlay::{Overlay, Part};
+use super::queries::Queries;
 use super::reporting::Reporting;
+use super::state_dir;
 use super::welcome::Welcome;
-use super::{queries, state_dir};
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use overlay::clock;
@@ -27,7 +28,7 @@ use overlay::identity::{key_file, member_files};
 use overlay::joining::denials::DenialFile;
 use overlay::joining::renewal::{Pace, Renewal};
 use overlay::membership::Standing;
-use overlay::net::event_loop::{CONNECTIONS_MAX, Question};
+use overlay::net::event_loop::CONNECTIONS_MAX;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
@@ -38,7 +39,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::credential::{Certificate, Role};
@@ -56,7 +57,6 @@ pub(crate) struct Member {
     pub(crate) between: Between,
     overlay: Overlay,
     domain: Domain,
-    questions: mpsc::Receiver<Question>,
     reporting: Option<Reporting>,
     renewal: Renewal,
     denying: DenySpread,
@@ -121,7 +121,6 @@ impl Member {
         overlay.gate.show(membership.chain.clone(), member_files::load_previous(state, membership)?);
         let is_usual = config.listen.is_none() && config.advertise.is_empty();
         state_dir::write_reached(state, if is_usual { &[] } else { &overlay.advertised }, files)?;
-        let questions = overlay.hub.questions(Protocol::Query);
         let renewal = Renewal {
             state: state.to_owned(),
             key: overlay.key.clone(),
@@ -172,7 +171,6 @@ impl Member {
             between,
             overlay,
             domain,
-            questions,
             reporting,
             renewal,
             denying,
@@ -214,7 +212,6 @@ impl Member {
             between,
             overlay,
             domain,
-            questions,
             reporting,
             renewal,
             denying,
@@ -243,6 +240,7 @@ impl Member {
             let _ = tokio::time::timeout(FAREWELL, reported.cancelled()).await;
             closing.cancel();
         });
+        overlay.answer_queries(Queries::new(dispatcher, gate, Some(own_domain), shutdown.clone()));
         overlay.spawn(tasks, quiet);
         between.spawn(tasks, shutdown);
         let ending = shutdown.clone();
@@ -258,9 +256,6 @@ impl Member {
             let ending = shutdown.clone();
             tasks.spawn_sure("issuer", issuing.run(view, ending));
         }
-        let shutdown = shutdown.clone();
-        tasks
-            .spawn_sure("questions", queries::serve(questions, dispatcher, gate, Some(own_domain), shutdown));
     }
 }
 

@@ -4,6 +4,7 @@
 //! said its last words.
 //! Not here: who is let in (`overlay::identity`), what is served (`member`, `replica`).
 
+use super::queries::Queries;
 use super::welcome::Welcome;
 use anyhow::Context as _;
 use daemon::shutdown::Tasks;
@@ -81,6 +82,11 @@ impl Overlay {
         let hub = Hub::new(events);
         let (heard, welcome) = (hub.peers(), Welcome::of(Arc::clone(&gate)));
         Ok(Overlay { key, gate, net, hub, advertised, welcome, seed, event_loop, heard })
+    }
+
+    /// Have questions of the query interface answered by this.
+    pub(crate) fn answer_queries(&self, answerer: Queries) {
+        self.event_loop.answer_queries(Arc::new(answerer));
     }
 
     /// Connect and hand on until `quiet`, which comes after the shutdown, when the last words are said.

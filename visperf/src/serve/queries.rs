@@ -7,7 +7,7 @@
 use overlay::gatekeeper::Gatekeeper;
 use overlay::identity::admission::{Action, Principal};
 use overlay::identity::visa::Visit;
-use overlay::net::event_loop::Question as Asked;
+use overlay::net::accept::{Answerer, Answering};
 use overlay::net::handle::Answer as Reply;
 use proxy::access::{IN_WORK_OF_VISITORS_MAX, InWork, Visit as Access};
 use proxy::figures::Figures;
@@ -19,72 +19,87 @@ use rpc::fault::{self, Fault};
 use rpc::packed;
 use rpc::value::Value;
 use rpc::written::{self, Answered};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wire::credential::Role;
 use wire::id::{DomainName, PeerKey};
 use wire::query::{Answer, Question, Viewer};
 
-/// Questions in work at a time; a peer waits for its turn beyond them. As many as four proxies hand on, and a third of what
-/// the dispatcher takes.
+/// Questions in work at a time: as many as four proxies hand on, and a third of what the dispatcher takes.
 const IN_WORK_MAX: usize = 512;
 
-/// Answer questions until `shutdown`. The sensors of `domain` vouch for the users on whose behalf they ask.
-pub(crate) async fn serve(
-    mut questions: mpsc::Receiver<Asked>,
+/// Questions that may wait for their turn beyond these.
+const WAITING_MAX: usize = 256;
+
+/// Answers questions until `shutdown`.
+pub(crate) struct Queries {
     dispatcher: Arc<Dispatcher>,
     gate: Arc<Gatekeeper>,
-    domain: Option<DomainName>,
+    visiting: Visiting,
     shutdown: CancellationToken,
-) {
-    let mut in_work = JoinSet::new();
-    let visiting = Visiting { domain, ..Visiting::default() };
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => break,
-            Some(_) = in_work.join_next() => {}
-            asked = questions.recv(), if in_work.len() < IN_WORK_MAX => match asked {
-                None => break,
-                Some(asked) => {
-                    let (dispatcher, gate) = (Arc::clone(&dispatcher), Arc::clone(&gate));
-                    in_work.spawn(answer(asked, dispatcher, gate, visiting.clone()));
-                }
-            },
+    in_work: Semaphore,
+    /// For those in work and those that wait.
+    places: Semaphore,
+}
+
+impl Queries {
+    /// Answered by `dispatcher` to whom `gate` lets read. The sensors of `domain` vouch for the users on whose behalf they ask.
+    pub(crate) fn new(
+        dispatcher: Arc<Dispatcher>,
+        gate: Arc<Gatekeeper>,
+        domain: Option<DomainName>,
+        shutdown: CancellationToken,
+    ) -> Queries {
+        Queries {
+            dispatcher,
+            gate,
+            visiting: Visiting { domain, ..Visiting::default() },
+            shutdown,
+            in_work: Semaphore::new(IN_WORK_MAX),
+            places: Semaphore::new(IN_WORK_MAX + WAITING_MAX),
         }
+    }
+
+    async fn made(&self, principal: &Principal, question: &[u8]) -> Reply {
+        if let Err(refused) = self.gate.check(principal, Action::Read) {
+            return Reply::Refused(refused.to_string());
+        }
+        let Ok(_place) = self.places.try_acquire() else { return Reply::busy() };
+        // Neither is ever closed.
+        let Ok(_turn) = self.in_work.acquire().await else { return Reply::busy() };
+        let scope = self.visiting.scope(principal.peer, principal.visit.as_ref());
+        let asker = (principal.peer, self.visiting.vouching(principal));
+        Reply::Done(
+            run(&self.dispatcher, asker, &scope, question).await.unwrap_or_else(|fault| {
+                bytes_of(&Answer::Fault { code: fault.code, message: &fault.message })
+            }),
+        )
     }
 }
 
-async fn answer(asked: Asked, dispatcher: Arc<Dispatcher>, gate: Arc<Gatekeeper>, visiting: Visiting) {
-    let Asked { peer, principal, body, reply, .. } = asked;
-    let refused = match &principal {
-        None => Some("show a certificate first".to_owned()),
-        Some(principal) => gate.check(principal, Action::Read).err().map(|refused| refused.to_string()),
-    };
-    let scope = visiting.scope(principal.as_ref().and_then(|principal| principal.visit.as_deref()));
-    let vouching = principal.as_ref().map_or(Vouching::None, |principal| visiting.vouching(principal));
-    let made = match refused {
-        Some(reason) => Reply::Refused(reason),
-        None => {
-            Reply::Done(run(&dispatcher, (peer, vouching), &scope, &body).await.unwrap_or_else(|fault| {
-                bytes_of(&Answer::Fault { code: fault.code, message: &fault.message })
-            }))
-        }
-    };
-    // The peer may have gone.
-    let _ = reply.send(made);
+impl Answerer for Queries {
+    fn answer(&self, principal: Arc<Principal>, question: Vec<u8>) -> Answering<'_> {
+        let answering = async move { self.made(&principal, &question).await };
+        Box::pin(self.shutdown.run_until_cancelled(answering))
+    }
 }
 
 /// What visitors may ask, who come with an account at a proxy: what that granted them, and so much at a time.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Visiting {
     /// The domain of this daemon.
     domain: Option<DomainName>,
     in_work: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
+    /// Of those who asked: a visitor asks often, and its visa stays the same for minutes.
+    known: Mutex<BTreeMap<PeerKey, (Arc<Visit>, Arc<Access>)>>,
 }
+
+/// Visitors whose access is kept; beyond them it is made again.
+const KNOWN_MAX: usize = 256;
 
 /// Whose statements about the viewer of a question are believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,18 +130,31 @@ impl Visiting {
         if is_member { Vouching::Member } else { Vouching::None }
     }
 
-    fn scope(&self, visit: Option<&Visit>) -> Scope {
+    fn scope(&self, visitor: PeerKey, visit: Option<&Arc<Visit>>) -> Scope {
         let Some(visit) = visit else { return Scope::default() };
+        Scope { access: Some(self.access(visitor, visit)), ..Scope::default() }
+    }
+
+    fn access(&self, visitor: PeerKey, visit: &Arc<Visit>) -> Arc<Access> {
+        // Each change of the table is one step.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, access)) = known.get(&visitor).filter(|(known, _)| Arc::ptr_eq(known, visit)) {
+            return Arc::clone(access);
+        }
         let (grant, rights) = visitors::granted(&visit.visa);
-        let access = Access {
+        let access = Arc::new(Access {
             name: format!("{} at {}", visit.visa.account, visit.proxy.peer),
             grant: Arc::new(grant),
             rights,
             for_domain: Arc::clone(&self.in_work),
             in_work_max: IN_WORK_OF_VISITORS_MAX,
             figures: Arc::clone(&self.figures),
-        };
-        Scope { access: Some(Arc::new(access)), ..Scope::default() }
+        });
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(visitor, (Arc::clone(visit), Arc::clone(&access)));
+        access
     }
 }
 
@@ -226,7 +254,7 @@ mod tests {
         method: &'static str,
         params: &[(&'static str, Value)],
     ) -> Result<(), i32> {
-        let scope = Visiting::default().scope(Some(&visit(classes)));
+        let scope = Visiting::default().scope(VISITOR, Some(&Arc::new(visit(classes))));
         let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
         let question = elsewhere::question(method, params, Duration::from_secs(9), 1);
         let answer = run(&dispatcher(), (VISITOR, Vouching::None), &scope, &question.to_bytes()).await;
@@ -269,6 +297,23 @@ mod tests {
     }
 
     #[test]
+    fn access_is_kept_for_few_visitors_and_as_long_as_their_visa_is_the_same() {
+        let visiting = Visiting::default();
+        let access = |visit| visiting.access(VISITOR, visit).grant.classes.len();
+        let [figures, both] =
+            [&["figures"][..], &["figures", "logs"]].map(|classes| Arc::new(visit(classes)));
+        let first = visiting.access(VISITOR, &figures);
+        assert!(Arc::ptr_eq(&first, &visiting.access(VISITOR, &figures)), "the same object, made once");
+        assert_eq!([access(&figures), access(&both), access(&figures)], [1, 2, 1], "its visa was renewed");
+        for number in 0..2 * KNOWN_MAX {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&(number as u64).to_be_bytes());
+            visiting.access(PeerKey(key), &figures);
+        }
+        assert!(visiting.known.lock().unwrap().len() <= KNOWN_MAX);
+    }
+
+    #[test]
     fn the_sensors_of_the_domain_alone_vouch_for_users() {
         let domain = |name: &str| DomainName::try_from(name).unwrap();
         let visiting = Visiting { domain: Some(domain("UT-ICL")), ..Visiting::default() };
@@ -290,7 +335,8 @@ mod tests {
 
     #[tokio::test]
     async fn whatever_bytes_a_visitor_sends_it_is_answered_nothing_that_it_may_not_ask() {
-        let (dispatcher, scope) = (dispatcher(), Visiting::default().scope(Some(&visit(&["figures"]))));
+        let (dispatcher, scope) =
+            (dispatcher(), Visiting::default().scope(VISITOR, Some(&Arc::new(visit(&["figures"])))));
         let here = vec![(Name::Borrowed("domain"), Value::from("UT-ICL"))];
         let forbidden = elsewhere::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
         let mut state = 0x5eed_2026_u64;

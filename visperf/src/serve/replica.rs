@@ -8,7 +8,7 @@ use super::discovered;
 use super::elsewhere::Router;
 use super::others::{Lookup, Others};
 use super::overlay::{Overlay, Part};
-use super::queries;
+use super::queries::Queries;
 use super::welcome::Welcome;
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
@@ -23,7 +23,7 @@ use overlay::identity::admission::Gate;
 use overlay::identity::deny_list::Denials;
 use overlay::identity::key_file;
 use overlay::identity::trust::Trust;
-use overlay::net::event_loop::{Question, directory_connections};
+use overlay::net::event_loop::directory_connections;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
@@ -46,7 +46,6 @@ pub(crate) struct Replica {
     directory: Directory,
     service: Service,
     asks: mpsc::Sender<Output>,
-    questions: mpsc::Receiver<Question>,
 }
 
 /// Whether a directory with this configuration and the folder `part` admits any domain.
@@ -99,13 +98,12 @@ impl Replica {
         };
         // Before anybody can connect: whom the list admits is let in from the first moment.
         service.follow_list();
-        let questions = overlay.hub.questions(Protocol::Query);
         let net = overlay.net.clone();
         let contacts = Arc::new(Contacts::new(net.clone(), None));
         let others =
             Others { lookup: Lookup::Table(directory.handle()), contacts, welcome: overlay.welcome.clone() };
         let contacts_told = overlay.advertised.iter().map(|address| format!("{me}@{address}")).collect();
-        Ok(Replica { net, contacts_told, others, overlay, directory, service, asks, questions })
+        Ok(Replica { net, contacts_told, others, overlay, directory, service, asks })
     }
 
     /// What is wrong with its place among others, in sentences.
@@ -145,15 +143,14 @@ impl Replica {
 
     /// Serve until `shutdown`.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
-        let Replica { others, overlay, directory, service, asks, questions, .. } = self;
+        let Replica { others, overlay, directory, service, asks, .. } = self;
         let gate = Arc::clone(&overlay.gate);
+        overlay.answer_queries(Queries::new(dispatcher, gate, None, shutdown.clone()));
         overlay.spawn(tasks, shutdown.clone());
         tasks.spawn("directory", directory.run_among(asks, shutdown.clone()));
         let ending = shutdown.clone();
         tasks.spawn_sure("directories", service.run(ending));
         let ending = shutdown.clone();
         tasks.spawn_sure("contacts", async move { others.contacts.tend(ending).await });
-        let shutdown = shutdown.clone();
-        tasks.spawn_sure("questions", queries::serve(questions, dispatcher, gate, None, shutdown));
     }
 }
