@@ -135,3 +135,17 @@ machine_load() {
 }
 
 taskset -cp "$OTHER_CORE" $$ >/dev/null
+
+# medians FILE: of each column of its rows of the same name, in the order of their first appearance; tabs between.
+medians() {
+    python3 - "$1" <<'SCRIPT'
+import statistics, sys
+
+rows = {}
+for line in open(sys.argv[1]):
+    name, *figures = line.rstrip("\n").split("\t")
+    rows.setdefault(name, []).append([float(figure) for figure in figures])
+for name, rounds in rows.items():
+    print(name, *(statistics.median(column) for column in zip(*rounds)), sep="\t")
+SCRIPT
+}

@@ -2,8 +2,9 @@
 # What the way through a proxy costs, beside ssh -L, stunnel and rathole with its Noise transport in the same run on the
 # same path: times of small questions, bytes a second on one stream and on 32, processor time of all that takes part.
 #
-# tunnel.sh [SECONDS] [bytes|questions]   (5, for each figure; both)
+# tunnel.sh [SECONDS] [bytes|questions] [ROUNDS]   (1, for each figure of a round; both; 5)
 #
+# Each round measures every way once, one after the other; what is shown is the median of the rounds.
 # First bytes alone, by each rung on which a daemon inside holds its connection to a proxy, and through a proxy to another
 # daemon; then questions of HTTP to an ordinary sensor: itself, at the door of an ordinary proxy, through the other
 # programs. rathole is not in Debian: `cargo install rathole --no-default-features --features server,client,noise`;
@@ -13,7 +14,7 @@ source "$(dirname "$0")/measure.sh"
 source "$(dirname "$0")/site.sh"
 require_visperf
 
-SPAN=${1:-5} PART=${2:-all}
+SPAN=${1:-1} PART=${2:-all} ROUNDS=${3:-5}
 RATHOLE=${RATHOLE:-$(command -v rathole || true)}
 TUNNEL=${VISPERF_TUNNEL:-$(proxy_bench tunnel)}
 # Several processes pass bytes to each other here: all cores are theirs.
@@ -85,19 +86,19 @@ stop_all() {
 }
 
 head_line() {
-    printf '\n%s, %s s for each figure, load %s\n' "$1" "$SPAN" "$(machine_load)"
+    printf '\n%s, medians of %s rounds of %s s for each figure, load %s\n' "$1" "$ROUNDS" "$SPAN" "$(machine_load)"
     printf '%-26s %8s %8s %9s %9s %9s %9s %9s %9s\n' "way" "p50 us" "p99 us" "MB/s of 1" "CPU s/GB" "MB/s of 32" "CPU s/GB" "p50 added" "MB/s : 1"
 }
 
-# show FILE: rows, what they add to the first row's time, and the bytes a second of each as a part of the second row's.
+# show FILE: medians of each row, what they add to the first row's time, and the bytes a second of each as a part of the second row's.
 show() {
-    awk -F'\t' 'NR == 1 { base = $2 } NR == 2 { own = $4 } {
-        printf "%-26s %8.0f %8.0f %9.0f %9.2f %9.0f %9.2f %9.0f %9.2f\n", $1, $2, $3, $4, $5, $6, $7, $2 - base, (own ? $4 / own : 0) }' "$1"
+    medians "$1" | awk -F'\t' 'NR == 1 { base = $2 } NR == 2 { own = $4 } {
+        printf "%-26s %8.0f %8.0f %9.0f %9.2f %9.0f %9.2f %9.0f %9.2f\n", $1, $2, $3, $4, $5, $6, $7, $2 - base, (own ? $4 / own : 0) }'
 }
 
 # one_rung NAME WALL: as a proxy asks a daemon inside that came by that rung.
 one_rung() {
-    mkfifo "$WORK/said-$2"
+    [ -p "$WORK/said-$2" ] || mkfifo "$WORK/said-$2"
     "$TUNNEL" gate "$1" "$2" "$SPAN" <"$WORK/said-$2" >"$WORK/gate.out" 2>"$WORK/gate.err" &
     local gate=$!
     STARTED+=("$gate")
@@ -124,63 +125,90 @@ circuit() {
     stop "$gate"
 }
 
-# visitor SMALL LARGE: as programs ask through `visperf tunnel`, which the proxy cannot read.
-visitor() {
-    local first=${ACCOUNTS%%,*} forwarded
-    forwarded=$(free_port)
+# start_visitor: FORWARDED leads to the sensor as programs ask through `visperf tunnel`, which the proxy cannot read.
+start_visitor() {
+    local first=${ACCOUNTS%%,*}
+    FORWARDED=$(free_port)
     (umask 077 && printf '%s\n' "${first#*:}" >"$WORK/secret")
-    VISPERF_KNOWN_DOMAINS=$WORK/known run visitor "$VISPERF" tunnel --listen "127.0.0.1:$forwarded" \
+    VISPERF_KNOWN_DOMAINS=$WORK/known run visitor "$VISPERF" tunnel --listen "127.0.0.1:$FORWARDED" \
         --via "$(cat "$WORK/proxy.key")@127.0.0.1:$DOOR/d/BENCH/head" --account "${first%%:*}" --secret "$WORK/secret"
-    await 30 answers "$forwarded" || die "visperf tunnel does not answer: $(cat "$WORK/visitor.err")"
-    "$TUNNEL" http 'visperf, a visitor' "127.0.0.1:$forwarded" "$1" "$2" "$SPAN" "$HEAD" "$PROXY" "$PID" >>"$WORK/questions"
-    stop "$PID"
+    CARRIERS=$PID
+    await 30 answers "$FORWARDED" || die "visperf tunnel does not answer: $(cat "$WORK/visitor.err")"
 }
 
-peers() { # COMMAND...: row of each other program, by this; NAME, FORWARDED and CARRIERS are set
-    start_ssh "$TO" && NAME='ssh -L' "$@" && stop_all "$CARRIERS"
+# add NAME: the way that was just started, which FORWARDED leads to and CARRIERS carry.
+add() { WAYS+=("$1|$FORWARDED|$CARRIERS"); }
+
+start_peers() {
+    start_ssh "$TO" && add 'ssh -L'
     if command -v stunnel4 >/dev/null; then
-        start_stunnel "$TO" && NAME=stunnel "$@" && stop_all "$CARRIERS"
+        start_stunnel "$TO" && add stunnel
     else
         echo 'stunnel4 is not there and left out' >&2
     fi
     if [ -n "$RATHOLE" ]; then
-        start_rathole "$TO" && NAME='rathole, noise' "$@" && stop_all "$CARRIERS"
+        start_rathole "$TO" && add 'rathole, noise'
     else
         echo 'rathole is not there and left out' >&2
     fi
 }
 
-bytes_of_peer() {
+# each COMMAND...: with NAME, FORWARDED and CARRIERS of every way.
+each() {
+    local way
+    for way in "${WAYS[@]}"; do
+        IFS='|' read -r NAME FORWARDED CARRIERS <<<"$way"
+        "$@"
+    done
+}
+
+rounds() { for _ in $(seq "$ROUNDS"); do "$@"; done; }
+
+bytes_of_way() {
     # shellcheck disable=SC2086  # several numbers
     "$TUNNEL" tcp "$NAME" "127.0.0.1:$FORWARDED" "$SPAN" "$TARGET" $CARRIERS >>"$WORK/bytes"
 }
 
-bytes() {
-    run target "$TUNNEL" target
-    TARGET=$PID TO=$(said target)
-    "$TUNNEL" tcp 'TCP alone' "$TO" "$SPAN" "$TARGET" >"$WORK/bytes"
+bytes_round() {
+    "$TUNNEL" tcp 'TCP alone' "$TO" "$SPAN" "$TARGET" >>"$WORK/bytes"
     one_rung 'visperf, direct' none
     one_rung 'visperf, WebSocket' tls
     one_rung 'visperf, polling' web
     circuit
-    peers bytes_of_peer
-    head_line 'bytes'
-    show "$WORK/bytes"
+    each bytes_of_way
 }
 
-questions_of_peer() {
+bytes() {
+    run target "$TUNNEL" target
+    TARGET=$PID TO=$(said target) WAYS=()
+    start_peers
+    rounds bytes_round
+    head_line 'bytes'
+    show "$WORK/bytes"
+    each stop_carriers
+}
+
+stop_carriers() { stop_all "$CARRIERS"; }
+
+questions_of_way() {
     # shellcheck disable=SC2086  # several numbers
     "$TUNNEL" http "$NAME" "127.0.0.1:$FORWARDED" "$SMALL" "$LARGE" "$SPAN" "$HEAD" $CARRIERS >>"$WORK/questions"
 }
 
+questions_round() {
+    "$TUNNEL" http 'the sensor itself' "$TO" "$SMALL" "$LARGE" "$SPAN" "$HEAD" >>"$WORK/questions"
+    ACCOUNTS=$ACCOUNTS CERTIFICATE=$CERTIFICATE "$TUNNEL" http "visperf, a proxy's door" "127.0.0.1:$DOOR" "/d/BENCH/head$SMALL" \
+        "/d/BENCH/head$LARGE" "$SPAN" "$HEAD" "$PROXY" >>"$WORK/questions"
+    each questions_of_way
+}
+
 questions() {
-    SMALL='/api/v1/sensor.metrics?name=node_load1' LARGE='/api/v1/sensor.events?limit=1000'
+    SMALL='/api/v1/sensor.metrics?name=node_load1' LARGE='/api/v1/sensor.events?limit=1000' WAYS=()
     start_site 4
     echo "answers: $(curl -sf "http://$TO$SMALL" | wc -c) bytes and $(curl -sf "http://$TO$LARGE" | wc -c) bytes"
-    "$TUNNEL" http 'the sensor itself' "$TO" "$SMALL" "$LARGE" "$SPAN" "$HEAD" >"$WORK/questions"
-    ACCOUNTS=$ACCOUNTS CERTIFICATE=$CERTIFICATE "$TUNNEL" http "visperf, a proxy's door" "127.0.0.1:$DOOR" "/d/BENCH/head$SMALL" "/d/BENCH/head$LARGE" "$SPAN" "$HEAD" "$PROXY" >>"$WORK/questions"
-    visitor "$SMALL" "$LARGE"
-    peers questions_of_peer
+    start_visitor && add "visperf, a visitor"
+    start_peers
+    rounds questions_round
     head_line 'questions to a sensor'
     show "$WORK/questions"
 }
