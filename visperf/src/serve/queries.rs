@@ -95,8 +95,11 @@ struct Visiting {
     in_work: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
     /// Of those who asked: a visitor asks often, and its visa stays the same for minutes.
-    known: Mutex<BTreeMap<PeerKey, (Arc<Visit>, Arc<Access>)>>,
+    known: Mutex<BTreeMap<PeerKey, Known>>,
 }
+
+/// A visitor's visa, and what it may.
+type Known = (Arc<Visit>, Arc<Access>);
 
 /// Visitors whose access is kept; beyond them it is made again.
 const KNOWN_MAX: usize = 256;
