@@ -239,7 +239,7 @@ impl Door {
         answer(stream, protocol, made).await
     }
 
-    /// The answer of whoever takes the event; none if that is dropped.
+    /// The answer of the task that takes the event; none if that drops it.
     async fn hand_on(
         &self,
         (peer, address, principal): Asker,

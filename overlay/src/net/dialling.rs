@@ -5,7 +5,7 @@
 //!                        │ none within HEAD_START, or all failed
 //!                        └──▶ circuits too ─ one answers ─▶ connected; a direct connection that comes later takes over
 //! ```
-//! Rules: whoever can be reached directly is, however near the proxy; an attempt has failed when all its dials have.
+//! Rules: a peer that can be reached directly is, however near the proxy; an attempt has failed when all its dials have.
 //! Not here: when (`redial`), which connection a stream is opened on (`streams`), translators in between (`punch`).
 
 use super::circuits;
@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use wire::address::Address;
 use wire::time::Moment;
 
-/// How long direct addresses are dialled before circuits are too: by then whoever is near and reachable has answered.
+/// How long direct addresses are dialled before circuits are too: by then a peer that is near and reachable has answered.
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// How long a look-up of a name may take.
@@ -238,7 +238,7 @@ mod tests {
     const DIRECT: &str = "203.0.113.7:7318";
 
     /// An event loop that begins an attempt at a daemon with a direct address and one through a proxy.
-    async fn begun() -> (EventLoop, Target) {
+    async fn attempt() -> (EventLoop, Target) {
         let [peer, proxy] = [2, 3].map(|number| Key::from_seed([number; 32]).peer());
         let key = Key::from_seed([1; 32]);
         let gate = Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), BTreeSet::new());
@@ -270,7 +270,7 @@ mod tests {
 
     #[tokio::test]
     async fn circuits_are_dialled_after_the_head_start_and_an_attempt_fails_with_its_last_dial() {
-        let (mut event_loop, target) = begun().await;
+        let (mut event_loop, target) = attempt().await;
         let first = dials(&event_loop);
         assert_eq!((first.len(), event_loop.dialling.circuits.len()), (1, 1));
         event_loop.handle_step(Step::Started(target.clone()));
@@ -286,7 +286,7 @@ mod tests {
 
     #[tokio::test]
     async fn circuits_are_dialled_at_once_where_direct_addresses_fail() {
-        let (mut event_loop, _) = begun().await;
+        let (mut event_loop, _) = attempt().await;
         let first = dials(&event_loop);
         event_loop.handle_dial_error(first[0], &DialError::Aborted);
         assert!(!has_failed(&event_loop) && dials(&event_loop).len() == 1);
@@ -295,11 +295,11 @@ mod tests {
 
     #[tokio::test]
     async fn no_circuit_is_dialled_to_who_is_connected_or_no_longer_wanted() {
-        let (mut event_loop, target) = begun().await;
+        let (mut event_loop, target) = attempt().await;
         event_loop.redial.forget(&target);
         event_loop.handle_step(Step::Started(target.clone()));
         assert_eq!(dials(&event_loop).len(), 1, "it is not wanted");
-        let (mut event_loop, target) = begun().await;
+        let (mut event_loop, target) = attempt().await;
         let now = clock::now();
         let here = crate::net::event_loop::Connected {
             since: now,
