@@ -68,9 +68,11 @@ impl Default for Dialling {
 }
 
 impl Dialling {
-    /// What was dialled by `connection`, which stands.
+    /// What was dialled by `connection`, which stands: its circuits are needed no more.
     pub(super) fn handle_established(&mut self, connection: ConnectionId) -> Option<Target> {
-        self.dials.remove(&connection)
+        let target = self.dials.remove(&connection)?;
+        self.circuits.remove(&target);
+        Some(target)
     }
 }
 
@@ -282,6 +284,15 @@ mod tests {
         let circuit = dials(&event_loop)[0];
         event_loop.handle_dial_error(circuit, &DialError::Aborted);
         assert!(has_failed(&event_loop));
+    }
+
+    #[tokio::test]
+    async fn no_circuit_is_dialled_where_a_direct_address_answers() {
+        let (mut event_loop, target) = attempt().await;
+        let direct = dials(&event_loop)[0];
+        assert_eq!(event_loop.dialling.handle_established(direct), Some(target.clone()));
+        event_loop.handle_step(Step::Started(target));
+        assert!(dials(&event_loop).is_empty() && event_loop.dialling.circuits.is_empty());
     }
 
     #[tokio::test]

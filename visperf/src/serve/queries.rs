@@ -46,7 +46,7 @@ pub(crate) struct Queries {
 }
 
 impl Queries {
-    /// Answered by `dispatcher` to whom `gate` lets read. The sensors of `domain` vouch for the users on whose behalf they ask.
+    /// Questions go to `dispatcher` if `gate` lets their asker read. The sensors of `domain` vouch for the users on whose behalf they ask.
     pub(crate) fn new(
         dispatcher: Arc<Dispatcher>,
         gate: Arc<Gatekeeper>,
