@@ -5,6 +5,7 @@
 //! bytes as base64 text, numbers that are not finite as the strings `NaN`, `Infinity` and `-Infinity`.
 //! Not here: which body belongs to which method (`routes`).
 
+use crate::codec::plain::plain_len;
 use crate::fault::{self, Fault};
 use crate::limits::Limits;
 use crate::value::{JSON_INTEGERS, Name, Value};
@@ -278,6 +279,12 @@ impl codec::Sink for Sink<'_> {
         self.out.push(':');
     }
 
+    fn begin_field(&mut self, nth: usize, name: &'static str) {
+        self.out.push_str(if nth > 0 { ",\"" } else { "\"" });
+        self.out.push_str(name);
+        self.out.push_str("\":");
+    }
+
     fn end_member(&mut self) {}
 
     fn end_structure(&mut self) {
@@ -291,7 +298,7 @@ pub(crate) fn write_text(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let mut copied = 0;
     loop {
-        let at = copied + plain_len(&bytes[copied..]);
+        let at = copied + plain_len(&bytes[copied..], [b'"', b'\\']);
         out.push_str(&text[copied..at]);
         let Some(byte) = bytes.get(at) else { break };
         copied = at + 1;
@@ -305,24 +312,6 @@ pub(crate) fn write_text(out: &mut String, text: &str) {
         }
     }
     out.push('"');
-}
-
-/// How many bytes at the beginning stand for themselves. Eight are looked at a time: texts are most of an answer.
-fn plain_len(bytes: &[u8]) -> usize {
-    let (words, _) = bytes.as_chunks::<8>();
-    let plain = words.iter().take_while(|word| is_plain(u64::from_le_bytes(**word))).count() * 8;
-    let rest = &bytes[plain..];
-    let special = rest.iter().position(|byte| *byte < b' ' || *byte == b'"' || *byte == b'\\');
-    plain + special.unwrap_or(rest.len())
-}
-
-/// Whether none of eight bytes is a control character, a quotation mark or a backslash.
-fn is_plain(word: u64) -> bool {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    // Of bytes less than `most` (at most 128) the high bit of at least the first is set, and none if there is no such byte.
-    let less = |word: u64, most: u8| word.wrapping_sub(EACH * u64::from(most)) & !word & (EACH << 7);
-    let equal = |byte: u8| less(word ^ (EACH * u64::from(byte)), 1);
-    less(word, b' ') | equal(b'"') | equal(b'\\') == 0
 }
 
 #[cfg(test)]

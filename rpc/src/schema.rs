@@ -7,7 +7,7 @@ use crate::value::{Name, Value};
 use schemars::JsonSchema;
 use schemars::generate::{Contract, SchemaSettings};
 use serde_json::Value as Json;
-use wire::api::UnixTime;
+use wire::api::{Span, UnixTime};
 
 /// The schema of parameters.
 pub(crate) fn of_params<T: JsonSchema>() -> Json {
@@ -111,8 +111,10 @@ fn kind(schema: &Json) -> Type {
     if let Some(choices) = choices(schema) {
         return Type::Choice(choices);
     }
-    if text_of(schema, "format") == UnixTime::FORMAT {
-        return Type::Time;
+    match text_of(schema, "format") {
+        UnixTime::FORMAT => return Type::Time,
+        Span::FORMAT => return Type::Span,
+        _ => {}
     }
     match type_of(schema) {
         "string" => Type::Text,

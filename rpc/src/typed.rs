@@ -52,6 +52,21 @@ where
     Method { declaration: Declaration::of::<R>(), handler: Handler::Daemon(Box::new(handler)) }
 }
 
+/// Likewise, where `handler` writes the document itself, as its type would be written: for long lists, of which it copies nothing.
+#[must_use]
+pub fn method_writing<R, H, F>(handler: H) -> Method
+where
+    R: Request,
+    H: Fn(R, Option<Form>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Answered, Fault>> + Send + 'static,
+{
+    let handler = move |_: &Caller, params: Params, form: Option<Form>| {
+        let asked = params.typed::<R>().map(|request| handler(request, form));
+        Box::pin(async move { asked?.await }) as Answering
+    };
+    Method { declaration: Declaration::of::<R>(), handler: Handler::Daemon(Box::new(handler)) }
+}
+
 /// The answer, as it is wanted.
 fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answered, Fault> {
     let answered = match form {

@@ -6,13 +6,13 @@
 //! `Infinity` and `-Infinity`.
 //! Not here: reading (`xmlrpc`).
 
+use crate::codec::plain::plain_len;
 use crate::fault::Fault;
 use crate::value::{Name, Value, XML_INTEGERS};
 use crate::xml_tokens::is_xml_char;
 use crate::{codec, introspection};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use std::fmt::{Display, Write};
 use wire::query::Integers;
 
 /// What stands before the value of an answer to a call that succeeded.
@@ -59,9 +59,14 @@ impl<'a> Sink<'a> {
         Sink { out, integers }
     }
 
-    fn scalar(&mut self, tag: &str, text: impl Display) {
-        // Writing to a string does not fail.
-        let _ = write!(self.out, "<value><{tag}>{text}</{tag}></value>");
+    fn scalar(&mut self, tag: &str, text: &str) {
+        for part in ["<value><", tag, ">", text, "</", tag, "></value>"] {
+            self.out.push_str(part);
+        }
+    }
+
+    fn whole(&mut self, tag: &str, number: impl itoa::Integer) {
+        self.scalar(tag, itoa::Buffer::new().format(number));
     }
 }
 
@@ -71,14 +76,14 @@ impl codec::Sink for Sink<'_> {
     }
 
     fn boolean(&mut self, value: bool) {
-        self.scalar("boolean", u8::from(value));
+        self.whole("boolean", u8::from(value));
     }
 
     fn int(&mut self, value: i64) {
         match self.integers {
-            _ if XML_INTEGERS.contains(&value) => self.scalar("int", value),
-            Integers::Number => self.scalar("i8", value),
-            Integers::Text => self.scalar("string", value),
+            _ if XML_INTEGERS.contains(&value) => self.whole("int", value),
+            Integers::Number => self.whole("i8", value),
+            Integers::Text => self.whole("string", value),
             #[allow(clippy::cast_precision_loss)] // what "double" asks for
             Integers::Double => self.double(value as f64),
         }
@@ -88,18 +93,22 @@ impl codec::Sink for Sink<'_> {
         match (i64::try_from(value), self.integers) {
             (Ok(value), _) => self.int(value),
             // Beyond what `<i8>` holds: its digits as text.
-            (Err(_), Integers::Number | Integers::Text) => self.scalar("string", value),
+            (Err(_), Integers::Number | Integers::Text) => self.whole("string", value),
             #[allow(clippy::cast_precision_loss)] // what "double" asks for
             (Err(_), Integers::Double) => self.double(value as f64),
         }
     }
 
     fn double(&mut self, value: f64) {
-        if value.is_finite() {
-            // Rust writes no exponent here, which is what XML-RPC demands.
-            self.scalar("double", value);
-        } else {
-            self.scalar("string", not_finite(value));
+        if !value.is_finite() {
+            return self.scalar("string", not_finite(value));
+        }
+        let mut buffer = zmij::Buffer::new();
+        let text = buffer.format_finite(value);
+        // XML-RPC has no exponents, and nor has what Rust itself writes.
+        match text.contains('e') {
+            true => self.scalar("double", &value.to_string()),
+            false => self.scalar("double", text.strip_suffix(".0").unwrap_or(text)),
         }
     }
 
@@ -132,6 +141,12 @@ impl codec::Sink for Sink<'_> {
     fn begin_member(&mut self, _: usize, name: &Name) {
         self.out.push_str("<member><name>");
         write_name(self.out, name);
+        self.out.push_str("</name>");
+    }
+
+    fn begin_field(&mut self, _: usize, name: &'static str) {
+        self.out.push_str("<member><name>");
+        self.out.push_str(name);
         self.out.push_str("</name>");
     }
 
@@ -185,28 +200,29 @@ fn write_bytes(out: &mut String, bytes: &[u8]) {
 /// returns are written as references, for a reader would turn them into line feeds.
 fn escape(out: &mut String, text: &str) -> bool {
     let before = out.len();
-    let bytes = text.as_bytes();
-    let mut copied = 0;
-    for (at, byte) in bytes.iter().enumerate() {
-        let replacement = match byte {
-            b'&' => "&amp;",
-            b'<' => "&lt;",
-            b'>' => "&gt;",
-            b'\r' => "&#13;",
-            b'\t' | b'\n' | b' '..=0xEE | 0xF0.. => continue,
+    let (bytes, mut copied) = (text.as_bytes(), 0);
+    loop {
+        let at = copied + plain_len(&bytes[copied..], [b'&', b'<', b'>', 0xEF]);
+        out.push_str(&text[copied..at]);
+        let Some(byte) = bytes.get(at) else { return true };
+        copied = at + 1;
+        match byte {
+            b'&' => out.push_str("&amp;"),
+            b'<' => out.push_str("&lt;"),
+            b'>' => out.push_str("&gt;"),
+            b'\r' => out.push_str("&#13;"),
+            b'\t' | b'\n' => out.push(char::from(*byte)),
             // U+FFFE and U+FFFF are EF BF BE and EF BF BF.
-            0xEF if bytes[at + 1] != 0xBF || bytes[at + 2] < 0xBE => continue,
+            0xEF if bytes[at + 1] != 0xBF || bytes[at + 2] < 0xBE => {
+                copied = at + 3;
+                out.push_str(&text[at..copied]);
+            }
             _ => {
                 out.truncate(before);
                 return false;
             }
-        };
-        out.push_str(&text[copied..at]);
-        out.push_str(replacement);
-        copied = at + 1;
+        }
     }
-    out.push_str(&text[copied..]);
-    true
 }
 
 #[cfg(test)]

@@ -9,10 +9,15 @@
 
 pub mod calls;
 pub mod domain;
+pub mod events;
 pub mod files;
+pub mod metrics;
 mod moment;
+mod named;
+pub mod processes;
 
-pub use moment::UnixTime;
+pub use moment::{Span, UnixTime};
+pub use named::Named;
 
 use schemars::JsonSchema;
 use serde::Serialize;

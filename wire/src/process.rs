@@ -8,6 +8,7 @@
 pub mod delta;
 
 use compact_str::CompactString;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,7 +32,7 @@ impl fmt::Display for ProcessKey {
 }
 
 /// What a process does, by the letters of `/proc/PID/stat` (proc(5)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum State {

@@ -6,6 +6,7 @@
 //! Pure: no runtime, no file, no socket, no clock.
 //! Not here: reading requests (`json`, `xmlrpc`).
 
+pub(crate) mod plain;
 mod tree;
 mod writer;
 
@@ -44,6 +45,10 @@ pub trait Sink {
     fn begin_structure(&mut self);
     /// The value of this member follows, the `nth` from 0.
     fn begin_member(&mut self, nth: usize, name: &Name);
+    /// As [`Sink::begin_member`], of a field of a Rust type, whose name no form has to escape.
+    fn begin_field(&mut self, nth: usize, name: &'static str) {
+        self.begin_member(nth, &Name::Borrowed(name));
+    }
     /// The value of the member is complete.
     fn end_member(&mut self);
     /// The structure is complete.
@@ -109,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
     use std::collections::BTreeMap;
-    use wire::api::UnixTime;
+    use wire::api::{Named, UnixTime};
     use wire::query::Integers;
     use wire::time::Time;
 
@@ -206,7 +211,52 @@ mod tests {
         assert_eq!(value(&counted, &[]), Ok(Value::object([("17", true)])));
     }
 
+    #[derive(Debug, Serialize)]
+    struct Row {
+        time: UnixTime,
+        texts: Vec<String>,
+        #[serde(with = "wire::bytes")]
+        bytes: Vec<u8>,
+        named: Named<String>,
+        whole: u64,
+    }
+
+    /// Times of our day and of any other, with all and with few digits.
+    fn micros() -> impl Strategy<Value = i64> {
+        let ours = 0..5_000_000_000_000_000_i64;
+        prop_oneof![
+            any::<i64>(),
+            ours.clone(),
+            ours.clone().prop_map(|micros| micros / 1_000 * 1_000),
+            ours.prop_map(|micros| micros / 1_000_000 * 1_000_000),
+        ]
+    }
+
+    fn rows() -> impl Strategy<Value = Vec<Row>> {
+        let texts = || prop::collection::vec(prop_oneof![any::<String>(), "[ -~]{0,40}"], 0..4);
+        let row = (texts(), prop::collection::vec(any::<u8>(), 0..9), micros(), any::<u64>(), texts());
+        let row = row.prop_map(|(texts, bytes, time, whole, names)| Row {
+            time: Time::from_micros(time).into(),
+            texts,
+            bytes,
+            named: Named(names.into_iter().map(|name| (name.as_str().into(), name)).collect()),
+            whole,
+        });
+        prop::collection::vec(row, 0..4)
+    }
+
     proptest! {
+        #[test]
+        fn what_has_a_type_is_written_as_its_tree(rows in rows()) {
+            let tree = value(&rows, &[]).unwrap();
+            for syntax in [Syntax::Json, Syntax::Xml] {
+                for integers in [Integers::Number, Integers::Text, Integers::Double] {
+                    let form = Form { syntax, integers };
+                    prop_assert_eq!(document(form, &rows, &[]).unwrap(), document_of_value(form, &tree));
+                }
+            }
+        }
+
         #[test]
         fn numbers_come_back_to_the_last_bit(number in any::<f64>().prop_filter("finite", |n| n.is_finite())) {
             let json = document(Form { syntax: Syntax::Json, integers: Integers::Number }, &number, &[]).unwrap();

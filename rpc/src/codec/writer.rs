@@ -75,16 +75,21 @@ impl<S: Sink> Parts<'_, S> {
 
     fn member<T: Serialize + ?Sized>(&mut self, name: &Name, value: &T) -> Result<(), Error> {
         self.writer.sink.begin_member(self.count, name);
+        self.end_member(value)
+    }
+
+    fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
+        self.writer.sink.begin_field(self.count, name);
+        self.end_member(value)?;
+        let former = self.writer.renamed.iter().find(|(now, _)| *now == name);
+        former.map_or(Ok(()), |(_, former)| self.member(&Name::Borrowed(former), value))
+    }
+
+    fn end_member<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         self.count += 1;
         value.serialize(self.writer.inner())?;
         self.writer.sink.end_member();
         Ok(())
-    }
-
-    fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        self.member(&Name::Borrowed(name), value)?;
-        let former = self.writer.renamed.iter().find(|(now, _)| *now == name);
-        former.map_or(Ok(()), |(_, former)| self.member(&Name::Borrowed(former), value))
     }
 
     fn end_variant(&mut self) {

@@ -3,25 +3,25 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::{
-    call_processes, channels, control, events, metrics, modules, past_processes, processes, recordings,
-};
+use super::{call_processes, channels, control, modules, past_processes, recordings};
 use rpc::method::Declaration;
-use rpc::params::{Parameter, Type};
 use wire::api::calls::{DomainCallsParams, SensorCallsParams};
 use wire::api::domain::{HostsParams, SummaryParams};
+use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
+use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
+use wire::api::processes::ProcessesParams;
 
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Declaration> {
     vec![
-        sensor_events(),
+        Declaration::of::<SensorEventsParams>(),
         Declaration::of::<SensorCallsParams>(),
         Declaration::of::<FilesParams>(),
         Declaration::of::<FiltersParams>(),
-        sensor_metrics(),
-        sensor_processes(),
+        Declaration::of::<SensorMetricsParams>(),
+        Declaration::of::<ProcessesParams>(),
         sensor_control(),
         sensor_call_processes(),
         sensor_past_processes(),
@@ -39,27 +39,10 @@ pub fn all() -> Vec<Declaration> {
         sensor_change_module(),
         Declaration::of::<HostsParams>(),
         Declaration::of::<SummaryParams>(),
-        domain_events(),
+        Declaration::of::<DomainEventsParams>(),
         Declaration::of::<DomainCallsParams>(),
-        domain_metrics(),
+        Declaration::of::<DomainMetricsParams>(),
     ]
-}
-
-pub(super) fn sensor_events() -> Declaration {
-    events::declaration("sensor.events", "the events this sensor found in the logs, from a cursor on")
-        .of_host()
-}
-
-pub(super) fn sensor_metrics() -> Declaration {
-    metrics::declaration("sensor.metrics", "the figures of this sensor's host")
-        .of_host()
-        .returns("struct", "metrics, time, interval, slipped")
-}
-
-pub(super) fn sensor_processes() -> Declaration {
-    processes::declaration()
-        .of_host()
-        .returns("struct", "processes, total, time, source, reasons, interval, slipped, lost")
 }
 
 pub(super) fn sensor_control() -> Declaration {
@@ -136,16 +119,4 @@ pub(super) fn sensor_modules() -> Declaration {
 
 pub(super) fn sensor_change_module() -> Declaration {
     modules::declaration_of_change().returns("struct", "modules, as in sensor.modules")
-}
-
-pub(super) fn domain_events() -> Declaration {
-    let summary = "the events found on all hosts of the domain, from a cursor on";
-    events::declaration("domain.events", summary).of_domain()
-}
-
-pub(super) fn domain_metrics() -> Declaration {
-    metrics::declaration("domain.metrics", "the figures of the domain's hosts")
-        .parameter(Parameter::new("host", Type::Text, "only this host's"))
-        .of_domain()
-        .returns("struct", "metrics, time, complete")
 }

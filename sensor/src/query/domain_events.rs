@@ -5,7 +5,6 @@
 //! Not here: what may be asked for ([`super::events`]).
 
 use super::chosen;
-use super::declared;
 use super::domain::{absent, unheard};
 use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, READ_AT_ONCE_MAX, Wanted, unreadable};
 use super::found::{Found, Rest};
@@ -16,12 +15,13 @@ use compact_str::CompactString;
 use rpc::apart::Apart;
 use rpc::fault::Fault;
 use rpc::method::Method;
-use rpc::params::Params;
+use rpc::typed;
 use rpc::written::Answered;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::api::events::{DomainEventsParams, EventsParams};
 use wire::query::Form;
 
 /// Between two looks at whether they have.
@@ -45,28 +45,29 @@ impl Events {
     /// `domain.events`.
     #[must_use]
     pub fn method(self) -> Method {
-        declared::domain_events().handler_writing(move |params, form| {
+        typed::method_writing(move |DomainEventsParams(params), form| {
             let own = self.clone();
-            async move { own.answer(&params, form).await }
+            async move { own.answer(params, form).await }
         })
     }
 
-    async fn answer(&self, params: &Params, form: Option<Form>) -> Result<Answered, Fault> {
+    async fn answer(&self, params: EventsParams, form: Option<Form>) -> Result<Answered, Fault> {
         let (found, cursor, missed) = self.page(params, form).await?;
         let unheard = unheard(&self.office).await;
         Ok(found.answer(&Rest { cursor: cursor.to_string(), missed, unheard: &unheard }))
     }
 
-    /// What was found, where to go on, and how many events are kept no more.
-    async fn page(&self, params: &Params, form: Option<Form>) -> Result<(Found, Cursor, u64), Fault> {
+    /// What was found, where to continue, and how many events are stored no more.
+    async fn page(&self, params: EventsParams, form: Option<Form>) -> Result<(Found, Cursor, u64), Fault> {
         let feed = self.office.feed().await.map_err(absent)?;
+        let asked = params.cursor.clone().unwrap_or_default();
         let wanted = Arc::new(self.wanted(params).await?);
         if wanted.is_last {
             return self.last(&feed, wanted, form).await;
         }
         let deadline = tokio::time::sleep(wanted.wait);
         tokio::pin!(deadline);
-        let mut cursor = cursor_of(params, &feed)?;
+        let mut cursor = cursor_of(&asked, &feed)?;
         if feed.is_from_elsewhere(&cursor) {
             self.await_marks(&feed).await;
         }
@@ -113,8 +114,7 @@ impl Events {
         }
     }
 
-    async fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
-        let params = params.clone();
+    async fn wanted(&self, params: EventsParams) -> Result<Wanted, Fault> {
         let asked = self.office.ask(move |domain, _| {
             Wanted::new(&params, |call| chosen::event_ids_of_call(domain.calls(), call))
         });
@@ -195,8 +195,8 @@ impl Events {
     }
 }
 
-fn cursor_of(params: &Params, feed: &Feed) -> Result<Cursor, Fault> {
-    match params.text("cursor")?.unwrap_or_default() {
+fn cursor_of(asked: &str, feed: &Feed) -> Result<Cursor, Fault> {
+    match asked {
         "" => Ok(feed.oldest()),
         "end" => Ok(feed.end()),
         text => {

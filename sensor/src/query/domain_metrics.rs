@@ -1,61 +1,61 @@
-//! `domain.metrics`: the figures of all hosts, the newest or the last minutes, as their members reported them.
+//! `domain.metrics`: the metrics of all hosts, the newest or the last minutes, as their members reported them.
 //!
 //! Rule: an answer holds a bounded number of points, the newest. Older sweeps of a host are kept thinned.
-//! Not here: one host's own figures in full ([`super::metrics`]).
+//! Not here: one host's own metrics in full ([`super::metrics`]).
 
-use super::declared;
 use super::domain::absent;
-use super::metrics::{POINTS_MAX, Wanted, is_of_history};
-use super::shape;
+use super::metrics::{POINTS_MAX, Wanted, with_newest};
 use crate::representative::domain::{Domain, Now};
 use crate::representative::office::Handle;
-use crate::representative::view::{HostSeries, Newest};
 use crate::sample::history::Completeness;
 use rpc::fault::Fault;
 use rpc::method::Method;
-use rpc::params::Params;
-use rpc::value::{Name, Value};
+use rpc::typed;
+use std::sync::Arc;
+use wire::api::UnixTime;
+use wire::api::metrics::{DomainMetrics, DomainMetricsParams, Metric};
 use wire::id::HostName;
-use wire::sample::Metric;
-use wire::time::Time;
 
 /// The method.
 #[must_use]
 pub fn method(office: &Handle) -> Method {
     let office = office.clone();
-    declared::domain_metrics().handler(move |params| {
+    typed::method(move |_, params: DomainMetricsParams| {
         let office = office.clone();
         async move { answer(&office, params).await }
     })
 }
 
-async fn answer(office: &Handle, params: Params) -> Result<Value, Fault> {
-    let wanted = Wanted::new(&params)?;
-    let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
-    let named = params.text("host")?.map(ToOwned::to_owned);
-    let host = named.clone();
+async fn answer(office: &Handle, params: DomainMetricsParams) -> Result<DomainMetrics, Fault> {
+    let wanted = Arc::new(Wanted::new(&params.metrics)?);
+    let (asked, host) = (Arc::clone(&wanted), params.host.clone());
     let is_host = move |name: &HostName| host.as_ref().is_none_or(|host| name.is_spelled(host));
-    let since = params.time("since")?.unwrap_or(Time::from_micros(i64::MIN));
-    let until = params.time("until")?.unwrap_or(Time::from_micros(i64::MAX));
-    let (metrics, time, complete) = if is_of_history(&params)? {
+    let (metrics, time, complete) = if params.metrics.is_of_history() {
         let question = move |domain: &Domain, _| {
-            domain.metrics(is_host, |metric| wanted.fits(metric), since, POINTS_MAX)
+            domain.metrics(is_host, |metric| asked.fits(metric), asked.since, POINTS_MAX)
         };
         let (all, completeness) = office.ask(question).await.map_err(absent)?;
-        let shown: Vec<Value> = all.iter().flat_map(|host| shown_series(host, until)).take(limit).collect();
+        let all = all.iter().flat_map(|host| host.series.iter().map(|series| (&host.host, series)));
+        let shown = all
+            .map(|(host, series)| of_host(host, wanted.with_history(&series.metric, &series.points)))
+            .take(wanted.limit)
+            .collect();
         (shown, None, completeness == Completeness::Whole)
     } else {
-        let question = move |domain: &Domain, _| domain.newest(is_host, |metric| wanted.fits(metric), limit);
+        let question =
+            move |domain: &Domain, _| domain.newest(is_host, |metric| asked.fits(metric), asked.limit);
         let all = office.ask(question).await.map_err(absent)?;
-        let complete = all.len() < limit;
-        (all.iter().map(shown_newest).collect(), all.iter().map(|one| one.time).max(), complete)
+        let shown = all.iter().map(|one| of_host(&one.host, with_newest(&one.metric, one.value, one.time)));
+        (shown.collect::<Vec<_>>(), all.iter().map(|one| one.time).max(), all.len() < wanted.limit)
     };
-    if let (true, Some(host)) = (metrics.is_empty(), named) {
+    if let (true, Some(host)) = (metrics.is_empty(), params.host) {
         check_host(office, &host).await?;
     }
-    let mut members = vec![("metrics", Value::Array(metrics)), ("complete", Value::Bool(complete))];
-    members.extend(time.map(|time| ("time", shape::time(time))));
-    Ok(Value::object(members))
+    Ok(DomainMetrics { metrics, complete, time: time.map(UnixTime) })
+}
+
+fn of_host(host: &HostName, metric: Metric) -> Metric {
+    Metric { host: Some(host.as_str().into()), ..metric }
 }
 
 /// Whether there is such a host, which may have no such metric.
@@ -70,29 +70,4 @@ async fn check_host(office: &Handle, wanted: &str) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::not_found(format!("no host {wanted:?} reports; ask domain.hosts for those that do")))
-}
-
-fn with_host(host: &HostName, metric: &Metric) -> Vec<(Name, Value)> {
-    let mut members = shape::metric(metric);
-    members.push(("host".into(), Value::Text(host.to_string())));
-    members
-}
-
-fn shown_newest(newest: &Newest) -> Value {
-    let mut members = with_host(&newest.host, &newest.metric);
-    members.push(("value".into(), shape::number(newest.value)));
-    members.push(("time".into(), shape::time(newest.time)));
-    Value::Struct(members)
-}
-
-fn shown_series(host: &HostSeries, until: Time) -> Vec<Value> {
-    let shown = host.series.iter().map(|series| {
-        let mut members = with_host(&host.host, &series.metric);
-        let samples = series.points.iter().filter(|(time, _)| *time <= until).map(|(time, value)| {
-            Value::object([("time", shape::time(*time)), ("value", shape::number(*value))])
-        });
-        members.push(("samples".into(), Value::Array(samples.collect())));
-        Value::Struct(members)
-    });
-    shown.collect()
 }

@@ -4,29 +4,28 @@
 //! restarts, and a journal that was begun anew refuses it. The last events that fit are looked for from the newest
 //! back. Reading the disk is done where it may block.
 
+use super::chosen;
 use super::found::{Found, Rest};
-use super::{chosen, declared};
 use crate::journal::reader::{Page, Reader};
 use crate::representative::cursor::Cursor;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::apart::Apart;
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Method};
-use rpc::params::{Parameter, Params, Type};
+use rpc::method::Method;
+use rpc::typed;
 use rpc::written::Answered;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::api::events::{DomainEventsParams, EventsParams, SensorEventsParams};
 use wire::event::{Content, Event, Kind};
 use wire::query::Form;
 use wire::time::Time;
 
-/// Most events of one answer: about 5 MB of XML.
-const LIMIT_MAX: i64 = 10_000;
-/// Longest wait for a first event, in seconds: below the time after which a call is given up.
-const WAIT_MAX_SECS: f64 = 25.0;
+/// Longest wait for a first event: below the time after which a call is given up.
+const WAIT_MAX: Duration = Duration::from_secs(25);
 /// Events looked at in one go before other queries get a turn at the disk's thread.
 pub(super) const LOOKED_AT_MAX: usize = 200_000;
 /// Of the last events so many are looked at first, and then twice as many each time: mostly they fit.
@@ -105,30 +104,30 @@ impl Events {
     /// `sensor.events`.
     #[must_use]
     pub fn method(&self) -> Method {
-        self.answering(declared::sensor_events())
-    }
-
-    /// `domain.events` of a sensor that is its whole domain.
-    #[must_use]
-    pub fn method_of_domain(&self) -> Method {
-        self.answering(declared::domain_events())
-    }
-
-    fn answering(&self, declaration: Declaration) -> Method {
         let own = self.clone();
-        declaration.handler_writing(move |params, form| {
+        typed::method_writing(move |SensorEventsParams(params), form| {
             let own = own.clone();
             async move { own.answer(&params, form).await }
         })
     }
 
-    async fn answer(&self, params: &Params, form: Option<Form>) -> Result<Answered, Fault> {
+    /// `domain.events` of a sensor that is its whole domain.
+    #[must_use]
+    pub fn method_of_domain(&self) -> Method {
+        let own = self.clone();
+        typed::method_writing(move |DomainEventsParams(params), form| {
+            let own = own.clone();
+            async move { own.answer(&params, form).await }
+        })
+    }
+
+    async fn answer(&self, params: &EventsParams, form: Option<Form>) -> Result<Answered, Fault> {
         let wanted = Arc::new(self.wanted(params)?);
         if wanted.is_last {
             return self.last(wanted, form).await;
         }
         let mut next = self.reader.next();
-        let mut cursor = match params.text("cursor")?.unwrap_or_default() {
+        let mut cursor = match params.cursor.as_deref().unwrap_or_default() {
             "" => 0,
             "end" => *next.borrow_and_update(),
             text => self.place(text)?,
@@ -251,7 +250,7 @@ impl Events {
         found.answer(&Rest { cursor: self.cursor(cursor).to_string(), missed, unheard: &[] })
     }
 
-    fn wanted(&self, params: &Params) -> Result<Wanted, Fault> {
+    fn wanted(&self, params: &EventsParams) -> Result<Wanted, Fault> {
         Wanted::new(params, |call| {
             chosen::event_ids_of_call(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), call)
         })
@@ -260,32 +259,27 @@ impl Events {
 
 impl Wanted {
     /// What these parameters ask for; `ids` gives the ids under which events of a call stand.
-    pub(super) fn new(params: &Params, ids: impl Fn(&str) -> Vec<CompactString>) -> Result<Wanted, Fault> {
-        let kind = |word: &str| {
-            Kind::from_word(word).ok_or_else(|| {
-                let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
-                Fault::invalid_params(format!("kind: expected one of {}, found {word:?}", known.join(", ")))
-            })
-        };
-        let secs = params.number("wait")?.unwrap_or(0.0);
-        let is_last = params.flag("last")? == Some(true);
-        if is_last && (params.value("cursor").is_some() || secs > 0.0) {
+    pub(super) fn new(
+        params: &EventsParams,
+        ids: impl Fn(&str) -> Vec<CompactString>,
+    ) -> Result<Wanted, Fault> {
+        if params.last && (params.cursor.is_some() || !params.wait.0.is_zero()) {
             return Err(Fault::invalid_params(
                 "last: expected neither cursor nor wait beside it, for it begins at the newest event; to go on from \
                  there give the cursor of its answer, without last",
             ));
         }
         Ok(Wanted {
-            limit: usize::try_from(params.need_whole("limit")?).unwrap_or(1),
-            is_last,
-            kinds: params.texts("kind")?.into_iter().map(kind).collect::<Result<_, _>>()?,
-            calls: params.text("call")?.map(ids),
-            job: params.text("job")?.map(ToOwned::to_owned),
-            user: params.text("user")?.map(ToOwned::to_owned),
-            host: params.text("on_host")?.map(ToOwned::to_owned),
-            since: params.time("since")?,
-            until: params.time("until")?,
-            wait: Duration::from_secs_f64(secs.clamp(0.0, WAIT_MAX_SECS)),
+            limit: usize::try_from(params.limit).unwrap_or(usize::MAX),
+            is_last: params.last,
+            kinds: params.kind.clone(),
+            calls: params.call.as_deref().map(ids),
+            job: params.job.clone(),
+            user: params.user.clone(),
+            host: params.on_host.clone(),
+            since: params.since.map(|since| since.0),
+            until: params.until.map(|until| until.0),
+            wait: params.wait.0.min(WAIT_MAX),
         })
     }
 }
@@ -312,41 +306,6 @@ pub(super) fn unreadable(error: crate::segments::Error) -> Fault {
 fn is_party(content: &Content, host: &str) -> bool {
     let parties = content.from.split(',').chain(content.to.split(','));
     parties.map(str::trim).any(|party| super::calls::is_host(party, host))
-}
-
-pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {
-    Declaration::new(name, summary)
-        .reading()
-        .details(
-            "Give the cursor of one answer to the next call to go on where it ended; a cursor outlives restarts. \
-             missed counts events that were deleted to keep the disk budget before this cursor could read them.",
-        )
-        .parameter(Parameter::new(
-            "cursor",
-            Type::Text,
-            "where to go on, as a former answer gave it; \"\" is the oldest event kept, \"end\" after the newest",
-        ))
-        .parameter(
-            Parameter::new("limit", Type::Whole { min: 1, max: LIMIT_MAX }, "at most so many events")
-                .default(1000),
-        )
-        .parameter(
-            Parameter::new("last", Type::Flag, "the last `limit` events that fit, oldest first, instead of the first from the cursor on")
-                .default(false),
-        )
-        .parameter(Parameter::new("kind", Type::Texts, "only events of this kind, or of these kinds"))
-        .parameter(Parameter::new("call", Type::Text, "only events of this call; * or \u{2026} in it stand for any characters"))
-        .parameter(Parameter::new("job", Type::Text, "only events of calls that bear this job number, or are a part of it"))
-        .parameter(Parameter::new("user", Type::Text, "only events of this user's calls"))
-        .parameter(Parameter::new(
-            "on_host",
-            Type::Text,
-            "only those from or to this host (with or without its domain)",
-        ))
-        .parameter(Parameter::new("since", Type::Time, "only events whose time is this or later"))
-        .parameter(Parameter::new("until", Type::Time, "only events whose time is this or earlier"))
-        .parameter(Parameter::new("wait", Type::Span, "how long to wait for a first event, at most 25 s"))
-        .returns("struct", "events, cursor, missed")
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
-//! `sensor.metrics`: the host's figures, the newest or the last minutes.
+//! `sensor.metrics`: the host's metrics, the newest or the last minutes.
 //!
 //! Rule: an answer holds a bounded number of points, the newest. Not here: sampling (`sample`).
 
-use super::declared;
-use super::shape;
 use crate::sample::glob::Glob;
 use crate::sample::sampler::Handle;
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Method};
-use rpc::params::{Parameter, Params, Type};
-use rpc::value::Value;
-use wire::sample::Metric;
+use rpc::method::Method;
+use rpc::typed;
+use wire::api::UnixTime;
+use wire::api::metrics::{
+    self as api, Labels, MetricsParams, Sample, SensorMetrics, SensorMetricsParams, Value,
+};
+use wire::sample::{Metric, Number};
 use wire::time::Time;
 
 /// Most points of one answer, all metrics together: about 8 MB of XML.
@@ -20,94 +21,65 @@ pub(super) const POINTS_MAX: usize = 100_000;
 #[must_use]
 pub fn method(sampler: &Handle) -> Method {
     let own = sampler.clone();
-    declared::sensor_metrics().handler_now(move |params| answer(&own, params))
+    typed::method(move |_, SensorMetricsParams(params)| std::future::ready(answer(&own, &params)))
 }
 
-pub(super) fn declaration(name: &'static str, summary: &'static str) -> Declaration {
-    Declaration::new(name, summary)
-        .reading()
-        .details("Names and units are node_exporter's. Counters that the kernel counts in whole numbers are whole.")
-        .parameter(Parameter::new("name", Type::Text, "only metrics of this name, or of this glob (node_cpu_*)"))
-        .parameter(Parameter::new("labels", Type::Struct, "only metrics with these labels"))
-        .parameter(Parameter::new("history", Type::Flag, "all stored sweeps instead of the newest; since and until imply it").default(false))
-        .parameter(Parameter::new("since", Type::Time, "of the history, sweeps at this time or later"))
-        .parameter(Parameter::new("until", Type::Time, "of the history, sweeps at this time or earlier"))
-        .parameter(
-            Parameter::new("limit", Type::Whole { min: 1, max: 100_000 }, "at most so many metrics").default(10_000),
-        )
-}
-
-/// Whether sweeps of a time are requested, and not the newest alone: bounds on the time imply the history.
-pub(super) fn is_of_history(params: &Params) -> Result<bool, Fault> {
-    let is_bounded = params.time("since")?.is_some() || params.time("until")?.is_some();
-    Ok(is_bounded || params.flag("history")? == Some(true))
-}
-
+/// Which metrics, and of which time.
 pub(super) struct Wanted {
     name: Option<Glob>,
-    labels: Vec<(String, String)>,
+    labels: Labels,
+    pub(super) limit: usize,
+    pub(super) since: Time,
+    until: Time,
 }
 
 impl Wanted {
-    pub(super) fn new(params: &Params) -> Result<Wanted, Fault> {
-        let name = params.text("name")?.map(Glob::new).transpose();
-        let name = name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?;
-        let mut labels = Vec::new();
-        if let Some(Value::Struct(members)) = params.value("labels") {
-            for (label, value) in members {
-                let text = value.as_text().ok_or_else(|| {
-                    Fault::invalid_params(format!(
-                        "labels: expected a text for {label}, found {}",
-                        value.shown()
-                    ))
-                })?;
-                labels.push((label.to_string(), text.to_owned()));
-            }
-        }
-        Ok(Wanted { name, labels })
+    pub(super) fn new(params: &MetricsParams) -> Result<Wanted, Fault> {
+        let name = params.name.as_deref().map(Glob::new).transpose();
+        Ok(Wanted {
+            name: name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?,
+            labels: params.labels.clone(),
+            limit: usize::try_from(params.limit).unwrap_or(usize::MAX),
+            since: params.since.map_or(Time::from_micros(i64::MIN), |since| since.0),
+            until: params.until.map_or(Time::from_micros(i64::MAX), |until| until.0),
+        })
     }
 
     pub(super) fn fits(&self, metric: &Metric) -> bool {
-        let labelled = |(name, value): &(String, String)| {
-            metric.labels.iter().any(|(n, v)| n == name.as_str() && v == value.as_str())
-        };
-        self.name.as_ref().is_none_or(|name| name.means(&metric.name)) && self.labels.iter().all(labelled)
+        self.name.as_ref().is_none_or(|name| name.means(&metric.name)) && self.labels.fit(metric)
+    }
+
+    /// A metric with those of its points that are not after the wanted time.
+    pub(super) fn with_history(&self, metric: &Metric, points: &[(Time, Number)]) -> api::Metric {
+        let points = points.iter().filter(|(time, _)| *time <= self.until);
+        let samples =
+            points.map(|(time, value)| Sample { time: UnixTime(*time), value: Value(*value) }).collect();
+        api::Metric { samples: Some(samples), ..api::Metric::of(metric) }
     }
 }
 
-fn answer(sampler: &Handle, params: &Params) -> Result<Value, Fault> {
+/// A metric with its newest value.
+pub(super) fn with_newest(metric: &Metric, value: Number, time: Time) -> api::Metric {
+    api::Metric { value: Some(Value(value)), time: Some(UnixTime(time)), ..api::Metric::of(metric) }
+}
+
+fn answer(sampler: &Handle, params: &MetricsParams) -> Result<SensorMetrics, Fault> {
     let wanted = Wanted::new(params)?;
-    let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
     let latest = sampler
         .latest()
         .ok_or_else(|| Fault::unavailable("no sweep has been made yet; ask again in a second"))?;
-    let metrics: Vec<Value> = if is_of_history(params)? {
-        let since = params.time("since")?.unwrap_or(Time::from_micros(i64::MIN));
-        let until = params.time("until")?.unwrap_or(Time::from_micros(i64::MAX));
-        let (series, _) = sampler.history(|metric| wanted.fits(metric), since, POINTS_MAX);
-        let shown = series.iter().take(limit).map(|series| {
-            let mut members = shape::metric(&series.metric);
-            let samples = series.points.iter().filter(|(time, _)| *time <= until).map(|(time, value)| {
-                Value::object([("time", shape::time(*time)), ("value", shape::number(*value))])
-            });
-            members.push(("samples".into(), Value::Array(samples.collect())));
-            Value::Struct(members)
-        });
-        shown.collect()
+    let metrics = if params.is_of_history() {
+        let (series, _) = sampler.history(|metric| wanted.fits(metric), wanted.since, POINTS_MAX);
+        let series = series.iter().take(wanted.limit);
+        series.map(|series| wanted.with_history(&series.metric, &series.points)).collect()
     } else {
-        let rows = latest.rows().filter(|(metric, _)| wanted.fits(metric)).take(limit);
-        let shown = rows.map(|(metric, value)| {
-            let mut members = shape::metric(metric);
-            members.push(("value".into(), shape::number(value)));
-            members.push(("time".into(), shape::time(latest.time())));
-            Value::Struct(members)
-        });
-        shown.collect()
+        let rows = latest.rows().filter(|(metric, _)| wanted.fits(metric)).take(wanted.limit);
+        rows.map(|(metric, value)| with_newest(metric, value, latest.time())).collect()
     };
-    Ok(Value::object([
-        ("metrics", Value::Array(metrics)),
-        ("time", shape::time(latest.time())),
-        ("interval", Value::Double(sampler.rate().period().as_secs_f64())),
-        ("slipped", Value::UInt(sampler.counts().slipped_total)),
-    ]))
+    Ok(SensorMetrics {
+        metrics,
+        time: UnixTime(latest.time()),
+        interval_secs: sampler.rate().period().as_secs_f64(),
+        slipped: sampler.counts().slipped_total,
+    })
 }

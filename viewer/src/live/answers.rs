@@ -7,7 +7,9 @@ use crate::grid::builder::{DOMAINS_MAX, HOSTS_MAX};
 use crate::grid::place::{HostState, Report};
 use crate::live::rates::{Counter, Sample};
 use compact_str::CompactString;
+use serde::Deserialize as _;
 use serde_json::Value;
+use wire::api::metrics as api;
 use wire::call::{Call, State};
 use wire::event::Outcome;
 use wire::time::Time;
@@ -122,25 +124,22 @@ pub fn call(told: &Value) -> Call {
     }
 }
 
-/// The metrics with their history, of an answer of `domain.metrics` or `sensor.metrics`.
+/// The metrics with their history, of an answer of `domain.metrics`; none where it cannot be read.
 #[must_use]
 pub fn metrics(answer: &Value) -> Vec<Counter> {
-    let metric = |metric: &Value| Counter {
-        name: text(metric, "name"),
-        labels: metric["labels"].as_object().map_or_else(Vec::new, |labels| {
-            labels
-                .iter()
-                .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
-                .collect()
-        }),
-        grows: metric["semantics"] == "counter",
-        samples: items(metric, "samples").filter_map(sample).collect(),
+    let metric = |metric: api::Metric| Counter {
+        name: metric.name.into(),
+        labels: metric.labels.0.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        grows: metric.semantics == api::Semantics::Counter,
+        samples: metric
+            .samples
+            .into_iter()
+            .flatten()
+            .map(|sample| Sample { time: sample.time.0, value: sample.value.as_f64() })
+            .collect(),
     };
-    items(answer, "metrics").map(metric).collect()
-}
-
-fn sample(sample: &Value) -> Option<Sample> {
-    Some(Sample { time: Time::from_secs_f64(sample["time"].as_f64()?), value: sample["value"].as_f64()? })
+    let read = api::DomainMetrics::deserialize(answer).unwrap_or_default();
+    read.metrics.into_iter().map(metric).collect()
 }
 
 /// The items of an array; none where there is none.

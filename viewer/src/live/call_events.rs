@@ -6,8 +6,11 @@
 use super::answers;
 use super::http::{Client, Error};
 use crate::grid::text::shown;
+use compact_str::CompactString;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
-use wire::event::Kind;
+use wire::api::events::{self as api, Attribute};
+use wire::event::{Kind, Outcome};
 use wire::time::Time;
 
 /// Events of one call that are kept: its last ones.
@@ -50,8 +53,9 @@ pub(super) fn ask(client: &mut Client, call: &str, domain: &str, number: u32) ->
 
 /// The events of an answer, by time.
 fn events(answer: &Value) -> Vec<Event> {
+    let read = answers::items(answer, "events").take(EVENTS_MAX);
     let mut events: Vec<Event> =
-        answers::items(answer, "events").take(EVENTS_MAX).filter_map(event).collect();
+        read.filter_map(|event| api::Event::deserialize(event).ok()).map(event).collect();
     by_time(&mut events);
     events
 }
@@ -61,33 +65,25 @@ pub fn by_time(events: &mut [Event]) {
     events.sort_by_key(|event| (event.time, event.kind == Kind::JobEnd, event.kind != Kind::JobSubmit));
 }
 
-fn event(told: &Value) -> Option<Event> {
-    let text = |value: &Value| shown(value.as_str().unwrap_or_default()).text;
-    let source = &told["source"];
-    Some(Event {
-        time: Time::from_secs_f64(told["time"].as_f64().filter(|secs| secs.is_finite())?),
-        kind: Kind::from_word(told["kind"].as_str()?)?,
-        from: text(&told["from"]),
-        to: text(&told["to"]),
-        outcome: text(&told["outcome"]),
-        source: format!("{}:{}", text(&source["host"]), text(&source["file"])),
-        attributes: told["attributes"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .take(ATTRIBUTES_MAX)
-            .map(attribute)
-            .collect(),
-    })
+fn event(event: api::Event) -> Event {
+    let text = |text: &str| shown(text).text;
+    Event {
+        time: event.time.0,
+        kind: event.kind,
+        from: text(&event.from),
+        to: text(&event.to),
+        outcome: event.outcome.map_or("", Outcome::as_str).to_owned(),
+        source: format!("{}:{}", text(&event.source.host), text(&event.source.file)),
+        attributes: event.attributes.0.iter().take(ATTRIBUTES_MAX).map(attribute).collect(),
+    }
 }
 
-fn attribute((name, value): (&String, &Value)) -> String {
-    let value = match value {
-        Value::String(text) => text.clone(),
-        Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
-    };
-    attribute_words(name, &value)
+fn attribute((name, value): &(CompactString, Attribute)) -> String {
+    match value {
+        Attribute::Text(text) => attribute_words(name, text),
+        Attribute::List(texts) => attribute_words(name, &texts.join(", ")),
+        Attribute::Bytes(bytes) => attribute_words(name, &String::from_utf8_lossy(bytes)),
+    }
 }
 
 /// An attribute in words.
@@ -101,19 +97,24 @@ mod tests {
 
     #[test]
     fn events_are_told_by_time_and_nonsense_is_left_out() {
-        let source = json!({"host": "head", "file": "/var/log/slurmctld.log"});
+        let told = |time: f64, kind: &str, outcome: Option<&str>, attributes: Value| {
+            let source = json!({"host": "head", "file": "/var/log/slurmctld.log"});
+            let mut event = json!({"id": "1-1-0", "time": time, "kind": kind, "seen": 21.0, "call": "slurm:7", "job": "7", "user": "",
+                "from": "wn01", "to": "", "attributes": attributes, "source": source});
+            outcome.into_iter().for_each(|outcome| event["outcome"] = outcome.into());
+            event
+        };
+        let attributes = json!({"exit": "2", "nodes": ["wn01", "wn\u{1b}02"]});
         let answer = json!({"events": [
-            {"time": 20.5, "kind": "job_end", "from": "wn01", "to": "", "outcome": "failed", "source": source,
-                "attributes": {"exit": "2", "nodes": ["wn01", "wn\u{1b}02"]}},
-            {"time": 10.0, "kind": "job_submit", "from": "ada", "to": "head", "source": source, "attributes": {}},
-            {"time": "soon", "kind": "job_end"}, {"time": 1.0, "kind": "job_sings"}, 7,
+            told(20.5, "job_end", Some("failed"), attributes), told(10.0, "job_submit", None, json!({})),
+            {"time": "soon", "kind": "job_end"}, {"time": 1.0, "kind": "job_end"}, 7,
         ]});
         let events = events(&answer);
         let kinds: Vec<_> = events.iter().map(|event| (event.kind, event.outcome.as_str())).collect();
         assert_eq!(kinds, [(Kind::JobSubmit, ""), (Kind::JobEnd, "failed")]);
         assert_eq!(events[1].source, "head:/var/log/slurmctld.log");
         assert_eq!(events[1].attributes, ["exit: 2", "nodes: wn01, wn\u{fffd}02"]);
-        let at_once = ["job_end", "job_start", "job_submit"].map(|kind| json!({"time": 5.0, "kind": kind}));
+        let at_once = ["job_end", "job_start", "job_submit"].map(|kind| told(5.0, kind, None, json!({})));
         let kinds: Vec<Kind> =
             super::events(&json!({ "events": at_once })).iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [Kind::JobSubmit, Kind::JobStart, Kind::JobEnd], "of one second");

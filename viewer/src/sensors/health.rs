@@ -115,7 +115,8 @@ impl Health {
         self.slipped = answer["slipped"].as_u64();
         self.lost = answer["lost"].as_u64();
         self.source = text(answer, "source");
-        self.interval_secs = figure(answer, "interval");
+        // As a sensor of the version before calls it.
+        self.interval_secs = figure(answer, "interval_secs").or_else(|| figure(answer, "interval"));
     }
 
     /// What `sensor.subscriptions` says.
@@ -175,7 +176,7 @@ mod tests {
         let mut health = Health::default();
         health.take_info(&json!({"host": "wn01", "domain": "demo", "kind": "up", "health": ["disk full", 7],
             "statistics": {"sensor": {"lag_bytes": 12}, "reporting": {"samples_thinned_total": 220}}}));
-        health.take_sweeps(&json!({"slipped": 3, "lost": 0, "source": "procfs", "interval": 0.1}));
+        health.take_sweeps(&json!({"slipped": 3, "lost": 0, "source": "procfs", "interval_secs": 0.1}));
         health.take_channels(&json!({"subscriptions": [
             {"subscription": "s1", "kind": "process", "rate": 10.0, "filter": "cpu > 0.5", "missed": 4},
             {"owner": "recorder", "kind": "process", "rate": 1.0, "quarantined": "too much CPU"},

@@ -37,9 +37,14 @@ impl Client {
         patience: Patience,
     ) -> Result<Answered<R::Answer>, Error> {
         let raw = self.call(R::METHOD, &params(request, about), patience)?;
-        let mut present = raw.clone();
-        rename(&mut present, R::RENAMED);
-        match R::Answer::deserialize(&present) {
+        let typed = if R::RENAMED.is_empty() {
+            R::Answer::deserialize(&raw)
+        } else {
+            let mut present = raw.clone();
+            rename(&mut present, R::RENAMED);
+            R::Answer::deserialize(&present)
+        };
+        match typed {
             Ok(typed) => Ok(Answered { raw, typed }),
             Err(error) => {
                 Err(self.unexpected(format!("an answer of another form to {}: {error}", R::METHOD)))

@@ -6,12 +6,13 @@ use crate::cli::{OfDomain, Place, Query, chosen, user, whole};
 use crate::command::call_names;
 use crate::command::query::{self, LIMIT_MAX, PID_MAX, Params};
 use crate::exit::Failure;
-use crate::output::figures::{bytes, clock, number_of, share, text_of};
+use crate::output::figures::{bytes, clock, number_of, share, text_of, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output, clean, note};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
+use wire::api::processes::{Process, ProcessOrder, Processes, ProcessesParams};
 use wire::time::Time;
 
 /// Print the processes of a host, those that use most first
@@ -43,11 +44,33 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CALL", conflicts_with_all = ["user", "order"])]
     call: Option<String>,
     /// By CPU of late, memory, bytes of storage read and written, start (newest first) or number
-    #[arg(long, value_name = "ORDER", value_parser = ["cpu", "memory", "io", "start", "pid"], default_value = "cpu")]
-    order: String,
+    #[arg(long, value_name = "ORDER", default_value = "cpu")]
+    order: Order,
     /// At most so many
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=LIMIT_MAX), default_value_t = 30)]
     limit: u64,
+}
+
+/// By what they are ordered.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Order {
+    Cpu,
+    Memory,
+    Io,
+    Start,
+    Pid,
+}
+
+impl From<Order> for ProcessOrder {
+    fn from(order: Order) -> ProcessOrder {
+        match order {
+            Order::Cpu => ProcessOrder::Cpu,
+            Order::Memory => ProcessOrder::Memory,
+            Order::Io => ProcessOrder::Io,
+            Order::Start => ProcessOrder::Start,
+            Order::Pid => ProcessOrder::Pid,
+        }
+    }
 }
 
 /// Print the processes.
@@ -55,32 +78,31 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let params = Params::default()
-        .at(&args.place)
-        .with("name", args.name.clone())
-        .with("user", args.user.clone())
-        .with("pid", args.pid)
-        .with("order", Some(args.order.clone()))
-        .with("limit", Some(args.limit));
     if let Some(call) = &args.call {
         return of_call(args, call);
     }
-    let answer = query::ask(&args.query, "sensor.processes", params)?;
-    query::print(&args.query, query::items(&answer, "processes"), "no process fits", table)?;
-    query::note_left_out(&answer, "processes");
-    if let Some(told) = read_by(&answer).filter(|_| !args.query.json) {
+    let wanted = ProcessesParams {
+        name: args.name.clone(),
+        user: args.user.clone(),
+        pid: args.pid.and_then(|pid| u32::try_from(pid).ok()),
+        order: args.order.into(),
+        limit: args.limit,
+    };
+    let answer = query::request(&args.query, &wanted, &args.place.about())?;
+    let raw = query::items(&answer.raw, "processes");
+    query::print_typed(&args.query, &raw, &answer.typed.processes, "no process fits", table)?;
+    query::note_left_out(&answer.raw, "processes");
+    if let Some(told) = read_by(&answer.typed).filter(|_| !args.query.json) {
         note(&told);
     }
     Ok(())
 }
 
 /// How they are read, and why not otherwise.
-fn read_by(answer: &Value) -> Option<String> {
-    let source = Some(text_of(answer, "source")).filter(|source| !source.is_empty())?;
-    let reasons = query::items(answer, "reasons");
-    let reasons: Vec<&str> = reasons.iter().filter_map(Value::as_str).collect();
+fn read_by(answer: &Processes) -> Option<String> {
+    let Processes { source, reasons, .. } = answer;
     let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
-    Some(clean(&format!("read by {source}{why}")).into_owned())
+    (!source.is_empty()).then(|| clean(&format!("read by {source}{why}")).into_owned())
 }
 
 /// Print the processes of a call.
@@ -240,7 +262,7 @@ fn table_of_call(processes: &[Value], output: &mut Output) -> Result<(), Failure
     table.print(output)
 }
 
-fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
+fn table(processes: &[Process], output: &mut Output) -> Result<(), Failure> {
     let heads =
         ["PID", "USER", "STATE", "CPU", "CPU TIME", "MEMORY", "IO", "THREADS", "STARTED", "NAME", "COMMAND"];
     let zone = TimeZone::system();
@@ -248,25 +270,19 @@ fn table(processes: &[Value], output: &mut Output) -> Result<(), Failure> {
         .spares(&["THREADS", "STARTED", "IO", "CPU TIME", "USER", "COMMAND"])
         .offset(offset_now(&zone));
     for process in processes {
-        let figure = |name: &str| number_of(process, name);
-        let user = match text_of(process, "user") {
-            "" => figure("uid").map(|uid| format!("uid {uid}")).unwrap_or_default(),
-            user => user.to_owned(),
-        };
-        let io = figure("read_bytes").zip(figure("written_bytes")).map(|(read, written)| read + written);
-        let start = figure("start").map(Time::from_secs_f64);
+        let user = process.user.clone().unwrap_or_else(|| format!("uid {}", process.uid));
         table.row(vec![
-            Cell::figure(figure("pid").map(|pid| pid.to_string()).unwrap_or_default()),
+            Cell::figure(process.pid.to_string()),
             Cell::text(user),
-            Cell::whole(text_of(process, "state")).color(Color::Dim),
-            Cell::figure(figure("cpu").map(share).unwrap_or_default()),
-            Cell::figure(figure("cpu_seconds").map(cpu_time).unwrap_or_default()),
-            Cell::figure(figure("rss_bytes").map(bytes).unwrap_or_default()),
-            Cell::figure(io.map(bytes).unwrap_or_default()),
-            Cell::figure(figure("threads").map(|threads| threads.to_string()).unwrap_or_default()),
-            Cell::time(start.map(|start| in_table(start, &zone, output)).unwrap_or_default()),
-            Cell::text(text_of(process, "name")).color(Color::Name),
-            Cell::text(text_of(process, "command")),
+            Cell::whole(process.state.as_str()).color(Color::Dim),
+            Cell::figure(process.cpu.map(share).unwrap_or_default()),
+            Cell::figure(cpu_time(process.cpu_seconds)),
+            Cell::figure(whole_bytes(process.rss_bytes)),
+            Cell::figure(process.io_bytes().map(whole_bytes).unwrap_or_default()),
+            Cell::figure(process.threads.to_string()),
+            Cell::time(in_table(process.start.0, &zone, output)),
+            Cell::text(&process.name).color(Color::Name),
+            Cell::text(process.command.as_deref().unwrap_or_default()),
         ]);
     }
     table.print(output)
@@ -346,7 +362,7 @@ mod tests {
 
     #[test]
     fn how_they_are_read_is_told_with_why() {
-        let told = |answer: Value| read_by(&answer);
+        let told = |answer: Value| read_by(&serde_json::from_value(answer).expect("an answer"));
         assert_eq!(
             told(json!({"source": "bpf-changed", "reasons": []})).as_deref(),
             Some("read by bpf-changed")

@@ -2,15 +2,16 @@
 //!
 //! On a terminal what does not fit goes on below, indented, broken between the things told and never within one; only
 //! names and lists of hosts are shortened, as in every table. There the first line has the heads of the columns above it, with the
-//! offset of the times from UTC; elsewhere each time has its own. Events come as the JSON that daemons answer and `filter try` makes; both look alike here.
+//! offset of the times from UTC; elsewhere each time has its own.
 
-use crate::output::figures::{number_of, plain, text_of, user};
+use crate::output::figures::user;
 use crate::output::table::{Cell, Columns};
 use crate::output::times::{below, offset_now, shown};
 use crate::output::{Color, Output, clean, shortened_within};
 use jiff::tz::TimeZone;
-use serde_json::Value;
-use wire::time::Time;
+use wire::api::UnixTime;
+use wire::api::events::{Attribute, Event};
+use wire::event::{Kind, Outcome};
 
 /// Widths that fit most rows from the start: time, kind, job, user, parties.
 const WIDTHS: [usize; 5] = [24, 12, 6, 8, 18];
@@ -23,9 +24,6 @@ const NARROW_WIDTHS: [usize; 4] = [12, 12, 6, 8];
 const TERMINAL_WIDTHS: [usize; 5] = [12, 12, 6, 8, 18];
 /// How far that which goes on below is indented.
 const INDENT_CHARS: usize = 14;
-
-/// Attributes that repeat a time which the event has as a field.
-const TIMES: [(&str, &str); 3] = [("submit", "submitted"), ("start", "started"), ("end", "ended")];
 
 /// The messages that the sensor itself writes about a log (`docs/methods.md`, `sensor.files`).
 const OWN_MESSAGES: [&str; 3] = ["gap", "incomplete", "oversize"];
@@ -54,7 +52,7 @@ impl EventLines {
     }
 
     /// The line of an event; on a terminal several where one is not enough, and the heads above the first.
-    pub(crate) fn line(&mut self, event: &Value, output: &Output) -> String {
+    pub(crate) fn line(&mut self, event: &Event, output: &Output) -> String {
         match std::mem::take(&mut self.is_head_due) {
             true => format!("{}\n{}", self.head(output), self.line_of(event, output)),
             false => self.line_of(event, output),
@@ -70,19 +68,17 @@ impl EventLines {
         self.columns.row(heads.map(|head| Cell::whole(head).color(Color::Head)).collect(), output)
     }
 
-    fn line_of(&mut self, event: &Value, output: &Output) -> String {
-        let kind = text_of(event, "kind");
-        let outcome = text_of(event, "outcome");
-        let time = number_of(event, "time").map(Time::from_secs_f64);
-        let time = time.map_or(String::new(), |time| match output.width() {
-            Some(_) => below(&self.offset, time, &self.zone, output),
-            None => shown(time, &self.zone),
-        });
+    fn line_of(&mut self, event: &Event, output: &Output) -> String {
+        let outcome = event.outcome.map_or("", Outcome::as_str);
+        let time = match output.width() {
+            Some(_) => below(&self.offset, event.time.0, &self.zone, output),
+            None => shown(event.time.0, &self.zone),
+        };
         let mut cells = vec![
             Cell::whole(time).color(Color::Dim),
-            Cell::text(kind).color(kind_color(kind)),
-            Cell::text(text_of(event, "job")).color(Color::Name),
-            Cell::text(user(text_of(event, "user"))),
+            Cell::text(event.kind.as_str()).color(kind_color(event.kind)),
+            Cell::text(&event.job).color(Color::Name),
+            Cell::text(user(&event.user)),
         ];
         let pairs = pairs(event, &self.zone);
         let Some(width) = output.width() else {
@@ -138,8 +134,8 @@ impl Flow {
 }
 
 /// `from -> to`, or the one that is known.
-fn parties(event: &Value) -> String {
-    match (text_of(event, "from"), text_of(event, "to")) {
+fn parties(event: &Event) -> String {
+    match (event.from.as_str(), event.to.as_str()) {
         ("", "") => String::new(),
         (from, "") => format!("{from} ->"),
         ("", to) => format!("-> {to}"),
@@ -148,29 +144,38 @@ fn parties(event: &Value) -> String {
 }
 
 /// The attributes, but for those that the columns show already.
-fn pairs(event: &Value, zone: &TimeZone) -> Vec<String> {
-    let Some(attributes) = event.get("attributes") else { return Vec::new() };
-    let (from, to) = (text_of(event, "from"), text_of(event, "to"));
-    let told = |name: &str, value: &str| match name {
-        "host" | "hosts" => value == to,
-        "client" | "submit_host" => value == from,
+fn pairs(event: &Event, zone: &TimeZone) -> Vec<String> {
+    let is_shown = |name: &str, value: &str| match name {
+        "host" | "hosts" => value == event.to,
+        "client" | "submit_host" => value == event.from,
         _ => false,
     };
     // A record prints the times of its job in a form of its own; the event has them as times.
-    let time = |name: &str| {
-        let (_, member) = TIMES.iter().find(|(attribute, _)| *attribute == name)?;
-        number_of(event, member).map(|secs| shown(Time::from_secs_f64(secs), zone))
+    let time = |name: &str| match name {
+        "submit" => event.submitted,
+        "start" => event.started,
+        "end" => event.ended,
+        _ => None,
     };
-    let pairs = attributes
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| (name, time(name).unwrap_or_else(|| plain(Some(value)))));
-    // What the sensor tells of a log says nothing without its name.
-    let log = OWN_MESSAGES.contains(&text_of(attributes, "name")).then(|| event.pointer("/source/file"));
-    let log = log.flatten().map(|file| ("log", plain(Some(file))));
-    let shown = pairs.filter(|(name, value)| !told(name, value)).map(|(name, value)| pair(name, &value));
-    log.map(|(name, value)| pair(name, &value)).into_iter().chain(shown).collect()
+    let time = |name: &str| time(name).map(|UnixTime(time)| shown(time, zone));
+    let attributes = &event.attributes.0;
+    let pairs = attributes.iter().map(|(name, value)| (name, time(name).unwrap_or_else(|| plain(value))));
+    // What the sensor says of a log means nothing without the log's name.
+    let is_own = |(name, value): &(_, Attribute)| {
+        name == "name" && matches!(value, Attribute::Text(text) if OWN_MESSAGES.contains(&text.as_str()))
+    };
+    let log = attributes.iter().any(is_own).then(|| pair("log", &event.source.file));
+    let pairs = pairs.filter(|(name, value)| !is_shown(name, value)).map(|(name, value)| pair(name, &value));
+    log.into_iter().chain(pairs).collect()
+}
+
+/// A value as plain text: lists are joined by commas.
+fn plain(value: &Attribute) -> String {
+    match value {
+        Attribute::Text(text) => text.to_string(),
+        Attribute::List(texts) => texts.join(","),
+        Attribute::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 fn pair(name: &str, value: &str) -> String {
@@ -180,12 +185,27 @@ fn pair(name: &str, value: &str) -> String {
     }
 }
 
-fn kind_color(kind: &str) -> Color {
+fn kind_color(kind: Kind) -> Color {
     match kind {
-        "node_down" | "job_reject" => Color::Bad,
-        "node_drain" | "job_cancel" | "job_requeue" | "job_hold" | "job_suspend" => Color::Caution,
-        "workload" | "message" => Color::Dim,
-        _ => Color::Head,
+        Kind::NodeDown | Kind::JobReject => Color::Bad,
+        Kind::NodeDrain | Kind::JobCancel | Kind::JobRequeue | Kind::JobHold | Kind::JobSuspend => {
+            Color::Caution
+        }
+        Kind::Workload | Kind::Message => Color::Dim,
+        Kind::JobSubmit
+        | Kind::ServerList
+        | Kind::JobSelect
+        | Kind::JobStart
+        | Kind::JobEnd
+        | Kind::JobRelease
+        | Kind::JobResume
+        | Kind::StepStart
+        | Kind::StepEnd
+        | Kind::TransferStart
+        | Kind::TransferEnd
+        | Kind::NodeUp
+        | Kind::ServiceStart
+        | Kind::ServiceStop => Color::Head,
     }
 }
 
@@ -202,13 +222,24 @@ pub(crate) fn outcome_color(outcome: &str) -> Color {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    /// An event with these fields, and nothing in the others.
+    fn event(fields: Value) -> Event {
+        let mut whole = json!({"id": "1-1-0", "seen": 0.0, "call": "", "job": "", "user": "", "from": "", "to": "",
+            "attributes": {}, "source": {}});
+        let (Value::Object(whole_fields), Value::Object(fields)) = (&mut whole, fields) else {
+            panic!("a structure")
+        };
+        whole_fields.extend(fields);
+        serde_json::from_value(whole).expect("an event")
+    }
 
     #[test]
     fn an_event_is_one_aligned_line() {
         let output = Output::into_writer(Vec::new(), None);
         let mut lines = EventLines::new(TimeZone::UTC, &output);
-        let mut check = |event: Value, expected: &str| assert_eq!(lines.line(&event, &output), expected);
+        let mut check = |fields, expected: &str| assert_eq!(lines.line(&event(fields), &output), expected);
         check(
             json!({"kind": "job_end", "time": 1.5, "job": "7", "user": "mrossi", "from": "", "to": "wn01",
                 "outcome": "ok", "attributes": {"host": "wn01", "code": "0", "reason": "a b\u{1b}[2J"}}),
@@ -228,9 +259,11 @@ mod tests {
 
     #[test]
     fn a_terminal_has_the_rest_below_and_cuts_nothing() {
-        let event = json!({"kind": "job_end", "time": 1.5, "job": "8123456", "user": "mrossi", "from": "login1",
+        let event = event(
+            json!({"kind": "job_end", "time": 1.5, "job": "8123456", "user": "mrossi", "from": "login1",
             "to": "wn01.site.example,wn02.site.example,wn03.site.example", "outcome": "failed",
-            "attributes": {"code": "137", "reason": "memory limit exceeded", "queue": "long", "memory": "64 GB"}});
+            "attributes": {"code": "137", "reason": "memory limit exceeded", "queue": "long", "memory": "64 GB"}}),
+        );
         let line = |width: usize| {
             let output = Output::into_writer(Vec::new(), Some(width));
             EventLines::new(TimeZone::UTC, &output).line(&event, &output)
@@ -241,7 +274,7 @@ mod tests {
              login1 -> wn01.site.example,wn02.site.example,wn03.site.example\n              \
              failed code=137 reason=\"memory limit exceeded\" queue=long\n              memory=\"64 GB\""
         );
-        let short = json!({"kind": "job_end", "time": 1.5, "job": "8", "user": "", "from": "", "to": "wn01"});
+        let short = self::event(json!({"kind": "job_end", "time": 1.5, "job": "8", "to": "wn01"}));
         let output = Output::into_writer(Vec::new(), Some(80));
         let mut lines = EventLines::new(TimeZone::UTC, &output);
         assert!(lines.line(&short, &output).starts_with("TIME Z"));

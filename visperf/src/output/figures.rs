@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 use std::borrow::Cow;
+use wire::api::metrics;
+use wire::sample::Number;
 
 /// `512 B`, `1.5 KiB`, `2.0 GiB`.
 pub(crate) fn bytes(count: f64) -> String {
@@ -73,6 +75,14 @@ pub(crate) fn number_of(object: &Value, name: &str) -> Option<f64> {
 pub(crate) fn user(name: &str) -> Cow<'_, str> {
     let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { format!("uid {name}").into() } else { name.into() }
+}
+
+/// A value of a metric: whole ones with all their digits.
+pub(crate) fn metric_value(value: metrics::Value) -> String {
+    match value.0 {
+        Number::Whole(whole) => whole.to_string(),
+        Number::Real(real) => number(real),
+    }
 }
 
 /// A member as plain text: texts themselves, lists joined by commas, nothing as nothing.

@@ -17,8 +17,21 @@ pub(crate) mod times;
 pub(crate) use harmless::{clean, clean_lines, guarded};
 
 use crate::exit::Failure;
+use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use wire::query::{Form, Integers, Syntax};
+
+/// A value as a daemon answers it in JSON.
+///
+/// # Errors
+/// If its type has no such form: a mistake of this program.
+pub(crate) fn as_answered<T: Serialize>(value: &T) -> Result<serde_json::Value, Failure> {
+    let form = Form { syntax: Syntax::Json, integers: Integers::Number };
+    let text = rpc::codec::document(form, value, &[]);
+    let text = text.map_err(|error| Failure::of("a value cannot be written as JSON", error))?;
+    serde_json::from_str(&text).map_err(|error| Failure::of("a value cannot be written as JSON", error))
+}
 
 /// The colours in use, by what they mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

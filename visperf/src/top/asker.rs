@@ -21,6 +21,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wire::api::domain::{self, HostState, Hosts, HostsParams};
+use wire::api::processes::ProcessesParams;
 use wire::control::{Act, Signal};
 
 /// How long an answer is waited for: longer than a daemon takes to find another domain, shorter than a person waits.
@@ -115,20 +116,19 @@ impl Asker {
                 host.trouble = Some("not asked, as others took too long".to_owned());
                 continue;
             }
-            let params = Params::default()
-                .with("domain", Some(host.place.domain.as_str()))
-                .with("host", Some(host.place.host.as_str()))
-                .with("order", Some(scope.order.of_sensor()))
-                .with("limit", Some(limit));
-            match self.client.call("sensor.processes", &params.value(), PATIENCE) {
-                Ok(answer) => {
+            let about =
+                About { domain: Some(host.place.domain.clone()), host: Some(host.place.host.clone()) };
+            let wanted =
+                ProcessesParams { order: scope.order.of_sensor(), limit, ..ProcessesParams::default() };
+            match self.client.request(&wanted, &about, PATIENCE) {
+                Ok(Answered { raw, typed }) => {
                     round.answered += 1;
-                    round.total += answer["total"].as_u64().unwrap_or(0);
-                    for one in items(&answer, "processes") {
-                        processes.extend(Process::read(&host.place, &one));
-                        if let Some(kept) = &mut kept {
-                            kept.push((host.place.clone(), one));
-                        }
+                    round.total += typed.total;
+                    processes.extend(typed.processes.iter().map(|one| Process::of(&host.place, one)));
+                    if let Some(kept) = &mut kept {
+                        kept.extend(
+                            items(&raw, "processes").into_iter().map(|one| (host.place.clone(), one)),
+                        );
                     }
                 }
                 Err(Error::Fault { code, message }) => {

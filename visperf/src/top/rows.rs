@@ -3,11 +3,10 @@
 //! Pure.
 
 use crate::output::clean;
-use crate::output::figures::{number_of, text_of};
-use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::api::processes::{self as api, ProcessOrder};
 use wire::channel::stream::Record;
 use wire::process::{self, ProcessKey};
 
@@ -49,11 +48,11 @@ impl Order {
     }
 
     /// How a sensor calls the order that comes nearest.
-    pub(crate) const fn of_sensor(self) -> &'static str {
+    pub(crate) const fn of_sensor(self) -> ProcessOrder {
         match self {
-            Order::Cpu | Order::Time => "cpu",
-            Order::Memory => "memory",
-            Order::Io => "io",
+            Order::Cpu | Order::Time => ProcessOrder::Cpu,
+            Order::Memory => ProcessOrder::Memory,
+            Order::Io => ProcessOrder::Io,
         }
     }
 }
@@ -90,70 +89,59 @@ pub(crate) struct Process {
 }
 
 /// A process in the answer of a sensor as the sensor itself has it.
-fn record(key: ProcessKey, value: &Value) -> Record {
-    let whole = |name: &str| value[name].as_u64();
-    let small = |name: &str| whole(name).and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
-    let nanos = |name: &str| {
-        number_of(value, name)
-            .and_then(|secs| Duration::try_from_secs_f64(secs).ok())
-            .and_then(|time| u64::try_from(time.as_nanos()).ok())
-            .unwrap_or(0)
+fn record(told: &api::Process) -> Record {
+    let nanos = |secs: f64| {
+        let time = Duration::try_from_secs_f64(secs).ok();
+        time.and_then(|time| u64::try_from(time.as_nanos()).ok()).unwrap_or(0)
     };
-    let state = process::State::ALL.into_iter().find(|state| state.as_str() == text_of(value, "state"));
-    let switches = whole("voluntary_switches").zip(whole("involuntary_switches"));
+    let switches = told.voluntary_switches.zip(told.involuntary_switches);
     let usage = process::Usage {
-        cpu_ns: nanos("cpu_seconds"),
-        user_ns: nanos("user_seconds"),
-        system_ns: nanos("system_seconds"),
-        minor_faults: whole("minor_faults").unwrap_or(0),
-        major_faults: whole("major_faults").unwrap_or(0),
+        cpu_ns: nanos(told.cpu_seconds),
+        user_ns: nanos(told.user_seconds),
+        system_ns: nanos(told.system_seconds),
+        minor_faults: told.minor_faults,
+        major_faults: told.major_faults,
         switches: switches.map(|(voluntary, involuntary)| process::Switches { voluntary, involuntary }),
-        io: whole("read_bytes").zip(whole("written_bytes")).map(|(read_bytes, written_bytes)| process::Io {
+        io: told.read_bytes.zip(told.written_bytes).map(|(read_bytes, written_bytes)| process::Io {
             read_bytes,
             written_bytes,
-            read_chars: whole("read_chars").unwrap_or(0),
-            written_chars: whole("written_chars").unwrap_or(0),
+            read_chars: told.read_chars.unwrap_or(0),
+            written_chars: told.written_chars.unwrap_or(0),
         }),
     };
     let process = process::Process {
-        key,
-        parent: small("parent"),
-        uid: small("uid"),
-        threads: small("threads"),
-        state: state.unwrap_or_default(),
-        cgroup: whole("cgroup"),
-        rss_kib: whole("rss_bytes").unwrap_or(0) >> 10,
+        key: told.key(),
+        parent: told.parent,
+        uid: told.uid,
+        threads: told.threads,
+        state: told.state,
+        cgroup: told.cgroup,
+        rss_kib: told.rss_bytes >> 10,
         usage,
-        name: text_of(value, "name").into(),
+        name: told.name.clone(),
     };
-    Record { process, cpu: number_of(value, "cpu") }
+    Record { process, cpu: told.cpu }
 }
 
 impl Process {
-    /// The process in this answer of a sensor of `place`; `None` if it has no number.
-    pub(crate) fn read(place: &Place, value: &Value) -> Option<Process> {
-        let figure = |name: &str| number_of(value, name);
-        let text = |name: &str| clean(text_of(value, name)).into_owned();
-        let pid = u32::try_from(value["pid"].as_u64()?).ok()?;
-        let key = ProcessKey { pid, start_ns: value["start_ns"].as_u64().unwrap_or(0) };
-        let user = match text("user") {
-            user if user.is_empty() => figure("uid").map(|uid| uid.to_string()).unwrap_or_default(),
-            user => user,
-        };
-        Some(Process {
-            id: (place.clone(), key),
-            user,
-            state: text("state"),
-            cpu: figure("cpu"),
-            cpu_secs: figure("cpu_seconds").unwrap_or(0.0),
-            rss_bytes: figure("rss_bytes").unwrap_or(0.0),
-            io_bytes: figure("read_bytes").zip(figure("written_bytes")).map(|(read, written)| read + written),
+    /// A process of a host of `place`.
+    #[allow(clippy::cast_precision_loss)] // amounts of bytes are shown with two digits
+    pub(crate) fn of(place: &Place, told: &api::Process) -> Process {
+        let text = |text: Option<&str>| clean(text.unwrap_or_default()).into_owned();
+        Process {
+            id: (place.clone(), told.key()),
+            user: told.user.as_deref().map_or_else(|| told.uid.to_string(), |user| text(Some(user))),
+            state: told.state.as_str().to_owned(),
+            cpu: told.cpu,
+            cpu_secs: told.cpu_seconds,
+            rss_bytes: told.rss_bytes as f64,
+            io_bytes: told.io_bytes().map(|bytes| bytes as f64),
             io_rate: None,
-            threads: figure("threads").unwrap_or(0.0),
-            name: text("name"),
-            command: text("command"),
-            record: record(key, value),
-        })
+            threads: told.threads.into(),
+            name: text(Some(&told.name)),
+            command: text(told.command.as_deref()),
+            record: record(told),
+        }
     }
 
     /// Whether every one of these words, in lower case, is in what it is called, its number, its user or its host.
@@ -212,21 +200,29 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn place() -> Place {
         Place { domain: "d".to_owned(), host: "wn01".to_owned() }
     }
 
-    fn process(pid: u32, cpu: f64, rss: f64, io: f64) -> Process {
-        let value = json!({"pid": pid, "start_ns": 5, "cpu": cpu, "rss_bytes": rss, "read_bytes": io,
-            "written_bytes": 0, "cpu_seconds": 0.5, "name": format!("p{pid}"), "user": "ada"});
-        Process::read(&place(), &value).expect("a process")
+    fn process(pid: u32, cpu: f64, rss: u64, io: u64) -> Process {
+        let told = api::Process {
+            pid,
+            start_ns: 5,
+            cpu: Some(cpu),
+            rss_bytes: rss,
+            read_bytes: Some(io),
+            written_bytes: Some(0),
+            cpu_seconds: 0.5,
+            name: format!("p{pid}").into(),
+            user: Some("ada".to_owned()),
+            ..api::Process::default()
+        };
+        Process::of(&place(), &told)
     }
 
     fn sorted(order: Order) -> Vec<u32> {
-        let mut all =
-            vec![process(1, 0.1, 300.0, 0.0), process(2, 0.3, 100.0, 0.0), process(3, 0.1, 200.0, 0.0)];
+        let mut all = vec![process(1, 0.1, 300, 0), process(2, 0.3, 100, 0), process(3, 0.1, 200, 0)];
         let mut totals = Totals::default();
         totals.rate(&mut all, Duration::from_secs(10));
         all[2].io_bytes = Some(4096.0);
@@ -249,14 +245,14 @@ mod tests {
     #[test]
     fn a_rate_needs_two_rounds_of_the_same_process() {
         let mut totals = Totals::default();
-        let mut first = [process(1, 0.0, 0.0, 1000.0)];
+        let mut first = [process(1, 0.0, 0, 1000)];
         totals.rate(&mut first, Duration::from_secs(1));
         assert_eq!(first[0].io_rate, None);
-        let mut second = [process(1, 0.0, 0.0, 3000.0), process(2, 0.0, 0.0, 9.0)];
+        let mut second = [process(1, 0.0, 0, 3000), process(2, 0.0, 0, 9)];
         totals.rate(&mut second, Duration::from_secs(3));
         assert_eq!((second[0].io_rate, second[1].io_rate), (Some(1000.0), None));
         // The number belongs to another one now.
-        let mut third = [process(1, 0.0, 0.0, 9000.0)];
+        let mut third = [process(1, 0.0, 0, 9000)];
         third[0].id.1.start_ns = 6;
         totals.rate(&mut third, Duration::from_secs(4));
         assert_eq!(third[0].io_rate, None);
@@ -266,13 +262,12 @@ mod tests {
     fn words_are_looked_for_in_all_that_names_it() {
         let fits = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            process(42, 0.0, 0.0, 0.0).fits(&words)
+            process(42, 0.0, 0, 0).fits(&words)
         };
         assert!(fits(&[]) && fits(&["p4"]) && fits(&["ada", "wn01"]) && fits(&["42"]));
         assert!(!fits(&["ada", "wn02"]));
-        assert!(Process::read(&place(), &json!({"name": "x"})).is_none());
-        let odd =
-            Process::read(&place(), &json!({"pid": 1, "name": "a\u{1b}[2J", "uid": 7})).expect("a process");
+        let odd = api::Process { name: "a\u{1b}[2J".into(), uid: 7, ..api::Process::default() };
+        let odd = Process::of(&place(), &odd);
         assert_eq!((odd.name.as_str(), odd.user.as_str()), ("a\\u{1b}[2J", "7"));
     }
 }

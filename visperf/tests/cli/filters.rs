@@ -119,7 +119,7 @@ fn a_log_that_only_has_the_name_of_another_is_doubted() {
     home.run(&named)
         .with_code(7)
         .notes(&["it has a name of Toy, but its first 20 lines are none that toy reads"]);
-    home.file("toy.log", "[5] job 1 in by ann\n".to_owned() + &"[6] GET / HTTP/1.1\n".repeat(20));
+    home.file("toy.log", format!("[5] job 1 in by ann\n{}", "[6] GET / HTTP/1.1\n".repeat(20)));
     let doubt = "warning: toy.log may be no log of Toy: no rule of toy took 20 of its 21 records";
     home.run(&named).ok().prints(&[doubt, "--filter"]);
     home.run(&["filter", "try", "--filters", "filters", "--json", "toy.log"]).ok().notes(&[doubt]);

@@ -121,6 +121,7 @@ fn following_begins_with_the_next_event_and_stops_at_its_limit() {
     let first = loop {
         events.lock().unwrap().push(event(given));
         given += 1;
+        assert!(given < 1_000, "no event was printed");
         if let Ok(line) = out.recv_timeout(Duration::from_millis(50)) {
             break line;
         }

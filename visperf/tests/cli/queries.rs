@@ -285,8 +285,16 @@ fn a_reader_of_events_that_has_enough_ends_it_quietly() {
 fn a_connection_that_was_closed_while_idle_is_made_anew() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let pages = [r#"{"events":[{"id":"e-0"}],"cursor":"1"}"#, r#"{"events":[],"cursor":"1"}"#];
-    let closing = std::thread::spawn(move || pages.map(|page| answer_once(&listener, page)));
+    let page = |events: Vec<usize>| {
+        let events = events.into_iter().map(event).collect();
+        serde_json::to_string(&wire::api::events::Events {
+            events,
+            cursor: "1".to_owned(),
+            ..Default::default()
+        })
+    };
+    let pages = [page(vec![0]).unwrap(), page(Vec::new()).unwrap()];
+    let closing = std::thread::spawn(move || pages.map(|page| answer_once(&listener, &page)));
     let events = Home::new().run(&["events", "--json", "--connect", &address]).ok();
     assert_eq!((events.json().len(), events.notes.as_str()), (1, ""));
     let asked = closing.join().unwrap();

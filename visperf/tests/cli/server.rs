@@ -4,19 +4,25 @@ use rpc::fault::Fault;
 use rpc::limits::Limits;
 use rpc::method::{Declaration, Registry};
 use rpc::params::{Parameter, Params, Type};
+use rpc::typed;
 use rpc::value::Value;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::api::Named;
+use wire::api::events::{self as api, Attribute, DomainEventsParams, Event, Source};
+use wire::event::Kind;
+use wire::time::Time;
 
 /// The name of a call wider than its column.
 pub(crate) const LONG_CALL: &str =
     "gridftp:se02//srv/gridftp/se02/incoming/of/a/long/path/rep.16629.dat@4-36179";
 
 /// The events a daemon holds; a cursor is a number of them.
-pub(crate) type Events = Arc<Mutex<Vec<Value>>>;
+pub(crate) type Events = Arc<Mutex<Vec<Event>>>;
 
 /// A daemon that runs until it is dropped.
 pub(crate) struct Daemon {
@@ -82,7 +88,7 @@ impl Daemon {
             runtime.block_on(async {
                 let listener = rpc::server::bind(address.parse().unwrap()).await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
-                let limits = Limits { drain_time: std::time::Duration::ZERO, ..Limits::default() };
+                let limits = Limits { drain_time: Duration::ZERO, ..Limits::default() };
                 rpc::server::serve(listener, registry, limits, Arc::default(), token).await.unwrap();
             });
         });
@@ -102,17 +108,25 @@ impl Drop for Daemon {
 }
 
 /// An event with this number.
-pub(crate) fn event(number: usize) -> Value {
-    Value::object([
-        ("id", Value::from(format!("e-{number}"))),
-        ("kind", "job_start".into()),
-        ("time", (1_795_178_489.5 + number as f64).into()),
-        ("job", number.to_string().into()),
-        ("user", "müller".into()),
-        ("from", "".into()),
-        ("to", "wn01".into()),
-        ("attributes", Value::object([("host", "wn01")])),
-    ])
+pub(crate) fn event(number: usize) -> Event {
+    let time = Time::from_micros(1_795_178_489_500_000).plus(Duration::from_secs(number as u64)).into();
+    Event {
+        id: format!("e-{number}").into(),
+        kind: Kind::JobStart,
+        time,
+        seen: time,
+        call: "".into(),
+        job: number.to_string().into(),
+        user: "müller".into(),
+        from: "".into(),
+        to: "wn01".into(),
+        outcome: None,
+        submitted: None,
+        started: None,
+        ended: None,
+        attributes: Named(vec![("host".into(), Attribute::Text("wn01".into()))]),
+        source: Source::default(),
+    }
 }
 
 fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
@@ -242,65 +256,46 @@ fn resolve(params: &Params) -> Result<Value, Fault> {
     }
 }
 
-fn member<'a>(event: &'a Value, name: &str) -> Option<&'a Value> {
-    let Value::Struct(members) = event else { return None };
-    members.iter().find(|(known, _)| known.as_ref() == name).map(|(_, value)| value)
-}
-
 fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method::Method {
     let events = Arc::clone(events);
-    Declaration::new("domain.events", "canned")
-        .parameter(Parameter::new("cursor", Type::Text, "any"))
-        .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "any"))
-        .parameter(Parameter::new("last", Type::Flag, "any"))
-        .parameter(Parameter::new("kind", Type::Texts, "any"))
-        .parameter(Parameter::new("wait", Type::Number, "any"))
-        .parameter(Parameter::new("job", Type::Text, "any"))
-        .parameter(Parameter::new("user", Type::Text, "any"))
-        .parameter(Parameter::new("on_host", Type::Text, "any"))
-        .handler(move |params| {
-            let (events, asked_to_wait) = (Arc::clone(&events), asked_to_wait.clone());
-            async move {
-                let waits = params.value("wait").is_some();
-                let limit = usize::try_from(params.whole("limit")?.unwrap_or(1000)).unwrap();
-                let held = || events.lock().unwrap().clone();
-                let from = match params.text("cursor")?.unwrap_or("") {
-                    "" => 0,
-                    "end" => held().len(),
-                    number => number.parse().unwrap(),
-                };
-                if waits {
-                    let _nobody_looks = asked_to_wait.try_send(());
-                }
-                while waits && held().len() <= from {
-                    tokio::task::yield_now().await;
-                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                }
-                let mut wanted = Vec::new();
-                for (name, member) in [("job", "job"), ("user", "user"), ("on_host", "to")] {
-                    wanted.extend(params.text(name)?.map(|text| (member, Value::from(text))));
-                }
-                let fits =
-                    |event: &Value| wanted.iter().all(|(name, text)| member(event, name) == Some(text));
-                let (mut page, mut next) = (Vec::new(), from);
-                if params.flag("last")? == Some(true) {
-                    next = held().len();
-                    page = held().into_iter().filter(fits).collect();
-                    page.drain(..page.len().saturating_sub(limit));
-                }
-                for event in held().into_iter().skip(next) {
-                    if page.len() == limit {
-                        break;
-                    }
-                    next += 1;
-                    page.extend(Some(event).filter(fits));
-                }
-                let (cursor, missed) = (next.to_string(), i32::from(from == 0 && limit == 3));
-                Ok(Value::object([
-                    ("events", Value::Array(page)),
-                    ("cursor", cursor.into()),
-                    ("missed", missed.into()),
-                ]))
+    typed::method(move |_, DomainEventsParams(params)| {
+        let (events, asked_to_wait) = (Arc::clone(&events), asked_to_wait.clone());
+        async move {
+            let waits = !params.wait.0.is_zero();
+            let limit = usize::try_from(params.limit).unwrap();
+            let held = || events.lock().unwrap().clone();
+            let from = match params.cursor.as_deref().unwrap_or("") {
+                "" => 0,
+                "end" => held().len(),
+                number => number.parse().unwrap(),
+            };
+            if waits {
+                let _nobody_looks = asked_to_wait.try_send(());
             }
-        })
+            while waits && held().len() <= from {
+                tokio::task::yield_now().await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let is =
+                |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+            let fits = |event: &Event| {
+                is(&params.job, &event.job) && is(&params.user, &event.user) && is(&params.on_host, &event.to)
+            };
+            let (mut page, mut next) = (Vec::new(), from);
+            if params.last {
+                next = held().len();
+                page = held().into_iter().filter(fits).collect();
+                page.drain(..page.len().saturating_sub(limit));
+            }
+            for event in held().into_iter().skip(next) {
+                if page.len() == limit {
+                    break;
+                }
+                next += 1;
+                page.extend(Some(event).filter(fits));
+            }
+            let missed = u64::from(from == 0 && limit == 3);
+            Ok(api::Events { events: page, cursor: next.to_string(), missed, ..api::Events::default() })
+        }
+    })
 }

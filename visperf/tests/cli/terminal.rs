@@ -2,13 +2,15 @@
 
 use crate::program::{DEADLINE, Home};
 use crate::server::{Daemon, Events, LONG_CALL, event};
-use rpc::value::Value;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use std::fs::File;
 use std::io::Read as _;
 use std::sync::mpsc::sync_channel;
+use wire::api::Named;
+use wire::api::events::{Attribute, Event};
+use wire::event::Outcome;
 
 /// What a run prints on a terminal with so many columns.
 fn on_terminal(columns: u16, arguments: &[&str], variable: Option<(&str, &str)>) -> String {
@@ -63,23 +65,15 @@ fn tables_fit_the_terminal_unless_told_to_be_wide() {
 }
 
 /// An event with more to tell than a line has room for.
-fn long_event() -> Value {
-    let mut event = event(123_456);
-    let Value::Struct(members) = &mut event else { panic!("an event is a structure") };
-    members.push(("outcome".into(), "failed".into()));
-    for (name, value) in members {
-        match name.as_ref() {
-            "to" => {
-                *value = (1..5).map(|n| format!("wn{n:02}.site.example")).collect::<Vec<_>>().join(",").into()
-            }
-            "attributes" => {
-                let texts = ["queue", "name", "code", "memory", "account", "partition", "reason"];
-                *value = Value::object(texts.map(|text| (text, format!("{text} of it"))));
-            }
-            _ => {}
-        }
+fn long_event() -> Event {
+    let texts = ["queue", "name", "code", "memory", "account", "partition", "reason"];
+    let attributes = texts.map(|text| (text.into(), Attribute::Text(format!("{text} of it").into())));
+    Event {
+        to: (1..5).map(|n| format!("wn{n:02}.site.example")).collect::<Vec<_>>().join(",").into(),
+        outcome: Some(Outcome::Failed),
+        attributes: Named(attributes.into()),
+        ..event(123_456)
     }
-    event
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! A moment as the query interface has it.
+//! A moment, and a length of time, as the query interface has them.
 //!
-//! Pure. Not here: reading it from RFC 3339 or a span before now (`rpc`).
+//! Pure. Not here: reading them from RFC 3339, or from a number with its unit (`rpc`).
 
 use crate::time::Time;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// A moment: seconds since 1970-01-01T00:00:00Z, with microseconds as a fraction. As a parameter it may also be RFC 3339
 /// (`2026-11-20T12:24:17Z`), or a span before now (`1h`).
@@ -45,11 +46,52 @@ impl JsonSchema for UnixTime {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        // Handlers and clients have numbers; what is sent may be text.
-        if generator.contract().is_deserialize() {
-            json_schema!({ "type": ["number", "string"], "format": UnixTime::FORMAT })
-        } else {
-            json_schema!({ "type": "number", "format": UnixTime::FORMAT })
-        }
+        number_of(generator, UnixTime::FORMAT)
+    }
+}
+
+/// A length of time: seconds with a fraction. As a parameter it may also be a number with its unit (`90s`, `5m`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+impl Span {
+    /// Its name in a schema's `format`.
+    pub const FORMAT: &'static str = "span-seconds";
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0.as_secs_f64())
+    }
+}
+
+/// One below zero is none, one beyond [`Duration::MAX`] is that.
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+        let secs = f64::deserialize(deserializer)?;
+        Ok(Span(Duration::try_from_secs_f64(secs.max(0.0)).unwrap_or(Duration::MAX)))
+    }
+}
+
+impl JsonSchema for Span {
+    fn schema_name() -> Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        number_of(generator, Span::FORMAT)
+    }
+}
+
+/// The schema of a number of this format. Handlers and clients have numbers; what is sent may be text.
+fn number_of(generator: &SchemaGenerator, format: &str) -> Schema {
+    if generator.contract().is_deserialize() {
+        json_schema!({ "type": ["number", "string"], "format": format })
+    } else {
+        json_schema!({ "type": "number", "format": format })
     }
 }

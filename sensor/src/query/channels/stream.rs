@@ -1,14 +1,14 @@
 //! What was taken of a subscription, as a value.
 //!
-//! Pure. Not here: processes (`processes`), events, calls and metrics (`shape`) as values.
+//! Pure. Not here: processes (`wire::api`), events, calls and metrics (`shape`) as values.
 
-use super::processes::{self, Picked};
 use super::shape;
 use crate::channel::hub::Answer;
 use crate::representative::cursor::Cursor;
 use compact_str::CompactString;
 use rpc::value::{Name, Value};
 use std::time::Duration;
+use wire::api::processes as api;
 use wire::channel::stream::{Body, Entry, Reading, Record};
 use wire::time::Time;
 
@@ -133,6 +133,6 @@ fn metric(reading: &Reading) -> Value {
 
 /// A process of a sweep.
 pub(crate) fn process(record: &Record, booted: Time) -> Value {
-    let shown = Picked { process: record.process.clone(), share: record.cpu, command: None };
-    processes::value(&shown, booted, None)
+    let process = api::Process { cpu: record.cpu, ..api::Process::of(&record.process, booted) };
+    rpc::codec::value(&process, &[]).unwrap_or_default()
 }

@@ -12,18 +12,18 @@ use crate::cli::{OfDomain, chosen};
 use crate::client::connection::Patience;
 use crate::client::target::Target;
 use crate::client::{Client, Error};
-use crate::command::query::{LIMIT_MAX, Params, items};
+use crate::command::query::LIMIT_MAX;
 use crate::exit::{Failure, Level};
-use crate::output::figures::text_of as text_in;
 use crate::output::{Output, times};
+use compact_str::CompactString;
 use overlay::clock;
 use range::Range;
 use report::Report;
-use serde_json::{Map, Value};
 use std::time::Duration;
 use subjects::Thresholds;
-use wire::api::Request;
 use wire::api::domain::{HostsParams, SummaryParams};
+use wire::api::metrics::{DomainMetricsParams, MetricsParams};
+use wire::api::{Named, Request};
 use wire::near_names;
 
 /// Check hosts, sensors, the domain or a metric, as a plugin of Nagios or Icinga
@@ -84,7 +84,7 @@ enum Subject {
         host: Option<String>,
         /// Only with this label, such as device=sda; may be repeated
         #[arg(long, value_name = "NAME=VALUE", value_parser = super::metrics::label)]
-        label: Vec<(String, String)>,
+        label: Vec<(CompactString, CompactString)>,
         /// Values older than this many seconds are unknown
         #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
         max_age: f64,
@@ -145,14 +145,13 @@ fn report(subject: &Subject) -> Result<Report, Failure> {
             Ok(subjects::domain(&answer, took, &common.thresholds()))
         }
         Subject::Metric { common, name, host, label, max_age } => {
-            let labels: Map<String, Value> =
-                label.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
-            let params = Params::default()
-                .with("name", Some(name.clone()))
-                .with("host", host.clone())
-                .with("labels", (!labels.is_empty()).then_some(labels));
-            let answer = common.ask("domain.metrics", params)?;
-            let found = items(&answer, "metrics");
+            let wanted = MetricsParams {
+                name: Some(name.clone()),
+                labels: Named(label.clone()),
+                ..MetricsParams::default()
+            };
+            let params = DomainMetricsParams { metrics: wanted, host: host.clone() };
+            let found = common.request(&params)?.metrics;
             if found.is_empty() {
                 return Ok(subjects::unknown_metric(name, &common.near_metrics(name, host.as_deref())?));
             }
@@ -169,20 +168,14 @@ impl Common {
 
     /// What to say of a metric that no answer has: `; did you mean node_load1?`, or that its labels fit none.
     fn near_metrics(&self, name: &str, host: Option<&str>) -> Result<String, Failure> {
-        let params = Params::default().with("host", host).with("limit", Some(LIMIT_MAX));
-        let answer = self.ask("domain.metrics", params)?;
-        let all = items(&answer, "metrics");
-        let known = || all.iter().map(|metric| text_in(metric, "name"));
+        let all = MetricsParams { limit: LIMIT_MAX, ..MetricsParams::default() };
+        let params = DomainMetricsParams { metrics: all, host: host.map(ToOwned::to_owned) };
+        let all = self.request(&params)?.metrics;
+        let known = || all.iter().map(|metric| metric.name.as_str());
         Ok(match known().any(|known| known == name) {
             true => " with these labels".to_owned(),
             false => near_names::suggestion(name, known()),
         })
-    }
-
-    fn ask(&self, method: &str, params: Params) -> Result<Value, Failure> {
-        let mut client = Client::new(&self.target);
-        let answer = client.call(method, &params.of(&self.whose).value(), self.patience());
-        answer.map_err(|error| explain(&mut client, method, error))
     }
 
     fn request<R: Request>(&self, request: &R) -> Result<R::Answer, Failure> {

@@ -5,9 +5,9 @@
 use super::range::Range;
 use super::report::{Figure, Report, level_of, listed};
 use crate::exit::Level;
-use crate::output::figures::{number_of, plain, text_of};
-use serde_json::Value;
+use crate::output::figures::metric_value;
 use wire::api::domain::{Host, HostState, Summary};
+use wire::api::metrics::{Metric, Semantics, Value};
 
 /// When to raise alerts.
 #[derive(Debug, Default)]
@@ -147,16 +147,16 @@ pub(super) fn unknown_metric(name: &str, near: &str) -> Report {
 
 /// One metric, of each host and label set that has it, at least of one. `now` and `age_max_secs` say which values are out of date.
 pub(super) fn metric(
-    all: &[Value],
+    all: &[Metric],
     name: &str,
     thresholds: &Thresholds<'_>,
     (now, age_max_secs): (f64, f64),
 ) -> Report {
     let (mut level, mut alerts, mut old) = (Level::Ok, Vec::new(), Vec::new());
     for one in all {
-        let value = number_of(one, "value").unwrap_or(f64::NAN);
+        let value = value(one);
         let of_this = level_of(value, thresholds.warning, thresholds.critical);
-        if number_of(one, "time").is_some_and(|time| now - time > age_max_secs) {
+        if one.time.is_some_and(|time| now - time.0.secs_f64() > age_max_secs) {
             old.push(label(one, name));
         } else if of_this != Level::Ok {
             level = level.max(of_this);
@@ -178,7 +178,7 @@ pub(super) fn metric(
     all.iter().fold(Report::new("METRIC", level, text), |report, one| {
         report.figure(&Figure {
             label: &label(one, name),
-            value: number_of(one, "value").unwrap_or(f64::NAN),
+            value: value(one),
             unit: unit(one),
             warning: thresholds.warning,
             critical: thresholds.critical,
@@ -187,29 +187,30 @@ pub(super) fn metric(
     })
 }
 
-fn values(all: &[Value], name: &str) -> String {
-    let all: Vec<String> =
-        all.iter().map(|one| format!("{} is {}", label(one, name), plain(one.get("value")))).collect();
+fn value(metric: &Metric) -> f64 {
+    metric.value.map_or(f64::NAN, Value::as_f64)
+}
+
+fn values(all: &[Metric], name: &str) -> String {
+    let shown = |one: &Metric| one.value.map(metric_value).unwrap_or_default();
+    let all: Vec<String> = all.iter().map(|one| format!("{} is {}", label(one, name), shown(one))).collect();
     listed(&all)
 }
 
 /// `wn01`, with the name where a glob was given, and the labels.
-fn label(metric: &Value, name: &str) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    parts.extend(Some(text_of(metric, "host").to_owned()).filter(|host| !host.is_empty()));
-    let own = text_of(metric, "name");
-    if own != name || parts.is_empty() {
-        parts.push(own.to_owned());
+fn label(metric: &Metric, name: &str) -> String {
+    let mut parts: Vec<String> = metric.host.iter().map(ToString::to_string).collect();
+    if metric.name != name || parts.is_empty() {
+        parts.push(metric.name.to_string());
     }
-    let labels = metric.get("labels").and_then(Value::as_object).into_iter().flatten();
-    parts.extend(labels.map(|(name, value)| format!("{name}:{}", plain(Some(value)))));
+    parts.extend(metric.labels.0.iter().map(|(name, value)| format!("{name}:{value}")));
     parts.join(" ")
 }
 
 /// The unit of the performance data: seconds, bytes, a counter, or none.
-fn unit(metric: &Value) -> &'static str {
-    match (text_of(metric, "semantics"), text_of(metric, "unit")) {
-        ("counter", _) => "c",
+fn unit(metric: &Metric) -> &'static str {
+    match (metric.semantics, metric.unit.as_str()) {
+        (Semantics::Counter, _) => "c",
         (_, "seconds") => "s",
         (_, "bytes") => "B",
         _ => "",

@@ -8,29 +8,32 @@ mod interrupt;
 use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::connection::Patience;
 use crate::client::course::{Course, course, first_line};
-use crate::client::{Client, PATIENCE};
+use crate::client::typed::Answered;
+use crate::client::{Client, Error, PATIENCE};
 use crate::command::call_names;
-use crate::command::query::{Params, items, note_unheard};
+use crate::command::query::{items, note_missing};
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
-use crate::output::figures::{count, number_of, text_of};
+use crate::output::figures::count;
 use crate::output::seen::Seen;
 use crate::output::times;
 use crate::output::{Output, note};
+use clap::builder::TypedValueParser;
 use interrupt::Place;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::api::events::{DomainEventsParams, Event, Events, EventsParams, SensorEventsParams};
+use wire::api::{Request, Span, UnixTime};
 use wire::event::Kind;
-use wire::time::Time;
 
 /// Events asked for at a time.
 const PAGE: u64 = 1_000;
 /// The most that a daemon gives of the newest.
 const LAST_MAX: u64 = 10_000;
 /// How long a daemon may wait for a first event before it answers with none.
-const WAIT_SECS: u64 = 20;
+const WAIT: Duration = Duration::from_secs(20);
 /// Most events that are known again when a new representative tells them; some 3 MB.
 const SEEN_MAX: usize = 100_000;
 /// The cursor behind the newest event.
@@ -60,8 +63,8 @@ pub(crate) struct Args {
     #[arg(long, short)]
     follow: bool,
     /// Only events of this kind, such as job_end; may be repeated
-    #[arg(long, value_name = "KIND", value_parser = words(Kind::ALL.iter().map(|kind| kind.as_str())), hide_possible_values = true)]
-    kind: Vec<String>,
+    #[arg(long, value_name = "KIND", value_parser = kinds(), hide_possible_values = true)]
+    kind: Vec<Kind>,
     /// Only events of this call, as `visperf calls` names it
     #[arg(long, value_name = "CALL", value_parser = chosen)]
     call: Option<String>,
@@ -87,6 +90,11 @@ pub(crate) struct Args {
     local: bool,
 }
 
+fn kinds() -> impl TypedValueParser<Value = Kind> {
+    let words = words(Kind::ALL.iter().map(|kind| kind.as_str()));
+    words.try_map(|word| Kind::from_word(&word).ok_or("expected a kind of event"))
+}
+
 /// Print the events.
 ///
 /// # Errors
@@ -105,13 +113,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (mut was_empty, mut is_found, mut is_told) = (false, false, false);
     while left > 0 {
         let answer = reading.page(left)?;
-        let events = items(&answer, "events");
-        reading.tell_missed(&answer)?;
+        let events = &answer.typed.events;
+        reading.tell_missed(answer.typed.missed)?;
         if !is_told {
-            note_unheard(&answer);
+            note_missing(&answer.typed.unheard);
             is_told = true;
         }
-        left -= reading.print(&events, &answer, left)?;
+        left -= reading.print(&answer, left)?;
         if args.is_last() {
             is_found = !events.is_empty();
             break;
@@ -182,40 +190,45 @@ impl Reading<'_> {
     }
 
     /// What to ask for, where `left` more events are wanted.
-    fn params(&self, left: u64) -> Value {
-        let cursor = self.place.cursor();
-        let between = &self.args.between;
-        // The first answer tells where the newest event is, and with it what Ctrl-C shows; it must not wait.
-        let waits = self.args.follow && cursor != NEWEST;
-        Params::default()
-            .of(&self.args.whose)
-            .with("cursor", (!self.args.is_last()).then_some(cursor))
-            .with("last", self.args.is_last().then_some(true))
-            .with("limit", Some(if self.args.is_last() { left } else { left.min(PAGE) }))
-            .with("job", self.args.job.clone())
-            .with("user", self.args.user.clone())
-            .with("on_host", self.args.host.clone())
-            .with("kind", (!self.args.kind.is_empty()).then(|| self.args.kind.clone()))
-            .with("call", self.args.call.clone())
-            .with("since", between.since.map(Time::secs_f64))
-            .with("until", between.until.map(Time::secs_f64))
-            .with("wait", waits.then_some(WAIT_SECS))
-            .value()
+    fn params(&self, left: u64) -> EventsParams {
+        let (args, cursor) = (self.args, self.place.cursor());
+        // The first answer says where the newest event is, and with it what Ctrl-C shows; it must not wait.
+        let waits = args.follow && cursor != NEWEST;
+        EventsParams {
+            cursor: (!args.is_last()).then_some(cursor),
+            last: args.is_last(),
+            limit: if args.is_last() { left } else { left.min(PAGE) },
+            job: args.job.clone(),
+            user: args.user.clone(),
+            on_host: args.host.clone(),
+            kind: args.kind.clone(),
+            call: args.call.clone(),
+            since: args.between.since.map(UnixTime),
+            until: args.between.until.map(UnixTime),
+            wait: Span(if waits { WAIT } else { Duration::ZERO }),
+        }
+    }
+
+    fn ask(&mut self, params: &EventsParams) -> Result<Answered<Events>, Error> {
+        let patience = match self.args.follow {
+            true => Patience { most: PATIENCE.most + WAIT, tell_after: None },
+            false => PATIENCE,
+        };
+        let about = self.args.whose.about();
+        match self.args.local {
+            true => self.client.request(&SensorEventsParams(params.clone()), &about, patience),
+            false => self.client.request(&DomainEventsParams(params.clone()), &about, patience),
+        }
     }
 
     /// The next answer. With --follow a daemon that went away is waited for, once it was reached.
-    fn page(&mut self, left: u64) -> Result<Value, Failure> {
-        let method = if self.args.local { "sensor.events" } else { "domain.events" };
+    fn page(&mut self, left: u64) -> Result<Answered<Events>, Failure> {
         let params = self.params(left);
-        let patience = match self.args.follow {
-            true => Patience { most: PATIENCE.most + Duration::from_secs(WAIT_SECS), tell_after: None },
-            false => PATIENCE,
-        };
         let reached_before = self.reached;
         let mut pause = AGAIN_FIRST;
         let mut told = false;
         loop {
-            let error = match self.client.call(method, &params, patience) {
+            let error = match self.ask(&params) {
                 Ok(answer) => {
                     if told {
                         note(&format!("reached {} again, going on", self.client.address()));
@@ -227,6 +240,8 @@ impl Reading<'_> {
             // Nobody answered yet: there may be none at this address.
             let passes = course(&error, told || reached_before) != Course::End;
             if !self.args.follow || !passes {
+                let method =
+                    if self.args.local { SensorEventsParams::METHOD } else { DomainEventsParams::METHOD };
                 return Err(self.client.explain(method, error));
             }
             if !told {
@@ -240,8 +255,7 @@ impl Reading<'_> {
     }
 
     /// Events that were deleted before this cursor could read them are a gap that must be seen.
-    fn tell_missed(&mut self, answer: &Value) -> Result<(), Failure> {
-        let missed = answer.get("missed").and_then(Value::as_u64).unwrap_or(0);
+    fn tell_missed(&mut self, missed: u64) -> Result<(), Failure> {
         if missed > 0 {
             self.output.flush()?;
             note(&format!(
@@ -253,20 +267,21 @@ impl Reading<'_> {
     }
 
     /// Print at most `most` events, then take over the answer's cursor; how many were printed.
-    fn print(&mut self, events: &[Value], answer: &Value, most: u64) -> Result<u64, Failure> {
+    fn print(&mut self, answer: &Answered<Events>, most: u64) -> Result<u64, Failure> {
         let printing = self.place.begin();
         let mut printed = 0;
-        let mut events: Vec<&Value> =
-            events.iter().take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
+        let raw = items(&answer.raw, "events");
+        let events = answer.typed.events.iter().zip(&raw);
+        let mut events: Vec<(&Event, &Value)> =
+            events.take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
         // Logs are read one after the other, and each may be behind.
-        let time = |event: &Value| number_of(event, "time").unwrap_or(f64::NEG_INFINITY);
-        events.sort_by(|one, other| time(one).total_cmp(&time(other)));
-        for event in events {
-            if self.seen.as_mut().is_some_and(|seen| !seen.is_new(text_of(event, "id"))) {
+        events.sort_by_key(|(event, _)| event.time);
+        for (event, raw) in events {
+            if self.seen.as_mut().is_some_and(|seen| !seen.is_new(&event.id)) {
                 continue;
             }
             match self.args.query.json {
-                true => self.output.json(event)?,
+                true => self.output.json(raw)?,
                 false => {
                     let line = self.lines.line(event, &self.output);
                     self.output.line(&line)?;
@@ -275,8 +290,8 @@ impl Reading<'_> {
             printed += 1;
         }
         self.output.flush()?;
-        let next = answer.get("cursor").and_then(Value::as_str).unwrap_or_default();
-        self.moved = self.place.cursor() != next;
+        let next = &answer.typed.cursor;
+        self.moved = self.place.cursor() != *next;
         self.reached = true;
         self.place.go_on_from(next);
         drop(printing);

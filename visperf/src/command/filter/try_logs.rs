@@ -9,9 +9,9 @@ use crate::filter_sources::{FilterFolders, FilterSources};
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
-use crate::output::{Color, Output, note, report, times};
+use crate::output::{Color, Output, as_answered, note, report, times};
 use crate::trial::choice;
-use crate::trial::event::{self, Place};
+use crate::trial::event::{InLog, Place};
 use crate::trial::input::Input;
 use crate::trial::log::{Log, Met};
 use crate::trial::stamps::Stamps;
@@ -24,6 +24,7 @@ use log_filters::filter::Filter;
 use log_filters::join::Joiner;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use wire::api::calls::Call;
 use wire::event::Id;
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;
@@ -260,21 +261,23 @@ impl Trial<'_> {
             return Ok(());
         }
         let place = Place { host: &self.host, file, filter, line, last_line };
-        let event = event::event(found, id, &call, self.seen, &place);
+        let event = InLog::new(found, id, &call, self.seen, &place);
         if self.args.json {
-            return self.output.json(&event);
+            return self.output.json(&as_answered(&event)?);
         }
-        let line = self.lines.line(&event, &self.output);
+        let line = self.lines.line(&event.event, &self.output);
         self.output.line(&line)
     }
 
     /// After all logs: calls, unknown lines, sums.
     fn end(&mut self) -> Result<(), Failure> {
         if self.args.calls {
-            let calls = self.joiner.calls().map(|call| event::call(&call));
+            let calls = self.joiner.calls().map(|call| as_answered(&Call::from(&call)));
             match self.args.json {
-                true => calls.into_iter().try_for_each(|call| self.output.json(&call))?,
-                false => print_rows(call_table(&self.zone), calls, &self.zone, None, &mut self.output)?,
+                true => calls.into_iter().try_for_each(|call| self.output.json(&call?))?,
+                false => {
+                    print_rows(call_table(&self.zone), calls.flatten(), &self.zone, None, &mut self.output)?
+                }
             }
         }
         if self.args.json {

@@ -5,18 +5,18 @@ use super::screen::Screen;
 use super::text;
 use crate::demo::player::Player;
 use crate::exit::Failure;
-use crate::output::clean;
 use crate::output::figures::{bytes, count, share};
+use crate::output::{as_answered, clean};
 use crate::serve::grid::Grid;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use sensor::journal::reader::Reader;
-use sensor::query::shape;
 use sensor::run::Status;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::api::{calls, events};
 use wire::call::{Call, State};
 use wire::event::{Event, Kind, Outcome};
 
@@ -145,12 +145,12 @@ impl Live {
 
     fn show_events(&self, screen: &mut Screen, events: &[Event]) -> Result<(), Failure> {
         for event in events {
-            let mut json = json_of(&shape::event(event))?;
             if self.json {
+                let mut json = as_answered(&events::Event::from(event.clone()))?;
                 json["type"] = "event".into();
                 screen.output.json(&json)?;
             } else {
-                let line = screen.lines.line(&json, &screen.output);
+                let line = screen.lines.line(&event.clone().into(), &screen.output);
                 screen.line(&line)?;
             }
             if !event.call.is_empty() {
@@ -181,7 +181,7 @@ impl Live {
             return Ok(());
         }
         if self.json {
-            let mut json = json_of(&shape::call(call))?;
+            let mut json = as_answered(&calls::Call::from(call))?;
             json["type"] = "call".into();
             return screen.output.json(&json);
         }
@@ -268,10 +268,4 @@ const fn may_end_a_call(kind: Kind) -> bool {
 /// The lines that the sensor has read so far.
 fn lines_read(status: &Status) -> u64 {
     status.statistics().iter().find(|(name, _)| *name == "lines_total").map_or(0, |(_, lines)| *lines)
-}
-
-fn json_of(value: &rpc::value::Value) -> Result<serde_json::Value, Failure> {
-    let mut text = String::new();
-    rpc::json::write_value(&mut text, value);
-    serde_json::from_str(&text).map_err(|error| Failure::of("an event cannot be shown", error))
 }

@@ -10,8 +10,10 @@ use crate::output::figures::{bytes, number, number_of, share, text_of};
 use crate::output::times::{below, offset_now};
 use crate::output::{Color, Output, clean};
 use jiff::tz::TimeZone;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
+use wire::api::events::Event;
 use wire::channel::CPU_MAX_MS;
 use wire::time::Time;
 
@@ -56,7 +58,11 @@ impl Printing<'_> {
                 true => self.output.json(entry)?,
                 false => {
                     let line = match text_of(entry, "what") {
-                        "event" => self.events.line(&entry["event"], &self.output),
+                        "event" => match Event::deserialize(&entry["event"]) {
+                            Ok(event) => self.events.line(&event, &self.output),
+                            // Of a later version.
+                            Err(_) => clean(&entry["event"].to_string()).into_owned(),
+                        },
                         _ => {
                             let time = number_of(entry, "time").map(Time::from_secs_f64);
                             let time = time.map(|time| below(&self.offset, time, &self.zone, &self.output));

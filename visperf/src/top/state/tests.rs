@@ -20,10 +20,10 @@ pub(crate) fn host(name: &str) -> Host {
 }
 
 pub(crate) fn process(host: &str, pid: u32, cpu: f64) -> Process {
-    let value = json!({"pid": pid, "start_ns": 5, "cpu": cpu, "rss_bytes": f64::from(pid) * 1024.0 * 1024.0,
+    let value = json!({"pid": pid, "start_ns": 5, "cpu": cpu, "rss_bytes": u64::from(pid) << 20,
         "read_bytes": 0, "written_bytes": 0, "cpu_seconds": 61.0, "name": format!("burn{pid}"), "user": "ada",
         "threads": 2, "state": "running", "command": format!("burn --number {pid}")});
-    Process::read(&place(host), &value).expect("a process")
+    Process::of(&place(host), &serde_json::from_value(value).expect("a process"))
 }
 
 /// Two hosts, a process each of much and of little CPU.

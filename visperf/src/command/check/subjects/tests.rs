@@ -89,11 +89,12 @@ fn a_domain_is_slow_or_incomplete() {
 #[test]
 fn a_metric_is_compared_on_each_host_and_an_old_value_is_unknown() {
     let of = |host: &str, value: f64, time: f64| {
-        json!({"host": host, "name": "node_load1", "labels": {}, "unit": "1", "semantics": "gauge", "value": value,
-            "time": time})
+        let told = json!({"host": host, "name": "node_load1", "labels": {}, "unit": "1", "semantics": "gauge",
+            "value": value, "time": time});
+        serde_json::from_value::<Metric>(told).unwrap()
     };
     let (warning, critical) = ("4".parse().unwrap(), "8".parse().unwrap());
-    let check = |all: &[Value], level: Level, text: &str| {
+    let check = |all: &[Metric], level: Level, text: &str| {
         let thresholds = Thresholds { warning: Some(&warning), critical: Some(&critical) };
         let report = metric(all, "node_load1", &thresholds, (1_000.0, 60.0));
         assert_eq!(report.level, level, "{report:?}");
@@ -110,17 +111,15 @@ fn a_metric_is_compared_on_each_host_and_an_old_value_is_unknown() {
 #[test]
 fn figures_have_the_units_of_the_guidelines() {
     let check = |unit_of: &str, semantics: &str, expected: &str| {
-        assert_eq!(
-            unit(&json!({"unit": unit_of, "semantics": semantics})),
-            expected,
-            "{unit_of} {semantics}"
-        );
+        let metric = serde_json::from_value(json!({"unit": unit_of, "semantics": semantics})).unwrap();
+        assert_eq!(unit(&metric), expected, "{unit_of} {semantics}");
     };
     check("bytes", "gauge", "B");
     check("seconds", "gauge", "s");
     check("seconds", "counter", "c");
     check("1", "gauge", "");
     let disk = json!({"host": "a", "name": "x", "labels": {"device": "sda", "z": "1"}});
+    let disk = serde_json::from_value(disk).unwrap();
     assert_eq!(
         (label(&disk, "x"), label(&disk, "*")),
         ("a device:sda z:1".into(), "a x device:sda z:1".into())

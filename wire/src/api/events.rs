@@ -1,0 +1,299 @@
+//! Methods about events: `sensor.events`, `domain.events`.
+//!
+//! Pure. Not here: events as sensors store and report them ([`crate::event`]).
+
+use super::{Effect, Named, Request, Span, Subject, UnixTime};
+use crate::event::{self, Kind, Outcome};
+use compact_str::{CompactString, ToCompactString};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+
+/// Events of an answer by default.
+const LIMIT_DEFAULT: u64 = 1000;
+
+/// Filters for events, and where to read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EventsParams {
+    /// Where to continue, as the `cursor` of an earlier answer; "" is the oldest stored event, "end" is after the newest.
+    pub cursor: Option<String>,
+    /// At most so many events.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub limit: u64,
+    /// The last `limit` events that fit, the oldest first, instead of the first from the cursor on.
+    pub last: bool,
+    /// Only events of this kind, or of these kinds.
+    pub kind: Vec<Kind>,
+    /// Only events of this call; `*` or `…` in it stand for any characters.
+    pub call: Option<String>,
+    /// Only events of calls that bear this job number, or are a part of it.
+    pub job: Option<String>,
+    /// Only events of this user's calls.
+    pub user: Option<String>,
+    /// Only events from or to this host (with or without its domain).
+    pub on_host: Option<String>,
+    /// Only events whose time is this or later.
+    pub since: Option<UnixTime>,
+    /// Only events whose time is this or earlier.
+    pub until: Option<UnixTime>,
+    /// How long to wait for a first event, at most 25 s.
+    pub wait: Span,
+}
+
+impl Default for EventsParams {
+    fn default() -> EventsParams {
+        EventsParams {
+            cursor: None,
+            limit: LIMIT_DEFAULT,
+            last: false,
+            kind: Vec::new(),
+            call: None,
+            job: None,
+            user: None,
+            on_host: None,
+            since: None,
+            until: None,
+            wait: Span::default(),
+        }
+    }
+}
+
+/// The events found in this sensor's logs, from a cursor on.
+///
+/// Give the cursor of one answer to the next call to continue where it ended; a cursor outlives restarts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SensorEventsParams(pub EventsParams);
+
+impl Request for SensorEventsParams {
+    const METHOD: &'static str = "sensor.events";
+    const EFFECT: Effect = Effect::Reads;
+    const SUBJECT: Subject = Subject::Host;
+    type Answer = Events;
+}
+
+/// The events found on all hosts of the domain, from a cursor on.
+///
+/// Give the cursor of one answer to the next call to continue where it ended; a cursor outlives restarts and the representative
+/// that gave it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct DomainEventsParams(pub EventsParams);
+
+impl Request for DomainEventsParams {
+    const METHOD: &'static str = "domain.events";
+    const EFFECT: Effect = Effect::Reads;
+    const SUBJECT: Subject = Subject::Domain;
+    type Answer = Events;
+}
+
+/// Events, and where to continue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Events {
+    /// Those that fit, in the order in which they were stored.
+    pub events: Vec<Event>,
+    /// The cursor for the next call.
+    pub cursor: String,
+    /// Events that were deleted to keep within the disk budget before this cursor could read them.
+    pub missed: u64,
+    /// Hosts of the domain that are `last_seen` and have not reported to this representative: their events may be missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unheard: Vec<String>,
+}
+
+/// One event: what one record of a log says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Its id, unique for all time: `SENSOR-GENERATION-OFFSET`, and `-NUMBER` for the second and later events of one record.
+    #[schemars(with = "String")]
+    pub id: CompactString,
+    /// What happened. One that a later version has is read as `message`.
+    #[serde(deserialize_with = "known_kind")]
+    pub kind: Kind,
+    /// When, as the log says; the time of reading where the log has no time.
+    pub time: UnixTime,
+    /// When the sensor read it.
+    pub seen: UnixTime,
+    /// The id of the call that it belongs to; empty if none.
+    #[schemars(with = "String")]
+    pub call: CompactString,
+    /// The middleware's name of the job; empty if none.
+    #[schemars(with = "String")]
+    pub job: CompactString,
+    /// Whose job: a number where the log prints only the number; empty if unknown.
+    #[schemars(with = "String")]
+    pub user: CompactString,
+    /// The party that acts: client, submit host, sending side. Empty if unknown.
+    #[schemars(with = "String")]
+    pub from: CompactString,
+    /// The party acted on: server, execution host, receiving side. Several are joined by commas.
+    #[schemars(with = "String")]
+    pub to: CompactString,
+    /// How it ended, of kinds that end something.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_outcome")]
+    pub outcome: Option<Outcome>,
+    /// When the job was submitted, where the record says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<UnixTime>,
+    /// When the job was started, where the record says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<UnixTime>,
+    /// When the job ended, where the record says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<UnixTime>,
+    /// What else the record says.
+    #[schemars(with = "BTreeMap<String, Attribute>")]
+    pub attributes: Named<Attribute>,
+    /// Where it was read.
+    pub source: Source,
+}
+
+/// Where an event was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Source {
+    /// The sensor's id.
+    #[schemars(with = "String")]
+    pub sensor: CompactString,
+    /// The sensor's host.
+    #[schemars(with = "String")]
+    pub host: CompactString,
+    /// The file's path on that host.
+    #[schemars(with = "String")]
+    pub file: CompactString,
+    /// The log filter's name.
+    #[schemars(with = "String")]
+    pub filter: CompactString,
+    /// Where the record begins in the file, in bytes.
+    pub offset: u64,
+}
+
+/// The value of an attribute: text, or several texts in order. What is not UTF-8 is base64.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Attribute {
+    /// Text.
+    Text(#[schemars(with = "String")] CompactString),
+    /// Several texts, in order.
+    List(#[schemars(with = "Vec<String>")] Vec<CompactString>),
+    /// What is not UTF-8.
+    Bytes(
+        #[serde(with = "crate::bytes")]
+        #[schemars(with = "String")]
+        Vec<u8>,
+    ),
+}
+
+impl From<event::Value> for Attribute {
+    fn from(value: event::Value) -> Attribute {
+        match value {
+            event::Value::Text(text) => Attribute::Text(text),
+            event::Value::List(texts) => Attribute::List(texts),
+            event::Value::Bytes(bytes) => Attribute::Bytes(bytes),
+        }
+    }
+}
+
+impl From<event::Event> for Event {
+    fn from(event: event::Event) -> Event {
+        let event::Event { id, seen, call, content, source } = event;
+        let attributes = content.attributes.into_iter().map(|(name, value)| (name, value.into()));
+        Event {
+            id: id.to_compact_string(),
+            kind: content.kind,
+            time: UnixTime(content.time),
+            seen: UnixTime(seen),
+            call,
+            job: content.job,
+            user: content.user,
+            from: content.from,
+            to: content.to,
+            outcome: content.outcome,
+            submitted: content.submitted.map(UnixTime),
+            started: content.started.map(UnixTime),
+            ended: content.ended.map(UnixTime),
+            attributes: Named(attributes.collect()),
+            source: Source {
+                sensor: id.sensor.to_compact_string(),
+                host: source.host,
+                file: source.file,
+                filter: source.filter,
+                offset: id.offset,
+            },
+        }
+    }
+}
+
+fn known_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
+    let word = CompactString::deserialize(deserializer)?;
+    Ok(Kind::from_word(&word).unwrap_or(Kind::Message))
+}
+
+/// One that a later version has ended in some way.
+fn known_outcome<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Outcome>, D::Error> {
+    let word = Option::<CompactString>::deserialize(deserializer)?;
+    Ok(word.map(|word| Outcome::from_word(&word).unwrap_or(Outcome::Finished)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Content, Id};
+    use crate::id::{Generation, SensorKey};
+    use crate::time::Time;
+    use serde_json::json;
+
+    fn event() -> event::Event {
+        let mut content = Content::new(Kind::JobEnd, Time::from_micros(1_500_000));
+        content.outcome = Some(Outcome::Ok);
+        content.ended = Some(Time::from_micros(1_250_000));
+        content.attributes = vec![
+            ("code".into(), event::Value::Text("0".into())),
+            ("asked".into(), event::Value::List(vec!["a".into(), "b".into()])),
+        ];
+        event::Event {
+            id: Id { sensor: SensorKey(1), generation: Generation(2), offset: 3, number: 1 },
+            seen: Time::from_micros(2_000_000),
+            call: "slurm:1".into(),
+            content,
+            source: event::Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() },
+        }
+    }
+
+    #[test]
+    fn an_event_has_the_fields_of_the_contract() {
+        let written = serde_json::to_value(Event::from(event())).expect("it is written");
+        let expected = json!({
+            "id": "0000000000000001-2-3-1", "kind": "job_end", "time": 1.5, "seen": 2.0, "call": "slurm:1", "job": "", "user": "",
+            "from": "", "to": "", "outcome": "ok", "ended": 1.25, "attributes": {"code": "0", "asked": ["a", "b"]},
+            "source": {"sensor": "0000000000000001", "host": "h", "file": "/f", "filter": "slurmctld", "offset": 3},
+        });
+        assert_eq!(written, expected);
+        assert_eq!(serde_json::from_value::<Event>(written).expect("it is read"), Event::from(event()));
+    }
+
+    #[test]
+    fn words_of_a_later_version_are_read() {
+        let mut written = serde_json::to_value(Event::from(event())).expect("it is written");
+        written["kind"] = "job_migrate".into();
+        written["outcome"] = "migrated".into();
+        written["later"] = json!([1]);
+        let read: Event = serde_json::from_value(written).expect("it is read");
+        assert_eq!((read.kind, read.outcome), (Kind::Message, Some(Outcome::Finished)));
+    }
+
+    #[test]
+    fn a_wait_below_zero_is_none() {
+        let wait = |secs| {
+            serde_json::from_value::<EventsParams>(json!({"wait": secs}))
+                .expect("a number")
+                .wait
+                .0
+                .as_secs_f64()
+        };
+        assert_eq!((wait(-1.0), wait(2.5)), (0.0, 2.5));
+        assert!(wait(1e300) > 1e18);
+    }
+}

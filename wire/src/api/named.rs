@@ -1,0 +1,49 @@
+//! Named values in order: labels of a metric, attributes of an event.
+//!
+//! Pure. Rule: an answer has them as a structure. A schema says so by `#[schemars(with = "BTreeMap<String, …>")]`.
+
+use compact_str::CompactString;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Values by their names, in order. Names are unique.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named<V>(pub Vec<(CompactString, V)>);
+
+impl<V> Default for Named<V> {
+    fn default() -> Named<V> {
+        Named(Vec::new())
+    }
+}
+
+impl<V: Serialize> Serialize for Named<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Named<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Named<V>, D::Error> {
+        struct Reading<V>(PhantomData<V>);
+
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Reading<V> {
+            type Value = Named<V>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a structure with a value for each name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<V>, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = map.next_entry()? {
+                    values.push(value);
+                }
+                Ok(Named(values))
+            }
+        }
+
+        deserializer.deserialize_map(Reading(PhantomData))
+    }
+}
