@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn events_are_told_by_time_and_nonsense_is_left_out() {
-        let told = |time: f64, kind: &str, outcome: Option<&str>, attributes: Value| {
+        let event = |time: f64, kind: &str, outcome: Option<&str>, attributes: Value| {
             let source = json!({"host": "head", "file": "/var/log/slurmctld.log"});
             let mut event = json!({"id": "1-1-0", "time": time, "kind": kind, "seen": 21.0, "call": "slurm:7", "job": "7", "user": "",
                 "from": "wn01", "to": "", "attributes": attributes, "source": source});
@@ -106,7 +106,7 @@ mod tests {
         };
         let attributes = json!({"exit": "2", "nodes": ["wn01", "wn\u{1b}02"]});
         let answer = json!({"events": [
-            told(20.5, "job_end", Some("failed"), attributes), told(10.0, "job_submit", None, json!({})),
+            event(20.5, "job_end", Some("failed"), attributes), event(10.0, "job_submit", None, json!({})),
             {"time": "soon", "kind": "job_end"}, {"time": 1.0, "kind": "job_end"}, 7,
         ]});
         let events = events(&answer);
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(kinds, [(Kind::JobSubmit, ""), (Kind::JobEnd, "failed")]);
         assert_eq!(events[1].source, "head:/var/log/slurmctld.log");
         assert_eq!(events[1].attributes, ["exit: 2", "nodes: wn01, wn\u{fffd}02"]);
-        let at_once = ["job_end", "job_start", "job_submit"].map(|kind| told(5.0, kind, None, json!({})));
+        let at_once = ["job_end", "job_start", "job_submit"].map(|kind| event(5.0, kind, None, json!({})));
         let kinds: Vec<Kind> =
             super::events(&json!({ "events": at_once })).iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [Kind::JobSubmit, Kind::JobStart, Kind::JobEnd], "of one second");

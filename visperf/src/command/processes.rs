@@ -92,8 +92,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let raw = query::items(&answer.raw, "processes");
     query::print_typed(&args.query, &raw, &answer.typed.processes, "no process fits", table)?;
     query::note_left_out(&answer.raw, "processes");
-    if let Some(told) = read_by(&answer.typed).filter(|_| !args.query.json) {
-        note(&told);
+    if let Some(source) = read_by(&answer.typed).filter(|_| !args.query.json) {
+        note(&source);
     }
     Ok(())
 }
@@ -361,15 +361,15 @@ mod tests {
     }
 
     #[test]
-    fn how_they_are_read_is_told_with_why() {
-        let told = |answer: Value| read_by(&serde_json::from_value(answer).expect("an answer"));
+    fn how_they_are_read_is_printed_with_the_reason() {
+        let printed = |answer: Value| read_by(&serde_json::from_value(answer).expect("an answer"));
         assert_eq!(
-            told(json!({"source": "bpf-changed", "reasons": []})).as_deref(),
+            printed(json!({"source": "bpf-changed", "reasons": []})).as_deref(),
             Some("read by bpf-changed")
         );
         let answer = json!({"source": "procfs", "reasons": ["bpf: not permitted", "netlink: no"]});
-        assert_eq!(told(answer).as_deref(), Some("read by procfs: bpf: not permitted; netlink: no"));
-        assert_eq!(told(json!({})), None, "a sensor that does not tell");
+        assert_eq!(printed(answer).as_deref(), Some("read by procfs: bpf: not permitted; netlink: no"));
+        assert_eq!(printed(json!({})), None, "a sensor that does not say");
     }
 
     #[test]

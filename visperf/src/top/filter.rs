@@ -58,10 +58,10 @@ mod tests {
 
     fn process() -> Process {
         let place = Place { domain: "UT-ICL".to_owned(), host: "wn01".to_owned() };
-        let told = json!({"pid": 7, "start_ns": 5, "parent": 1, "uid": 1000, "user": "ada", "state": "running",
+        let fields = json!({"pid": 7, "start_ns": 5, "parent": 1, "uid": 1000, "user": "ada", "state": "running",
             "name": "burn", "command": "burn --hot", "cpu": 0.9, "cpu_seconds": 61.0, "user_seconds": 60.0,
             "rss_bytes": 1 << 30, "threads": 2, "minor_faults": 8, "read_bytes": 4096, "written_bytes": 1024});
-        Process::of(&place, &serde_json::from_value(told).expect("a process"))
+        Process::of(&place, &serde_json::from_value(fields).expect("a process"))
     }
 
     #[test]

@@ -84,63 +84,63 @@ pub(crate) struct Process {
     pub(crate) threads: f64,
     pub(crate) name: String,
     pub(crate) command: String,
-    /// As the sensor told it, for filters.
+    /// As the sensor answered it, for filters.
     pub(crate) record: Record,
 }
 
 /// A process in the answer of a sensor as the sensor itself has it.
-fn record(told: &api::Process) -> Record {
+fn record(answered: &api::Process) -> Record {
     let nanos = |secs: f64| {
         let time = Duration::try_from_secs_f64(secs).ok();
         time.and_then(|time| u64::try_from(time.as_nanos()).ok()).unwrap_or(0)
     };
-    let switches = told.voluntary_switches.zip(told.involuntary_switches);
+    let switches = answered.voluntary_switches.zip(answered.involuntary_switches);
     let usage = process::Usage {
-        cpu_ns: nanos(told.cpu_seconds),
-        user_ns: nanos(told.user_seconds),
-        system_ns: nanos(told.system_seconds),
-        minor_faults: told.minor_faults,
-        major_faults: told.major_faults,
+        cpu_ns: nanos(answered.cpu_seconds),
+        user_ns: nanos(answered.user_seconds),
+        system_ns: nanos(answered.system_seconds),
+        minor_faults: answered.minor_faults,
+        major_faults: answered.major_faults,
         switches: switches.map(|(voluntary, involuntary)| process::Switches { voluntary, involuntary }),
-        io: told.read_bytes.zip(told.written_bytes).map(|(read_bytes, written_bytes)| process::Io {
+        io: answered.read_bytes.zip(answered.written_bytes).map(|(read_bytes, written_bytes)| process::Io {
             read_bytes,
             written_bytes,
-            read_chars: told.read_chars.unwrap_or(0),
-            written_chars: told.written_chars.unwrap_or(0),
+            read_chars: answered.read_chars.unwrap_or(0),
+            written_chars: answered.written_chars.unwrap_or(0),
         }),
     };
     let process = process::Process {
-        key: told.key(),
-        parent: told.parent,
-        uid: told.uid,
-        threads: told.threads,
-        state: told.state,
-        cgroup: told.cgroup,
-        rss_kib: told.rss_bytes >> 10,
+        key: answered.key(),
+        parent: answered.parent,
+        uid: answered.uid,
+        threads: answered.threads,
+        state: answered.state,
+        cgroup: answered.cgroup,
+        rss_kib: answered.rss_bytes >> 10,
         usage,
-        name: told.name.clone(),
+        name: answered.name.clone(),
     };
-    Record { process, cpu: told.cpu }
+    Record { process, cpu: answered.cpu }
 }
 
 impl Process {
     /// A process of a host of `place`.
     #[allow(clippy::cast_precision_loss)] // amounts of bytes are shown with two digits
-    pub(crate) fn of(place: &Place, told: &api::Process) -> Process {
+    pub(crate) fn of(place: &Place, answered: &api::Process) -> Process {
         let text = |text: Option<&str>| clean(text.unwrap_or_default()).into_owned();
         Process {
-            id: (place.clone(), told.key()),
-            user: told.user.as_deref().map_or_else(|| told.uid.to_string(), |user| text(Some(user))),
-            state: told.state.as_str().to_owned(),
-            cpu: told.cpu,
-            cpu_secs: told.cpu_seconds,
-            rss_bytes: told.rss_bytes as f64,
-            io_bytes: told.io_bytes().map(|bytes| bytes as f64),
+            id: (place.clone(), answered.key()),
+            user: answered.user.as_deref().map_or_else(|| answered.uid.to_string(), |user| text(Some(user))),
+            state: answered.state.as_str().to_owned(),
+            cpu: answered.cpu,
+            cpu_secs: answered.cpu_seconds,
+            rss_bytes: answered.rss_bytes as f64,
+            io_bytes: answered.io_bytes().map(|bytes| bytes as f64),
             io_rate: None,
-            threads: told.threads.into(),
-            name: text(Some(&told.name)),
-            command: text(told.command.as_deref()),
-            record: record(told),
+            threads: answered.threads.into(),
+            name: text(Some(&answered.name)),
+            command: text(answered.command.as_deref()),
+            record: record(answered),
         }
     }
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn process(pid: u32, cpu: f64, rss: u64, io: u64) -> Process {
-        let told = api::Process {
+        let answered = api::Process {
             pid,
             start_ns: 5,
             cpu: Some(cpu),
@@ -218,7 +218,7 @@ mod tests {
             user: Some("ada".to_owned()),
             ..api::Process::default()
         };
-        Process::of(&place(), &told)
+        Process::of(&place(), &answered)
     }
 
     fn sorted(order: Order) -> Vec<u32> {

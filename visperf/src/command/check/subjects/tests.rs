@@ -89,9 +89,9 @@ fn a_domain_is_slow_or_incomplete() {
 #[test]
 fn a_metric_is_compared_on_each_host_and_an_old_value_is_unknown() {
     let of = |host: &str, value: f64, time: f64| {
-        let told = json!({"host": host, "name": "node_load1", "labels": {}, "unit": "1", "semantics": "gauge",
+        let one = json!({"host": host, "name": "node_load1", "labels": {}, "unit": "1", "semantics": "gauge",
             "value": value, "time": time});
-        serde_json::from_value::<Metric>(told).unwrap()
+        serde_json::from_value::<Metric>(one).unwrap()
     };
     let (warning, critical) = ("4".parse().unwrap(), "8".parse().unwrap());
     let check = |all: &[Metric], level: Level, text: &str| {
