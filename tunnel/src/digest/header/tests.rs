@@ -76,6 +76,18 @@ fn a_challenge_is_read_as_it_is_written() {
     assert_eq!(Info::read(&info.write()), Ok(info));
 }
 
+#[test]
+fn a_name_with_what_no_line_holds_is_refused() {
+    for odd in ['\u{2028}', '\u{2029}', '\u{61c}', '\u{7f}'] {
+        let text = format!(
+            "Digest username=\"a{odd}\", realm=\"visperf\", nonce=\"n\", uri=\"/RPC2\", response=\"00\", qop=auth, nc=00000001, \
+             cnonce=\"c\""
+        );
+        assert_eq!(Credentials::read(&text), Err(Error::Form), "{odd:?}");
+        assert!(Credentials::read(&text.replace(odd, "b")).is_ok_and(|read| read.is_some()), "{odd:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
@@ -84,8 +96,9 @@ proptest! {
         let _ = Info::read(&text);
     }
 
+    // Separators of lines and paragraphs are refused as controls are.
     #[test]
-    fn what_was_written_is_read(name in "[^\\p{C}]{1,20}", nonce in "[!-~]{1,40}", count in 1_u32..) {
+    fn what_was_written_is_read(name in "[^\\p{C}\\p{Zl}\\p{Zp}]{1,20}", nonce in "[!-~]{1,40}", count in 1_u32..) {
         let credentials = Credentials {
             username: name, realm: "visperf".into(), nonce, uri: "/RPC2".into(), response: "00".into(),
             algorithm: Algorithm::Md5, cnonce: "c".into(), nc: format!("{count:08x}"),
