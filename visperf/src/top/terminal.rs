@@ -30,6 +30,11 @@ use tokio::signal::unix::{SignalKind, signal};
 const KEY_WAIT: Duration = Duration::from_millis(100);
 /// A screen that nothing changes is drawn anew so often: it tells how old it is.
 const DRAWN_EVERY: Duration = Duration::from_millis(500);
+/// How long the program has to end by itself once its terminal is gone.
+const GONE_GRACE: Duration = Duration::from_secs(1);
+
+/// What poll(2) reports of a terminal that is gone.
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
 
 /// The terminal, taken; given back when this is dropped.
 struct Taken(Terminal<CrosstermBackend<Stdout>>);
@@ -72,6 +77,7 @@ fn give_back() {
 /// If the terminal cannot be used, or the thread that asks has ended.
 pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Result<(), Failure> {
     let ending = Ending::catch()?;
+    end_with_terminal()?;
     let mut terminal = Taken::take()?;
     let theme = Theme::new(has_colors);
     let (mut drawn, mut is_new) = (clock::now(), true);
@@ -139,7 +145,25 @@ fn is_gone(wait: Duration) -> io::Result<bool> {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
+    Ok(keys[0].revents().intersects(GONE))
+}
+
+/// End the program a moment after its terminal is gone, where it has not ended by itself: a terminal that goes between the look at it and the
+/// reading of keys would be read for ever, at the cost of a core.
+fn end_with_terminal() -> Result<(), Failure> {
+    let wait = || {
+        let keys = io::stdin();
+        // Of events of no kind the end of the terminal is reported all the same (poll(2)).
+        let mut keys = [PollFd::new(&keys, PollFlags::empty())];
+        while let Ok(_) | Err(rustix::io::Errno::INTR) = rustix::event::poll(&mut keys, None) {
+            if keys[0].revents().intersects(GONE) {
+                std::thread::sleep(GONE_GRACE);
+                std::process::exit(0);
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("terminal".to_owned()).spawn(wait);
+    thread.map(drop).map_err(|error| Failure::of("cannot watch the terminal", error))
 }
 
 /// Hand it to the thread that asks; where that waits for a daemon and much was asked already, say so.
