@@ -8,6 +8,7 @@
 //! Not here: how values are written (`rpc`), the handlers (the daemons).
 
 pub mod calls;
+pub mod daemon;
 pub mod domain;
 pub mod events;
 pub mod files;

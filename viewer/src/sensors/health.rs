@@ -100,7 +100,8 @@ impl Health {
         self.domain = text(info, "domain");
         self.kind = text(info, "kind");
         self.version = text(info, "version");
-        self.uptime_secs = figure(info, "uptime");
+        // As a daemon of the version before calls it.
+        self.uptime_secs = figure(info, "uptime_secs").or_else(|| figure(info, "uptime"));
         let troubles = info["health"].as_array().map(Vec::as_slice).unwrap_or_default();
         let troubles = troubles.iter().filter_map(Value::as_str).take(TROUBLES_MAX);
         self.troubles = troubles.map(|trouble| shown(trouble).text).collect();

@@ -3,13 +3,11 @@
 //! Pure.
 
 use super::{Error, FORBIDDEN};
-use crate::output::figures::text_of;
-use serde_json::Value;
 
-/// What to do where the daemon that says this of itself (`daemon.info`) lacks `method`.
-pub(super) fn of_another_daemon(method: &str, info: &Value) -> Option<String> {
+/// What to do where a daemon of this kind (`daemon.info`) lacks `method`.
+pub(super) fn of_another_daemon(method: &str, kind: &str) -> Option<String> {
     let part = method.split('.').next().unwrap_or_default();
-    match (text_of(info, "kind"), part) {
+    match (kind, part) {
         ("directory", "domain" | "sensor") => Some(format!(
             "this daemon is a directory, and {part}.* methods are a sensor's: `visperf resolve DOMAIN` tells where \
              one answers, and --connect HOST:PORT asks it"
@@ -46,7 +44,6 @@ pub(super) fn refused(words: &str, is_legacy: bool) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn who_named_no_domain_is_told_with_which_word() {
@@ -68,7 +65,7 @@ mod tests {
     #[test]
     fn the_other_daemon_is_named() {
         let check = |kind: &str, method: &str, expected: Option<&str>| {
-            let hint = of_another_daemon(method, &json!({ "kind": kind }));
+            let hint = of_another_daemon(method, kind);
             match (&hint, expected) {
                 (Some(hint), Some(part)) => assert!(hint.contains(part), "{hint}"),
                 (None, None) => {}

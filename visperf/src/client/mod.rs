@@ -27,6 +27,8 @@ use std::time::Duration;
 use target::Target;
 use tunnel::digest;
 use tunnel::digest::client::{Answered, Next, SENT_MAX};
+use typed::About;
+use wire::api::daemon::InfoParams;
 use wire::near_names;
 
 /// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
@@ -223,8 +225,9 @@ impl Client {
     /// asked what it is.
     pub(crate) fn explain(&mut self, method: &str, error: Error) -> Failure {
         let info = matches!(&error, Error::Fault { code: NO_METHOD, .. })
-            .then(|| self.call("daemon.info", &Value::Object(serde_json::Map::new()), EXPLAINING));
-        let hint = info.and_then(Result::ok).and_then(|info| hint::of_another_daemon(method, &info));
+            .then(|| self.request(&InfoParams {}, &About::default(), EXPLAINING));
+        let info = info.and_then(Result::ok).map(|answer| answer.typed);
+        let hint = info.and_then(|info| hint::of_another_daemon(method, &info.kind));
         match (error, hint) {
             (Error::Fault { code, message }, Some(hint)) => {
                 Failure::Fault { code, message: format!("{message}; {hint}") }

@@ -4,6 +4,7 @@
 //! Not here: the modules (the sensor has them).
 
 use crate::cli::{Place, Query};
+use crate::client::typed::About;
 use crate::client::{Client, PATIENCE};
 use crate::command::control::giver;
 use crate::command::query::{Params, ask, items, print};
@@ -16,6 +17,7 @@ use clap::Subcommand;
 use overlay::identity::state_folder;
 use serde_json::Value;
 use std::path::PathBuf;
+use wire::api::daemon::InfoParams;
 
 /// Lines of what a module said that are shown below it.
 const SAID_MAX: usize = 3;
@@ -104,11 +106,11 @@ fn order(query: &Query, name: Option<&str>, act: &str) -> Result<(), Failure> {
 /// this machine, where the folder says so, for whoever answers may name any folder. Without it the sensor says what it misses.
 fn key(query: &Query) -> Option<String> {
     let mut client = Client::new(&query.target);
-    let info = client.call("daemon.info", &Params::default().value(), PATIENCE).ok()?;
+    let info = client.request(&InfoParams {}, &About::default(), PATIENCE).ok()?.typed;
     if !giver::is_here(&client.address()) || query.target.door_domain().is_some() {
         return None;
     }
-    let folder = PathBuf::from(text_of(&info, "state_directory"));
+    let folder = PathBuf::from(info.state_directory);
     let asked = client.address();
     let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
     state_folder::modules_key(&folder, |listen| match asked.starts_with(SOCKET_MARK) {

@@ -3,14 +3,13 @@
 //! Not here: what a daemon puts into it (`serve::info`).
 
 use crate::cli::Query;
-use crate::command::query::{self, Params};
+use crate::client::typed::About;
+use crate::command::query;
 use crate::exit::Failure;
-use crate::output::figures::{number_of, plain};
 use crate::output::times::{age, brief, now};
 use crate::output::{Color, Output, clean};
 use jiff::tz::TimeZone;
-use serde_json::Value;
-use wire::time::Time;
+use wire::api::daemon::{Info, InfoParams};
 
 /// Print what the daemon says of itself: version, addresses, health, statistics
 #[derive(Debug, clap::Args)]
@@ -31,42 +30,43 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 .to_owned(),
         ));
     }
-    let answer = query::ask(&args.query, "daemon.info", Params::default())?;
+    let answer = query::request(&args.query, &InfoParams {}, &About::default())?;
     let mut output = args.query.width.output();
-    if args.query.json {
-        output.json(&answer)?;
-        return output.flush();
-    }
-    for (name, value) in answer.as_object().into_iter().flatten() {
-        match (name.as_str(), value) {
-            ("statistics", Value::Object(_)) | ("health", _) => {}
-            ("started", _) => {
-                let secs = number_of(&answer, name).unwrap_or(0.0);
-                line(name, &brief(Time::from_secs_f64(secs), now(), &TimeZone::system()), &mut output)?;
-            }
-            ("uptime", _) => line(name, &age(number_of(&answer, name).unwrap_or(0.0)), &mut output)?,
-            _ => line(name, &plain(Some(value)), &mut output)?,
-        }
-    }
-    for problem in query::items(&answer, "health") {
-        let text = output.paint(Color::Bad, &clean(&plain(Some(&problem)))).into_owned();
-        output.line(&format!("{:<32}{text}", "problem"))?;
-    }
-    if let Some(statistics) = answer.get("statistics") {
-        show_statistics(statistics, 1, &mut output)?;
+    match args.query.json {
+        true => output.json(&answer.raw)?,
+        false => show(&answer.typed, &mut output)?,
     }
     output.flush()
 }
 
-/// Figures a line each; those of a part of the daemon below its name.
-fn show_statistics(value: &Value, depth: usize, output: &mut Output) -> Result<(), Failure> {
-    for (name, value) in value.as_object().into_iter().flatten() {
-        let indented = format!("{}{name}", "  ".repeat(depth));
-        if value.is_object() && depth < 4 {
-            line(&indented, "", output)?;
-            show_statistics(value, depth + 1, output)?;
-        } else {
-            line(&indented, &plain(Some(value)), output)?;
+fn show(info: &Info, output: &mut Output) -> Result<(), Failure> {
+    let started = brief(info.started.0, now(), &TimeZone::system());
+    let reach: Vec<String> = info.reach.iter().map(|one| format!("{} {}", one.peer, one.rung)).collect();
+    let lines = [
+        ("name", info.name.as_str()),
+        ("version", &info.version),
+        ("kind", &info.kind),
+        ("host", &info.host),
+        ("domain", info.domain.as_deref().unwrap_or_default()),
+        ("pid", &info.pid.to_string()),
+        ("started", &started),
+        ("uptime", &age(info.uptime_secs)),
+        ("listen", &info.listen.join(",")),
+        ("state_directory", &info.state_directory),
+        ("healthy", if info.healthy { "true" } else { "false" }),
+        ("reach", &reach.join(",")),
+    ];
+    for (name, text) in lines.into_iter().filter(|(name, text)| *name != "domain" || !text.is_empty()) {
+        line(name, text, output)?;
+    }
+    for problem in &info.health {
+        let text = output.paint(Color::Bad, &clean(problem)).into_owned();
+        output.line(&format!("{:<32}{text}", "problem"))?;
+    }
+    for (part, figures) in &info.statistics.0 {
+        line(&format!("  {part}"), "", output)?;
+        for (name, figure) in &figures.0 {
+            line(&format!("    {name}"), &figure.to_string(), output)?;
         }
     }
     Ok(())

@@ -2,12 +2,14 @@
 //!
 //! Rule: health and figures are asked when the call comes, never remembered.
 
-use rpc::method::{Declaration, Method};
+use rpc::method::Method;
 use rpc::statistics::Statistics;
-use rpc::value::{Name, Value};
+use rpc::typed;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tunnel::ladder::Rung;
+use wire::api::Named;
+use wire::api::daemon::{Figures, Info, InfoParams, Reached};
 use wire::id::PeerKey;
 use wire::time::Time;
 
@@ -36,54 +38,41 @@ pub(crate) type Reach = Box<dyn Fn() -> Vec<(PeerKey, Rung)> + Send + Sync>;
 type Statistic = (&'static str, Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>);
 
 pub(crate) fn method(identity: Identity, sources: Sources, http: Arc<Statistics>) -> Method {
-    Declaration::new("daemon.info", "what this daemon is, how it is, and what it did")
-        .reading()
-        .returns(
-            "struct",
-            "name, version, kind, host, domain, pid, started, uptime, listen, state_directory, healthy, health, reach, statistics",
-        )
-        .handler_now(move |_| Ok(answer(&identity, &sources, &http)))
+    typed::method(move |_, _: InfoParams| std::future::ready(Ok(answer(&identity, &sources, &http))))
 }
 
-fn answer(identity: &Identity, sources: &Sources, http: &Statistics) -> Value {
+fn answer(identity: &Identity, sources: &Sources, http: &Statistics) -> Info {
     let health: Vec<String> = sources.health.iter().flat_map(|ask| ask()).collect();
-    let mut statistics: Vec<(Name, Value)> = Vec::new();
-    for (part, ask) in &sources.statistics {
-        let figures = ask().into_iter().map(|(name, value)| (name, Value::UInt(value)));
-        statistics.push(((*part).into(), Value::object(figures)));
-    }
-    statistics.push(("queries".into(), queries(http)));
+    let parts = sources.statistics.iter().map(|(part, ask)| ((*part).into(), named(ask())));
     let reach = sources.reach.as_ref().map(|ask| ask()).unwrap_or_default();
-    let reach = reach.into_iter().map(|(peer, rung)| {
-        Value::object([("peer", Value::Text(peer.to_string())), ("rung", Value::Text(rung.name().into()))])
-    });
-    let reach = reach.collect();
-    let mut members: Vec<(Name, Value)> = vec![
-        ("name".into(), Value::Text("visperf".into())),
-        ("version".into(), Value::Text(env!("CARGO_PKG_VERSION").into())),
-        ("kind".into(), Value::Text(identity.kind.into())),
-        ("host".into(), Value::Text(identity.host.clone())),
-    ];
-    if let Some(domain) = &identity.domain {
-        members.push(("domain".into(), Value::Text(domain.clone())));
+    let reach = reach
+        .into_iter()
+        .map(|(peer, rung)| Reached { peer: peer.to_string(), rung: rung.name().to_owned() });
+    Info {
+        name: "visperf".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kind: identity.kind.to_owned(),
+        host: identity.host.clone(),
+        domain: identity.domain.clone(),
+        pid: std::process::id(),
+        started: identity.started.into(),
+        uptime_secs: crate::output::times::now().since(identity.started).as_secs_f64(),
+        listen: vec![identity.listen.clone()],
+        state_directory: identity.state.display().to_string(),
+        healthy: health.is_empty(),
+        health,
+        reach: reach.collect(),
+        statistics: Named(parts.chain([("queries".into(), queries(http))]).collect()),
     }
-    members.extend([
-        ("pid".into(), Value::UInt(std::process::id().into())),
-        ("started".into(), Value::Double(identity.started.secs_f64())),
-        ("uptime".into(), Value::Double(crate::output::times::now().since(identity.started).as_secs_f64())),
-        ("listen".into(), Value::Array(vec![Value::Text(identity.listen.clone())])),
-        ("state_directory".into(), Value::Text(identity.state.display().to_string())),
-        ("healthy".into(), Value::Bool(health.is_empty())),
-        ("health".into(), Value::Array(health.into_iter().map(Value::Text).collect())),
-        ("reach".into(), Value::Array(reach)),
-        ("statistics".into(), Value::Struct(statistics)),
-    ]);
-    Value::Struct(members)
 }
 
-fn queries(http: &Statistics) -> Value {
+fn named(figures: impl IntoIterator<Item = (&'static str, u64)>) -> Figures {
+    Named(figures.into_iter().map(|(name, figure)| (name.into(), figure)).collect())
+}
+
+fn queries(http: &Statistics) -> Figures {
     let counts = http.snapshot();
-    Value::object([
+    named([
         ("connections_open", counts.connections_open),
         ("connections_total", counts.connections_total),
         ("connections_refused_total", counts.connections_refused_total),

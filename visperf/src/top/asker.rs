@@ -12,7 +12,7 @@ use crate::client::target::Target;
 use crate::client::typed::{About, Answered};
 use crate::client::{Client, Error};
 use crate::command::control::giver::Giver;
-use crate::command::query::{Params, items};
+use crate::command::query::items;
 use crate::exit::Failure;
 use crate::output::figures::text_of;
 use overlay::clock;
@@ -20,6 +20,7 @@ use serde_json::Value;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wire::api::daemon::InfoParams;
 use wire::api::domain::{self, HostState, Hosts, HostsParams};
 use wire::api::processes::ProcessesParams;
 use wire::control::{Act, Signal};
@@ -76,8 +77,8 @@ impl Asker {
         let domain = match named {
             Some(domain) => domain.to_owned(),
             None => {
-                let info = self.client.call("daemon.info", &Params::default().value(), PATIENCE)?;
-                text_of(&info, "domain").to_owned()
+                let info = self.client.request(&InfoParams {}, &About::default(), PATIENCE)?.typed;
+                info.domain.unwrap_or_default()
             }
         };
         Ok(Place { domain, host: host.to_owned() })
@@ -168,8 +169,8 @@ impl Asker {
 
     /// Whether the daemon that is asked answers, whatever it says: some tell of themselves not to everybody.
     fn is_alive(&mut self) -> bool {
-        let told = self.client.call("daemon.info", &Params::default().value(), ALIVE);
-        matches!(told, Ok(_) | Err(Error::Fault { .. }))
+        let answer = self.client.request(&InfoParams {}, &About::default(), ALIVE);
+        matches!(answer, Ok(_) | Err(Error::Fault { .. }))
     }
 
     /// The hosts of the domains. A domain that does not answer is a note, as long as another does.

@@ -4,16 +4,18 @@
 //! Not here: who signs and how (`overlay::identity::operator`), what is asked of the person before (`super`).
 
 use crate::client::target::Target;
+use crate::client::typed::About;
 use crate::client::{Client, PATIENCE};
 use crate::command::query::{Params, items};
 use crate::exit::Failure;
-use crate::output::figures::text_of;
 use crate::output::times;
 use crate::{state_folder, state_owner};
 use overlay::identity::operator::Operator;
 use serde_json::Value;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use wire::api::Request as _;
+use wire::api::daemon::{Info, InfoParams};
 use wire::control::Act;
 use wire::id::{DomainName, HostName};
 use wire::process::ProcessKey;
@@ -37,12 +39,13 @@ impl Giver {
         // A proxy tells only operators of itself who have that class, and of no domain.
         let of_door = target.door_domain();
         let domain = domain.or(of_door);
-        let info = match ask(&mut client, "daemon.info", Params::default()) {
-            Err(_) if domain.is_some() && host != "localhost" => Value::Null,
-            info => info?,
+        let info = match client.request(&InfoParams {}, &About::default(), PATIENCE) {
+            Ok(answer) => answer.typed,
+            Err(_) if domain.is_some() && host != "localhost" => Info::default(),
+            Err(error) => return Err(client.explain(InfoParams::METHOD, error)),
         };
-        let domain = domain.unwrap_or_else(|| text_of(&info, "domain"));
-        let host = if host == "localhost" { text_of(&info, "host") } else { host };
+        let domain = domain.or(info.domain.as_deref()).unwrap_or_default();
+        let host = if host == "localhost" { &info.host } else { host };
         let domain = DomainName::try_from(domain).map_err(|error| match domain {
             "" => {
                 Failure::Usage("the daemon that is asked is of no domain; name one with --domain".to_owned())
@@ -50,7 +53,7 @@ impl Giver {
             _ => Failure::Usage(format!("--domain: {error}")),
         })?;
         let host = HostName::try_from(host).map_err(|error| Failure::Usage(error.to_string()))?;
-        let folders = folders(target, &client.address(), &info);
+        let folders = folders(target, &client.address(), &info.state_directory);
         if let Some(folder) = folders.first() {
             state_owner::assume(folder)?;
         }
@@ -101,9 +104,9 @@ impl Giver {
 
 /// Where an operator may be: the state folder that was named, or the usual one; and that of the daemon that is asked, if it
 /// is on this machine.
-fn folders(target: &Target, address: &str, info: &Value) -> Vec<PathBuf> {
+fn folders(target: &Target, address: &str, of_daemon: &str) -> Vec<PathBuf> {
     let named = target.named_state().map_or_else(state_folder::usual, ToOwned::to_owned);
-    let of_daemon = PathBuf::from(text_of(info, "state_directory"));
+    let of_daemon = PathBuf::from(of_daemon);
     let of_daemon =
         Some(of_daemon).filter(|folder| is_here(address) && folder.is_absolute() && *folder != named);
     std::iter::once(named).chain(of_daemon).collect()
@@ -126,19 +129,18 @@ fn ask(client: &mut Client, method: &str, params: Params) -> Result<Value, Failu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_folder_of_a_daemon_elsewhere_is_not_looked_into() {
-        let info = json!({ "state_directory": "/var/lib/other" });
+        let folder = "/var/lib/other";
         let check = |address: &str, expected: usize| {
-            assert_eq!(folders(&Target::default(), address, &info).len(), expected, "{address}");
+            assert_eq!(folders(&Target::default(), address, folder).len(), expected, "{address}");
         };
         check("127.0.0.1:7317", 2);
         check("[::1]:7317", 2);
         check("localhost:7317", 2);
         check("wn01:7317", 1);
         check("10.0.0.1:7317", 1);
-        assert_eq!(folders(&Target::default(), "127.0.0.1:1", &json!({})).len(), 1);
+        assert_eq!(folders(&Target::default(), "127.0.0.1:1", "").len(), 1);
     }
 }
