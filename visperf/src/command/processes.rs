@@ -4,7 +4,7 @@
 
 use crate::cli::{OfDomain, Place, Query, chosen, user, whole};
 use crate::command::call_names;
-use crate::command::query::{self, LIMIT_MAX, PID_MAX, Params};
+use crate::command::query::{self, LIMIT_MAX, Params};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, clock, number_of, share, text_of, whole_bytes};
 use crate::output::table::{Cell, Table};
@@ -12,7 +12,7 @@ use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output, clean, note};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
-use wire::api::processes::{Process, ProcessOrder, Processes, ProcessesParams};
+use wire::api::processes::{PID_MAX, Process, ProcessOrder, Processes, ProcessesParams};
 use wire::time::Time;
 
 /// Print the processes of a host, those that use most first
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only the process of this number
-    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX))]
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX.into()))]
     pid: Option<u64>,
     /// Only those that serve or served this call, with how that is known
     #[arg(long, value_name = "CALL", conflicts_with_all = ["user", "order"])]

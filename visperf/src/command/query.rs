@@ -78,9 +78,6 @@ pub(crate) fn items(answer: &Value, name: &str) -> Vec<Value> {
 /// Most calls or processes that one answer has.
 pub(crate) const LIMIT_MAX: u64 = 10_000;
 
-/// The largest number of a process that the kernel gives out (`PID_MAX_LIMIT`).
-pub(crate) const PID_MAX: u64 = 1 << 22;
-
 /// Note how many items of a list an answer left out, and how to have them.
 pub(crate) fn note_left_out(answer: &Value, name: &str) {
     let shown = answer.get(name).and_then(Value::as_array).map_or(0, Vec::len) as u64;

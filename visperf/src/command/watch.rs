@@ -6,7 +6,7 @@
 
 use crate::cli::{Place, Query, chosen, whole, words};
 use crate::command::interrupt::Interrupt;
-use crate::command::query::{PID_MAX, Params, outcomes};
+use crate::command::query::{Params, outcomes};
 use crate::exit::Failure;
 use crate::output::clean;
 use kept::{Kept, WAIT_SECS, Wish};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wire::api::processes::PID_MAX;
 use wire::channel::{CPU_MAX_MS, expression};
 use wire::event::{Kind, Outcome};
 
@@ -85,10 +86,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// Only the process of this number
-    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX))]
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX.into()))]
     pid: Option<u64>,
     /// Only the process of this number and all that descend from it
-    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX))]
+    #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX.into()))]
     under: Option<u64>,
     /// Only what is of this job's calls: processes that serve them, their
     /// events, themselves

@@ -3,7 +3,7 @@
 //! Pure. Rule: an answer has them as a structure. A schema says so by `#[schemars(with = "BTreeMap<String, …>")]`.
 
 use compact_str::CompactString;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
@@ -37,13 +37,31 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Named<V> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<V>, A::Error> {
                 let mut values = Vec::new();
-                while let Some(value) = map.next_entry()? {
-                    values.push(value);
+                while let Some(name) = map.next_key::<CompactString>()? {
+                    let value = map.next_value();
+                    let value = value.map_err(|error| A::Error::custom(format!("{name}: {error}")))?;
+                    values.push((name, value));
                 }
                 Ok(Named(values))
             }
         }
 
         deserializer.deserialize_map(Reading(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_another_type_is_refused_by_its_name() {
+        let read =
+            |text| serde_json::from_str::<Named<CompactString>>(text).map_err(|error| error.to_string());
+        assert_eq!(
+            read(r#"{"b":"x","a":"y"}"#),
+            Ok(Named(vec![("b".into(), "x".into()), ("a".into(), "y".into())]))
+        );
+        assert!(read(r#"{"cpu":7}"#).is_err_and(|error| error.starts_with("cpu: invalid type")));
     }
 }
