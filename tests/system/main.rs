@@ -8,6 +8,10 @@
 mod architecture;
 mod deploy;
 mod formats;
+#[cfg(feature = "lab")]
+mod full_disk;
+#[cfg(feature = "lab")]
+mod hostile_files;
 mod hostile_filters;
 mod interop;
 #[cfg(feature = "clients")]

@@ -2,6 +2,7 @@
 //!
 //! Rule: a log is read once, from front to back, in memory that does not grow with it.
 
+pub(crate) mod apart;
 pub(crate) mod choice;
 pub(crate) mod event;
 pub(crate) mod input;
@@ -14,3 +15,4 @@ pub(crate) mod skeleton;
 pub(crate) mod stamps;
 pub(crate) mod summary;
 pub(crate) mod unknown;
+pub(crate) mod zones;

@@ -376,4 +376,14 @@ fn real_logs_are_read_where_they_are_at_hand() {
     let events = home.run(&["filter", "try", "--json", log]).ok().json();
     assert!(events.len() > 500, "{}", events.len());
     assert!(events.iter().all(|event| event["line"].as_u64() > Some(0)));
+    let host = Path::new(log).with_file_name("slurmd.wn01.log");
+    let both = [log, host.to_str().unwrap()];
+    let with_zones = |zones: &[&str]| home.run(&[&["filter", "try"], zones, &both[..]].concat());
+    let apart = "slurmd.wn01.log is 2 hours earlier than";
+    with_zones(&["--zone", "UTC", "--zone", "slurmd.wn01.log=+02:00"]).ok().prints(&[apart, "another zone"]);
+    let right = with_zones(&["--zone", "+02:00"]).ok();
+    assert!(!right.out.contains("earlier than"), "{}", right.out);
+    with_zones(&["--zone", "slurmdbd.log=UTC"])
+        .with_code(2)
+        .notes(&["`slurmdbd.log`, which is none of the logs"]);
 }

@@ -56,3 +56,39 @@ fn who_needs_more_cpu_time_than_the_budget_is_told_how_to_give_it() {
     ran.notes(&["expected at most 1 ms of CPU time a second", "; --cpu-ms N gives it more, at most 500"]);
     sensor.run(&["watch", "--rate", "10", "--cpu-ms", "500", "--samples", "2"]).ok();
 }
+
+/// The completion log of three jobs that ended in three ways.
+fn three_jobs() -> String {
+    let job = |number: u32, state: &str, exit: &str| {
+        format!(
+            "JobId={number} UserId=ann(1001) GroupId=ann(1001) Name=sweep JobState={state} Partition=short TimeLimit=10 \
+             StartTime=2026-11-20T12:24:21 EndTime=2026-11-20T12:24:22 NodeList=wn04 NodeCnt=1 ProcCnt=1 \
+             WorkDir=/home/ann SubmitTime=2026-11-20T12:24:20 EligibleTime=2026-11-20T12:24:21 ExitCode={exit} \n"
+        )
+    };
+    [job(1, "COMPLETED", "0:0"), job(2, "FAILED", "1:0"), job(3, "TIMEOUT", "0:1")].concat()
+}
+
+#[test]
+fn outcomes_spans_and_hosts_are_given_as_users_type_them() {
+    let home = Home::new();
+    home.file("jobcomp.log", three_jobs());
+    let sensor = Sensor::start(&home, &["up", "--tail", "jobcomp.log"]);
+    let jobs = |arguments: &[&str]| -> Vec<String> {
+        let calls = sensor.run(&[&["calls", "--json"], arguments].concat()).ok().json();
+        let mut ids: Vec<_> = calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    sensor.until("three calls", |_| (jobs(&[]).len() == 3).then_some(()));
+    assert_eq!(jobs(&["--outcome", "failed"]), ["slurm:2"]);
+    assert_eq!(jobs(&["--outcome", "failed", "--outcome", "timeout"]), ["slurm:2", "slurm:3"]);
+
+    let me = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    sensor.run(&["watch", &me, "--rate", "10", "--samples", "1"]).ok();
+    sensor.run(&["watch", "nosuchhost", "--samples", "1"]).with_code(4).notes(&["nosuchhost"]);
+
+    let recorded = sensor.run(&["recordings", "record", "--before", "5s", "--after", "500ms"]).ok();
+    recorded.notes(&["ready in"]);
+    sensor.run(&["recordings", "record", "--before", "5 parsecs"]).with_code(2).notes(&["90s, 15m"]);
+}

@@ -257,6 +257,19 @@ fn a_second_start_says_who_holds_the_state_and_each_reason_once() {
 }
 
 #[test]
+fn logs_of_a_folder_that_appears_later_are_read() {
+    let home = Home::new();
+    let up = Started::new(&home, &[&UP[..], &["--tail", "middleware/log"]].concat());
+    up.line("-- local/");
+    home.file(
+        "middleware/log/slurmctld.log",
+        "[2026-11-20T12:24:17.446] _slurm_rpc_submit_batch_job: JobId=71 InitPrio=1 usec=7\n",
+    );
+    assert!(up.line("job_submit").contains("71"));
+    up.end();
+}
+
+#[test]
 fn a_demo_ends_with_what_to_try_next() {
     let home = Home::new();
     std::fs::create_dir(home.path().join("tmp")).unwrap();

@@ -10,6 +10,7 @@ use crate::output::call_table::{call_table, print_rows};
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
 use crate::output::{Color, Output, as_answered, note, report, times};
+use crate::trial::apart::TimesApart;
 use crate::trial::choice;
 use crate::trial::event::{InLog, Place};
 use crate::trial::input::Input;
@@ -17,6 +18,7 @@ use crate::trial::log::{Log, Met};
 use crate::trial::stamps::Stamps;
 use crate::trial::summary::{IdleRules, Summary, Writer};
 use crate::trial::unknown::Unknown;
+use crate::trial::zones::{ZoneOf, of_no_log, zone_of, zone_of_others};
 use jiff::tz::TimeZone;
 use log_filters::across::AcrossLogs;
 use log_filters::engine::Source;
@@ -51,8 +53,10 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "NAME-or-FILE")]
     filter: Option<String>,
     /// Zone of stamps that print none: UTC, +02:00, Europe/Rome. Default: this machine's
-    #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
-    zone: Option<TimeZone>,
+    ///
+    /// LOG=ZONE is for one log, by its file name or as it stands in the command; repeat it for others.
+    #[arg(long = "zone", value_name = "[LOG=]ZONE", value_parser = ZoneOf::parse, allow_hyphen_values = true)]
+    zones: Vec<ZoneOf>,
     /// The cluster the logs belong to, if job numbers of several clusters must be told apart
     #[arg(long, value_name = "NAME", default_value = "")]
     cluster: String,
@@ -75,24 +79,19 @@ pub(crate) struct Args {
     unknown: usize,
 }
 
-fn zone(name: &str) -> Result<TimeZone, String> {
-    match name {
-        "local" => Ok(TimeZone::system()),
-        _ => log_filters::calendar::zone(name),
-    }
-}
-
 /// The trial so far, over all logs.
 struct Trial<'a> {
     args: &'a Args,
     sources: FilterSources,
     forced: Option<Arc<Filter>>,
-    zone: TimeZone,
     host: String,
     seen: Time,
     output: Output,
     lines: EventLines,
+    /// Times are shown in the zone of the logs that no `--zone` names.
+    shown_in: TimeZone,
     joiner: Joiner,
+    times: TimesApart,
     /// What the logs remember for each other.
     across: AcrossLogs,
     /// The logs read so far: what they remember for others lasts as long as they do.
@@ -110,18 +109,21 @@ struct Trial<'a> {
 pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     let sources = FilterSources::load(folders)?;
     let forced = args.filter.as_deref().map(|name| sources.named_or_file(name)).transpose()?;
-    let zone = args.zone.clone().unwrap_or_else(TimeZone::system);
-    let output = args.width.output();
+    if let Some(log) = of_no_log(&args.zones, &args.logs) {
+        return Err(Failure::Usage(format!("--zone names `{log}`, which is none of the logs")));
+    }
+    let (shown_in, output) = (zone_of_others(&args.zones), args.width.output());
     let mut trial = Trial {
         args,
         sources,
         forced,
-        lines: EventLines::new(zone.clone(), &output),
-        zone,
+        lines: EventLines::new(shown_in.clone(), &output),
+        shown_in,
         host: args.host.clone().unwrap_or_else(host_name),
         seen: times::now(),
         output,
         joiner: Joiner::new(CALLS_MAX),
+        times: TimesApart::default(),
         across: AcrossLogs::default(),
         logs_read: Vec::new(),
         unknown: Unknown::default(),
@@ -165,7 +167,7 @@ impl Trial<'_> {
             file_name,
             host: self.host.clone(),
             cluster: self.args.cluster.clone(),
-            zone: self.zone.clone(),
+            zone: zone_of(&self.args.zones, path),
         };
         let mut log = Log::among(Arc::clone(&filter), &source, &self.across);
         let generation = Generation(u32::try_from(number + 1).unwrap_or(u32::MAX));
@@ -257,6 +259,9 @@ impl Trial<'_> {
         let id = Id { sensor: SensorKey(0), generation, offset: found.offset, number: found.number };
         let call = self.joiner.join(found, id);
         self.summary.event(found.content.kind);
+        if let Some(keys) = &found.keys {
+            self.times.event(number, &keys.scope, &found.content, self.seen);
+        }
         if self.args.calls {
             return Ok(());
         }
@@ -275,9 +280,13 @@ impl Trial<'_> {
             let calls = self.joiner.calls().map(|call| as_answered(&Call::from(&call)));
             match self.args.json {
                 true => calls.into_iter().try_for_each(|call| self.output.json(&call?))?,
-                false => {
-                    print_rows(call_table(&self.zone), calls.flatten(), &self.zone, None, &mut self.output)?
-                }
+                false => print_rows(
+                    call_table(&self.shown_in),
+                    calls.flatten(),
+                    &self.shown_in,
+                    None,
+                    &mut self.output,
+                )?,
             }
         }
         if self.args.json {
@@ -293,6 +302,7 @@ impl Trial<'_> {
             self.summary.print_rules(&mut self.output)?;
         }
         let hints = std::mem::take(&mut self.hints);
-        hints.iter().try_for_each(|hint| self.output.line(hint))
+        let apart = self.times.hints(|log| files[log].clone());
+        hints.iter().chain(&apart).try_for_each(|hint| self.output.line(hint))
     }
 }

@@ -51,22 +51,31 @@ pub(super) struct Live {
     recording: Option<Recorded>,
     /// What follows `visperf COMMAND` to ask this one.
     connect: String,
+    /// That commands find another daemon; empty where they find this one.
+    beside: Vec<String>,
     json: bool,
 }
 
 impl Live {
-    pub(super) fn new(grid: &Grid, player: Option<&Player>, json: bool) -> Result<Live, Failure> {
+    /// `is_address_named`: whether the user chose where the daemon listens.
+    pub(super) fn new(
+        grid: &Grid,
+        player: Option<&Player>,
+        is_address_named: bool,
+        json: bool,
+    ) -> Result<Live, Failure> {
         let sensor =
             grid.sensor().ok_or_else(|| Failure::Failed("there is no sensor to watch".to_owned()))?;
         let config = sensor.config();
         let address = grid.address();
+        let beside = text::beside(is_address_named, address);
         Ok(Live {
             reader: sensor.events(),
             joiner: sensor.calls(),
             status: sensor.status(),
             host: config.host.to_string(),
             domain: config.domain.to_string(),
-            header: text::header(grid, player),
+            header: text::header(grid, player, &beside),
             started: serde_json::json!({
                 "type": "started", "listen": address.to_string(), "domain": config.domain.as_str(),
                 "xmlrpc": format!("http://{address}/RPC2"), "json": format!("http://{address}/api/v1"),
@@ -77,6 +86,7 @@ impl Live {
                 clusters: player.clusters().join(", "),
             }),
             connect: text::connect(address),
+            beside,
             json,
         })
     }
@@ -140,6 +150,9 @@ impl Live {
         }
         let last = screen.ended.all();
         self.show_calls(&mut screen, last)?;
+        if !self.json {
+            self.beside.iter().try_for_each(|line| screen.line(line))?;
+        }
         screen.output.flush()
     }
 
@@ -207,7 +220,7 @@ impl Live {
             }));
         }
         let over = text::Over { clusters: &recorded.clusters, waiting, running, ended, outcomes };
-        text::recording_over(&over, &self.connect).iter().try_for_each(|line| screen.line(line))
+        text::recording_over(&over, &self.connect, &self.beside).iter().try_for_each(|line| screen.line(line))
     }
 
     /// How many calls ended in each way, those in which some did.

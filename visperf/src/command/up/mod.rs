@@ -91,11 +91,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         proxy: None,
         overlay: overlay::config::Config::default(),
     };
-    let json = args.json;
+    let (json, is_address_named) = (args.json, args.places.listen.is_some());
     daemons::run(async move {
         let grid = daemons::open(plan).await?;
         let shutdown = CancellationToken::new();
-        let live = live::Live::new(&grid, player.as_ref(), json)?;
+        let live = live::Live::new(&grid, player.as_ref(), is_address_named, json)?;
         let (for_live, for_player) = (shutdown.clone(), shutdown.clone());
         let more = move |tasks: &mut daemon::shutdown::Tasks| {
             tasks.spawn("live picture", live.run(for_live));

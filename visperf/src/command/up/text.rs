@@ -16,7 +16,7 @@ use wire::time::Time;
 const BLOCK_CHARS: usize = 72;
 
 /// What stands above the picture: what is played, and where to ask.
-pub(super) fn header(grid: &Grid, player: Option<&Player>) -> Vec<String> {
+pub(super) fn header(grid: &Grid, player: Option<&Player>, beside: &[String]) -> Vec<String> {
     let address = grid.address();
     let mut lines = Vec::new();
     if let Some(player) = player {
@@ -32,6 +32,7 @@ pub(super) fn header(grid: &Grid, player: Option<&Player>) -> Vec<String> {
     lines.push(format!("JSON     curl http://{address}/api/v1/sensor.calls"));
     let connect = connect(address);
     lines.push(format!("or       visperf calls{connect}   visperf hosts{connect}   visperf help"));
+    lines.extend_from_slice(beside);
     let files = grid.sensor().map(|sensor| sensor.config().tails.len()).unwrap_or_default();
     if files == 0 {
         lines.push(
@@ -48,6 +49,18 @@ pub(super) fn connect(address: std::net::SocketAddr) -> String {
         true => String::new(),
         false => format!(" --connect {address}"),
     }
+}
+
+/// That another daemon has the usual port, where this one was to have it and got another: commands find that one.
+pub(super) fn beside(is_address_named: bool, address: std::net::SocketAddr) -> Vec<String> {
+    let usual = crate::serve::grid::LISTEN_DEFAULT;
+    if is_address_named || address == usual {
+        return Vec::new();
+    }
+    vec![
+        format!("Another program has {usual}: commands ask that one without"),
+        format!("--connect {address}"),
+    ]
 }
 
 /// A call that ended: whose it was, where it ran, how long, how it ended.
@@ -85,11 +98,11 @@ pub(super) struct Over<'a> {
 }
 
 /// That a recording is over, what came of it, what goes on, and what to try now: a block that fits 80 columns.
-pub(super) fn recording_over(over: &Over<'_>, connect: &str) -> Vec<String> {
+pub(super) fn recording_over(over: &Over<'_>, connect: &str, beside: &[String]) -> Vec<String> {
     let outcomes: Vec<String> =
         over.outcomes.iter().map(|(outcome, calls)| format!("{calls} {outcome}")).collect();
     let calls = over.waiting + over.running + over.ended;
-    vec![
+    let mut block = vec![
         String::new(),
         "-".repeat(BLOCK_CHARS),
         format!("The recording is over: {} of", count(calls, "call")),
@@ -103,10 +116,14 @@ pub(super) fn recording_over(over: &Over<'_>, connect: &str) -> Vec<String> {
         format!("  visperf calls{connect} --outcome failed --limit 10"),
         format!("  visperf events{connect} --kind node_down --kind node_drain"),
         format!("  visperf metrics{connect} 'node_memory_Mem*'"),
+    ];
+    block.extend_from_slice(beside);
+    block.extend([
         "Ctrl-C ends it. Then visperf up watches your own logs, and".to_owned(),
         "visperf up --demo --speed 1 plays this as it was.".to_owned(),
         "-".repeat(BLOCK_CHARS),
-    ]
+    ]);
+    block
 }
 
 #[cfg(test)]
@@ -123,7 +140,8 @@ mod tests {
             ended: 712,
             outcomes,
         };
-        let block = recording_over(&over, " --connect 127.0.0.1:65535");
+        let other = "127.0.0.1:65535".parse().unwrap();
+        let block = recording_over(&over, &connect(other), &beside(false, other));
         let edge = "-".repeat(BLOCK_CHARS);
         assert_eq!(
             (block[1].as_str(), block.last().map(String::as_str)),
@@ -135,8 +153,23 @@ mod tests {
             "over: 716 calls of\n  slurm, htcondor",
             "712 ended: 592 ok, 77 failed, 40",
             "3 still waiting, 1 still",
+            "Another program has 127.0.0.1:7317",
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
+    }
+    #[test]
+    fn another_daemon_on_the_usual_port_is_said_where_none_was_asked_for() {
+        let usual = crate::serve::grid::LISTEN_DEFAULT;
+        let other = "127.0.0.1:40123".parse().unwrap();
+        assert_eq!(beside(false, usual), [""; 0]);
+        assert_eq!(beside(true, other), [""; 0]);
+        assert_eq!(
+            beside(false, other),
+            [
+                "Another program has 127.0.0.1:7317: commands ask that one without",
+                "--connect 127.0.0.1:40123"
+            ]
+        );
     }
 }

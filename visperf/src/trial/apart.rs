@@ -1,0 +1,182 @@
+//! Logs whose times lie whole hours apart for the jobs that they share: one of them has another zone.
+//!
+//! Pure. In the right zones what one log says of a job lies within what another, which knows the job for longer,
+//! says of it. Where that fails, and holds once a log's times are moved by whole hours, the zone is wrong.
+
+use crate::output::figures::count;
+use compact_str::CompactString;
+use std::collections::BTreeMap;
+use wire::event::Content;
+use wire::time::Time;
+
+/// Jobs that are looked at, so that a long log does not take all memory.
+const JOBS_MAX: usize = 20_000;
+/// Logs of one job that are looked at.
+const LOGS_OF_A_JOB_MAX: usize = 8;
+/// Zones are at most so many hours from each other.
+const HOURS_MAX: i64 = 26;
+/// Clocks of two hosts may differ by this, and one daemon hears later than another.
+const SLACK_MICROS: i64 = 60_000_000;
+const HOUR_MICROS: i64 = 3_600_000_000;
+
+/// From when to when a log speaks of a job, in microseconds since 1970.
+type Span = (i64, i64);
+
+/// What logs say about when, job by job.
+#[derive(Debug, Default)]
+pub(crate) struct TimesApart {
+    /// By the scope of the job's name and the name: the logs, by number.
+    jobs: BTreeMap<(CompactString, CompactString), Vec<(usize, Span)>>,
+}
+
+/// Two logs.
+#[derive(Default)]
+struct Pair {
+    /// Jobs of both.
+    shared: u64,
+    /// Those of which the first log says something for longer.
+    first_is_longer: u64,
+    /// Those that agree when the second log is moved by so many hours.
+    agree: BTreeMap<i64, u64>,
+}
+
+impl TimesApart {
+    /// An event of a log; one without a stamp of its own has the time of reading, `seen`.
+    pub(crate) fn event(&mut self, log: usize, scope: &str, content: &Content, seen: Time) {
+        if content.job.is_empty() || content.time == seen {
+            return;
+        }
+        let key = (CompactString::from(scope), content.job.clone());
+        if self.jobs.len() >= JOBS_MAX && !self.jobs.contains_key(&key) {
+            return;
+        }
+        let time = content.time.micros();
+        let logs = self.jobs.entry(key).or_default();
+        if let Some((_, span)) = logs.iter_mut().find(|(known, _)| *known == log) {
+            *span = (span.0.min(time), span.1.max(time));
+        } else if logs.len() < LOGS_OF_A_JOB_MAX {
+            logs.push((log, (time, time)));
+        }
+    }
+
+    /// What to say of each log that lies whole hours from another; `name` is a log's name by its number.
+    pub(crate) fn hints(&self, name: impl Fn(usize) -> String) -> Vec<String> {
+        // By the log they are compared with, and by how far they are off.
+        let mut apart: BTreeMap<(usize, i64), Vec<usize>> = BTreeMap::new();
+        for ((first, second), pair) in self.pairs() {
+            let Some(hours) = pair.hours() else { continue };
+            let (with, hours, log) = match pair.first_is_longer * 2 >= pair.shared {
+                true => (first, hours, second),
+                false => (second, -hours, first),
+            };
+            apart.entry((with, hours)).or_default().push(log);
+        }
+        let hint = |((with, hours), logs): ((usize, i64), Vec<usize>)| {
+            let more = match logs.len() {
+                1 => String::new(),
+                all => format!(" and {} more", all - 1),
+            };
+            let verb = if logs.len() == 1 { "is" } else { "are" };
+            let side = if hours > 0 { "earlier" } else { "later" };
+            let (first, hours) = (name(logs[0]), count(hours.unsigned_abs(), "hour"));
+            format!(
+                "{first}{more} {verb} {hours} {side} than {} for the jobs of both: if its stamps are in another zone, \
+                 name it with --zone {first}=ZONE",
+                name(with)
+            )
+        };
+        apart.into_iter().map(hint).collect()
+    }
+
+    /// Logs that share jobs, the lower number first.
+    fn pairs(&self) -> BTreeMap<(usize, usize), Pair> {
+        let mut pairs: BTreeMap<(usize, usize), Pair> = BTreeMap::new();
+        for logs in self.jobs.values() {
+            for (number, one) in logs.iter().enumerate() {
+                for other in &logs[number + 1..] {
+                    let ((first, span), (second, other_span)) =
+                        if one.0 < other.0 { (*one, *other) } else { (*other, *one) };
+                    pairs.entry((first, second)).or_default().job(span, other_span);
+                }
+            }
+        }
+        pairs
+    }
+}
+
+impl Pair {
+    fn job(&mut self, first: Span, second: Span) {
+        let first_is_longer = length(first) >= length(second);
+        self.shared += 1;
+        self.first_is_longer += u64::from(first_is_longer);
+        for hours in -HOURS_MAX..=HOURS_MAX {
+            let agrees = match first_is_longer {
+                true => lies_within(second, hours, first),
+                false => lies_within(first, -hours, second),
+            };
+            if agrees {
+                *self.agree.entry(hours).or_default() += 1;
+            }
+        }
+    }
+
+    /// The hours by which the second log must be moved, if four of five jobs agree then and one of five does now.
+    fn hours(&self) -> Option<i64> {
+        let now = self.agree.get(&0).copied().unwrap_or(0);
+        let (hours, agree) = self.agree.iter().max_by_key(|(hours, agree)| (**agree, -hours.abs()))?;
+        (now * 5 <= self.shared && agree * 5 >= self.shared * 4).then_some(*hours)
+    }
+}
+
+fn length(span: Span) -> i64 {
+    span.1 - span.0
+}
+
+fn lies_within(inner: Span, hours: i64, outer: Span) -> bool {
+    let by = hours * HOUR_MICROS;
+    inner.0 + by >= outer.0 - SLACK_MICROS && inner.1 + by <= outer.1 + SLACK_MICROS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::event::Kind;
+
+    /// Of each log its events: the job and the second.
+    fn hints(logs: &[&[(&str, f64)]]) -> Vec<String> {
+        let mut apart = TimesApart::default();
+        for (number, events) in logs.iter().enumerate() {
+            for (job, secs) in *events {
+                let mut content = Content::new(Kind::JobStart, Time::from_secs_f64(*secs));
+                content.job = (*job).into();
+                apart.event(number, "slurm", &content, Time::from_secs_f64(9e9));
+            }
+        }
+        apart.hints(|number| format!("{number}.log"))
+    }
+
+    const SERVER: &[(&str, f64)] = &[("1", 50_000.0), ("1", 50_010.0), ("2", 50_000.0), ("2", 50_300.0)];
+
+    #[test]
+    fn a_log_in_another_zone_is_named_with_its_hours() {
+        let host = [("1", 42_801.0), ("1", 42_809.0), ("2", 42_820.0)];
+        let said = hints(&[SERVER, &host]);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("1.log is 2 hours earlier than 0.log"), "{said:?}");
+        let later: Vec<_> = host.iter().map(|(job, secs)| (*job, secs + 3.0 * 3600.0)).collect();
+        assert!(hints(&[&later, SERVER])[0].starts_with("0.log is 1 hour later than 1.log"));
+        let two = hints(&[SERVER, &host, &host]);
+        assert!(two[0].starts_with("1.log and 1 more are 2 hours earlier"), "{two:?}");
+    }
+
+    #[test]
+    fn logs_of_one_zone_say_nothing() {
+        assert!(hints(&[SERVER, &[("1", 50_002.0), ("1", 50_009.0), ("2", 50_290.0)]]).is_empty());
+        assert!(hints(&[SERVER, &[("1", 50_065.0)]]).is_empty(), "a minute late");
+        assert!(hints(&[SERVER, &[("1", 50_000.0 + 5_000.0)]]).is_empty(), "no whole hour");
+        assert!(hints(&[SERVER, &[("7", 42_801.0)]]).is_empty(), "no job of both");
+        assert!(hints(&[SERVER, &[("1", 9e9)]]).is_empty(), "no stamp");
+        let day: &[(&str, f64)] = &[("1", 0.0), ("1", 86_400.0)];
+        assert!(hints(&[day, &[("1", 7_200.0), ("1", 7_300.0)]]).is_empty(), "any hour would do");
+    }
+}
