@@ -38,7 +38,7 @@ pub enum Type {
     Number,
     /// A time: seconds since 1970-01-01T00:00:00Z with a fraction, RFC 3339, or a span before now (`1h`); handlers see seconds.
     Time,
-    /// A length of time: seconds with a fraction, or a span with its unit (`90s`); handlers see seconds.
+    /// A length of time: seconds with a fraction, none below zero, or a span with its unit (`90s`); handlers see seconds.
     Span,
     /// Yes or no: a boolean, 0 or 1, `"true"` or `"false"`.
     Flag,
@@ -113,8 +113,11 @@ impl Type {
             (Type::Time, Value::Text(text)) => {
                 moment::parse(text, now, None).map(|time| Value::Double(time.secs_f64()))
             }
-            (Type::Span, Value::Text(text)) => span_secs(text).or_else(|| number(&value)).map(Value::Double),
-            (Type::Time | Type::Span, _) => number(&value).map(Value::Double),
+            (Type::Span, Value::Text(text)) => {
+                span_secs(text).or_else(|| not_below_zero(&value)).map(Value::Double)
+            }
+            (Type::Span, _) => not_below_zero(&value).map(Value::Double),
+            (Type::Time, _) => number(&value).map(Value::Double),
             (Type::Flag, _) => flag(&value).map(Value::Bool),
             (Type::Choices(choices), _) => {
                 let texts = Type::Texts.admit(value, now)?;
@@ -139,6 +142,10 @@ impl Type {
 
 fn span_secs(text: &str) -> Option<f64> {
     moment::span(text).map(|span| span.as_secs_f64())
+}
+
+fn not_below_zero(value: &Value) -> Option<f64> {
+    number(value).filter(|secs| *secs >= 0.0)
 }
 
 fn whole(value: &Value) -> Option<i64> {

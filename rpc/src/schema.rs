@@ -7,7 +7,7 @@ use crate::value::{Name, Value};
 use schemars::JsonSchema;
 use schemars::generate::{Contract, SchemaSettings};
 use serde_json::Value as Json;
-use wire::api::{Span, UnixTime};
+use wire::api::{Bytes, Span, UnixTime};
 
 /// The schema of parameters.
 pub(crate) fn of_params<T: JsonSchema>() -> Json {
@@ -82,6 +82,9 @@ fn add_members(schema: &Json, depth: usize, out: &mut String) {
 
 /// What a member of an answer is.
 fn word(schema: &Json) -> String {
+    if text_of(present(schema), "contentEncoding") == Bytes::ENCODING {
+        return "bytes".to_owned();
+    }
     match kind(schema) {
         Type::Choice(choices) => format!("one of {}", choices.join(", ")),
         Type::Choices(choices) => format!("an array of {}", choices.join(", ")),

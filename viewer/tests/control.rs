@@ -154,7 +154,11 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     assert!(spans.iter().any(|(from, to)| *from < lack.to && *to > lack.from), "{spans:?}");
     for (params, told) in [
         (json!({ "from": 5, "to": 1 }), "to: expected a time not before from, 5, found 1"),
-        (json!({ "from": 1, "to": 5, "every": -1 }), "every: expected 0 to 3600 seconds, found -1"),
+        (
+            json!({ "from": 1, "to": 5, "every": -1 }),
+            "every: expected a span: seconds, or a number with its unit",
+        ),
+        (json!({ "from": 1, "to": 5, "every": "2h" }), "every: expected 0 to 3600 seconds, found 7200"),
     ] {
         let refused = query::result(address, "sensor.past_processes", &params).expect_err("it is refused");
         assert!(refused.to_string().contains(told), "{refused}");

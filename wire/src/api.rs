@@ -7,16 +7,22 @@
 //! default, as a daemon of the version before does not send it.
 //! Not here: how values are written (`rpc`), the handlers (the daemons).
 
+mod bytes;
 pub mod calls;
+pub mod control;
 pub mod daemon;
 pub mod domain;
 pub mod events;
 pub mod files;
 pub mod metrics;
+pub mod modules;
 mod moment;
 mod named;
 pub mod processes;
+pub mod recordings;
+pub mod samples;
 
+pub use bytes::Bytes;
 pub use moment::{Span, UnixTime};
 pub use named::Named;
 

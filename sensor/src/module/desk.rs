@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use wire::api::modules::ModuleAct;
 use wire::id::{DomainName, HostName};
 
 /// Orders that wait for the desk, and for a module.
@@ -39,33 +40,6 @@ pub(super) enum Order {
     /// Start it, or start it anew.
     Start(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
-}
-
-/// What may be ordered of a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// Look at its file now, and start it anew.
-    Reload,
-    /// End it, until it is started or its file changes.
-    Stop,
-    /// Start it, also one that is quarantined or off.
-    Start,
-}
-
-impl Act {
-    /// All of them.
-    pub const WORDS: [&'static str; 3] = ["reload", "stop", "start"];
-
-    /// The one that this word means.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Act> {
-        match word {
-            "reload" => Some(Act::Reload),
-            "stop" => Some(Act::Stop),
-            "start" => Some(Act::Start),
-            _ => None,
-        }
-    }
 }
 
 /// Why an order is not obeyed.
@@ -149,7 +123,7 @@ impl Shared {
 }
 
 /// An order, with where it is said what to wait for until it is obeyed.
-type Ordered = (Option<String>, Act, oneshot::Sender<Result<Option<oneshot::Receiver<()>>, Refusal>>);
+type Ordered = (Option<String>, ModuleAct, oneshot::Sender<Result<Option<oneshot::Receiver<()>>, Refusal>>);
 
 /// For whoever asks; to be cloned freely.
 #[derive(Clone)]
@@ -223,7 +197,7 @@ impl Handle {
     ///
     /// # Errors
     /// If there is none, or its file cannot be used.
-    pub async fn order(&self, name: Option<String>, act: Act) -> Result<(), Refusal> {
+    pub async fn order(&self, name: Option<String>, act: ModuleAct) -> Result<(), Refusal> {
         let (sender, reply) = oneshot::channel();
         self.orders.send((name, act, sender)).await.map_err(|_| Refusal::Ended)?;
         match reply.await.map_err(|_| Refusal::Ended)?? {
@@ -468,7 +442,7 @@ impl Desk {
     }
 
     /// Hand an order on; gives what to wait for.
-    fn obey(&self, name: Option<String>, act: Act) -> Result<Option<oneshot::Receiver<()>>, Refusal> {
+    fn obey(&self, name: Option<String>, act: ModuleAct) -> Result<Option<oneshot::Receiver<()>>, Refusal> {
         let Some(name) = name else { return Ok(None) };
         let seat = self.seats.get(&name).ok_or_else(|| Refusal::Unknown(name.clone()))?;
         let Some(at_work) = seat.at_work.as_ref().filter(|at_work| !at_work.ending.is_cancelled()) else {
@@ -477,9 +451,9 @@ impl Desk {
         };
         let (sender, done) = oneshot::channel();
         let order = match act {
-            Act::Reload => Order::Reload(sender),
-            Act::Start => Order::Start(sender),
-            Act::Stop => Order::Stop(sender),
+            ModuleAct::Reload => Order::Reload(sender),
+            ModuleAct::Start => Order::Start(sender),
+            ModuleAct::Stop => Order::Stop(sender),
         };
         match at_work.orders.try_send(order) {
             Ok(()) => Ok(Some(done)),

@@ -5,6 +5,7 @@
 //! Not here: what a failure is (`runner`, `protocol`).
 
 use std::time::Duration;
+use wire::api::modules::ModuleState;
 
 /// Waits and bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +52,15 @@ pub enum State {
     Off,
 }
 
-impl State {
-    /// The word for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Due => "starting",
-            State::Running => "running",
-            State::Waiting { .. } => "waiting",
-            State::Quarantined => "quarantined",
-            State::Stopped => "stopped",
-            State::Off => "off",
+impl From<State> for ModuleState {
+    fn from(state: State) -> ModuleState {
+        match state {
+            State::Due => ModuleState::Starting,
+            State::Running => ModuleState::Running,
+            State::Waiting { .. } => ModuleState::Waiting,
+            State::Quarantined => ModuleState::Quarantined,
+            State::Stopped => ModuleState::Stopped,
+            State::Off => ModuleState::Off,
         }
     }
 }
@@ -204,7 +203,7 @@ mod tests {
             life.started();
             life.failed("it crashed".to_owned(), now);
             let Some(wait) = life.wait(now) else { break };
-            assert!(!life.is_due(now) && life.state().as_str() == "waiting");
+            assert!(!life.is_due(now) && matches!(life.state(), State::Waiting { .. }));
             waits.push(wait.as_secs());
             now += wait;
         }
@@ -244,7 +243,7 @@ mod tests {
         life.started();
         life.answered(SECOND);
         life.stop();
-        assert!(!life.is_due(1000 * SECOND) && life.state().as_str() == "stopped");
+        assert!(!life.is_due(1000 * SECOND) && life.state() == State::Stopped);
         assert_eq!((life.counts().calls_total, life.counts().answering), (1, SECOND));
     }
 }

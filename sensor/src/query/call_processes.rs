@@ -4,29 +4,29 @@
 //! this boot that overlap the call's life, a bounded number of them.
 //! Not here: who serves what (`serving`), which calls there are (`log_filters::join`).
 
+use super::processes;
 use super::samples::{self, Samples, Wanted};
-use super::shape;
-use super::{declared, processes};
 use crate::process::details;
 use crate::process::procfs::boot_ns;
 use crate::process::sampler;
 use crate::process::sight::Sight;
 use crate::recorder::desk;
 use crate::recorder::store;
-use crate::serving::known::Serves;
+use crate::serving::known::{self, Serves};
 use crate::serving::meant::Meant;
 use crate::serving::watch;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::apart::Apart;
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Method};
-use rpc::params::{Parameter, Params, Type};
-use rpc::value::{Name, Value};
+use rpc::method::Method;
+use rpc::typed;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wire::api::samples::{self as api, CallProcessesParams, KnownBy, ServingProcess};
+use wire::api::{UnixTime, calls};
 use wire::call::Call;
 use wire::process::{Process, ProcessKey};
 use wire::query::Viewer;
@@ -56,19 +56,6 @@ pub struct CallProcesses {
     pub proc: PathBuf,
 }
 
-pub(super) fn declaration() -> Declaration {
-    samples::parameters(
-        Declaration::new("sensor.call_processes", "the processes of this sensor's host that serve or served a call")
-            .reading()
-            .details(
-                "known_by says how each is known: cgroup (the middleware's own control group), environment (what the \
-                 process was begun with, which its user may have written), parent (begun by such a process). Give \
-                 limit 0 to have no samples.",
-            )
-            .parameter(Parameter::new("call", Type::Text, "which, as sensor.calls tells; slurm:17").required()),
-    )
-}
-
 /// A call as it is asked for: its names, and when it was.
 struct Asked {
     meant: Meant,
@@ -81,7 +68,7 @@ struct Asked {
 
 /// A process that serves it.
 struct Server {
-    by: &'static str,
+    by: KnownBy,
     /// Whether every user may know it.
     is_public: bool,
     job: CompactString,
@@ -109,21 +96,49 @@ impl CallProcesses {
         let (own, apart) = (self.clone(), Apart::new("looking for processes", AT_ONCE_MAX));
         // Looked at once, so that a process has one start and a sample one time in all answers.
         let booted = processes::booted();
-        declared::sensor_call_processes().handler_for(move |caller, params| {
+        typed::method(move |caller, params: CallProcessesParams| {
             let (own, apart, viewer) = (own.clone(), apart.clone(), caller.viewer);
-            async move { apart.run(move || own.answer(&params, viewer, booted)).await }
+            async move { apart.run(move || own.answer(params, viewer, booted)).await }
         })
     }
 
-    fn answer(&self, params: &Params, viewer: Viewer, booted: Time) -> Result<Value, Fault> {
-        let mut wanted = Wanted::new(params, viewer)?;
+    fn answer(
+        &self,
+        params: CallProcessesParams,
+        viewer: Viewer,
+        booted: Time,
+    ) -> Result<api::CallProcesses, Fault> {
+        let mut wanted = Wanted::new(params.samples, viewer)?;
         let sight = Sight::of(viewer);
-        let asked = self.asked(params.need_text("call")?)?;
+        let asked = self.asked(&params.call)?;
         let recordings = self.recordings(&asked);
         let mut servers = self.servers(&asked, &recordings);
         servers.retain(|_, server| server.row.is_none() || server.is_shown(sight));
         wanted.keys = Some(servers.iter().map(|(key, server)| (*key, server.is_public)).collect());
         let mut samples = Samples::between(booted, asked.from_ns, asked.to_ns, &wanted);
+        self.play(&mut samples, &asked, &recordings);
+        for (key, row) in samples.take_seen() {
+            if let Some(server) = servers.get_mut(&key) {
+                server.row.get_or_insert(row);
+            }
+        }
+        servers.retain(|_, server| server.is_shown(sight));
+        let (counts, gathered) = (self.serving.counts(), samples.gathered());
+        Ok(api::CallProcesses {
+            processes: servers.iter().map(|(key, server)| self.shown(*key, server, booted)).collect(),
+            samples: gathered.samples,
+            ended: gathered.ended,
+            total: gathered.total,
+            next: gathered.next,
+            unreadable: counts.unreadable_total,
+            passed_over: counts.passed_over_total,
+            unreadable_segments: gathered.unreadable,
+            call: asked.call.as_ref().map(calls::Call::from),
+        })
+    }
+
+    /// Gather from the recordings, and from memory.
+    fn play(&self, samples: &mut Samples<'_>, asked: &Asked, recordings: &[Recording]) {
         let held = self.recorder.as_ref().map(|recorder| recorder.ring().window(asked.from_ns, asked.to_ns));
         let held = held.unwrap_or_default();
         // Recordings have segments of the ring as they are.
@@ -131,23 +146,9 @@ impl CallProcesses {
         let mut next_ns = 0;
         let of_recordings = recordings.iter().flat_map(|recording| &recording.segments);
         for segment in of_recordings.filter(|segment| segment.last_ns < held_ns) {
-            next_ns = play_new(&mut samples, segment, next_ns);
+            next_ns = play_new(samples, segment, next_ns);
         }
         held.iter().for_each(|held| samples.play(&held.segment));
-        for (key, row) in samples.take_seen() {
-            if let Some(server) = servers.get_mut(&key) {
-                server.row.get_or_insert(row);
-            }
-        }
-        servers.retain(|_, server| server.is_shown(sight));
-        let counts = self.serving.counts();
-        let mut members = samples.shown();
-        let shown = servers.iter().map(|(key, server)| self.shown(*key, server, booted));
-        members.push(("processes".into(), Value::array(shown)));
-        members.push(("unreadable".into(), Value::UInt(counts.unreadable_total)));
-        members.push(("passed_over".into(), Value::UInt(counts.passed_over_total)));
-        members.extend(asked.call.map(|call| (Name::Borrowed("call"), shape::call(&call))));
-        Ok(Value::Struct(members))
     }
 
     fn asked(&self, id: &str) -> Result<Asked, Fault> {
@@ -191,9 +192,9 @@ impl CallProcesses {
         for serving in recordings.iter().flat_map(|recording| &recording.serving) {
             if self.is_of(&serving.job, asked) {
                 let by = match serving.known_by.as_str() {
-                    "cgroup" => "cgroup",
-                    "environment" => "environment",
-                    _ => "parent",
+                    "cgroup" => KnownBy::Cgroup,
+                    "environment" => KnownBy::Environment,
+                    _ => KnownBy::Parent,
                 };
                 // A recording does not say whether a name is of the control group.
                 let server =
@@ -203,7 +204,7 @@ impl CallProcesses {
         }
         for (key, Serves { jobs, by, end_ns }) in self.serving.between(asked.from_ns, asked.to_ns) {
             if let Some(job) = jobs.iter().find(|job| self.is_of(job, asked)) {
-                let (by, is_public) = (by.as_str(), by.is_public());
+                let (by, is_public) = (word_of(by), by.is_public());
                 let server = Server { by, is_public, job: job.clone(), end_ns, row: None };
                 servers.insert(key, server);
             }
@@ -221,26 +222,30 @@ impl CallProcesses {
         asked.meant.is(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), job)
     }
 
-    fn shown(&self, key: ProcessKey, server: &Server, booted: Time) -> Value {
-        let time = |moment_ns| shape::time(booted.plus(Duration::from_nanos(moment_ns)));
-        let mut members: Vec<(Name, Value)> = vec![
-            ("pid".into(), Value::UInt(key.pid.into())),
-            ("start".into(), time(key.start_ns)),
-            ("start_ns".into(), Value::UInt(key.start_ns)),
-            ("known_by".into(), Value::Text(server.by.to_owned())),
-            ("job".into(), Value::Text(server.job.to_string())),
-        ];
-        let mut maybe = |name: &'static str, value: Option<Value>| {
-            members.extend(value.map(|value| (Name::Borrowed(name), value)));
-        };
-        maybe("ended", server.end_ns.map(time));
+    fn shown(&self, key: ProcessKey, server: &Server, booted: Time) -> ServingProcess {
+        let time = |moment_ns| UnixTime(booted.plus(Duration::from_nanos(moment_ns)));
         let row = server.row.as_ref();
-        maybe("parent", row.map(|row| Value::UInt(row.parent.into())));
-        maybe("uid", row.map(|row| Value::UInt(row.uid.into())));
-        maybe("name", row.map(|row| Value::Text(row.name.to_string())));
-        let command = server.end_ns.is_none().then(|| details::command(Path::new(&self.proc), key)).flatten();
-        maybe("command", command.map(|command| Value::Text(command.to_string())));
-        Value::Struct(members)
+        let lives = server.end_ns.is_none();
+        ServingProcess {
+            pid: key.pid,
+            start: time(key.start_ns),
+            start_ns: key.start_ns,
+            known_by: server.by,
+            job: server.job.clone(),
+            ended: server.end_ns.map(time),
+            parent: row.map(|row| row.parent),
+            uid: row.map(|row| row.uid),
+            name: row.map(|row| row.name.clone()),
+            command: lives.then(|| details::command(&self.proc, key)).flatten(),
+        }
+    }
+}
+
+fn word_of(by: known::KnownBy) -> KnownBy {
+    match by {
+        known::KnownBy::Cgroup | known::KnownBy::CgroupAndEnvironment => KnownBy::Cgroup,
+        known::KnownBy::Environment => KnownBy::Environment,
+        known::KnownBy::Parent => KnownBy::Parent,
     }
 }
 

@@ -4,15 +4,14 @@
 //! that may block.
 //! Not here: what is believed and obeyed (`control`).
 
-use super::declared;
 use crate::control::desk::{Done, Handle};
 use crate::control::refusal::Refusal;
 use crate::process::details::Users;
 use rpc::apart::Apart;
 use rpc::fault::{self, Fault};
-use rpc::method::{Declaration, Method};
-use rpc::params::{Parameter, Type};
-use rpc::value::{Name, Value};
+use rpc::method::Method;
+use rpc::typed;
+use wire::api::control::{ControlParams, Obeyed};
 
 /// Longest order taken, in bytes: one signed under the longest names has below 5,000.
 const ORDER_LEN_MAX_BYTES: usize = 16 << 10;
@@ -24,51 +23,36 @@ const IN_WORK_MAX: usize = 4;
 #[must_use]
 pub fn method(desk: &Handle) -> Method {
     let (desk, apart) = (desk.clone(), Apart::new("obeying an order", IN_WORK_MAX));
-    declared::sensor_control().handler(move |params| {
+    typed::method(move |_, ControlParams { order }| {
         let (desk, apart) = (desk.clone(), apart.clone());
         async move {
-            let text = params.need_text("order")?.to_owned();
-            if text.len() > ORDER_LEN_MAX_BYTES {
-                let found = text.len();
+            if order.len() > ORDER_LEN_MAX_BYTES {
+                let found = order.len();
                 return Err(Fault::invalid_params(format!(
                     "order: expected at most {ORDER_LEN_MAX_BYTES} bytes, found {found}"
                 )));
             }
             // With the user's name, which may be asked of a server.
             apart
-                .run(move || desk.obey(&text).map(|done| shown(&done)).map_err(|refusal| refused(&refusal)))
+                .run(move || desk.obey(&order).map(|done| shown(&done)).map_err(|refusal| refused(&refusal)))
                 .await
         }
     })
 }
 
-pub(super) fn declaration() -> Declaration {
-    Declaration::new("sensor.control", "signal or renice a process of this sensor's host, by an operator's signed order")
-        .signed()
-        .details(
-            "The order names domain, host, process and what to do, holds 30 s, and is obeyed once, if an operator of the \
-             domain signed it and [sensor.control] of the sensor's configuration lists the process's user. `visperf kill` \
-             and `visperf renice` make it.",
-        )
-        .parameter(Parameter::new("order", Type::Text, "the order, signed, as one line").required())
-}
-
-fn shown(done: &Done) -> Value {
+fn shown(done: &Done) -> Obeyed {
     let key = done.order.process;
-    let mut members: Vec<(Name, Value)> = vec![
-        ("order".into(), Value::Text(done.order.nonce.to_string())),
-        ("host".into(), Value::Text(done.order.host.to_string())),
-        ("pid".into(), Value::UInt(key.pid.into())),
-        ("start_ns".into(), Value::UInt(key.start_ns)),
-        ("name".into(), Value::Text(done.name.clone())),
-        ("uid".into(), Value::UInt(done.uid.into())),
-        ("act".into(), Value::Text(done.order.act.to_string())),
-    ];
-    if let Some(user) = Users::default().name(done.uid) {
-        members.push(("user".into(), Value::Text(user.to_owned())));
+    Obeyed {
+        order: done.order.nonce.to_string(),
+        host: done.order.host.to_string(),
+        pid: key.pid,
+        start_ns: key.start_ns,
+        name: done.name.clone(),
+        uid: done.uid,
+        user: Users::default().name(done.uid).map(ToOwned::to_owned),
+        act: done.order.act.to_string(),
+        ended: done.has_ended,
     }
-    members.extend(done.has_ended.map(|ended| (Name::Borrowed("ended"), Value::Bool(ended))));
-    Value::Struct(members)
 }
 
 fn refused(refusal: &Refusal) -> Fault {

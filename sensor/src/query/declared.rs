@@ -3,14 +3,18 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::{call_processes, channels, control, modules, past_processes, recordings};
+use super::channels;
 use rpc::method::Declaration;
 use wire::api::calls::{DomainCallsParams, SensorCallsParams};
+use wire::api::control::ControlParams;
 use wire::api::domain::{HostsParams, SummaryParams};
 use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
 use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
+use wire::api::modules::{ChangeModuleParams, ModulesParams};
 use wire::api::processes::ProcessesParams;
+use wire::api::recordings::{RecordParams, RecordingFileParams, RecordingParams, RecordingsParams};
+use wire::api::samples::{CallProcessesParams, PastProcessesParams};
 
 /// All of them.
 #[must_use]
@@ -22,64 +26,27 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<FiltersParams>(),
         Declaration::of::<SensorMetricsParams>(),
         Declaration::of::<ProcessesParams>(),
-        sensor_control(),
-        sensor_call_processes(),
-        sensor_past_processes(),
-        sensor_recordings(),
-        sensor_record(),
-        sensor_recording(),
-        sensor_recording_file(),
+        Declaration::of::<ControlParams>(),
+        Declaration::of::<CallProcessesParams>(),
+        Declaration::of::<PastProcessesParams>(),
+        Declaration::of::<RecordingsParams>(),
+        Declaration::of::<RecordParams>(),
+        Declaration::of::<RecordingParams>(),
+        Declaration::of::<RecordingFileParams>(),
         sensor_channels(),
         sensor_subscriptions(),
         sensor_subscribe(),
         sensor_alter(),
         sensor_unsubscribe(),
         sensor_take(),
-        sensor_modules(),
-        sensor_change_module(),
+        Declaration::of::<ModulesParams>(),
+        Declaration::of::<ChangeModuleParams>(),
         Declaration::of::<HostsParams>(),
         Declaration::of::<SummaryParams>(),
         Declaration::of::<DomainEventsParams>(),
         Declaration::of::<DomainCallsParams>(),
         Declaration::of::<DomainMetricsParams>(),
     ]
-}
-
-pub(super) fn sensor_control() -> Declaration {
-    control::declaration()
-        .of_host()
-        .returns("struct", "order, host, pid, start_ns, name, uid, user, act, ended")
-}
-
-pub(super) fn sensor_call_processes() -> Declaration {
-    call_processes::declaration()
-        .of_host()
-        .returns("struct", "call, processes, samples, ended, total, next, unreadable, passed_over")
-}
-
-pub(super) fn sensor_past_processes() -> Declaration {
-    past_processes::declaration().of_host().returns("struct", "entries, spans, unreadable, next")
-}
-
-pub(super) fn sensor_recordings() -> Declaration {
-    recordings::list_declaration().of_host().returns(
-        "struct",
-        "recordings, on, reaches_back, bytes, sweeps, squeezed, deleted, triggers, trouble",
-    )
-}
-
-pub(super) fn sensor_record() -> Declaration {
-    recordings::record_declaration().returns("struct", "id, ready_in")
-}
-
-pub(super) fn sensor_recording() -> Declaration {
-    recordings::recording_declaration()
-        .of_host()
-        .returns("struct", "samples, ended, events, total, next, recording, unreadable, damaged")
-}
-
-pub(super) fn sensor_recording_file() -> Declaration {
-    recordings::file_declaration().of_host().returns("struct", "offset, size, data")
 }
 
 pub(super) fn sensor_channels() -> Declaration {
@@ -111,12 +78,4 @@ pub(super) fn sensor_unsubscribe() -> Declaration {
 
 pub(super) fn sensor_take() -> Declaration {
     channels::declaration_of_take().for_asker().of_host()
-}
-
-pub(super) fn sensor_modules() -> Declaration {
-    modules::declaration().of_host().returns("struct", "modules, on, folder, trouble")
-}
-
-pub(super) fn sensor_change_module() -> Declaration {
-    modules::declaration_of_change().returns("struct", "modules, as in sensor.modules")
 }

@@ -4,28 +4,25 @@
 //! knows where nothing is known; an answer holds a bounded number of processes and says where to go on.
 //! Not here: what memory and recordings hold (`recorder`), samples of single processes (`recordings`).
 
-use super::channels::stream;
-use super::{declared, processes, samples, shape};
+use super::{processes, samples};
 use crate::process::procfs::boot_ns;
 use crate::process::sight::Sight;
 use crate::recorder::desk::Handle;
 use crate::recorder::store;
 use rpc::apart::Apart;
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Method};
-use rpc::params::{Parameter, Params, Type};
-use rpc::value::{Name, Value};
+use rpc::method::Method;
+use rpc::typed;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::channel::stream::Record;
+use wire::api::samples::{PastEntry, PastKind, PastProcesses, PastProcessesParams, PastSpan};
+use wire::api::{UnixTime, processes as api};
 use wire::process::Process;
 use wire::recording::Header;
 use wire::recording::segment::{Item, Player, Segment, Swept};
 use wire::time::Time;
 
-/// Most processes named in an answer: about 5 MB of XML.
-const NAMED_MAX: i64 = 10_000;
 /// Most recordings looked into for one answer, those that begin first of those that overlap.
 const RECORDINGS_MAX: usize = 8;
 /// Answers made at a time.
@@ -42,7 +39,7 @@ pub fn method(recorder: Option<Handle>) -> Method {
     let apart = Apart::new("reading past sweeps", AT_ONCE_MAX);
     // Looked at once, so that a sweep has one time in all answers.
     let booted = processes::booted();
-    declared::sensor_past_processes().handler_for(move |caller, params| {
+    typed::method(move |caller, params: PastProcessesParams| {
         let (recorder, apart) = (recorder.clone(), apart.clone());
         let sight = Sight::of(caller.viewer);
         async move {
@@ -51,26 +48,6 @@ pub fn method(recorder: Option<Handle>) -> Method {
             apart.run(move || Ok(answer(&recorder, &wanted, booted))).await
         }
     })
-}
-
-pub(super) fn declaration() -> Declaration {
-    let time = |name, help| Parameter::new(name, Type::Time, help).required();
-    Declaration::new(
-        "sensor.past_processes",
-        "all processes of this host, sweep by sweep, of memory and recordings",
-    )
-    .reading()
-    .details(
-        "The first entry names all processes, a later one those that changed and, as gone, those that ended. spans \
-         tell of which times there are sweeps.",
-    )
-    .parameter(time("from", "only sweeps of this time or later"))
-    .parameter(time("to", "only sweeps of this time or earlier"))
-    .parameter(samples::every_parameter())
-    .parameter(
-        Parameter::new("limit", Type::Whole { min: 0, max: NAMED_MAX }, "name at most so many processes")
-            .default(NAMED_MAX),
-    )
 }
 
 /// Which sweeps are wanted.
@@ -84,24 +61,16 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(params: &Params, sight: Sight) -> Result<Wanted, Fault> {
-        let needed = |name: &str| -> Result<Time, Fault> {
-            params.time(name)?.ok_or_else(|| Fault::invalid_params(format!("{name}: expected a time")))
-        };
-        let (from, to) = (needed("from")?, needed("to")?);
+    fn new(params: &PastProcessesParams, sight: Sight) -> Result<Wanted, Fault> {
+        let (UnixTime(from), UnixTime(to)) = (params.from, params.to);
         if from > to {
             let (from, to) = (from.secs_f64(), to.secs_f64());
             return Err(Fault::invalid_params(format!(
                 "to: expected a time not before from, {from}, found {to}"
             )));
         }
-        Ok(Wanted {
-            from,
-            to,
-            every: samples::every(params)?,
-            limit: usize::try_from(params.need_whole("limit")?).unwrap_or(0),
-            sight,
-        })
+        let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
+        Ok(Wanted { from, to, every: samples::every(params.every)?, limit, sight })
     }
 }
 
@@ -119,16 +88,13 @@ impl Span {
         self.from <= wanted.to && self.to >= wanted.from
     }
 
-    fn shown(&self) -> Value {
-        let mut members: Vec<(Name, Value)> =
-            vec![("from".into(), shape::time(self.from)), ("to".into(), shape::time(self.to))];
-        let id = self.recording.as_ref().map(|(id, _)| Value::Text(id.clone()));
-        members.extend(id.map(|id| (Name::Borrowed("recording"), id)));
-        Value::Struct(members)
+    fn shown(&self) -> PastSpan {
+        let recording = self.recording.as_ref().map(|(id, _)| id.clone());
+        PastSpan { from: UnixTime(self.from), to: UnixTime(self.to), recording }
     }
 }
 
-fn answer(recorder: &Handle, wanted: &Wanted, booted: Time) -> Value {
+fn answer(recorder: &Handle, wanted: &Wanted, booted: Time) -> PastProcesses {
     let spans = spans(recorder, booted);
     let mut past = Past::new(*wanted);
     // With no process wanted it is asked of which times there are sweeps.
@@ -138,13 +104,12 @@ fn answer(recorder: &Handle, wanted: &Wanted, booted: Time) -> Value {
         segments.iter().for_each(|(_, base, segment)| past.play(segment, *base));
         past.end(cut);
     }
-    let mut members: Vec<(Name, Value)> = vec![
-        ("entries".into(), Value::Array(past.entries)),
-        ("spans".into(), Value::array(spans.iter().map(Span::shown))),
-        ("unreadable".into(), Value::UInt(past.unreadable)),
-    ];
-    members.extend(past.next.map(|next| (Name::Borrowed("next"), shape::time(next))));
-    Value::Struct(members)
+    PastProcesses {
+        entries: past.entries,
+        spans: spans.iter().map(Span::shown).collect(),
+        unreadable: past.unreadable,
+        next: past.next.map(UnixTime),
+    }
 }
 
 /// When a segment begins, the moment of boot from which it counts, and the segment.
@@ -220,7 +185,7 @@ struct Past {
     /// Before this no further sweep is wanted.
     due: Time,
     named: usize,
-    entries: Vec<Value>,
+    entries: Vec<PastEntry>,
     next: Option<Time>,
     unreadable: u64,
 }
@@ -305,9 +270,11 @@ impl Past {
             let is = swept.rows.get(place).and_then(Option::as_ref).filter(shown);
             let was = known.get(place).and_then(Option::as_ref).filter(shown);
             let goes_on = is.zip(was).is_some_and(|(is, was)| is.key == was.key);
-            gone.extend(was.filter(|_| !goes_on).map(|was| Value::UInt(was.key.pid.into())));
-            let record =
-                |process: Process| stream::process(&Record { process, cpu: swept.share(place) }, base);
+            gone.extend(was.filter(|_| !goes_on).map(|was| was.key.pid));
+            let record = |process: Process| api::Process {
+                cpu: swept.share(place),
+                ..api::Process::of(&process, base)
+            };
             // Where only what is absent changed, nothing did.
             let seen = |row: Option<&Process>| row.and_then(|row| sight.seen(row));
             let is_other = is != was && (sight.is_all() || seen(is) != seen(was));
@@ -319,13 +286,12 @@ impl Past {
             return false;
         }
         self.named += changed.len().max(1);
-        let mut members: Vec<(Name, Value)> =
-            vec![("time".into(), shape::time(time)), ("what".into(), Value::from("sample"))];
-        if self.told.is_some() {
-            members.push(("gone".into(), Value::Array(gone)));
-        }
-        members.push(("processes".into(), Value::Array(changed)));
-        self.entries.push(Value::Struct(members));
+        self.entries.push(PastEntry {
+            time: UnixTime(time),
+            what: PastKind::Sample,
+            gone: self.told.is_some().then_some(gone),
+            processes: Some(changed),
+        });
         self.told = Some(swept.rows.to_vec());
         let every = self.wanted.every;
         self.due = self.due.plus(every).max(time.plus(every / 2));
@@ -348,8 +314,8 @@ impl Past {
 }
 
 /// From this time to the next entry nothing is known.
-fn gap(from: Time) -> Value {
-    Value::object([("time", shape::time(from)), ("what", Value::from("gap"))])
+fn gap(from: Time) -> PastEntry {
+    PastEntry { time: UnixTime(from), ..PastEntry::default() }
 }
 
 #[cfg(test)]

@@ -3,24 +3,25 @@
 //! Rule: an answer holds a bounded number of samples or bytes and says where to go on; files are read where that may block.
 //! Not here: the recorder (`recorder`), samples as values (`samples`).
 
-use super::declared;
-use super::samples::{self, Samples, Wanted};
-use super::shape;
+use super::samples::{Samples, Wanted};
 use crate::recorder::desk::{Handle, Order, Refusal};
 use crate::recorder::store::{self, Kept};
-use crate::recorder::trigger::{Count, Trigger};
+use crate::recorder::trigger::{self, Count};
 use rpc::apart::Apart;
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Method};
-use rpc::params::{Parameter, Params, Type};
-use rpc::value::{Name, Value};
+use rpc::method::Method;
+use rpc::typed;
+use std::future::ready;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
+use wire::api::recordings::{
+    self as api, Ordered, RecordParams, RecordingFileParams, RecordingParams, RecordingPart,
+    RecordingSamples, Recordings, RecordingsParams, Trigger,
+};
+use wire::api::{Bytes, Span, UnixTime, events};
 use wire::query::Viewer;
 use wire::recording::Recording;
 
-/// Longest part of a file in one answer, in bytes: within what an answer may be, written as text.
-const PART_LEN_MAX_BYTES: i64 = 1 << 20;
 /// Recordings read at a time.
 const AT_ONCE_MAX: usize = 4;
 /// Longest note of an order, in bytes.
@@ -33,16 +34,16 @@ pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
     let apart = Apart::new("reading the recording", AT_ONCE_MAX);
     let of_file = apart.clone();
     [
-        declared::sensor_recordings().handler_now(move |_| Ok(list(listed.as_ref()))),
-        declared::sensor_record().handler(move |params| {
+        typed::method(move |_, RecordingsParams {}| ready(Ok(list(listed.as_ref())))),
+        typed::method(move |_, params: RecordParams| {
             let recorder = ordered.clone();
-            async move { record(needed(recorder.as_ref())?, &params).await }
+            async move { record(needed(recorder.as_ref())?, params).await }
         }),
-        declared::sensor_recording().handler_for(move |caller, params| {
+        typed::method(move |caller, params: RecordingParams| {
             let (recorder, apart, viewer) = (read.clone(), apart.clone(), caller.viewer);
             async move { recording(needed(recorder.as_ref())?.clone(), &apart, params, viewer).await }
         }),
-        declared::sensor_recording_file().handler_for(move |caller, params| {
+        typed::method(move |caller, params: RecordingFileParams| {
             let (recorder, apart, viewer) = (recorder.clone(), of_file.clone(), caller.viewer);
             async move {
                 may_fetch(viewer)?;
@@ -50,47 +51,6 @@ pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
             }
         }),
     ]
-}
-
-pub(super) fn list_declaration() -> Declaration {
-    Declaration::new("sensor.recordings", "the recordings of this sensor's host, the newest first, and the flight recorder")
-        .reading()
-        .details(
-            "A recording holds every process of the host at the full rate around something that happened. reaches_back \
-             is how many seconds of them are in memory now.",
-        )
-}
-
-pub(super) fn record_declaration() -> Declaration {
-    let span = |name, help| Parameter::new(name, Type::Span, help);
-    Declaration::new(
-        "sensor.record",
-        "record all processes of this daemon's host, from before now to after now",
-    )
-    .parameter(span("before_s", "so long before now, as far as memory reaches back").default(30.0))
-    .parameter(span("after_s", "so long after now").default(10.0))
-    .parameter(Parameter::new("note", Type::Text, "why, to be found again by it"))
-}
-
-pub(super) fn recording_declaration() -> Declaration {
-    samples::parameters(
-        Declaration::new("sensor.recording", "the samples of a recording: each process in each sweep")
-            .reading()
-            .parameter(Parameter::new("id", Type::Text, "which, as sensor.recordings tells").required()),
-    )
-}
-
-pub(super) fn file_declaration() -> Declaration {
-    Declaration::new("sensor.recording_file", "a recording's file, part by part; for root and operators")
-        .reading()
-        .parameter(Parameter::new("id", Type::Text, "which, as sensor.recordings tells").required())
-        .parameter(
-            Parameter::new("offset", Type::Whole { min: 0, max: i64::MAX }, "from this byte on").default(0),
-        )
-        .parameter(
-            Parameter::new("limit", Type::Whole { min: 1, max: PART_LEN_MAX_BYTES }, "at most so many bytes")
-                .default(PART_LEN_MAX_BYTES),
-        )
 }
 
 pub(super) fn needed(recorder: Option<&Handle>) -> Result<&Handle, Fault> {
@@ -101,109 +61,107 @@ pub(super) fn needed(recorder: Option<&Handle>) -> Result<&Handle, Fault> {
     })
 }
 
-fn list(recorder: Option<&Handle>) -> Value {
-    let Some(recorder) = recorder else {
-        let nothing = Value::Array(Vec::new());
-        return Value::object([
-            ("recordings", nothing.clone()),
-            ("on", Value::Bool(false)),
-            ("triggers", nothing),
-        ]);
-    };
+fn list(recorder: Option<&Handle>) -> Recordings {
+    let Some(recorder) = recorder else { return Recordings::default() };
     let reach = recorder.ring().reach();
-    let (kept, deleted) = recorder.store(|store| {
-        let kept: Vec<Value> = store.list().rev().map(shown).collect();
-        (kept, store.deleted_total())
-    });
-    let back = Duration::from_nanos(reach.to_ns - reach.from_ns);
-    let mut members: Vec<(Name, Value)> = vec![
-        ("recordings".into(), Value::Array(kept)),
-        ("on".into(), Value::Bool(true)),
-        ("reaches_back".into(), Value::Double(back.as_secs_f64())),
-        ("bytes".into(), Value::UInt(reach.bytes as u64)),
-        ("sweeps".into(), Value::UInt(reach.sweeps)),
-        ("squeezed".into(), Value::UInt(reach.squeezed_total)),
-        ("deleted".into(), Value::UInt(deleted)),
-        ("triggers".into(), Value::array(recorder.triggers().iter().map(trigger))),
-    ];
-    members.extend(recorder.trouble().map(|trouble| (Name::Borrowed("trouble"), Value::Text(trouble))));
-    Value::Struct(members)
+    let (kept, deleted) =
+        recorder.store(|store| (store.list().rev().map(shown).collect(), store.deleted_total()));
+    Recordings {
+        recordings: kept,
+        on: true,
+        reaches_back_secs: Duration::from_nanos(reach.to_ns - reach.from_ns).as_secs_f64(),
+        memory_bytes: reach.bytes as u64,
+        sweeps: reach.sweeps,
+        squeezed: reach.squeezed_total,
+        deleted,
+        triggers: recorder.triggers().iter().map(trigger).collect(),
+        trouble: recorder.trouble(),
+    }
 }
 
-fn trigger((trigger, count): &(Trigger, Count)) -> Value {
-    Value::object([
-        ("name", Value::Text(trigger.name.to_string())),
-        ("on", Value::Text(trigger.on.as_str().to_owned())),
-        ("fired", Value::UInt(count.fired_total)),
-        ("suppressed", Value::UInt(count.suppressed_total)),
-        ("late", Value::UInt(count.late_total)),
-        ("refused", Value::UInt(count.refused_total)),
-    ])
+fn trigger((trigger, count): &(trigger::Trigger, Count)) -> Trigger {
+    Trigger {
+        name: trigger.name.to_string(),
+        on: trigger.on.as_str().to_owned(),
+        fired: count.fired_total,
+        suppressed: count.suppressed_total,
+        late: count.late_total,
+        refused: count.refused_total,
+    }
 }
 
 /// A recording in the list.
-fn shown(kept: &Kept) -> Value {
+fn shown(kept: &Kept) -> api::Recording {
     let header = &kept.header;
-    let text = |text: &str| Value::Text(text.to_owned());
-    Value::object([
-        ("id", text(&header.id)),
-        ("state", text(kept.end.map_or("recording", |end| end.as_str()))),
-        ("trigger", text(&header.cause.trigger)),
-        ("note", text(&header.cause.note)),
-        ("call", text(&header.cause.call)),
-        ("event", text(&header.cause.event)),
-        ("time", shape::time(header.time(header.at_ns))),
-        ("from", shape::time(header.time(header.from_ns))),
-        ("to", shape::time(header.time(header.to_ns))),
-        ("hz", Value::Double(header.hz)),
-        ("source", text(&header.source)),
-        ("host", text(header.host.as_str())),
-        ("size", Value::UInt(kept.len_bytes)),
-    ])
+    let time = |moment_ns| UnixTime(header.time(moment_ns));
+    api::Recording {
+        id: header.id.to_string(),
+        state: kept.end.into(),
+        trigger: header.cause.trigger.to_string(),
+        note: header.cause.note.to_string(),
+        call: header.cause.call.clone(),
+        event: header.cause.event.clone(),
+        time: time(header.at_ns),
+        from: time(header.from_ns),
+        to: time(header.to_ns),
+        rate_hz: header.hz,
+        source: header.source.to_string(),
+        host: header.host.to_string(),
+        size_bytes: kept.len_bytes,
+    }
 }
 
-async fn record(recorder: &Handle, params: &Params) -> Result<Value, Fault> {
+async fn record(recorder: &Handle, params: RecordParams) -> Result<Ordered, Fault> {
     let reach = recorder.reach();
-    let span = |name: &str| -> Result<Duration, Fault> {
-        let secs = params.number(name)?.unwrap_or(0.0);
-        match (0.0..=reach.as_secs_f64()).contains(&secs) {
-            true => Ok(Duration::from_secs_f64(secs)),
-            false => Err(Fault::invalid_params(format!(
-                "{name}: expected 0 to {} seconds, which is what the recorder keeps in memory, found {secs}",
-                reach.as_secs_f64()
-            ))),
-        }
+    let span = |name: &str, Span(span): Span| match span <= reach {
+        true => Ok(span),
+        false => Err(Fault::invalid_params(format!(
+            "{name}: expected 0 to {} seconds, which is what the recorder keeps in memory, found {}",
+            reach.as_secs_f64(),
+            span.as_secs_f64()
+        ))),
     };
-    let note = params.text("note")?.unwrap_or_default();
+    let note = params.note;
     if note.len() > NOTE_LEN_MAX_BYTES {
         let found = note.len();
         return Err(Fault::invalid_params(format!(
             "note: expected at most {NOTE_LEN_MAX_BYTES} bytes, found {found}"
         )));
     }
-    let order = Order { before: span("before_s")?, after: span("after_s")?, note: note.into() };
-    let ready = recorder.ready_in(order.after);
+    let (before, after) = (span("before_s", params.before_s)?, span("after_s", params.after_s)?);
+    let ready = recorder.ready_in(after);
+    let order = Order { before, after, note: note.into() };
     let id = recorder.order(order).await.map_err(|refusal| match refusal {
         Refusal::Busy | Refusal::Ordered | Refusal::Ended => Fault::unavailable(refusal.to_string()),
         Refusal::Disk(_) => Fault::new(rpc::fault::SYSTEM, refusal.to_string()),
     })?;
-    Ok(Value::object([("id", Value::Text(id.to_string())), ("ready_in", Value::Double(ready.as_secs_f64()))]))
+    Ok(Ordered { id: id.to_string(), ready_in_secs: ready.as_secs_f64() })
 }
 
-async fn recording(recorder: Handle, apart: &Apart, params: Params, viewer: Viewer) -> Result<Value, Fault> {
-    let wanted = Wanted::new(&params, viewer)?;
-    let id = params.need_text("id")?.to_owned();
+async fn recording(
+    recorder: Handle,
+    apart: &Apart,
+    params: RecordingParams,
+    viewer: Viewer,
+) -> Result<RecordingSamples, Fault> {
+    let wanted = Wanted::new(params.samples, viewer)?;
     let answer = move || {
-        let (recording, kept) = read(&recorder, &id)?;
+        let (recording, kept) = read(&recorder, &params.id)?;
         let mut samples = Samples::new(&recording.header, &wanted);
         for segment in &recording.segments {
             samples.play(segment);
         }
-        let mut members = samples.shown();
-        members.push(("recording".into(), shown(&kept)));
-        members.push(("events".into(), Value::array(recording.events.iter().map(shape::event))));
-        members.push(("damaged".into(), Value::UInt(recording.damage.blocks.into())));
-        Ok(Value::Struct(members))
+        let gathered = samples.gathered();
+        Ok(RecordingSamples {
+            samples: gathered.samples,
+            ended: gathered.ended,
+            total: gathered.total,
+            next: gathered.next,
+            unreadable: gathered.unreadable,
+            damaged: recording.damage.blocks.into(),
+            recording: shown(&kept),
+            events: recording.events.into_iter().map(events::Event::from).collect(),
+        })
     };
     apart.run(answer).await
 }
@@ -231,10 +189,8 @@ fn unknown(id: &str) -> Fault {
     Fault::not_found(format!("there is no recording {id:?}; sensor.recordings lists them"))
 }
 
-async fn file(recorder: Handle, apart: &Apart, params: Params) -> Result<Value, Fault> {
-    let id = params.need_text("id")?.to_owned();
-    let offset = u64::try_from(params.need_whole("offset")?).unwrap_or(0);
-    let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(1);
+async fn file(recorder: Handle, apart: &Apart, params: RecordingFileParams) -> Result<RecordingPart, Fault> {
+    let RecordingFileParams { id, offset, limit } = params;
     let answer = move || {
         let (is_over, path) = recorder
             .store(|store| store.get(&id).map(|(kept, path)| (kept.end.is_some(), path)))
@@ -245,19 +201,13 @@ async fn file(recorder: Handle, apart: &Apart, params: Params) -> Result<Value, 
             )));
         }
         let part = store::open(&path).and_then(|file| {
-            let size = file.metadata()?.len();
-            let len = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX).min(limit);
-            let mut part = vec![0; len];
+            let size_bytes = file.metadata()?.len();
+            let len = size_bytes.saturating_sub(offset).min(limit);
+            let mut part = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
             file.read_exact_at(&mut part, offset)?;
-            Ok((part, size))
+            Ok(RecordingPart { offset, size_bytes, data: Bytes(part) })
         });
-        let refused = |error| Fault::new(rpc::fault::SYSTEM, format!("{}: {error}", path.display()));
-        let (part, size) = part.map_err(refused)?;
-        Ok(Value::object([
-            ("offset", Value::UInt(offset)),
-            ("size", Value::UInt(size)),
-            ("data", Value::Bytes(part)),
-        ]))
+        part.map_err(|error| Fault::new(rpc::fault::SYSTEM, format!("{}: {error}", path.display())))
     };
     apart.run(answer).await
 }

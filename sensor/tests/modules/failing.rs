@@ -1,7 +1,7 @@
 //! Modules that do what they should not: each is told, and no other is harmed.
 
 use crate::rig::{COLLECTOR, Rig, is_alive, until};
-use sensor::module::desk::Act;
+use wire::api::modules::ModuleAct;
 
 /// A rig with a module `good`, which answers.
 async fn beside_a_good_one() -> Rig {
@@ -124,7 +124,7 @@ async fn a_quarantined_one_is_started_by_an_order_or_another_program() {
     rig.load("bad", &bad, "answer_s = 30").await;
     rig.state("bad", "quarantined").await;
     std::fs::write(rig.path("mended"), "").unwrap();
-    rig.order("bad", Act::Start).await;
+    rig.order("bad", ModuleAct::Start).await;
     rig.goes_on("bad", 2).await;
     std::fs::remove_file(rig.path("mended")).unwrap();
     rig.state("bad", "quarantined").await;

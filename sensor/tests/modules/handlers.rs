@@ -2,11 +2,12 @@
 
 use crate::rig::{Rig, until};
 use sensor::channel::hub::{self, Id};
-use sensor::module::desk::{Act, Told};
+use sensor::module::desk::Told;
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
 use serde_json::Value;
 use std::time::Duration;
+use wire::api::modules::ModuleAct;
 use wire::channel::Wanted;
 use wire::process::{Process, ProcessKey};
 
@@ -181,9 +182,9 @@ async fn one_whose_subscription_ended_is_told_that_something_is_missed() {
     assert!(until(|| entries(&rig).len() == 2).await);
     // Ended while it was stopped, and wanted otherwise afterwards.
     let second = subscription(&rig).unwrap();
-    rig.order("one", Act::Stop).await;
+    rig.order("one", ModuleAct::Stop).await;
     assert!(rig.hub.is_empty() && !rig.hub.has(second));
-    rig.order("one", Act::Start).await;
+    rig.order("one", ModuleAct::Start).await;
     assert!(until(|| subscription(&rig).is_some()).await);
     assert_eq!(rig.told("one", "unharmed", |_| true).await.counts.failures_total, 0);
     rig.end().await;

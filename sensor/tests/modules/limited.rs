@@ -2,8 +2,9 @@
 
 use crate::rig::{COLLECTOR, Rig, is_alive, mode, until};
 use nix::unistd::User;
-use sensor::module::desk::{Act, Refusal};
+use sensor::module::desk::Refusal;
 use std::os::unix::process::CommandExt;
+use wire::api::modules::ModuleAct;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_memory_is_bounded() {
@@ -110,7 +111,7 @@ async fn a_program_that_others_may_write_is_not_run() {
         "{refused:?}"
     );
     assert!(rig.handle.told().is_empty());
-    let order = rig.handle.order(Some("open".to_owned()), Act::Start).await;
+    let order = rig.handle.order(Some("open".to_owned()), ModuleAct::Start).await;
     assert!(matches!(order, Err(Refusal::Refused { .. })), "an order does not run it either: {order:?}");
     mode(&program, 0o755);
     rig.reload().await;

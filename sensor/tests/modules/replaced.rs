@@ -1,7 +1,9 @@
 //! Modules that come, change and go while the sensor runs: calls into one never overlap, and none is lost.
 
 use crate::rig::{COLLECTOR, Rig, is_alive, until};
-use sensor::module::desk::{Act, Refusal};
+use sensor::module::desk::Refusal;
+use sensor::module::life::State;
+use wire::api::modules::ModuleAct;
 
 /// Writes down the beginning and the end of its life and of each call.
 fn noting(rig: &Rig, version: u32, hello: &str, answer: &str) -> String {
@@ -57,7 +59,7 @@ async fn one_replaced_again_and_again_is_told_each_event_once_and_never_two_at_a
             tokio::task::yield_now().await;
         }
         match version % 4 {
-            0 => rig.order("noting", Act::Reload).await,
+            0 => rig.order("noting", ModuleAct::Reload).await,
             _ => {
                 let text = noting(&rig, version, hello, "{}");
                 rig.program("noting.sh", &text);
@@ -79,7 +81,7 @@ async fn one_replaced_again_and_again_is_told_each_event_once_and_never_two_at_a
     assert_eq!(stands.counts.failures_total, 0, "{:?}", stands.last_error);
     assert!(stands.counts.starts_total >= 15, "{:?}", stands.counts);
     let calls = stands.counts.calls_total;
-    rig.order("noting", Act::Stop).await;
+    rig.order("noting", ModuleAct::Stop).await;
     let notes = rig.lines("notes");
     assert_eq!(
         notes.iter().filter(|note| note.starts_with("call")).count() as u64,
@@ -167,7 +169,7 @@ async fn one_that_is_removed_is_gone_and_its_name_is_free() {
     rig.reload().await;
     assert!(until(|| rig.handle.told().is_empty() && !is_alive(&pid)).await);
     assert_eq!(rig.figure("module.one.x"), None);
-    let unknown = rig.handle.order(Some("one".to_owned()), Act::Start).await;
+    let unknown = rig.handle.order(Some("one".to_owned()), ModuleAct::Start).await;
     assert_eq!(unknown, Err(Refusal::Unknown("one".to_owned())));
     rig.load("one", &program, "").await;
     rig.until_figure("module.one.x", 1.0).await;
@@ -183,18 +185,18 @@ async fn orders_stop_and_start_one_and_leave_the_others() {
     rig.goes_on("one", 1).await;
     for _ in 0..10 {
         let pid = rig.told("one", "running", |told| told.pid.is_some()).await.pid.unwrap().to_string();
-        rig.order("one", Act::Stop).await;
+        rig.order("one", ModuleAct::Stop).await;
         let told = rig.handle.told().into_iter().find(|told| told.name == "one").unwrap();
-        assert_eq!((told.state.as_str(), told.pid), ("stopped", None), "told when the order is obeyed");
+        assert_eq!((told.state, told.pid), (State::Stopped, None), "told when the order is obeyed");
         assert!(!is_alive(&pid), "it has ended when the order is obeyed");
-        rig.order("one", Act::Start).await;
+        rig.order("one", ModuleAct::Start).await;
     }
-    rig.order("one", Act::Stop).await;
+    rig.order("one", ModuleAct::Stop).await;
     assert_eq!(rig.state("one", "stopped").await, "");
     rig.reload().await;
     rig.goes_on("two", 3).await;
-    assert_eq!(rig.told("one", "there", |_| true).await.state.as_str(), "stopped", "a look starts nothing");
-    rig.order("one", Act::Start).await;
+    assert_eq!(rig.told("one", "there", |_| true).await.state, State::Stopped, "a look starts nothing");
+    rig.order("one", ModuleAct::Start).await;
     rig.goes_on("one", 1).await;
     rig.end().await;
 }
@@ -218,5 +220,5 @@ async fn all_end_with_the_sensor_whether_they_want_to_or_not() {
     let handle = rig.handle.clone();
     rig.end().await;
     assert!(!pids.iter().any(|pid| is_alive(pid)), "{pids:?}");
-    assert_eq!(handle.order(None, Act::Reload).await, Err(Refusal::Ended));
+    assert_eq!(handle.order(None, ModuleAct::Reload).await, Err(Refusal::Ended));
 }

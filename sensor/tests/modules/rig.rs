@@ -3,7 +3,7 @@
 use crate::report::Member;
 use sensor::channel::hub::Hub;
 use sensor::journal;
-use sensor::module::desk::{Act, Desk, Handle, Told};
+use sensor::module::desk::{Desk, Handle, Told};
 use sensor::module::feed::Sources;
 use sensor::module::life::Patience;
 use sensor::sample::collector::{Collectors, Now};
@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::api::modules::{ModuleAct, ModuleState};
 use wire::sample::{Number, Semantics};
 use wire::time::Time;
 
@@ -105,10 +106,10 @@ impl Rig {
     }
 
     pub async fn reload(&self) {
-        self.handle.order(None, Act::Reload).await.unwrap();
+        self.handle.order(None, ModuleAct::Reload).await.unwrap();
     }
 
-    pub async fn order(&self, name: &str, act: Act) {
+    pub async fn order(&self, name: &str, act: ModuleAct) {
         self.handle.order(Some(name.to_owned()), act).await.unwrap();
     }
 
@@ -132,7 +133,7 @@ impl Rig {
 
     /// It is in this state, and what it says of its last failure.
     pub async fn state(&self, name: &str, state: &str) -> String {
-        let told = self.told(name, state, |told| told.state.as_str() == state).await;
+        let told = self.told(name, state, |told| ModuleState::from(told.state).as_str() == state).await;
         told.last_error.unwrap_or_default()
     }
 

@@ -66,6 +66,11 @@ impl Target {
         self.choices().first().map_or_else(String::new, |choice| choice.address.clone())
     }
 
+    /// Whether the daemon does not learn which local user asks: over TCP, and by no account of a proxy.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        !self.via.is_some() && !self.first_choice().starts_with(SOCKET_MARK)
+    }
+
     /// Connect to the first of the addresses that answers.
     ///
     /// # Errors

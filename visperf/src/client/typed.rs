@@ -60,7 +60,13 @@ fn params<R: Request>(request: &R, about: &About) -> Value {
     };
     let defaults = fields(&R::default());
     let mut params = fields(request);
-    params.retain(|name, value| !value.is_null() && defaults.get(name) != Some(value));
+    params.retain(|_, value| !value.is_null());
+    let mut few = params.clone();
+    few.retain(|name, value| defaults.get(name) != Some(value));
+    // One that every call must give is given though it is the type's default.
+    if R::deserialize(Value::Object(few.clone())).is_ok() {
+        params = few;
+    }
     for (name, value) in [("domain", &about.domain), ("host", &about.host)] {
         if let Some(value) = value {
             params.insert(name.to_owned(), value.as_str().into());
@@ -91,6 +97,7 @@ mod tests {
     use serde_json::json;
     use wire::api::calls::{CallsParams, SensorCallsParams};
     use wire::api::domain::{HostState, Hosts, HostsParams};
+    use wire::api::modules::ChangeModuleParams;
     use wire::event::Outcome;
 
     #[test]
@@ -103,6 +110,9 @@ mod tests {
         let about = About { domain: Some("UT-ICL".to_owned()), host: None };
         let expected = json!({"user": "ada", "outcome": ["node_fail"], "domain": "UT-ICL"});
         assert_eq!(params(&SensorCallsParams(wanted), &about), expected);
+        let reload = ChangeModuleParams { name: Some("gpu".to_owned()), ..ChangeModuleParams::default() };
+        let expected = json!({"name": "gpu", "act": "reload", "key": ""});
+        assert_eq!(params(&reload, &About::default()), expected, "every call must give act");
     }
 
     #[test]

@@ -4,20 +4,22 @@
 //! Not here: the modules (the sensor has them).
 
 use crate::cli::{Place, Query};
-use crate::client::typed::About;
+use crate::client::typed::{About, Answered};
 use crate::client::{Client, PATIENCE};
 use crate::command::control::giver;
-use crate::command::query::{Params, ask, items, print};
+use crate::command::query::{items, print_typed, request};
 use crate::exit::Failure;
-use crate::output::figures::{number, number_of, plain, text_of};
+use crate::output::figures::number;
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, clean, note};
 use crate::state_folder::SOCKET_MARK;
 use clap::Subcommand;
 use overlay::identity::state_folder;
-use serde_json::Value;
 use std::path::PathBuf;
 use wire::api::daemon::InfoParams;
+use wire::api::modules::{
+    ChangeModuleParams, Module, ModuleAct, ModuleKind, ModuleState, Modules, ModulesParams,
+};
 
 /// Lines of what a module said that are shown below it.
 const SAID_MAX: usize = 3;
@@ -85,21 +87,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         None => list(&args.list),
         Some(Action::List(args)) => list(args),
-        Some(Action::Reload { query, name }) => order(query, name.as_deref(), "reload"),
-        Some(Action::Stop(order_to)) => order(&order_to.query, Some(&order_to.name), "stop"),
-        Some(Action::Start(order_to)) => order(&order_to.query, Some(&order_to.name), "start"),
+        Some(Action::Reload { query, name }) => order(query, name.as_deref(), ModuleAct::Reload),
+        Some(Action::Stop(order_to)) => order(&order_to.query, Some(&order_to.name), ModuleAct::Stop),
+        Some(Action::Start(order_to)) => order(&order_to.query, Some(&order_to.name), ModuleAct::Start),
     }
 }
 
 fn list(args: &List) -> Result<(), Failure> {
-    let answer = ask(&args.query, "sensor.modules", Params::default().at(&args.place))?;
-    shown(&args.query, &answer)
+    shown(&args.query, &request(&args.query, &ModulesParams {}, &args.place.about())?)
 }
 
-fn order(query: &Query, name: Option<&str>, act: &str) -> Result<(), Failure> {
-    let params = Params::default().with("name", name).with("act", Some(act)).with("key", key(query));
-    let answer = ask(query, "sensor.change_module", params)?;
-    shown(query, &answer)
+fn order(query: &Query, name: Option<&str>, act: ModuleAct) -> Result<(), Failure> {
+    let name = name.map(ToOwned::to_owned);
+    let params = ChangeModuleParams { name, act, key: key(query).unwrap_or_default() };
+    shown(query, &request(query, &params, &About::default())?)
 }
 
 /// What shows the sensor that who orders is root or its own user. It goes to nobody but the daemon whose folder it is in: one that listens on
@@ -119,43 +120,39 @@ fn key(query: &Query) -> Option<String> {
     })
 }
 
-fn shown(query: &Query, answer: &Value) -> Result<(), Failure> {
-    print(query, items(answer, "modules"), "no modules", table)?;
+fn shown(query: &Query, answer: &Answered<Modules>) -> Result<(), Failure> {
+    let Modules { modules, on, trouble, .. } = &answer.typed;
+    print_typed(query, &items(&answer.raw, "modules"), modules, "no modules", table)?;
     if query.json {
         return Ok(());
     }
-    if answer.get("on").and_then(Value::as_bool) != Some(true) {
+    if !on {
         note(
             "folder = \"/etc/visperf/modules\" in [sensor.modules] of the sensor's configuration says where they are",
         );
     }
-    if let Some(trouble) = answer.get("trouble").and_then(Value::as_str) {
+    if let Some(trouble) = trouble {
         note(trouble);
     }
     Ok(())
 }
 
-fn table(modules: &[Value], output: &mut Output) -> Result<(), Failure> {
+fn table(modules: &[Module], output: &mut Output) -> Result<(), Failure> {
     let heads =
         ["MODULE", "KIND", "STATE", "CALLS", "MS/CALL", "CPU S", "FIGURES", "FAILURES", "PID", "PROGRAM"];
     let mut table = Table::new(&heads).spares(&["PROGRAM", "PID", "CPU S", "FIGURES"]);
     for module in modules {
-        let figure = |name: &str| Cell::figure(plain(module.get(name)));
-        let calls = number_of(module, "calls").filter(|calls| *calls > 0.0);
-        let per_call =
-            number_of(module, "seconds").zip(calls).map(|(secs, calls)| format!("{:.1}", secs * 1e3 / calls));
-        let cpu = number_of(module, "cpu_seconds").map(|secs| format!("{secs:.2}"));
         table.row(vec![
-            Cell::text(text_of(module, "name")).color(Color::Name),
-            Cell::text(text_of(module, "kind")),
-            Cell::whole(text_of(module, "state")).color(color(text_of(module, "state"))),
-            figure("calls"),
-            Cell::figure(per_call.unwrap_or_default()),
-            Cell::figure(cpu.unwrap_or_default()),
-            figure("figures"),
-            figure("failures"),
-            figure("pid"),
-            Cell::text(text_of(module, "program")),
+            Cell::text(&module.name).color(Color::Name),
+            Cell::text(module.kind.map(ModuleKind::as_str).unwrap_or_default()),
+            Cell::whole(module.state.as_str()).color(color(module.state)),
+            Cell::figure(module.calls.to_string()),
+            Cell::figure(per_call(module)),
+            Cell::figure(format!("{:.2}", module.cpu_seconds)),
+            Cell::figure(module.figures.to_string()),
+            Cell::figure(module.failures.to_string()),
+            Cell::figure(module.pid.map(|pid| pid.to_string()).unwrap_or_default()),
+            Cell::text(module.program.as_deref().unwrap_or_default()),
         ]);
     }
     table.print(output)?;
@@ -167,27 +164,32 @@ fn table(modules: &[Value], output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn color(state: &str) -> Color {
+/// Milliseconds of a call on average; empty where none was answered.
+#[allow(clippy::cast_precision_loss)] // it is shown with one digit behind the point
+fn per_call(module: &Module) -> String {
+    match module.calls {
+        0 => String::new(),
+        calls => format!("{:.1}", module.answering_secs * 1e3 / calls as f64),
+    }
+}
+
+fn color(state: ModuleState) -> Color {
     match state {
-        "running" => Color::Good,
-        "quarantined" | "refused" => Color::Bad,
-        "waiting" => Color::Caution,
-        _ => Color::Dim,
+        ModuleState::Running => Color::Good,
+        ModuleState::Quarantined | ModuleState::Refused => Color::Bad,
+        ModuleState::Waiting => Color::Caution,
+        ModuleState::Starting | ModuleState::Stopped | ModuleState::Off | ModuleState::Unknown => Color::Dim,
     }
 }
 
 /// What went wrong with a module, and what it said last.
-fn remarks(module: &Value) -> Vec<String> {
-    let name = clean(text_of(module, "name")).into_owned();
-    let error = text_of(module, "last_error");
-    if error.is_empty() {
-        return Vec::new();
-    }
-    let again =
-        number_of(module, "retry_in").map(|secs| format!("; tried again in {} s", number(secs.ceil())));
+fn remarks(module: &Module) -> Vec<String> {
+    let name = clean(&module.name);
+    let Some(error) = module.last_error.as_ref().filter(|error| !error.is_empty()) else { return Vec::new() };
+    let again = module.retry_in_secs.map(|secs| format!("; tried again in {} s", number(secs.ceil())));
     let mut remarks = vec![format!("{name}: {}{}", clean(error), again.unwrap_or_default())];
-    let said = items(module, "stderr");
-    let last = said.iter().skip(said.len().saturating_sub(SAID_MAX)).filter_map(Value::as_str);
+    let said = module.stderr.as_deref().unwrap_or_default();
+    let last = said.iter().skip(said.len().saturating_sub(SAID_MAX));
     remarks.extend(last.map(|line| format!("{name} says: {}", clean(line))));
     remarks
 }
@@ -203,12 +205,13 @@ mod tests {
         let kept = Kept::default();
         let mut output = Output::into_writer(kept.clone(), None);
         let modules = [
-            json!({"name": "gpu", "kind": "collector", "state": "running", "calls": 4, "seconds": 0.01, "cpu_seconds": 0.5,
+            json!({"name": "gpu", "kind": "collector", "state": "running", "calls": 4, "answering_secs": 0.01, "cpu_seconds": 0.5,
                 "figures": 12, "failures": 0, "pid": 7, "program": "nvidia-counters", "stderr": ["fine"]}),
-            json!({"name": "plot", "state": "waiting", "calls": 0, "seconds": 0.0, "cpu_seconds": 0.0, "figures": 0,
-                "failures": 1, "last_error": "it ended (exit status 1)", "retry_in": 1.2,
+            json!({"name": "plot", "state": "waiting", "calls": 0, "answering_secs": 0.0, "cpu_seconds": 0.0, "figures": 0,
+                "failures": 1, "last_error": "it ended (exit status 1)", "retry_in_secs": 1.2,
                 "stderr": ["a", "b", "c", "no\u{1b} disk"]}),
         ];
+        let modules: Vec<Module> = modules.map(|module| serde_json::from_value(module).unwrap()).into();
         table(&modules, &mut output).unwrap();
         let printed = kept.text();
         let lines: Vec<&str> = printed.lines().collect();

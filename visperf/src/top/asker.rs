@@ -14,7 +14,6 @@ use crate::client::{Client, Error};
 use crate::command::control::giver::Giver;
 use crate::command::query::items;
 use crate::exit::Failure;
-use crate::output::figures::text_of;
 use overlay::clock;
 use serde_json::Value;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -205,13 +204,13 @@ impl Asker {
             text.strip_prefix("error: ").map_or_else(|| text.clone(), str::to_owned)
         };
         let mut giver = Giver::new(&self.target, Some(&place.domain), &place.host).map_err(told)?;
-        let done = giver.give(*key, Act::Signal(signal)).map_err(told)?;
-        let ended = match done.get("ended").and_then(Value::as_bool) {
+        let done = giver.give(*key, Act::Signal(signal)).map_err(told)?.typed;
+        let ended = match done.ended {
             Some(true) => "; it has ended",
             Some(false) => "; it is there still",
             None => "",
         };
-        let (signal, name, host) = (signal.as_str(), text_of(&done, "name"), &place.host);
+        let (signal, name, host) = (signal.as_str(), done.name, &place.host);
         Ok(format!("sent {signal} to {name} ({}) on {host}{ended}", key.pid))
     }
 }
@@ -291,6 +290,7 @@ fn work(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::figures::text_of;
     use crate::top::rows::Order;
     use serde_json::json;
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};

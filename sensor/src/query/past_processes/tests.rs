@@ -55,14 +55,9 @@ fn gathered(wanted: Wanted, segments: &[Segment]) -> Past {
 
 /// Each entry as milliseconds since the base, `*` for a whole sweep, `~` for a gap, and how many processes it names.
 fn told(past: &Past) -> Vec<String> {
-    let entry = |entry: &Value| {
-        let time = match entry.get("time") {
-            Some(Value::Double(secs)) => Time::from_secs_f64(*secs),
-            other => panic!("{other:?}"),
-        };
-        let ms = (time.micros() - BASE.micros() + 500).div_euclid(1_000);
-        let named = entry.get("processes").and_then(Value::as_array).map(<[Value]>::len);
-        match (named, entry.get("gone")) {
+    let entry = |entry: &PastEntry| {
+        let ms = (entry.time.0.micros() - BASE.micros() + 500).div_euclid(1_000);
+        match (entry.processes.as_ref().map(Vec::len), &entry.gone) {
             (None, _) => format!("{ms}~"),
             (Some(named), None) => format!("{ms}*{named}"),
             (Some(named), Some(_)) => format!("{ms}+{named}"),
@@ -138,24 +133,13 @@ fn a_segment_that_is_spoilt_is_counted_and_the_next_one_is_told() {
     assert_eq!((past.unreadable, told(&past).last().map(String::as_str)), (1, Some("15000+1")));
 }
 
-fn number(value: Option<&Value>) -> u64 {
-    match value {
-        Some(Value::UInt(number)) => *number,
-        other => panic!("{other:?}"),
-    }
-}
-
 /// What a client that applies the entries knows at each time.
-fn apply(known: &mut BTreeMap<u64, u64>, entry: &Value) {
-    let whole = |value: &Value, name: &str| number(value.get(name));
-    let list = |name: &str| entry.get(name).and_then(Value::as_array).unwrap_or_default().to_vec();
-    match entry.get("gone") {
+fn apply(known: &mut BTreeMap<u32, u64>, entry: &PastEntry) {
+    match &entry.gone {
         None => known.clear(),
-        Some(_) => list("gone").iter().for_each(|pid| assert!(known.remove(&number(Some(pid))).is_some())),
+        Some(gone) => gone.iter().for_each(|pid| assert!(known.remove(pid).is_some())),
     }
-    for process in list("processes") {
-        known.insert(whole(&process, "pid"), whole(&process, "start_ns"));
-    }
+    known.extend(entry.processes.iter().flatten().map(|process| (process.pid, process.start_ns)));
 }
 
 proptest! {
@@ -178,11 +162,11 @@ proptest! {
         let mut expected = sweeps.iter();
         for _ in 0..=sweeps.len() {
             let past = gathered(wanted, &segments);
-            let samples = past.entries.iter().filter(|entry| entry.get("processes").is_some());
+            let samples = past.entries.iter().filter(|entry| entry.processes.is_some());
             for entry in samples {
                 apply(&mut known, entry);
                 let (_, rows) = expected.next().unwrap();
-                let are: BTreeMap<u64, u64> = rows.iter().flatten().map(|row| (row.key.pid.into(), row.key.start_ns)).collect();
+                let are: BTreeMap<u32, u64> = rows.iter().flatten().map(|row| (row.key.pid, row.key.start_ns)).collect();
                 prop_assert_eq!(&known, &are);
             }
             match past.next {

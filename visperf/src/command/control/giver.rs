@@ -4,18 +4,18 @@
 //! Not here: who signs and how (`overlay::identity::operator`), what is asked of the person before (`super`).
 
 use crate::client::target::Target;
-use crate::client::typed::About;
+use crate::client::typed::{About, Answered};
 use crate::client::{Client, PATIENCE};
-use crate::command::query::{Params, items};
 use crate::exit::Failure;
 use crate::output::times;
 use crate::{state_folder, state_owner};
 use overlay::identity::operator::Operator;
-use serde_json::Value;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use wire::api::Request as _;
+use wire::api::Request;
+use wire::api::control::{ControlParams, Obeyed};
 use wire::api::daemon::{Info, InfoParams};
+use wire::api::processes::{Process, ProcessesParams};
 use wire::control::Act;
 use wire::id::{DomainName, HostName};
 use wire::process::ProcessKey;
@@ -71,10 +71,9 @@ impl Giver {
     ///
     /// # Errors
     /// If there is none, or it cannot be asked.
-    pub(crate) fn find(&mut self, pid: u64) -> Result<Value, Failure> {
-        let params = self.there().with("pid", Some(pid)).with("limit", Some(1));
-        let answer = ask(&mut self.client, "sensor.processes", params)?;
-        let found = items(&answer, "processes").pop();
+    pub(crate) fn find(&mut self, pid: u32) -> Result<Process, Failure> {
+        let params = ProcessesParams { pid: Some(pid), limit: 1, ..ProcessesParams::default() };
+        let found = self.ask(&params)?.typed.processes.pop();
         found.ok_or_else(|| {
             Failure::Failed(format!(
                 "there is no process {pid} on {}; one that began within the last moment may not have been seen yet: \
@@ -88,17 +87,18 @@ impl Giver {
     ///
     /// # Errors
     /// If it cannot be signed, or the sensor refuses.
-    pub(crate) fn give(&mut self, process: ProcessKey, act: Act) -> Result<Value, Failure> {
+    pub(crate) fn give(&mut self, process: ProcessKey, act: Act) -> Result<Answered<Obeyed>, Failure> {
         let order = self
             .operator
             .order(&self.host, process, act, times::now())
             .map_err(|error| Failure::Failed(error.to_string()))?;
-        let params = self.there().with("order", Some(order));
-        ask(&mut self.client, "sensor.control", params)
+        self.ask(&ControlParams { order })
     }
 
-    fn there(&self) -> Params {
-        Params::default().with("domain", Some(self.domain.as_str())).with("host", Some(self.host.as_str()))
+    fn ask<R: Request>(&mut self, request: &R) -> Result<Answered<R::Answer>, Failure> {
+        let about = About { domain: Some(self.domain.to_string()), host: Some(self.host.to_string()) };
+        let answer = self.client.request(request, &about, PATIENCE);
+        answer.map_err(|error| self.client.explain(R::METHOD, error))
     }
 }
 
@@ -120,10 +120,6 @@ pub(crate) fn is_here(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let ip: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
-}
-
-fn ask(client: &mut Client, method: &str, params: Params) -> Result<Value, Failure> {
-    client.call(method, &params.value(), PATIENCE).map_err(|error| client.explain(method, error))
 }
 
 #[cfg(test)]

@@ -11,16 +11,15 @@ pub(crate) mod renice;
 use crate::cli::{chosen, whole};
 use crate::client::target::Target;
 use crate::exit::Failure;
-use crate::output::figures::{number_of, text_of};
 use crate::output::times::{brief, now};
 use crate::output::{Output, clean, colors_on_stderr, guarded, note};
 use giver::Giver;
 use jiff::tz::TimeZone;
-use serde_json::Value;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use wire::api::control::Obeyed;
+use wire::api::processes::{PID_MAX, Process};
 use wire::control::Act;
 use wire::process::ProcessKey;
-use wire::time::Time;
 
 /// Most processes of one command: as many as a sensor takes at once.
 const PROCESSES_MAX: usize = 100;
@@ -34,7 +33,7 @@ struct Common {
     #[arg(value_name = "HOST", value_parser = chosen)]
     host: String,
     /// The processes' numbers
-    #[arg(value_name = "PID", required = true, num_args = 1..=PROCESSES_MAX, value_parser = whole(1..=1 << 22))]
+    #[arg(value_name = "PID", required = true, num_args = 1..=PROCESSES_MAX, value_parser = whole(1..=PID_MAX.into()))]
     pids: Vec<u64>,
     /// Of this domain; that of the daemon that is asked, unless given
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
@@ -79,8 +78,8 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
     let mut output = Output::stdout();
     for process in &meant {
         match giver.give(process.key, act) {
-            Ok(done) if common.json => output.json(&done)?,
-            Ok(done) => output.line(&told(&done, &process.shown))?,
+            Ok(done) if common.json => output.json(&done.raw)?,
+            Ok(done) => output.line(&told(&done.typed, &process.shown))?,
             Err(failure) if common.pids.len() == 1 => return Err(failure),
             Err(failure) => {
                 note(&format!("{}: {}", process.shown, failure.message().unwrap_or_default()));
@@ -93,30 +92,23 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
 }
 
 fn find(giver: &mut Giver, common: &Common, pid: u64) -> Result<Meant, Failure> {
+    let pid = u32::try_from(pid).map_err(|_| Failure::Usage(format!("{pid} is no process number")))?;
     let process = giver.find(pid)?;
-    let start_ns = process["start_ns"].as_u64().ok_or_else(|| {
-        Failure::Failed("the sensor does not tell when the process began; update it".to_owned())
-    })?;
-    if let Some(wanted) = common.start_ns.filter(|wanted| *wanted != start_ns) {
+    let key = process.key();
+    if let Some(wanted) = common.start_ns.filter(|wanted| *wanted != key.start_ns) {
         return Err(Failure::Failed(format!(
-            "process {pid} has start_ns {start_ns}, expected {wanted}: another process has that number now"
+            "process {pid} has start_ns {}, expected {wanted}: another process has that number now",
+            key.start_ns
         )));
     }
-    let pid = u32::try_from(pid).map_err(|_| Failure::Usage(format!("{pid} is no process number")))?;
-    Ok(Meant { key: ProcessKey { pid, start_ns }, shown: shown(&process) })
+    Ok(Meant { key, shown: shown(&process) })
 }
 
-/// `burn (4711) of mrossi, since 12:03:04, 99 % of a core`.
-fn shown(process: &Value) -> String {
-    let user = match text_of(process, "user") {
-        "" => format!("user {}", process["uid"]),
-        user => user.to_owned(),
-    };
-    let since = number_of(process, "start").map(|secs| {
-        let since = brief(Time::from_secs_f64(secs), now(), &TimeZone::system());
-        format!(", since {since}")
-    });
-    format!("{} ({}) of {user}{}", text_of(process, "name"), process["pid"], since.unwrap_or_default())
+/// `burn (4711) of mrossi, since 12:03:04`.
+fn shown(process: &Process) -> String {
+    let user = process.user.clone().unwrap_or_else(|| format!("user {}", process.uid));
+    let since = brief(process.start.0, now(), &TimeZone::system());
+    format!("{} ({}) of {user}, since {since}", process.name, process.pid)
 }
 
 /// What is to be done, as a question has it.
@@ -152,13 +144,13 @@ fn confirm(meant: &[Meant], act: Act, place: &str) -> Result<(), Failure> {
 }
 
 /// What came of it, in a line.
-fn told(done: &Value, shown: &str) -> String {
-    let act = text_of(done, "act");
+fn told(done: &Obeyed, shown: &str) -> String {
+    let act = &done.act;
     let (what, then) = match act.strip_prefix("nice=") {
         Some(nice) => (format!("set the niceness to {nice} of"), ""),
         None => (
             format!("sent {act} to"),
-            match done.get("ended").and_then(Value::as_bool) {
+            match done.ended {
                 Some(true) => "; it has ended",
                 Some(false) if act == "KILL" => "; it is there still, and ends when the kernel lets it",
                 Some(false) => "; it is there still (--signal KILL does not ask it)",
@@ -166,34 +158,36 @@ fn told(done: &Value, shown: &str) -> String {
             },
         ),
     };
-    clean(&format!("{what} {shown} on {}{then}", text_of(done, "host"))).into_owned()
+    clean(&format!("{what} {shown} on {}{then}", done.host)).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use wire::control::Signal;
 
     #[test]
     fn what_was_done_is_told_in_a_line() {
-        let check = |done: Value, expected: &str| assert_eq!(told(&done, "burn (7) of ada"), expected);
+        let check = |act: &str, ended: Option<bool>, expected: &str| {
+            let done = Obeyed { act: act.into(), host: "wn01".into(), ended, ..Obeyed::default() };
+            assert_eq!(told(&done, "burn (7) of ada"), expected);
+        };
+        check("TERM", Some(true), "sent TERM to burn (7) of ada on wn01; it has ended");
         check(
-            json!({"act": "TERM", "host": "wn01", "ended": true}),
-            "sent TERM to burn (7) of ada on wn01; it has ended",
-        );
-        check(
-            json!({"act": "TERM", "host": "wn01", "ended": false}),
+            "TERM",
+            Some(false),
             "sent TERM to burn (7) of ada on wn01; it is there still (--signal KILL does not ask it)",
         );
-        check(json!({"act": "STOP", "host": "wn01"}), "sent STOP to burn (7) of ada on wn01");
-        check(json!({"act": "nice=5", "host": "wn01"}), "set the niceness to 5 of burn (7) of ada on wn01");
+        check("STOP", None, "sent STOP to burn (7) of ada on wn01");
+        check("nice=5", None, "set the niceness to 5 of burn (7) of ada on wn01");
         assert_eq!(words(Act::Signal(Signal::Kill)), "send KILL to");
     }
 
     #[test]
     fn a_process_is_shown_by_what_it_is() {
-        assert_eq!(shown(&json!({"name": "burn", "pid": 7, "uid": 1000})), "burn (7) of user 1000");
-        assert_eq!(shown(&json!({"name": "burn", "pid": 7, "uid": 1000, "user": "ada"})), "burn (7) of ada");
+        let mut process = Process { name: "burn".into(), pid: 7, uid: 1000, ..Process::default() };
+        assert!(shown(&process).starts_with("burn (7) of user 1000, since "));
+        process.user = Some("ada".into());
+        assert!(shown(&process).starts_with("burn (7) of ada, since "));
     }
 }

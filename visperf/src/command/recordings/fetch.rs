@@ -5,13 +5,12 @@
 use super::file;
 use crate::cli::{Place, Query};
 use crate::client::{Client, PATIENCE};
-use crate::command::query::Params;
 use crate::exit::Failure;
-use crate::output::figures::{bytes, text_of};
+use crate::output::figures::whole_bytes;
 use crate::output::note;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use std::path::PathBuf;
+use wire::api::Request as _;
+use wire::api::recordings::RecordingFileParams;
 use wire::recording::LEN_MAX_BYTES;
 
 /// Fetch a recording into a file
@@ -40,36 +39,32 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, it answers with a fault, or the file cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    const METHOD: &str = "sensor.recording_file";
     file::refuse_existing(&args.output, args.force)?;
     let mut client = Client::new(&args.query.target);
     let mut whole = Vec::new();
     loop {
-        let params = Params::default()
-            .with("id", Some(args.id.clone()))
-            .with("offset", Some(whole.len()))
-            .at(&args.place);
-        let answer = client.call(METHOD, &params.value(), PATIENCE);
-        let answer = answer.map_err(|error| client.explain(METHOD, error))?;
-        let part = STANDARD.decode(text_of(&answer, "data"));
-        let part = part.map_err(|_| Failure::Failed("the daemon's answer holds no file".to_owned()))?;
-        whole.extend_from_slice(&part);
-        let len = whole.len() as u64;
-        match answer["size"].as_u64() {
-            Some(size) if size == len && size <= LEN_MAX_BYTES => break,
-            Some(size) if len < size && size <= LEN_MAX_BYTES && !part.is_empty() => {}
-            size => {
-                let size = size.map_or("of no size".to_owned(), |size| format!("of {size} bytes"));
+        let params = RecordingFileParams {
+            id: args.id.clone(),
+            offset: whole.len() as u64,
+            ..RecordingFileParams::default()
+        };
+        let answer = client.request(&params, &args.place.about(), PATIENCE);
+        let part = answer.map_err(|error| client.explain(RecordingFileParams::METHOD, error))?.typed;
+        whole.extend_from_slice(&part.data.0);
+        let (len, size) = (whole.len() as u64, part.size_bytes);
+        match size <= LEN_MAX_BYTES {
+            true if size == len => break,
+            true if len < size && !part.data.0.is_empty() => {}
+            true | false => {
                 return Err(Failure::Failed(format!(
-                    "the daemon gave {len} bytes of a file {size}; nothing is written; fetch it again"
+                    "the daemon gave {len} bytes of a file of {size} bytes; nothing is written; fetch it again"
                 )));
             }
         }
     }
     let recording = file::parse(&args.output, &whole)?;
     file::write_bytes(&args.output, &whole, args.force)?;
-    #[allow(clippy::cast_precision_loss)] // At most LEN_MAX_BYTES.
-    let size = bytes(whole.len() as f64);
+    let size = whole_bytes(whole.len() as u64);
     note(&format!("{}: {size}, {}", args.output.display(), file::told(&recording)));
     Ok(())
 }

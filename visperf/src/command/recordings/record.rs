@@ -3,10 +3,13 @@
 //! Not here: triggers (the sensor's configuration has them).
 
 use crate::cli::Query;
-use crate::command::query::{Params, ask};
+use crate::client::typed::About;
+use crate::command::query::request;
 use crate::exit::Failure;
-use crate::output::figures::{number_of, text_of};
 use crate::output::{note, times};
+use std::time::Duration;
+use wire::api::Span;
+use wire::api::recordings::{Ordered, RecordParams};
 
 /// Record all processes of the daemon's host, from before now to after now
 #[derive(Debug, clap::Args)]
@@ -18,20 +21,20 @@ pub(crate) struct Args {
     query: Query,
     /// Time before now, as far as memory reaches back: 60 (seconds), 5s or 1m
     #[arg(long, value_name = "SPAN", default_value = "30", value_parser = secs)]
-    before: f64,
+    before: Duration,
     /// Time after now, in the same forms
     #[arg(long, value_name = "SPAN", default_value = "10", value_parser = secs)]
-    after: f64,
+    after: Duration,
     /// Why, to be found again by it
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }
 
 /// Seconds, or a span with its unit.
-fn secs(text: &str) -> Result<f64, String> {
+fn secs(text: &str) -> Result<Duration, String> {
     match text.trim().parse::<f64>() {
-        Ok(secs) if secs.is_finite() => Ok(secs),
-        _ => times::span(text).map(|span| span.as_secs_f64()),
+        Ok(secs) => Duration::try_from_secs_f64(secs).map_err(|error| error.to_string()),
+        Err(_) => times::span(text),
     }
 }
 
@@ -40,33 +43,20 @@ fn secs(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let params = Params::default()
-        .with("before_s", Some(args.before))
-        .with("after_s", Some(args.after))
-        .with("note", args.note.clone());
-    let answer = ask(&args.query, "sensor.record", params)?;
+    let params = RecordParams {
+        before_s: Span(args.before),
+        after_s: Span(args.after),
+        note: args.note.clone().unwrap_or_default(),
+    };
+    let answer = request(&args.query, &params, &About::default())?;
     let mut output = args.query.width.output();
     if args.query.json {
-        output.json(&answer)?;
+        output.json(&answer.raw)?;
         return output.flush();
     }
-    let id = text_of(&answer, "id");
-    output.line(id)?;
+    let Ordered { id, ready_in_secs } = answer.typed;
+    output.line(&id)?;
     output.flush()?;
-    let ready = number_of(&answer, "ready_in").unwrap_or(0.0);
-    note(&format!("ready in {ready} s: visperf recordings fetch {id} -o {id}.vpr"));
+    note(&format!("ready in {ready_in_secs} s: visperf recordings fetch {id} -o {id}.vpr"));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_span_is_seconds_or_has_a_unit() {
-        for (text, expected) in [("5", 5.0), ("0.5", 0.5), ("5s", 5.0), ("1m", 60.0), ("1m30s", 90.0)] {
-            assert_eq!(secs(text), Ok(expected), "{text}");
-        }
-        assert!(secs("5 apples").is_err() && secs("").is_err() && secs("inf").is_err());
-    }
 }
