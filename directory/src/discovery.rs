@@ -12,24 +12,19 @@ use crate::handle::{Found, Handle, Known};
 use crate::methods;
 use crate::registry::State;
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Registry};
-use rpc::params::{Parameter, Params, Type};
-use rpc::value::Value;
+use rpc::method::Registry;
+use rpc::typed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use wire::api::Request as _;
+use wire::api::directory::{TargetGroup, TargetsParams};
 use wire::id::{DomainName, HostName};
 use wire::registration::Coverage;
 
 /// The path that a Prometheus is told.
 pub const PATH: &str = "/sd/prometheus";
-
-/// The method that answers it.
-pub const NAME: &str = "directory.targets";
-
-/// The port of node_exporter, which a host that is monitored with Prometheus has.
-const PORT_DEFAULT: i64 = 9100;
 
 /// Most hosts in one answer: some 10 MB. More are asked for domain by domain.
 const TARGETS_MAX: usize = 40_000;
@@ -117,23 +112,11 @@ impl fmt::Debug for Hosts {
 /// If a method or a path of the same name is there already.
 pub fn add(registry: &mut Registry, handle: &Handle, hosts: Hosts) -> Result<(), rpc::method::Error> {
     let handle = handle.clone();
-    registry.add(declaration().handler(move |params: Params| {
+    registry.add(typed::method(move |_, params: TargetsParams| {
         let (handle, hosts) = (handle.clone(), hosts.clone());
-        async move { targets(&handle, &hosts, params.text("domain")?, params.need_whole("port")?).await }
+        async move { targets(&handle, &hosts, params).await }
     }))?;
-    registry.add_path(PATH, NAME)
-}
-
-/// The method behind [`PATH`], for whichever daemon answers it.
-#[must_use]
-pub fn declaration() -> Declaration {
-    let port = Type::Whole { min: 1, max: 65_535 };
-    Declaration::new(NAME, "Every host, as service discovery of Prometheus takes it.")
-        .details("Also GET /sd/prometheus, which http_sd_configs of Prometheus can be given.")
-        .reading()
-        .parameter(Parameter::new("domain", Type::Text, "only hosts of this domain"))
-        .parameter(Parameter::new("port", port, "the port of each target").default(PORT_DEFAULT))
-        .returns("array", "targets: [HOST:PORT]; labels: texts that begin with __meta_visperf_")
+    registry.add_path(PATH, TargetsParams::METHOD)
 }
 
 /// What is known of a host.
@@ -144,8 +127,8 @@ struct Target {
     query: Option<String>,
 }
 
-async fn targets(handle: &Handle, hosts: &Hosts, domain: Option<&str>, port: i64) -> Result<Value, Fault> {
-    let domain = domain.map(DomainName::try_from).transpose();
+async fn targets(handle: &Handle, hosts: &Hosts, params: TargetsParams) -> Result<Vec<TargetGroup>, Fault> {
+    let domain = params.domain.as_deref().map(DomainName::try_from).transpose();
     let domain = domain.map_err(|error| Fault::invalid_params(format!("domain: {error}")))?;
     let found: Vec<Found> = match &domain {
         Some(domain) => of_one(handle, domain)?,
@@ -156,7 +139,7 @@ async fn targets(handle: &Handle, hosts: &Hosts, domain: Option<&str>, port: i64
     for found in found {
         let hosts = listed.remove(&found.record.domain).unwrap_or_default();
         for (host, target) in of_domain(&found, hosts) {
-            told.push(group(found.record.domain.as_str(), host.as_str(), &target, port));
+            told.push(group(found.record.domain.as_str(), host.as_str(), &target, params.port));
         }
         if told.len() > TARGETS_MAX {
             return Err(Fault::new(
@@ -167,7 +150,7 @@ async fn targets(handle: &Handle, hosts: &Hosts, domain: Option<&str>, port: i64
             ));
         }
     }
-    Ok(Value::array(told))
+    Ok(told)
 }
 
 /// The domain that was named, if it is there; one that left has no hosts.
@@ -222,18 +205,21 @@ fn member(told: &Found, state: HostState) -> Target {
     Target { role: "member", state, term: told.record.term, query: None }
 }
 
-fn group(domain: &str, host: &str, target: &Target, port: i64) -> Value {
-    let mut labels = vec![
-        ("__meta_visperf_domain", Value::from(domain)),
-        ("__meta_visperf_host", host.into()),
-        ("__meta_visperf_role", target.role.into()),
-        ("__meta_visperf_state", target.state.as_str().into()),
-        ("__meta_visperf_term", target.term.to_string().into()),
+fn group(domain: &str, host: &str, target: &Target, port: u16) -> TargetGroup {
+    let term = target.term.to_string();
+    let labels = [
+        ("domain", Some(domain)),
+        ("host", Some(host)),
+        ("role", Some(target.role)),
+        ("state", Some(target.state.as_str())),
+        ("term", Some(&term)),
+        ("query", target.query.as_deref()),
     ];
-    if let Some(query) = &target.query {
-        labels.push(("__meta_visperf_query", query.as_str().into()));
+    let known = labels.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    TargetGroup {
+        targets: vec![format!("{host}:{port}")],
+        labels: known.map(|(name, value)| (format!("__meta_visperf_{name}"), value.to_owned())).collect(),
     }
-    Value::object([("targets", Value::array([format!("{host}:{port}")])), ("labels", Value::object(labels))])
 }
 
 #[cfg(test)]
@@ -266,24 +252,22 @@ mod tests {
             let listed = || vec![(host("n1"), HostState::Live), (host("n9"), HostState::Live)];
             names.filter(|name| name.as_str() == "b").map(|b| (b, listed())).collect()
         });
-        let answer = targets(&directory(), &hosts, None, 9100).await.expect("few");
+        let asked = |domain: Option<&str>| TargetsParams {
+            domain: domain.map(ToOwned::to_owned),
+            ..TargetsParams::default()
+        };
+        let answer = targets(&directory(), &hosts, asked(None)).await.expect("few");
         let told: Vec<String> = answer
-            .as_array()
-            .expect("an array")
             .iter()
             .map(|group| {
-                let text = |value: &Value, name: &str| {
-                    value.get(name).and_then(Value::as_text).map(str::to_owned).unwrap_or_default()
-                };
-                let labels = group.get("labels").expect("labels");
-                let target = group.get("targets").and_then(Value::as_array).expect("targets");
-                assert_eq!(target.len(), 1);
+                let label = |name: &str| group.labels.get(name).cloned().unwrap_or_default();
+                assert_eq!(group.targets.len(), 1);
                 format!(
                     "{} {} {} {}",
-                    text(labels, "__meta_visperf_domain"),
-                    target[0].as_text().expect("a text"),
-                    text(labels, "__meta_visperf_role"),
-                    text(labels, "__meta_visperf_query"),
+                    label("__meta_visperf_domain"),
+                    group.targets[0],
+                    label("__meta_visperf_role"),
+                    label("__meta_visperf_query"),
                 )
             })
             .collect();
@@ -296,14 +280,14 @@ mod tests {
                 "b n9:9100 member ",
             ]
         );
-        let of_one = targets(&directory(), &hosts, Some("b"), 1).await.expect("few");
-        assert_eq!(of_one.as_array().map(<[Value]>::len), Some(2));
-        let unknown = targets(&directory(), &hosts, Some("none"), 1).await.expect_err("unknown");
+        let of_one = targets(&directory(), &hosts, asked(Some("b"))).await.expect("few");
+        assert_eq!(of_one.len(), 2);
+        let unknown = targets(&directory(), &hosts, asked(Some("none"))).await.expect_err("unknown");
         assert_eq!(
             (unknown.code, &*unknown.message),
             (rpc::fault::NOT_FOUND, "no domain none; known are a, b")
         );
-        assert!(targets(&directory(), &hosts, Some("a b"), 1).await.is_err());
+        assert!(targets(&directory(), &hosts, asked(Some("a b"))).await.is_err());
     }
 
     fn found(domain: &str, state: State, hosts: &[&str]) -> Found {
@@ -357,10 +341,11 @@ mod tests {
         let replicas = crate::replicate::Replicas::among(registry, admission, &[], 1, now).expect("none");
         let handle = Handle::among(replicas, SystemClock);
         let none = Hosts::none();
-        let lately = targets(&handle, &none, Some("a"), 1).await.expect_err("it has just started");
+        let asked = || TargetsParams { domain: Some("a".to_owned()), ..TargetsParams::default() };
+        let lately = targets(&handle, &none, asked()).await.expect_err("it has just started");
         assert_eq!(lately.code, rpc::fault::UNAVAILABLE);
         handle.leave(PeerKey([1; 32]), leave("a", 1, 2, 3)).expect("admitted");
-        assert_eq!(targets(&handle, &none, Some("a"), 1).await, Ok(Value::array(Vec::<Value>::new())));
+        assert_eq!(targets(&handle, &none, asked()).await, Ok(Vec::new()));
     }
 
     #[test]

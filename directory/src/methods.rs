@@ -7,24 +7,16 @@ use crate::discovery::Hosts;
 use crate::handle::{Found, Handle, Known};
 use crate::registry::{Answer, State};
 use rpc::fault::Fault;
-use rpc::method::{Declaration, Method, Registry};
-use rpc::params::{Parameter, Params, Type};
-use rpc::value::Value;
+use rpc::method::Registry;
+use rpc::typed;
+use std::future::ready;
 use std::time::Duration;
+use wire::api::directory::{self as api, Domain, Domains, DomainsParams, ResolveParams};
 use wire::id::DomainName;
 use wire::registration::{Coverage, Reach};
 
 /// Most domains named to somebody who asked for one that is not known.
 const KNOWN_TOLD_MAX: usize = 10;
-
-/// Most domains in one answer: some 4 MB of XML.
-pub const DOMAINS_TOLD_MAX: i64 = 10_000;
-
-/// Domains in one answer unless asked otherwise.
-const DOMAINS_TOLD_DEFAULT: i64 = 1000;
-
-/// The words of [`State::as_str`].
-const STATES: &[&str] = &["live", "last_seen"];
 
 /// Add the directory's methods, answered from `handle`.
 ///
@@ -43,60 +35,19 @@ pub fn add_with_hosts(
     handle: &Handle,
     hosts: Hosts,
 ) -> Result<(), rpc::method::Error> {
-    registry.add(resolve_method(handle.clone()))?;
-    registry.add(domains_method(handle.clone()))?;
+    let (own, listing) = (handle.clone(), handle.clone());
+    registry.add(typed::method(move |_, params: ResolveParams| {
+        ready(named(&params.domain).and_then(|domain| resolve(&own, &domain)))
+    }))?;
+    registry.add(typed::method(move |_, params: DomainsParams| ready(Ok(domains(&listing, &params)))))?;
     crate::discovery::add(registry, handle, hosts)
 }
 
-const RECORD_HELP: &str = "domain, host, port, type (representative or member), addresses (http://HOST:PORT, \
-    the best first), term, sequence, state (live or last_seen), age and lease_remaining in seconds, restored \
-    (true: known from before a restart of the directory and not heard of since); of one in the overlay also root, \
-    peer (its keys), overlay (HOST:PORT), coverage (whole or part), hosts_total, and of a part hosts; partial: \
-    live representatives with lower terms that answer for hosts which this one lacks, likewise";
-
-/// `directory.resolve`, for whichever daemon answers it.
-#[must_use]
-pub fn resolve_declaration() -> Declaration {
-    Declaration::new("directory.resolve", "Where the representative of a domain answers.")
-        .details(
-            "A representative states its record every 5 seconds and it holds for 15; after that the domain \
-             is still told, as last_seen with its age. Every sensor of a grid answers this, from memory when no \
-             directory does.",
-        )
-        .reading()
-        .parameter(Parameter::new("domain", Type::Text, "the domain's name, such as UT-ICL").required())
-        .returns("struct", RECORD_HELP)
-}
-
-/// `directory.domains`, for whichever daemon answers it.
-#[must_use]
-pub fn domains_declaration() -> Declaration {
-    let limit = Type::Whole { min: 1, max: DOMAINS_TOLD_MAX };
-    Declaration::new("directory.domains", "Every domain that the directory knows, by name.")
-        .reading()
-        .parameter(Parameter::new("state", Type::choice(STATES), "only domains in this state"))
-        .parameter(Parameter::new("after", Type::Text, "only domains whose names come after this one"))
-        .parameter(Parameter::new("limit", limit, "at most so many").default(DOMAINS_TOLD_DEFAULT))
-        .returns("struct", "domains: an array of what directory.resolve gives; more: whether there are more")
-}
-
-fn resolve_method(handle: Handle) -> Method {
-    resolve_declaration().handler_now(move |params: &Params| resolve(&handle, &domain_of(params)?))
-}
-
-fn domains_method(handle: Handle) -> Method {
-    domains_declaration().handler_now(move |params: &Params| {
-        let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(0);
-        Ok(domains(&handle, params.text("state")?, params.text("after")?, limit))
-    })
-}
-
-/// The parameter `domain` of [`resolve_declaration`].
+/// The domain of this name.
 ///
 /// # Errors
 /// If it is no name of a domain.
-pub fn domain_of(params: &Params) -> Result<DomainName, Fault> {
-    let name = params.need_text("domain")?;
+pub fn named(name: &str) -> Result<DomainName, Fault> {
     DomainName::try_from(name).map_err(|error| Fault::invalid_params(format!("domain {name:?}: {error}")))
 }
 
@@ -107,7 +58,7 @@ pub fn left(domain: &DomainName, age: Duration) -> Fault {
     Fault::not_found(format!("no domain {domain} any more; its representative said so {secs} s ago"))
 }
 
-fn resolve(handle: &Handle, domain: &DomainName) -> Result<Value, Fault> {
+fn resolve(handle: &Handle, domain: &DomainName) -> Result<Domain, Fault> {
     match handle.look_up(domain) {
         Known::Found(found) => Ok(record(&found)),
         Known::Nothing => Err(unknown(handle, domain)),
@@ -152,69 +103,64 @@ pub fn known_words(names: impl IntoIterator<Item = DomainName>) -> Option<String
     }
 }
 
-fn domains(handle: &Handle, state: Option<&str>, after: Option<&str>, limit: usize) -> Value {
+fn domains(handle: &Handle, wanted: &DomainsParams) -> Domains {
     let fits = |found: &Answer<'_>| {
-        state.is_none_or(|state| found.state.as_str() == state)
-            && after.is_none_or(|after| found.record.domain.as_str() > after)
+        wanted.state.is_none_or(|state| found.state.word() == state)
+            && wanted.after.as_ref().is_none_or(|after| found.record.domain.as_str() > after.as_str())
     };
+    let limit = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
     let found = handle.domains_where(fits, limit.saturating_add(1));
-    let more = found.len() > limit;
-    let told = Value::array(found.iter().take(limit).map(record));
-    Value::object([("domains", told), ("more", more.into())])
+    Domains { domains: found.iter().take(limit).map(record).collect(), more: found.len() > limit }
 }
 
 /// What `directory.resolve` gives.
 #[must_use]
-pub fn record(found: &Found) -> Value {
-    let partial = Value::array(found.partial.iter().map(|part| Value::object(fields(part))));
-    let mut told = fields(found);
-    told.push(("partial", partial));
-    Value::object(told)
-}
-
-fn fields(found: &Found) -> Vec<(&'static str, Value)> {
-    let Found { record, state, age, lease_remaining, .. } = found;
-    let mut told = vec![
-        ("domain", Value::from(record.domain.as_str())),
-        ("host", record.host.as_str().into()),
-        ("port", record.port.into()),
-        ("type", record.sensor_type.as_str().into()),
-        ("addresses", Value::array(record.addresses.iter().map(String::as_str))),
-        ("term", record.term.into()),
-        ("sequence", record.sequence.into()),
-        ("state", state.as_str().into()),
-        ("age", secs(*age)),
-        ("lease_remaining", secs(*lease_remaining)),
-        ("restored", (*state == State::Restored).into()),
-    ];
-    told.extend(record.reach.iter().flat_map(reach));
-    told
-}
-
-fn reach(reach: &Reach) -> Vec<(&'static str, Value)> {
-    let mut told = vec![
-        ("root", Value::from(reach.root.to_string())),
-        ("peer", reach.peer.to_string().into()),
-        ("overlay", Value::array(reach.addresses.iter().map(wire::address::Address::as_str))),
-    ];
-    match &reach.coverage {
-        Coverage::Whole { hosts } => {
-            told.extend([("coverage", Value::from("whole")), ("hosts_total", Value::from(*hosts))]);
-        }
-        Coverage::Part { hosts, hosts_total } => told.extend([
-            ("coverage", Value::from("part")),
-            ("hosts_total", Value::from(*hosts_total)),
-            ("hosts", Value::array(hosts.iter().map(wire::id::HostName::as_str))),
-        ]),
+pub fn record(found: &Found) -> Domain {
+    let Found { record, state, age, lease_remaining, partial, .. } = found;
+    let told = Domain {
+        domain: record.domain.to_string(),
+        host: record.host.to_string(),
+        port: record.port,
+        sensor_type: record.sensor_type.as_str().to_owned(),
+        addresses: record.addresses.clone(),
+        term: record.term,
+        sequence: record.sequence,
+        state: state.word(),
+        age_secs: secs(*age),
+        lease_remaining_secs: secs(*lease_remaining),
+        restored: *state == State::Restored,
+        partial: partial.iter().map(self::record).collect(),
+        ..Domain::default()
+    };
+    match &record.reach {
+        Some(reach) => with_reach(told, reach),
+        None => told,
     }
-    told
+}
+
+fn with_reach(told: Domain, reach: &Reach) -> Domain {
+    let (coverage, hosts_total, hosts) = match &reach.coverage {
+        Coverage::Whole { hosts } => (api::Coverage::Whole, *hosts, None),
+        Coverage::Part { hosts, hosts_total } => {
+            let hosts = hosts.iter().map(ToString::to_string).collect();
+            (api::Coverage::Part, *hosts_total, Some(hosts))
+        }
+    };
+    Domain {
+        root: Some(reach.root.to_string()),
+        peer: Some(reach.peer.to_string()),
+        overlay: Some(reach.addresses.iter().map(ToString::to_string).collect()),
+        coverage: Some(coverage),
+        hosts_total: Some(hosts_total),
+        hosts,
+        ..told
+    }
 }
 
 /// Seconds with milliseconds: the rest would be noise.
-fn secs(span: Duration) -> Value {
-    #[allow(clippy::cast_precision_loss)] // Far below 2^53 milliseconds.
-    let secs = span.as_millis() as f64 / 1e3;
-    secs.into()
+#[allow(clippy::cast_precision_loss)] // Far below 2^53 milliseconds.
+fn secs(span: Duration) -> f64 {
+    span.as_millis() as f64 / 1e3
 }
 
 #[cfg(test)]
@@ -228,6 +174,7 @@ mod tests {
     use rpc::limits::Limits;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use wire::api::directory::DomainState;
     use wire::id::HostName;
     use wire::registration::{Record, SensorType};
     use wire::time::{Moment, Time};
@@ -265,34 +212,30 @@ mod tests {
         (clock, handle)
     }
 
-    fn names(answer: &Value) -> Vec<&str> {
-        let domains = answer.get("domains").and_then(Value::as_array).expect("an array");
-        domains.iter().map(|one| one.get("domain").and_then(Value::as_text).expect("a name")).collect()
+    fn names(answer: &Domains) -> Vec<&str> {
+        answer.domains.iter().map(|one| one.domain.as_str()).collect()
     }
 
     #[test]
     fn a_domain_is_told_with_all_its_fields() {
         let (clock, handle) = directory(&["UT-ICL"]);
         clock.0.store(4500, Ordering::SeqCst);
-        let expected = |state: &'static str, age: f64, lease_remaining: f64| {
-            Value::object([
-                ("domain", Value::from("UT-ICL")),
-                ("host", "n1".into()),
-                ("port", Value::Int(7741)),
-                ("type", "representative".into()),
-                ("addresses", Value::array(["http://127.0.0.1:7741"])),
-                ("term", Value::Int(2)),
-                ("sequence", Value::Int(9_007_199_254_740_993)),
-                ("state", state.into()),
-                ("age", age.into()),
-                ("lease_remaining", lease_remaining.into()),
-                ("restored", false.into()),
-                ("partial", Value::array(Vec::<Value>::new())),
-            ])
+        let expected = |state: DomainState, age_secs: f64, lease_remaining_secs: f64| Domain {
+            domain: "UT-ICL".into(),
+            host: "n1".into(),
+            port: 7741,
+            sensor_type: "representative".into(),
+            addresses: vec!["http://127.0.0.1:7741".into()],
+            term: 2,
+            sequence: 9_007_199_254_740_993,
+            state,
+            age_secs,
+            lease_remaining_secs,
+            ..Domain::default()
         };
-        assert_eq!(resolve(&handle, &domain("UT-ICL")), Ok(expected("live", 4.5, 10.5)));
+        assert_eq!(resolve(&handle, &domain("UT-ICL")), Ok(expected(DomainState::Live, 4.5, 10.5)));
         clock.0.store(15_000, Ordering::SeqCst);
-        assert_eq!(resolve(&handle, &domain("UT-ICL")), Ok(expected("last_seen", 15.0, 0.0)));
+        assert_eq!(resolve(&handle, &domain("UT-ICL")), Ok(expected(DomainState::LastSeen, 15.0, 0.0)));
     }
 
     #[test]
@@ -303,19 +246,16 @@ mod tests {
             handle.register(opened.record().clone()).expect("accepted");
         }
         let told = resolve(&handle, &domain("UT-ICL")).expect("known");
-        let check = |told: &Value, peer: u8, host: &str| {
-            let key = |byte| Value::from(wire::id::PeerKey([byte; 32]).to_string());
-            assert_eq!(told.get("term"), Some(&Value::Int(peer.into())));
-            assert_eq!((told.get("root"), told.get("peer")), (Some(&key(200)), Some(&key(peer))));
-            assert_eq!(told.get("overlay"), Some(&Value::array(["127.0.0.1:7742"])));
-            assert_eq!(told.get("coverage"), Some(&"part".into()));
-            assert_eq!(told.get("hosts"), Some(&Value::array([host])));
-            assert_eq!(told.get("hosts_total"), Some(&Value::Int(1)));
+        let check = |told: &Domain, peer: u8, host: &str| {
+            let key = |byte| Some(wire::id::PeerKey([byte; 32]).to_string());
+            assert_eq!((told.term, &told.root, &told.peer), (peer.into(), &key(200), &key(peer)));
+            assert_eq!(told.overlay, Some(vec!["127.0.0.1:7742".to_owned()]));
+            assert_eq!((told.coverage, told.hosts_total), (Some(api::Coverage::Part), Some(1)));
+            assert_eq!(told.hosts, Some(vec![host.to_owned()]));
         };
         check(&told, 2, "n2");
-        let partial = told.get("partial").and_then(Value::as_array).expect("an array");
-        assert_eq!(partial.len(), 1);
-        check(&partial[0], 1, "n1");
+        assert_eq!(told.partial.len(), 1);
+        check(&told.partial[0], 1, "n1");
     }
 
     #[test]
@@ -369,13 +309,17 @@ mod tests {
     fn domains_are_chosen_by_state_and_paged() {
         let (clock, handle) = directory(&["a", "b", "c", "d"]);
         clock.0.store(16_500, Ordering::SeqCst); // a and b are 16.5 and 15.5 s old.
-        assert_eq!(names(&domains(&handle, None, None, 10)), ["a", "b", "c", "d"]);
-        assert_eq!(names(&domains(&handle, Some("live"), None, 10)), ["c", "d"]);
-        assert_eq!(names(&domains(&handle, Some("last_seen"), None, 10)), ["a", "b"]);
-        let page = domains(&handle, None, Some("a"), 2);
-        assert_eq!((names(&page), page.get("more")), (vec!["b", "c"], Some(&Value::Bool(true))));
-        let page = domains(&handle, None, Some("c"), 2);
-        assert_eq!((names(&page), page.get("more")), (vec!["d"], Some(&Value::Bool(false))));
+        let asked = |state: Option<DomainState>, after: Option<&str>, limit: u64| {
+            let after = after.map(ToOwned::to_owned);
+            domains(&handle, &DomainsParams { state, after, limit })
+        };
+        assert_eq!(names(&asked(None, None, 10)), ["a", "b", "c", "d"]);
+        assert_eq!(names(&asked(Some(DomainState::Live), None, 10)), ["c", "d"]);
+        assert_eq!(names(&asked(Some(DomainState::LastSeen), None, 10)), ["a", "b"]);
+        let page = asked(None, Some("a"), 2);
+        assert_eq!((names(&page), page.more), (vec!["b", "c"], true));
+        let page = asked(None, Some("c"), 2);
+        assert_eq!((names(&page), page.more), (vec!["d"], false));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::opened::{Opened, OpenedLeave};
 use crate::verdict::{Accepted, Refused};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::api::directory::DomainState;
 use wire::id::DomainName;
 use wire::registration::Record;
 use wire::replication::Number;
@@ -47,10 +48,10 @@ pub enum State {
 impl State {
     /// The word for it in answers: what is not live is last seen.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn word(self) -> DomainState {
         match self {
-            State::Live => "live",
-            State::Expired | State::Restored => "last_seen",
+            State::Live => DomainState::Live,
+            State::Expired | State::Restored => DomainState::LastSeen,
         }
     }
 }

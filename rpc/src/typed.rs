@@ -2,15 +2,17 @@
 //!
 //! Not here: the types (`wire::api`), how they are written (`codec`).
 
-use crate::codec;
+use crate::codec::{self, Source};
 use crate::elsewhere::Caller;
 use crate::fault::Fault;
 use crate::method::{Declaration, Handler, Method, Reading};
 use crate::params::Params;
 use crate::schema;
+use crate::value::{Name, Value};
 use crate::written::{Answered, Answering};
+use serde::Deserialize as _;
 use std::future::Future;
-use wire::api::{Effect, Request, Subject};
+use wire::api::{Effect, Renamed, Request, Subject};
 use wire::query::Form;
 
 impl Declaration {
@@ -67,6 +69,47 @@ where
     Method { declaration: Declaration::of::<R>(), handler: Handler::Daemon(Box::new(handler)) }
 }
 
+/// The parameters of a request that is sent to another daemon.
+///
+/// # Errors
+/// If the type has a form that the query interface has not.
+pub fn params_of<R: Request>(request: &R) -> Result<Vec<(Name, Value)>, Fault> {
+    match codec::value(request, &[]) {
+        Ok(Value::Struct(members)) => Ok(members),
+        Ok(other) => Err(Fault::internal(format!("{}: parameters are {}", R::METHOD, other.shown()))),
+        Err(error) => Err(Fault::internal(format!("{}: {error}", R::METHOD))),
+    }
+}
+
+/// The answer that another daemon gave, which may be of the version before.
+///
+/// # Errors
+/// If it is not of the method's type.
+pub fn answer_of<R: Request>(mut answer: Value) -> Result<R::Answer, Fault> {
+    rename(&mut answer, R::RENAMED);
+    R::Answer::deserialize(Source(&answer))
+        .map_err(|error| Fault::unavailable(format!("an answer of another form to {}: {error}", R::METHOD)))
+}
+
+/// Gives fields that have only a former name their present one, and leaves the former ones out.
+fn rename(value: &mut Value, renamed: &[Renamed]) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, renamed)),
+        Value::Struct(members) => {
+            for (now, former) in renamed {
+                if members.iter().any(|(name, _)| name == now) {
+                    members.retain(|(name, _)| name != former);
+                } else if let Some((name, _)) = members.iter_mut().find(|(name, _)| name == former) {
+                    *name = Name::Borrowed(now);
+                }
+            }
+            members.iter_mut().for_each(|(_, value)| rename(value, renamed));
+        }
+        Value::Nil | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Double(_) => {}
+        Value::Text(_) | Value::Bytes(_) => {}
+    }
+}
+
 /// The answer, as it is wanted.
 fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answered, Fault> {
     let answered = match form {
@@ -74,4 +117,35 @@ fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answer
         None => codec::value(answer, R::RENAMED).map(Answered::Value),
     };
     answered.map_err(|error| Fault::internal(format!("{}: {error}", R::METHOD)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::api::directory::{DomainState, DomainsParams, ResolveParams};
+
+    #[test]
+    fn an_answer_of_the_version_before_is_understood() {
+        let domain = |age: &'static str| {
+            let members =
+                [("domain", Value::from("A")), ("state", "asleep".into()), (age, Value::Double(2.5))];
+            Value::object(members)
+        };
+        let both = Value::object([("age", Value::Double(1.0)), ("age_secs", Value::Double(2.5))]);
+        let answer = Value::object([
+            ("domains", Value::Array(vec![domain("age"), domain("age_secs"), both])),
+            ("later", Value::Nil),
+        ]);
+        let answer = answer_of::<DomainsParams>(answer).unwrap();
+        assert!(answer.domains.iter().all(|domain| domain.age_secs == 2.5), "{answer:?}");
+        assert_eq!(answer.domains[0].state, DomainState::Unknown, "a later version has more of them");
+        let fault = answer_of::<DomainsParams>(Value::from("no")).unwrap_err();
+        assert!(fault.message.contains("directory.domains"), "{fault:?}");
+    }
+
+    #[test]
+    fn parameters_are_sent_by_their_names() {
+        let params = params_of(&ResolveParams { domain: "A".into() });
+        assert_eq!(params, Ok(vec![("domain".into(), Value::from("A"))]));
+    }
 }

@@ -11,6 +11,7 @@ mod bytes;
 pub mod calls;
 pub mod control;
 pub mod daemon;
+pub mod directory;
 pub mod domain;
 pub mod events;
 pub mod files;

@@ -18,7 +18,7 @@ use rpc::dispatch::Dispatcher;
 use rpc::entrance::{Admitted, Entrance, Entry, Knock, Scope, Turned};
 use rpc::fault::{self, Fault};
 use rpc::limits::{CALL_TIME, Limits};
-use rpc::method::Registry;
+use rpc::method::{Declaration, Registry};
 use rpc::params::Params;
 use rpc::server;
 use rpc::statistics::Statistics;
@@ -33,6 +33,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
+use wire::api::directory::{DomainsParams, ResolveParams, TargetsParams};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::query::{Form, Question, Viewer};
 
@@ -166,9 +167,9 @@ async fn opened(errand: Errand) -> Result<Visit, VisitError> {
 fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::method::Error> {
     let mut registry = Registry::new();
     let of_directories = [
-        directory::methods::resolve_declaration(),
-        directory::methods::domains_declaration(),
-        directory::discovery::declaration(),
+        Declaration::of::<ResolveParams>(),
+        Declaration::of::<DomainsParams>(),
+        Declaration::of::<TargetsParams>(),
     ];
     for declaration in sensor::query::declared::all().into_iter().chain(of_directories) {
         let named = [

@@ -3,9 +3,11 @@
 //! Not here: leases and terms (`directory`).
 
 use crate::cli::Query;
+use crate::client::typed::About;
 use crate::command::domains;
-use crate::command::query::{self, Params};
+use crate::command::query;
 use crate::exit::Failure;
+use wire::api::directory::ResolveParams;
 
 /// Ask the directory where a domain's representative answers
 #[derive(Debug, clap::Args)]
@@ -23,7 +25,7 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or the directory does not know the domain (a fault).
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let params = Params::default().with("domain", Some(args.domain.clone()));
-    let answer = query::ask(&args.query, "directory.resolve", params)?;
-    query::print(&args.query, vec![answer], "", domains::table)
+    let params = ResolveParams { domain: args.domain.clone() };
+    let answer = query::request(&args.query, &params, &About::default())?;
+    query::print_typed(&args.query, &[answer.raw], &[answer.typed], "", domains::table)
 }

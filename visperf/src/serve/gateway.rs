@@ -357,7 +357,9 @@ async fn open_door(
 #[cfg(test)]
 mod tests {
     use proxy::grant::Class;
+    use rpc::method::Declaration;
     use std::collections::BTreeMap;
+    use wire::api::directory::{DomainsParams, ResolveParams, TargetsParams};
 
     /// What an account of each class may call here. A method that is new comes to this list, and to `proxy::grant` if
     /// it is to be for viewers.
@@ -402,9 +404,9 @@ mod tests {
     #[test]
     fn each_method_handed_on_is_of_the_class_that_somebody_gave_it() {
         let of_directories = [
-            directory::methods::resolve_declaration(),
-            directory::methods::domains_declaration(),
-            directory::discovery::declaration(),
+            Declaration::of::<ResolveParams>(),
+            Declaration::of::<DomainsParams>(),
+            Declaration::of::<TargetsParams>(),
         ];
         let mut found: BTreeMap<Class, Vec<&str>> = BTreeMap::new();
         for declaration in sensor::query::declared::all().into_iter().chain(of_directories) {

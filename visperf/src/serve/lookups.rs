@@ -19,11 +19,14 @@ use overlay::resolve::asker::Asker;
 use overlay::resolve::{self, Heard, Outcome, Source};
 use rpc::fault::Fault;
 use rpc::method::Registry;
-use rpc::params::Params;
-use rpc::value::{Name, Value};
+use rpc::typed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::api::Request;
+use wire::api::directory::{
+    DOMAINS_MAX, Domain, DomainState, Domains, DomainsParams, ResolveParams, TargetsParams,
+};
 
 /// How long directories may take: less than a client waits.
 const DEADLINE: Duration = Duration::from_secs(4);
@@ -46,24 +49,24 @@ impl Lookups {
     /// If one of the same name is there already.
     pub(crate) fn add(self, registry: &mut Registry) -> Result<(), rpc::method::Error> {
         let own = self.clone();
-        registry.add(methods::resolve_declaration().handler_for(move |caller, params: Params| {
+        registry.add(typed::method(move |caller, params: ResolveParams| {
             let (own, is_client) = (own.clone(), caller.peer.is_none());
-            async move { own.resolve(&params, is_client).await }
+            async move { own.resolve(params, is_client).await }
         }))?;
         let own = self.clone();
-        registry.add(methods::domains_declaration().handler_for(move |caller, params: Params| {
+        registry.add(typed::method(move |caller, params: DomainsParams| {
             let (own, is_client) = (own.clone(), caller.peer.is_none());
-            async move { own.domains(&params, is_client).await }
+            async move { own.domains(params, is_client).await }
         }))?;
-        registry.add(discovery::declaration().handler(move |params: Params| {
+        registry.add(typed::method(move |_, params: TargetsParams| {
             let own = self.clone();
-            async move { own.ask_directories(discovery::NAME, &params).await? }
+            async move { own.ask_directories(&params).await? }
         }))?;
-        registry.add_path(discovery::PATH, discovery::NAME)
+        registry.add_path(discovery::PATH, TargetsParams::METHOD)
     }
 
-    async fn resolve(&self, params: &Params, is_client: bool) -> Result<Value, Fault> {
-        let domain = methods::domain_of(params)?;
+    async fn resolve(&self, params: ResolveParams, is_client: bool) -> Result<Domain, Fault> {
+        let domain = methods::named(&params.domain)?;
         // A member asks its representative after all directories were asked in vain.
         let outcome = match is_client {
             true => self.asker.resolve(&domain, DEADLINE).await,
@@ -82,9 +85,7 @@ impl Lookups {
             }
         };
         // No directory answered: the representative may know better.
-        let asked = params.values().to_vec();
-        let remembered =
-            if is_client { self.ask_representative("directory.resolve", asked).await } else { None };
+        let remembered = if is_client { self.ask_representative(&params).await } else { None };
         match (own, remembered) {
             (Ok(own), Some(Ok(other))) if number(&own) >= number(&other) => Ok(own),
             (_, Some(Ok(other))) => Ok(other),
@@ -93,25 +94,20 @@ impl Lookups {
     }
 
     /// What the domain's representative remembers: it holds connections to the directories, and learns every domain.
-    async fn ask_representative(
-        &self,
-        method: &'static str,
-        params: Vec<(Name, Value)>,
-    ) -> Option<Result<Value, Fault>> {
+    async fn ask_representative<R: Request>(&self, request: &R) -> Option<Result<R::Answer, Fault>> {
         let peer = self.members.as_ref()?.view().borrow().state.representative?;
-        let bytes = elsewhere::question(method, params, DEADLINE, 1).to_bytes();
+        let bytes = match question(request) {
+            Ok(bytes) => bytes,
+            Err(fault) => return Some(Err(fault)),
+        };
         let hop = Hop { peer, host: None, part: "representative", domain: None };
         let answered = self.net.ask(peer, Protocol::Query, &bytes, DEADLINE / 2).await;
-        Some(elsewhere::answer(&hop, answered))
+        Some(elsewhere::answer(&hop, answered).and_then(typed::answer_of::<R>))
     }
 
     /// What the first directory that answers says; an error if none does.
-    async fn ask_directories(
-        &self,
-        method: &'static str,
-        params: &Params,
-    ) -> Result<Result<Value, Fault>, Fault> {
-        let bytes = question(method, params);
+    async fn ask_directories<R: Request>(&self, request: &R) -> Result<Result<R::Answer, Fault>, Fault> {
+        let bytes = question(request)?;
         // Those that are there first: one that is dead costs its deadline.
         let mut keys: Vec<_> = self.directories.connected().collect();
         keys.extend(
@@ -122,7 +118,7 @@ impl Lookups {
             match self.directories.query(peer, &bytes, DEADLINE / 2).await {
                 Ok(bytes) => {
                     let hop = Hop { peer, host: None, part: "directory", domain: None };
-                    return Ok(elsewhere::read(&hop, &bytes));
+                    return Ok(elsewhere::read(&hop, &bytes).and_then(typed::answer_of::<R>));
                 }
                 Err(error) => tried.push(error.to_string()),
             }
@@ -136,29 +132,27 @@ impl Lookups {
     }
 
     /// `directory.domains`: what directories say; where none answers, what is remembered here and by the representative.
-    async fn domains(&self, params: &Params, is_client: bool) -> Result<Value, Fault> {
+    async fn domains(&self, params: DomainsParams, is_client: bool) -> Result<Domains, Fault> {
         // A member asks its representative after all directories were asked in vain.
-        if is_client && let Ok(told) = self.ask_directories("directory.domains", params).await {
+        if is_client && let Ok(told) = self.ask_directories(&params).await {
             return told;
         }
-        let limit = usize::try_from(params.need_whole("limit")?).unwrap_or(0);
-        let (state, after) = (params.text("state")?, params.text("after")?);
-        let mut known = self.remembered(after);
+        let mut known = self.remembered(params.after.as_deref());
         let mut is_cut = false;
         if is_client {
             // In all states, as it may know another of a domain than is known here.
-            let mut asked = vec![("limit".into(), Value::Int(methods::DOMAINS_TOLD_MAX))];
-            asked.extend(after.map(|after| ("after".into(), Value::from(after))));
-            let other = self.ask_representative("directory.domains", asked).await.and_then(Result::ok);
-            is_cut = other.as_ref().is_some_and(|other| other.get("more") == Some(&Value::Bool(true)));
-            let other = other.as_ref().and_then(|other| other.get("domains")?.as_array());
-            add_newer(&mut known, other.unwrap_or_default());
+            let all = DomainsParams { state: None, after: params.after, limit: DOMAINS_MAX };
+            if let Some(Ok(other)) = self.ask_representative(&all).await {
+                is_cut = other.more;
+                add_newer(&mut known, other.domains);
+            }
         }
-        Ok(page(known, state, limit, is_cut))
+        let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
+        Ok(page(known, params.state, limit, is_cut))
     }
 
     /// What this sensor remembers of each domain whose name comes after this one.
-    fn remembered(&self, after: Option<&str>) -> BTreeMap<String, Value> {
+    fn remembered(&self, after: Option<&str>) -> BTreeMap<String, Domain> {
         let known = self.asker.known().into_iter();
         let known = known.filter(|name| after.is_none_or(|after| name.as_str() > after));
         let found = known.filter_map(|name| match self.asker.last_known(&name) {
@@ -179,37 +173,28 @@ impl Lookups {
 }
 
 /// Of each domain what is newer: what is known here, or what another daemon says.
-fn add_newer(known: &mut BTreeMap<String, Value>, others: &[Value]) {
+fn add_newer(known: &mut BTreeMap<String, Domain>, others: Vec<Domain>) {
     for other in others {
-        let Some(name) = other.get("domain").and_then(Value::as_text) else { continue };
-        if known.get(name).is_none_or(|own| number(own) < number(other)) {
-            known.insert(name.to_owned(), other.clone());
+        if known.get(&other.domain).is_none_or(|own| number(own) < number(&other)) {
+            known.insert(other.domain.clone(), other);
         }
     }
 }
 
 /// The answer of `directory.domains`; `is_cut` says that there are others behind.
-fn page(known: BTreeMap<String, Value>, state: Option<&str>, limit: usize, is_cut: bool) -> Value {
-    let is_in = |record: &Value| {
-        state.is_none_or(|state| record.get("state").and_then(Value::as_text) == Some(state))
-    };
-    let mut fitting = known.into_values().filter(is_in);
-    let domains = Value::array(fitting.by_ref().take(limit));
-    Value::object([("domains", domains), ("more", (is_cut || fitting.next().is_some()).into())])
+fn page(known: BTreeMap<String, Domain>, state: Option<DomainState>, limit: usize, is_cut: bool) -> Domains {
+    let mut fitting = known.into_values().filter(|domain| state.is_none_or(|state| domain.state == state));
+    let domains = fitting.by_ref().take(limit).collect();
+    Domains { domains, more: is_cut || fitting.next().is_some() }
 }
 
 /// Which of two statements of a domain is the newer one.
-fn number(record: &Value) -> (u64, u64) {
-    let figure = |name| match record.get(name) {
-        Some(Value::UInt(number)) => *number,
-        Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0),
-        _ => 0,
-    };
-    (figure("term"), figure("sequence"))
+fn number(domain: &Domain) -> (u64, u64) {
+    (domain.term, domain.sequence)
 }
 
-fn question(method: &'static str, params: &Params) -> Vec<u8> {
-    elsewhere::question(method, params.values().to_vec(), DEADLINE, 1).to_bytes()
+fn question<R: Request>(request: &R) -> Result<Vec<u8>, Fault> {
+    Ok(elsewhere::question(R::METHOD, typed::params_of(request)?, DEADLINE, 1).to_bytes())
 }
 
 /// What was found, as a directory tells it.
@@ -236,31 +221,27 @@ fn one(heard: Heard) -> Found {
 mod tests {
     use super::*;
 
-    fn record(domain: &'static str, term: u64, state: &'static str) -> Value {
-        Value::object([("domain", Value::from(domain)), ("term", Value::UInt(term)), ("state", state.into())])
+    fn record(domain: &str, term: u64, state: DomainState) -> Domain {
+        Domain { domain: domain.to_owned(), term, state, ..Domain::default() }
     }
 
-    fn told(page: &Value) -> String {
-        let text =
-            |value: &Value, name| value.get(name).and_then(Value::as_text).unwrap_or_default().to_owned();
-        let domains = page.get("domains").and_then(Value::as_array).unwrap();
-        let domains: Vec<_> = domains
-            .iter()
-            .map(|it| format!("{} {} {}", text(it, "domain"), number(it).0, text(it, "state")))
-            .collect();
-        let more = if page.get("more") == Some(&Value::Bool(true)) { " …" } else { "" };
-        format!("{}{more}", domains.join(", "))
+    fn told(page: &Domains) -> String {
+        let one = |it: &Domain| format!("{} {} {}", it.domain, it.term, it.state.as_str());
+        let more = if page.more { " …" } else { "" };
+        format!("{}{more}", page.domains.iter().map(one).collect::<Vec<_>>().join(", "))
     }
 
     #[test]
     fn a_list_from_memory_says_of_each_domain_what_is_newest() {
-        let own = [record("A", 2, "last_seen"), record("C", 1, "last_seen")];
-        let mut known: BTreeMap<String, Value> = ["A", "C"].map(str::to_owned).into_iter().zip(own).collect();
+        use DomainState::{LastSeen, Live};
+        let own = [record("A", 2, LastSeen), record("C", 1, LastSeen)];
+        let mut known: BTreeMap<String, Domain> =
+            own.into_iter().map(|record| (record.domain.clone(), record)).collect();
         // Of the same number what is known here goes first, as in `directory.resolve`.
-        add_newer(&mut known, &[record("A", 2, "live"), record("B", 7, "live"), record("C", 3, "live")]);
+        add_newer(&mut known, vec![record("A", 2, Live), record("B", 7, Live), record("C", 3, Live)]);
         let page = |state, limit, is_cut| told(&page(known.clone(), state, limit, is_cut));
         assert_eq!(page(None, 9, false), "A 2 last_seen, B 7 live, C 3 live");
-        assert_eq!(page(Some("live"), 9, false), "B 7 live, C 3 live");
+        assert_eq!(page(Some(Live), 9, false), "B 7 live, C 3 live");
         assert_eq!(page(None, 2, false), "A 2 last_seen, B 7 live …");
         assert_eq!(page(None, 3, true), "A 2 last_seen, B 7 live, C 3 live …");
     }

@@ -19,6 +19,9 @@ use wire::api::samples::{
     CallProcesses, CallProcessesParams, EndedProcess, Sample, SampleChoice, ServingProcess,
 };
 
+/// How to see what not every user may see.
+const MORE: &str = "root and the job's user see more over the local socket, without --connect";
+
 /// A process, with what its newest sample says that it uses, and how it ended.
 struct Row {
     process: ServingProcess,
@@ -41,13 +44,12 @@ pub(super) fn print(args: &Args, call: &str) -> Result<(), Failure> {
         refuse_unknown(args, call)?;
     }
     let nothing = match args.query.target.is_anonymous() {
-        true => {
-            "no process of this host serves the call, as far as everybody may see; root and the job's user see more \
-             over the local socket, without --connect"
+        true => format!("no process of this host serves the call, as far as everybody may see; {MORE}"),
+        false => {
+            "no process of this host serves the call, as far as the sensor may see; see --host".to_owned()
         }
-        false => "no process of this host serves the call, as far as the sensor may see; see --host",
     };
-    query::print_typed(&args.query, &raw, &wanted, nothing, table)
+    query::print_typed(&args.query, &raw, &wanted, &nothing, table)
 }
 
 fn ask(args: &Args, call: &str, samples: SampleChoice) -> Result<Answered<CallProcesses>, Failure> {
@@ -58,6 +60,9 @@ fn ask(args: &Args, call: &str, samples: SampleChoice) -> Result<Answered<CallPr
 fn refuse_unknown(args: &Args, call: &str) -> Result<(), Failure> {
     let whose = OfDomain { domain: args.place.domain.clone() };
     match call_names::check(&args.query, &whose, "domain.calls", call) {
+        Err(Failure::Usage(unknown)) if args.query.target.is_anonymous() => {
+            Err(Failure::Usage(format!("{unknown}; {MORE}")))
+        }
         Err(unknown @ Failure::Usage(_)) => Err(unknown),
         Ok(()) | Err(_) => Ok(()),
     }
