@@ -153,10 +153,11 @@ fn whole(value: &Value) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Int(number) => Some(*number),
+        Value::UInt(number) => i64::try_from(*number).ok(),
         Value::Text(text) => text.trim().parse().ok(),
         #[allow(clippy::cast_possible_truncation)] // whole, and within 2^53
         Value::Double(number) if number.fract() == 0.0 && number.abs() <= EXACT => Some(*number as i64),
-        Value::Double(_) | Value::UInt(_) | Value::Nil | Value::Bool(_) => None,
+        Value::Double(_) | Value::Nil | Value::Bool(_) => None,
         Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => None,
     }
 }
@@ -421,7 +422,7 @@ mod tests {
 
     #[test]
     fn every_form_of_a_value_becomes_one() {
-        for limit in [Value::Int(7), Value::Double(7.0), Value::from("7")] {
+        for limit in [Value::Int(7), Value::UInt(7), Value::Double(7.0), Value::from("7")] {
             assert_eq!(check(&[("limit", limit)]).unwrap().need_whole("limit"), Ok(7));
         }
         let one = check(&[("kind", "a".into())]).unwrap();

@@ -69,16 +69,22 @@ where
     Method { declaration: Declaration::of::<R>(), handler: Handler::Daemon(Box::new(handler)) }
 }
 
-/// The parameters of a request that is sent to another daemon.
+/// The parameters of a request that is sent to another daemon. One of the version before takes no [`Value::UInt`].
 ///
 /// # Errors
 /// If the type has a form that the query interface has not.
 pub fn params_of<R: Request>(request: &R) -> Result<Vec<(Name, Value)>, Fault> {
     match codec::value(request, &[]) {
-        Ok(Value::Struct(members)) => Ok(members),
+        Ok(Value::Struct(members)) => {
+            Ok(members.into_iter().map(|(name, value)| (name, signed(value))).collect())
+        }
         Ok(other) => Err(Fault::internal(format!("{}: parameters are {}", R::METHOD, other.shown()))),
         Err(error) => Err(Fault::internal(format!("{}: {error}", R::METHOD))),
     }
+}
+
+fn signed(value: Value) -> Value {
+    if let Value::UInt(number) = value { i64::try_from(number).map_or(value, Value::Int) } else { value }
 }
 
 /// The answer that another daemon gave, which may be of the version before.
@@ -123,6 +129,7 @@ fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answer
 mod tests {
     use super::*;
     use wire::api::directory::{DomainState, DomainsParams, ResolveParams};
+    use wire::time::Time;
 
     #[test]
     fn an_answer_of_the_version_before_is_understood() {
@@ -147,5 +154,12 @@ mod tests {
     fn parameters_are_sent_by_their_names() {
         let params = params_of(&ResolveParams { domain: "A".into() });
         assert_eq!(params, Ok(vec![("domain".into(), Value::from("A"))]));
+        // As they are, another daemon takes them.
+        let all = DomainsParams { limit: 10_000, ..DomainsParams::default() };
+        let sent = params_of(&all).unwrap();
+        assert!(sent.contains(&("limit".into(), Value::Int(10_000))), "{sent:?}");
+        let declared = schema::parameters(&schema::of_params::<DomainsParams>());
+        let checked = Params::check(&declared, sent, Time::default());
+        assert_eq!(checked.and_then(|(params, _)| params.typed::<DomainsParams>()), Ok(all));
     }
 }
