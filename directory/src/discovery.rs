@@ -135,13 +135,13 @@ async fn targets(handle: &Handle, hosts: &Hosts, params: TargetsParams) -> Resul
         None => handle.domains(),
     };
     let mut listed = (hosts.0)(found.clone()).await;
-    let mut told = Vec::new();
+    let mut groups = Vec::new();
     for found in found {
         let hosts = listed.remove(&found.record.domain).unwrap_or_default();
         for (host, target) in of_domain(&found, hosts) {
-            told.push(group(found.record.domain.as_str(), host.as_str(), &target, params.port));
+            groups.push(group(found.record.domain.as_str(), host.as_str(), &target, params.port));
         }
-        if told.len() > TARGETS_MAX {
+        if groups.len() > TARGETS_MAX {
             return Err(Fault::new(
                 rpc::fault::TOO_LARGE,
                 format!(
@@ -150,7 +150,7 @@ async fn targets(handle: &Handle, hosts: &Hosts, params: TargetsParams) -> Resul
             ));
         }
     }
-    Ok(told)
+    Ok(groups)
 }
 
 /// The domain that was named, if it is there; one that left has no hosts.

@@ -117,7 +117,7 @@ fn domains(handle: &Handle, wanted: &DomainsParams) -> Domains {
 #[must_use]
 pub fn record(found: &Found) -> Domain {
     let Found { record, state, age, lease_remaining, partial, .. } = found;
-    let told = Domain {
+    let domain = Domain {
         domain: record.domain.to_string(),
         host: record.host.to_string(),
         port: record.port,
@@ -133,12 +133,12 @@ pub fn record(found: &Found) -> Domain {
         ..Domain::default()
     };
     match &record.reach {
-        Some(reach) => with_reach(told, reach),
-        None => told,
+        Some(reach) => with_reach(domain, reach),
+        None => domain,
     }
 }
 
-fn with_reach(told: Domain, reach: &Reach) -> Domain {
+fn with_reach(domain: Domain, reach: &Reach) -> Domain {
     let (coverage, hosts_total, hosts) = match &reach.coverage {
         Coverage::Whole { hosts } => (api::Coverage::Whole, *hosts, None),
         Coverage::Part { hosts, hosts_total } => {
@@ -153,7 +153,7 @@ fn with_reach(told: Domain, reach: &Reach) -> Domain {
         coverage: Some(coverage),
         hosts_total: Some(hosts_total),
         hosts,
-        ..told
+        ..domain
     }
 }
 
@@ -245,17 +245,17 @@ mod tests {
             let opened = statement("UT-ICL", peer, peer.into(), 1, part(&[host]));
             handle.register(opened.record().clone()).expect("accepted");
         }
-        let told = resolve(&handle, &domain("UT-ICL")).expect("known");
-        let check = |told: &Domain, peer: u8, host: &str| {
+        let answer = resolve(&handle, &domain("UT-ICL")).expect("known");
+        let check = |answer: &Domain, peer: u8, host: &str| {
             let key = |byte| Some(wire::id::PeerKey([byte; 32]).to_string());
-            assert_eq!((told.term, &told.root, &told.peer), (peer.into(), &key(200), &key(peer)));
-            assert_eq!(told.overlay, Some(vec!["127.0.0.1:7742".to_owned()]));
-            assert_eq!((told.coverage, told.hosts_total), (Some(api::Coverage::Part), Some(1)));
-            assert_eq!(told.hosts, Some(vec![host.to_owned()]));
+            assert_eq!((answer.term, &answer.root, &answer.peer), (peer.into(), &key(200), &key(peer)));
+            assert_eq!(answer.overlay, Some(vec!["127.0.0.1:7742".to_owned()]));
+            assert_eq!((answer.coverage, answer.hosts_total), (Some(api::Coverage::Part), Some(1)));
+            assert_eq!(answer.hosts, Some(vec![host.to_owned()]));
         };
-        check(&told, 2, "n2");
-        assert_eq!(told.partial.len(), 1);
-        check(&told.partial[0], 1, "n1");
+        check(&answer, 2, "n2");
+        assert_eq!(answer.partial.len(), 1);
+        check(&answer.partial[0], 1, "n1");
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn a_sensor_starts_on_a_full_disk_and_reads_once_there_is_space() {
     });
     full.unwrap_or_else(|error| panic!("{error:#}; it said: {}", daemon.told()));
     wait::until(PATIENCE, "a sample", || samples(address)).unwrap();
-    assert_eq!(jobs(address).unwrap(), [""; 0], "what cannot be kept is not told");
+    assert_eq!(jobs(address).unwrap(), [""; 0], "what cannot be kept is not answered");
 
     std::fs::remove_file(disk.filler()).unwrap();
     std::fs::OpenOptions::new().append(true).open(&log).unwrap().write_all(logs::line(2).as_bytes()).unwrap();

@@ -132,9 +132,9 @@ fn a_file_laid_in_the_way_is_refused_later_jobs_are_joined_and_sigterm_ends_the_
     let later = Sleeper::start("SLURM_JOB_ID", "667001");
     wait::until(SEEN, "the job after the huge file", || serves(&socket, "slurm:667001", later.0.id()))
         .unwrap();
-    let told = wait::now();
+    let asked = wait::now();
     daemon.stop().unwrap();
-    let took = wait::now() - told;
+    let took = wait::now() - asked;
     assert!(took <= END_MAX, "it took {took:?} to end");
     drop((attackers, reader));
 }

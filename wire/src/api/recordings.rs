@@ -68,13 +68,13 @@ pub struct Trigger {
     pub name: String,
     /// What it waits for: `line`, `call-start`, `call-end` or `condition`.
     pub on: String,
-    /// Recordings that it began.
+    /// Recordings that it started.
     pub fired: u64,
     /// Times that it fitted while it was quiet after another.
     pub suppressed: u64,
     /// Times that it fitted what had happened too long ago.
     pub late: u64,
-    /// Times that it fitted and no recording could be begun.
+    /// Times that it fitted and no recording could be started.
     pub refused: u64,
 }
 
@@ -86,17 +86,17 @@ pub struct Recording {
     pub id: String,
     /// How far it is.
     pub state: RecordingState,
-    /// The trigger that began it; empty where it was ordered.
+    /// The trigger that started it; empty where it was ordered.
     pub trigger: String,
     /// Why, as the order has it.
     pub note: String,
     /// The call that it is about, if it is about one.
     #[schemars(with = "String")]
     pub call: CompactString,
-    /// The event that began it, if one did.
+    /// The event that started it, if one did.
     #[schemars(with = "String")]
     pub event: CompactString,
-    /// When what began it happened.
+    /// When what started it happened.
     pub time: UnixTime,
     /// Its first moment.
     pub from: UnixTime,
