@@ -131,7 +131,7 @@ impl Type {
                 .map(|item| Type::Text.admit(item.clone(), now).ok())
                 .collect::<Option<Vec<_>>>()
                 .map(Value::Array),
-            (Type::Texts, Value::Text(_) | Value::Int(_)) => {
+            (Type::Texts, Value::Text(_) | Value::Int(_) | Value::UInt(_)) => {
                 return Type::Text.admit(value, now).map(|text| Value::Array(vec![text]));
             }
             _ => None,
@@ -178,6 +178,7 @@ fn flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
         Value::Int(number @ 0..=1) => Some(*number == 1),
+        Value::UInt(number @ 0..=1) => Some(*number == 1),
         Value::Text(text) => match text.trim() {
             "true" | "1" => Some(true),
             "false" | "0" => Some(false),

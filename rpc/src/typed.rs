@@ -11,9 +11,13 @@ use crate::schema;
 use crate::value::{Name, Value};
 use crate::written::{Answered, Answering};
 use serde::Deserialize as _;
+use std::collections::HashSet;
 use std::future::Future;
 use wire::api::{Effect, Renamed, Request, Subject};
 use wire::query::Form;
+
+/// Members whose own members have names that others chose.
+const NAMES_OF_OTHERS: [&str; 2] = ["attributes", "labels"];
 
 impl Declaration {
     /// The method of these parameters.
@@ -97,7 +101,8 @@ pub fn answer_of<R: Request>(mut answer: Value) -> Result<R::Answer, Fault> {
         .map_err(|error| Fault::unavailable(format!("an answer of another form to {}: {error}", R::METHOD)))
 }
 
-/// Gives fields that have only a former name their present one, and leaves the former ones out.
+/// Gives fields that have only a former name their present one, and leaves the former ones out. Of fields of one name the last counts.
+/// Names within [`NAMES_OF_OTHERS`] are the middleware's.
 fn rename(value: &mut Value, renamed: &[Renamed]) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, renamed)),
@@ -109,7 +114,14 @@ fn rename(value: &mut Value, renamed: &[Renamed]) {
                     *name = Name::Borrowed(now);
                 }
             }
-            members.iter_mut().for_each(|(_, value)| rename(value, renamed));
+            let mut known = HashSet::new();
+            let mut last: Vec<_> = std::mem::take(members);
+            last.reverse();
+            last.retain(|(name, _)| known.insert(name.clone()));
+            last.reverse();
+            *members = last;
+            let own = members.iter_mut().filter(|(name, _)| !NAMES_OF_OTHERS.contains(&&**name));
+            own.for_each(|(_, value)| rename(value, renamed));
         }
         Value::Nil | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Double(_) => {}
         Value::Text(_) | Value::Bytes(_) => {}
@@ -129,6 +141,7 @@ fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answer
 mod tests {
     use super::*;
     use wire::api::directory::{DomainState, DomainsParams, ResolveParams};
+    use wire::api::recordings::RecordingParams;
     use wire::time::Time;
 
     #[test]
@@ -146,6 +159,14 @@ mod tests {
         let answer = answer_of::<DomainsParams>(answer).unwrap();
         assert!(answer.domains.iter().all(|domain| domain.age_secs == 2.5), "{answer:?}");
         assert_eq!(answer.domains[0].state, DomainState::Unknown, "a later version has more of them");
+        let attributes = Value::object([("size", Value::from("7"))]);
+        let event = Value::object([("id", Value::from("e")), ("attributes", attributes)]);
+        let recorded =
+            Value::object([("events", Value::array([event])), ("total", 1.into()), ("total", 2.into())]);
+        let mut renamed = recorded.clone();
+        rename(&mut renamed, RecordingParams::RENAMED);
+        assert_eq!(renamed.get("events"), recorded.get("events"), "an attribute has the middleware's name");
+        assert_eq!(renamed.get("total"), Some(&Value::Int(2)), "the last of one name");
         let fault = answer_of::<DomainsParams>(Value::from("no")).unwrap_err();
         assert!(fault.message.contains("directory.domains"), "{fault:?}");
     }

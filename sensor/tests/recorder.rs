@@ -79,7 +79,7 @@ impl Running {
     }
 
     async fn until_it_reaches_back(&self, secs: f64) {
-        self.recordings("the ring", |answer| number(answer, "reaches_back") >= secs).await;
+        self.recordings("the ring", |answer| number(answer, "reaches_back_secs") >= secs).await;
     }
 
     /// The first recording of the list once it is over.

@@ -156,7 +156,7 @@ fn computing(folder: &Path) -> u64 {
 fn fail_and_record(folder: &Path, address: &Path) -> Value {
     wait::until(PATIENCE, "three seconds in memory", || {
         let answer = ask(address, "sensor.recordings", &json!({}));
-        let is_enough = answer["reaches_back"].as_f64().unwrap() > 3.0;
+        let is_enough = answer["reaches_back_secs"].as_f64().unwrap() > 3.0;
         Ok(if is_enough { Seen::Done(()) } else { Seen::NotYet(answer.to_string()) })
     })
     .unwrap();

@@ -95,17 +95,6 @@ pub enum Wants {
     Handler(Box<Flow>),
 }
 
-impl Wants {
-    /// The word for it.
-    #[must_use]
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Wants::Collector { .. } => "collector",
-            Wants::Handler(_) => "handler",
-        }
-    }
-}
-
 /// What a handler wants to be told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {

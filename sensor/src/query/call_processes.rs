@@ -66,6 +66,17 @@ struct Asked {
     booted: Time,
 }
 
+impl Asked {
+    /// The part of its life between these.
+    fn within(mut self, from: Option<UnixTime>, to: Option<UnixTime>) -> Asked {
+        let moment_ns =
+            |UnixTime(time): UnixTime| u64::try_from(time.since(self.booted).as_nanos()).unwrap_or(u64::MAX);
+        self.from_ns = from.map_or(self.from_ns, |from| self.from_ns.max(moment_ns(from)));
+        self.to_ns = to.map_or(self.to_ns, |to| self.to_ns.min(moment_ns(to)));
+        self
+    }
+}
+
 /// A process that serves it.
 struct Server {
     by: KnownBy,
@@ -108,9 +119,10 @@ impl CallProcesses {
         viewer: Viewer,
         booted: Time,
     ) -> Result<api::CallProcesses, Fault> {
+        let (from, to) = (params.samples.from, params.samples.to);
         let mut wanted = Wanted::new(params.samples, viewer)?;
         let sight = Sight::of(viewer);
-        let asked = self.asked(&params.call)?;
+        let asked = self.asked(&params.call)?.within(from, to);
         let recordings = self.recordings(&asked);
         let mut servers = self.servers(&asked, &recordings);
         servers.retain(|_, server| server.row.is_none() || server.is_shown(sight));

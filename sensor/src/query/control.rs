@@ -11,7 +11,7 @@ use rpc::apart::Apart;
 use rpc::fault::{self, Fault};
 use rpc::method::Method;
 use rpc::typed;
-use wire::api::control::{ControlParams, Obeyed};
+use wire::api::control::{ControlAnswer, ControlParams};
 
 /// Longest order taken, in bytes: one signed under the longest names has below 5,000.
 const ORDER_LEN_MAX_BYTES: usize = 16 << 10;
@@ -40,9 +40,9 @@ pub fn method(desk: &Handle) -> Method {
     })
 }
 
-fn shown(done: &Done) -> Obeyed {
+fn shown(done: &Done) -> ControlAnswer {
     let key = done.order.process;
-    Obeyed {
+    ControlAnswer {
         order: done.order.nonce.to_string(),
         host: done.order.host.to_string(),
         pid: key.pid,

@@ -15,7 +15,7 @@ use std::future::ready;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use wire::api::recordings::{
-    self as api, Ordered, RecordParams, RecordingFileParams, RecordingParams, RecordingPart,
+    self as api, RecordAnswer, RecordParams, RecordingFileParams, RecordingParams, RecordingPart,
     RecordingSamples, Recordings, RecordingsParams, Trigger,
 };
 use wire::api::{Bytes, Span, UnixTime, events};
@@ -111,7 +111,7 @@ fn shown(kept: &Kept) -> api::Recording {
     }
 }
 
-async fn record(recorder: &Handle, params: RecordParams) -> Result<Ordered, Fault> {
+async fn record(recorder: &Handle, params: RecordParams) -> Result<RecordAnswer, Fault> {
     let reach = recorder.reach();
     let span = |name: &str, Span(span): Span| match span <= reach {
         true => Ok(span),
@@ -135,7 +135,7 @@ async fn record(recorder: &Handle, params: RecordParams) -> Result<Ordered, Faul
         Refusal::Busy | Refusal::Ordered | Refusal::Ended => Fault::unavailable(refusal.to_string()),
         Refusal::Disk(_) => Fault::new(rpc::fault::SYSTEM, refusal.to_string()),
     })?;
-    Ok(Ordered { id: id.to_string(), ready_in_secs: ready.as_secs_f64() })
+    Ok(RecordAnswer { id: id.to_string(), ready_in_secs: ready.as_secs_f64() })
 }
 
 async fn recording(

@@ -141,7 +141,7 @@ impl Health {
             name: text(told, "name"),
             state: text(told, "state"),
             kind: text(told, "kind"),
-            rate_hz: figure(told, "rate"),
+            rate_hz: figure(told, "rate_hz").or_else(|| figure(told, "rate")),
             failures: told["failures"].as_u64().unwrap_or(0),
             last_error: text(told, "last_error"),
         };
@@ -183,7 +183,7 @@ mod tests {
             {"owner": "recorder", "kind": "process", "rate": 1.0, "quarantined": "too much CPU"},
         ]}));
         health.take_modules(&json!({"on": true, "modules": [
-            {"name": "gpu", "state": "running", "kind": "collector", "rate": 0.1},
+            {"name": "gpu", "state": "running", "kind": "collector", "rate_hz": 0.1},
             {"name": "mail", "state": "stopped", "failures": 2}, {"state": "off"},
         ]}));
         assert_eq!((health.lag_bytes, health.thinned, health.slipped), (Some(12), Some(220), Some(3)));

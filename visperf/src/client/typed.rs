@@ -85,7 +85,9 @@ fn rename(value: &mut Value, renamed: &[Renamed]) {
                     fields.entry(*now).or_insert(value);
                 }
             }
-            fields.values_mut().for_each(|value| rename(value, renamed));
+            // Names of attributes and labels are the middleware's.
+            let own = fields.iter_mut().filter(|(name, _)| !matches!(name.as_str(), "attributes" | "labels"));
+            own.for_each(|(_, value)| rename(value, renamed));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }

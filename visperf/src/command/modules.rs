@@ -142,15 +142,18 @@ fn table(modules: &[Module], output: &mut Output) -> Result<(), Failure> {
         ["MODULE", "KIND", "STATE", "CALLS", "MS/CALL", "CPU S", "FIGURES", "FAILURES", "PID", "PROGRAM"];
     let mut table = Table::new(&heads).spares(&["PROGRAM", "PID", "CPU S", "FIGURES"]);
     for module in modules {
+        // Of one whose file cannot be used nothing was counted.
+        let is_known = module.state != ModuleState::Refused;
+        let figure = |text: String| Cell::figure(if is_known { text } else { String::new() });
         table.row(vec![
             Cell::text(&module.name).color(Color::Name),
             Cell::text(module.kind.map(ModuleKind::as_str).unwrap_or_default()),
             Cell::whole(module.state.as_str()).color(color(module.state)),
-            Cell::figure(module.calls.to_string()),
+            figure(module.calls.to_string()),
             Cell::figure(per_call(module)),
-            Cell::figure(format!("{:.2}", module.cpu_seconds)),
-            Cell::figure(module.figures.to_string()),
-            Cell::figure(module.failures.to_string()),
+            figure(format!("{:.2}", module.cpu_seconds)),
+            figure(module.figures.to_string()),
+            figure(module.failures.to_string()),
             Cell::figure(module.pid.map(|pid| pid.to_string()).unwrap_or_default()),
             Cell::text(module.program.as_deref().unwrap_or_default()),
         ]);

@@ -2,9 +2,9 @@
 //!
 //! Rule: a log is read once, from front to back, in memory that does not grow with it.
 
-pub(crate) mod apart;
 pub(crate) mod choice;
 pub(crate) mod event;
+pub(crate) mod hour_offsets;
 pub(crate) mod input;
 pub(crate) mod known_stamps;
 pub(crate) mod line_numbers;

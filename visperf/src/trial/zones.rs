@@ -8,7 +8,7 @@ use std::path::Path;
 /// One `--zone`: for a log, or for all that none names.
 #[derive(Clone, Debug)]
 pub(crate) struct ZoneOf {
-    /// The log's file name, or its path as it stands on the command line.
+    /// The log's file name, or its path as given on the command line.
     log: Option<String>,
     zone: TimeZone,
 }

@@ -20,13 +20,13 @@ impl Request for ControlParams {
     const METHOD: &'static str = "sensor.control";
     const EFFECT: Effect = Effect::ChangesByProof;
     const SUBJECT: Subject = Subject::Host;
-    type Answer = Obeyed;
+    type Answer = ControlAnswer;
 }
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Obeyed {
+pub struct ControlAnswer {
     /// The order's own number.
     pub order: String,
     /// The host.

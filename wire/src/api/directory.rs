@@ -117,12 +117,12 @@ pub struct Domain {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// Live representatives with lower terms that answer for hosts which this one lacks, likewise.
-    #[schemars(schema_with = "others")]
+    #[schemars(schema_with = "structures")]
     pub partial: Vec<Domain>,
 }
 
 /// A list of structures. A type within itself has no schema in place.
-fn others(_: &mut SchemaGenerator) -> Schema {
+fn structures(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "object" } })
 }
 
@@ -136,7 +136,8 @@ pub enum DomainState {
     LastSeen,
     /// A state that a later version has.
     #[default]
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
@@ -161,6 +162,10 @@ pub enum Coverage {
     Whole,
     /// For those that it names.
     Part,
+    /// A word that a later version has.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 /// Every host, as service discovery of Prometheus takes it.
@@ -197,4 +202,26 @@ pub struct TargetGroup {
     pub targets: Vec<String>,
     /// What is known of the host; names begin with __meta_visperf_.
     pub labels: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_later_version_is_handed_on_as_unknown() {
+        let answer = r#"{"domains": [{"domain": "A", "state": "asleep", "coverage": "twice"}]}"#;
+        let read: Domains = serde_json::from_str(answer).expect("read");
+        let domain = &read.domains[0];
+        assert_eq!((domain.state, domain.coverage), (DomainState::Unknown, Some(Coverage::Unknown)));
+        let json = serde_json::to_value(&read).expect("written");
+        assert_eq!(json["domains"][0]["state"], "unknown");
+        let schema = schemars::schema_for!(DomainsParams).to_value().to_string();
+        assert!(schema.contains("last_seen") && !schema.contains("unknown"), "{schema}");
+    }
+
+    #[test]
+    fn the_most_is_as_the_schema_has_it() {
+        assert_eq!(DOMAINS_MAX, 10_000);
+    }
 }

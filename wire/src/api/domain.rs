@@ -130,7 +130,8 @@ pub enum HostState {
     /// It said that it leaves as it stopped.
     Left,
     /// A state that a later version has.
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
@@ -159,7 +160,8 @@ pub enum HostRole {
     #[default]
     Member,
     /// A role that a later version has.
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 

@@ -100,7 +100,8 @@ pub enum FileState {
     /// It is not read for another reason, which `health` says.
     Trouble,
     /// A state that a later version has.
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 

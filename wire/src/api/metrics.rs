@@ -183,7 +183,8 @@ pub enum Semantics {
     /// One of a few states, as a number.
     State,
     /// What a later version has.
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 

@@ -94,7 +94,8 @@ pub struct Modules {
 pub struct Module {
     /// Its name, that of its file in the folder.
     pub name: String,
-    /// What it is doing.
+    /// What it is doing: starting, running, waiting (it failed and is started again later), quarantined (it failed too often), stopped (by
+    /// an order), off (by its file) or refused (its file cannot be used).
     pub state: ModuleState,
     /// What runs; left out where its file cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +164,8 @@ pub enum ModuleState {
     Refused,
     /// A state that a later version has.
     #[default]
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
@@ -193,6 +195,10 @@ pub enum ModuleForm {
     Executable,
     /// WebAssembly.
     Wasm,
+    /// A word that a later version has.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 /// What a module is for.
@@ -204,6 +210,10 @@ pub enum ModuleKind {
     Collector,
     /// It is given what flows.
     Handler,
+    /// A word that a later version has.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 impl ModuleKind {
@@ -213,6 +223,7 @@ impl ModuleKind {
         match self {
             ModuleKind::Collector => "collector",
             ModuleKind::Handler => "handler",
+            ModuleKind::Unknown => "unknown",
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Longest part of a file in one answer, in bytes: within what an answer may be, written as text.
-pub const PART_LEN_MAX_BYTES: u64 = 1 << 20;
+const PART_LEN_MAX_BYTES: u64 = 1 << 20;
 
 const RENAMED: &[Renamed] = &[("rate_hz", "hz"), ("size_bytes", "size")];
 
@@ -126,7 +126,8 @@ pub enum RecordingState {
     /// The sensor crashed within it.
     Crashed,
     /// A state that a later version has.
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
@@ -179,13 +180,13 @@ impl Request for RecordParams {
     const EFFECT: Effect = Effect::Changes;
     const SUBJECT: Subject = Subject::Daemon;
     const RENAMED: &'static [Renamed] = &[("ready_in_secs", "ready_in")];
-    type Answer = Ordered;
+    type Answer = RecordAnswer;
 }
 
 /// A recording that was ordered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Ordered {
+pub struct RecordAnswer {
     /// By which it is asked for.
     pub id: String,
     /// When it will be there.
@@ -275,4 +276,14 @@ pub struct RecordingPart {
     pub size_bytes: u64,
     /// Its bytes.
     pub data: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_is_as_the_schema_has_it() {
+        assert_eq!(PART_LEN_MAX_BYTES, 1_048_576);
+    }
 }

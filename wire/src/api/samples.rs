@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Samples of an answer by default.
-pub const SAMPLES_DEFAULT: u64 = 1_000;
+const SAMPLES_DEFAULT: u64 = 1_000;
 /// Most samples, or processes of sweeps, in an answer: about 5 MB of XML.
-pub const SAMPLES_MAX: u64 = 10_000;
+const SAMPLES_MAX: u64 = 10_000;
 
 /// Which samples are wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -106,7 +106,8 @@ pub struct ServingProcess {
     pub start: UnixTime,
     /// The same in nanoseconds since the host's boot: with `pid` it names one process.
     pub start_ns: u64,
-    /// How it is known to serve the call.
+    /// How it is known to serve the call: by the middleware's own control group, by the environment that it was started with, which its
+    /// user may have written, or by its parent, which serves it.
     pub known_by: KnownBy,
     /// The job, by the name that made it known.
     #[schemars(with = "String")]
@@ -142,7 +143,8 @@ pub enum KnownBy {
     #[default]
     Parent,
     /// A word that a later version has.
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
@@ -307,6 +309,10 @@ pub enum PastKind {
     /// From its time to the next entry nothing is known.
     #[default]
     Gap,
+    /// A word that a later version has.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 /// Times of which there are sweeps.
@@ -320,4 +326,14 @@ pub struct PastSpan {
     /// The recording that holds it; left out where it is in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_is_as_the_schema_has_it() {
+        assert_eq!(SAMPLES_MAX, 10_000);
+    }
 }

@@ -132,7 +132,7 @@ fn metric(reading: &Reading) -> Value {
 }
 
 /// A process of a sweep.
-pub(crate) fn process(record: &Record, booted: Time) -> Value {
+fn process(record: &Record, booted: Time) -> Value {
     let process = api::Process { cpu: record.cpu, ..api::Process::of(&record.process, booted) };
     rpc::codec::value(&process, &[]).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use overlay::identity::operator::Operator;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use wire::api::Request;
-use wire::api::control::{ControlParams, Obeyed};
+use wire::api::control::{ControlAnswer, ControlParams};
 use wire::api::daemon::{Info, InfoParams};
 use wire::api::processes::{Process, ProcessesParams};
 use wire::control::Act;
@@ -87,7 +87,7 @@ impl Giver {
     ///
     /// # Errors
     /// If it cannot be signed, or the sensor refuses.
-    pub(crate) fn give(&mut self, process: ProcessKey, act: Act) -> Result<Answered<Obeyed>, Failure> {
+    pub(crate) fn give(&mut self, process: ProcessKey, act: Act) -> Result<Answered<ControlAnswer>, Failure> {
         let order = self
             .operator
             .order(&self.host, process, act, times::now())

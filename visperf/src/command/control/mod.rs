@@ -16,7 +16,7 @@ use crate::output::{Output, clean, colors_on_stderr, guarded, note};
 use giver::Giver;
 use jiff::tz::TimeZone;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use wire::api::control::Obeyed;
+use wire::api::control::ControlAnswer;
 use wire::api::processes::{PID_MAX, Process};
 use wire::control::Act;
 use wire::process::ProcessKey;
@@ -95,6 +95,11 @@ fn find(giver: &mut Giver, common: &Common, pid: u64) -> Result<Meant, Failure> 
     let pid = u32::try_from(pid).map_err(|_| Failure::Usage(format!("{pid} is no process number")))?;
     let process = giver.find(pid)?;
     let key = process.key();
+    if key.start_ns == 0 {
+        return Err(Failure::Failed(
+            "the sensor does not say when the process was started; update it".to_owned(),
+        ));
+    }
     if let Some(wanted) = common.start_ns.filter(|wanted| *wanted != key.start_ns) {
         return Err(Failure::Failed(format!(
             "process {pid} has start_ns {}, expected {wanted}: another process has that number now",
@@ -144,7 +149,7 @@ fn confirm(meant: &[Meant], act: Act, place: &str) -> Result<(), Failure> {
 }
 
 /// What came of it, in a line.
-fn told(done: &Obeyed, shown: &str) -> String {
+fn told(done: &ControlAnswer, shown: &str) -> String {
     let act = &done.act;
     let (what, then) = match act.strip_prefix("nice=") {
         Some(nice) => (format!("set the niceness to {nice} of"), ""),
@@ -169,7 +174,8 @@ mod tests {
     #[test]
     fn what_was_done_is_told_in_a_line() {
         let check = |act: &str, ended: Option<bool>, expected: &str| {
-            let done = Obeyed { act: act.into(), host: "wn01".into(), ended, ..Obeyed::default() };
+            let done =
+                ControlAnswer { act: act.into(), host: "wn01".into(), ended, ..ControlAnswer::default() };
             assert_eq!(told(&done, "burn (7) of ada"), expected);
         };
         check("TERM", Some(true), "sent TERM to burn (7) of ada on wn01; it has ended");

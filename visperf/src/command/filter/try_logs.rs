@@ -10,9 +10,9 @@ use crate::output::call_table::{call_table, print_rows};
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
 use crate::output::{Color, Output, as_answered, note, report, times};
-use crate::trial::apart::TimesApart;
 use crate::trial::choice;
 use crate::trial::event::{InLog, Place};
+use crate::trial::hour_offsets::HourOffsets;
 use crate::trial::input::Input;
 use crate::trial::log::{Log, Met};
 use crate::trial::stamps::Stamps;
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     filter: Option<String>,
     /// Zone of stamps that print none: UTC, +02:00, Europe/Rome. Default: this machine's
     ///
-    /// LOG=ZONE is for one log, by its file name or as it stands in the command; repeat it for others.
+    /// LOG=ZONE is for one log, by its file name or its path as given; repeat it for others.
     #[arg(long = "zone", value_name = "[LOG=]ZONE", value_parser = ZoneOf::parse, allow_hyphen_values = true)]
     zones: Vec<ZoneOf>,
     /// The cluster the logs belong to, if job numbers of several clusters must be told apart
@@ -91,7 +91,7 @@ struct Trial<'a> {
     /// Times are shown in the zone of the logs that no `--zone` names.
     shown_in: TimeZone,
     joiner: Joiner,
-    times: TimesApart,
+    offsets: HourOffsets,
     /// What the logs remember for each other.
     across: AcrossLogs,
     /// The logs read so far: what they remember for others lasts as long as they do.
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
         seen: times::now(),
         output,
         joiner: Joiner::new(CALLS_MAX),
-        times: TimesApart::default(),
+        offsets: HourOffsets::default(),
         across: AcrossLogs::default(),
         logs_read: Vec::new(),
         unknown: Unknown::default(),
@@ -260,7 +260,7 @@ impl Trial<'_> {
         let call = self.joiner.join(found, id);
         self.summary.event(found.content.kind);
         if let Some(keys) = &found.keys {
-            self.times.event(number, &keys.scope, &found.content, self.seen);
+            self.offsets.event(number, &keys.scope, &found.content, self.seen);
         }
         if self.args.calls {
             return Ok(());
@@ -302,7 +302,7 @@ impl Trial<'_> {
             self.summary.print_rules(&mut self.output)?;
         }
         let hints = std::mem::take(&mut self.hints);
-        let apart = self.times.hints(|log| files[log].clone());
-        hints.iter().chain(&apart).try_for_each(|hint| self.output.line(hint))
+        let of_zones = self.offsets.hints(|log| files[log].clone());
+        hints.iter().chain(&of_zones).try_for_each(|hint| self.output.line(hint))
     }
 }

@@ -14,13 +14,15 @@ use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
+use std::ops::Add as _;
 use wire::api::UnixTime;
 use wire::api::samples::{
     CallProcesses, CallProcessesParams, EndedProcess, Sample, SampleChoice, ServingProcess,
 };
 
 /// How to see what not every user may see.
-const MORE: &str = "root and the job's user see more over the local socket, without --connect";
+const MORE: &str =
+    "root and the job's user see more over the daemon's local socket, which commands without --connect use";
 
 /// A process, with what its newest sample says that it uses, and how it ended.
 struct Row {
@@ -122,12 +124,15 @@ impl Row {
 
     fn usage(&self) -> Usage {
         let Some(sample) = &self.sample else { return Usage::default() };
-        let lives = self.process.ended.is_none();
+        let lives = self.ended().is_none();
         Usage {
             cpu: sample.cpu.filter(|_| lives),
             cpu_secs: Some(sample.cpu_seconds),
             rss_bytes: lives.then_some(sample.rss_bytes),
-            io_bytes: sample.read_bytes.zip(sample.written_bytes).map(|(read, written)| read + written),
+            io_bytes: sample
+                .read_bytes
+                .zip(sample.written_bytes)
+                .map(|(read, written)| read.saturating_add(written)),
         }
     }
 }
@@ -143,17 +148,14 @@ struct Usage {
 
 impl Usage {
     fn plus(self, other: Usage) -> Usage {
-        fn sum<T: std::ops::Add<Output = T>>(one: Option<T>, other: Option<T>) -> Option<T> {
-            match (one, other) {
-                (Some(one), Some(other)) => Some(one + other),
-                (one, other) => one.or(other),
-            }
+        fn sum<T: Copy>(one: Option<T>, other: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
+            one.zip(other).map(|(one, other)| add(one, other)).or(one).or(other)
         }
         Usage {
-            cpu: sum(self.cpu, other.cpu),
-            cpu_secs: sum(self.cpu_secs, other.cpu_secs),
-            rss_bytes: sum(self.rss_bytes, other.rss_bytes),
-            io_bytes: sum(self.io_bytes, other.io_bytes),
+            cpu: sum(self.cpu, other.cpu, f64::add),
+            cpu_secs: sum(self.cpu_secs, other.cpu_secs, f64::add),
+            rss_bytes: sum(self.rss_bytes, other.rss_bytes, u64::saturating_add),
+            io_bytes: sum(self.io_bytes, other.io_bytes, u64::saturating_add),
         }
     }
 
@@ -249,18 +251,23 @@ mod tests {
             {"pid": 7, "start": 1.25, "cpu": 0.5, "cpu_seconds": 61.0, "rss_bytes": 2048, "read_bytes": 1024, "written_bytes": 1024},
             {"pid": 8, "start": 1.5, "cpu": 1.0, "cpu_seconds": 2.0, "rss_bytes": 4096},
             {"pid": 9, "start": 9.5, "cpu": 0.25, "cpu_seconds": 1.0, "rss_bytes": 1024},
+            {"pid": 10, "start": 1.0, "cpu": 1.0, "cpu_seconds": 0.5, "rss_bytes": 9192},
         ]);
         let processes = json!([
             {"pid": 7, "start": 1.25, "known_by": "cgroup", "name": "burn"},
             {"pid": 8, "start": 1.5, "known_by": "parent", "ended": 2.5, "name": "true"},
             {"pid": 9, "start": 1.0, "known_by": "parent", "name": "another"},
+            {"pid": 10, "start": 1.0, "known_by": "parent", "name": "recorded"},
         ]);
-        let lines = printed(processes, json!([]), samples);
+        // Of a process that only a recording has, the end is in the list of those that ended alone.
+        let ended = json!([{"pid": 10, "start": 1.0, "time": 2.5, "name": "recorded", "status": 0}]);
+        let lines = printed(processes, ended, samples);
         let expected = ["7", "cgroup", "50", "%", "1:01.00", "2.0", "KiB", "2.0"];
         assert_eq!(words(&lines[0])[..8], expected, "{lines:#?}");
         assert_eq!(words(&lines[1])[..3], ["8", "parent", "0:02.00"], "it ended: {lines:#?}");
         assert!(lines[2].ends_with("another") && !lines.concat().contains("25 %"), "another of that number");
-        let sum = ["sum", "50", "%", "1:03.00", "2.0", "KiB", "2.0", "KiB"];
-        assert_eq!(words(&lines[3]), sum, "{lines:#?}");
+        assert_eq!(words(&lines[3])[..3], ["10", "parent", "0:00.50"], "it ended: {lines:#?}");
+        let sum = ["sum", "50", "%", "1:03.50", "2.0", "KiB", "2.0", "KiB"];
+        assert_eq!(words(&lines[4]), sum, "{lines:#?}");
     }
 }

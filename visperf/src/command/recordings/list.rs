@@ -39,11 +39,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         note("the flight recorder is off; on = true in [sensor.recorder] turns it on");
     }
     let triggers = &answer.typed.triggers;
-    let suppressed: u64 = triggers.iter().map(|trigger| trigger.suppressed).sum();
+    let suppressed: u64 = triggers.iter().map(|trigger| trigger.suppressed).fold(0, u64::saturating_add);
     if suppressed > 0 {
         note(&format!("{suppressed} events fitted a trigger while it was quiet (cool_down_s)"));
     }
-    let refused: u64 = triggers.iter().map(|trigger| trigger.refused).sum();
+    let refused: u64 = triggers.iter().map(|trigger| trigger.refused).fold(0, u64::saturating_add);
     if refused > 0 {
         note(&format!("{refused} times a trigger fitted and no recording could be begun"));
     }

@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::output::{note, times};
 use std::time::Duration;
 use wire::api::Span;
-use wire::api::recordings::{Ordered, RecordParams};
+use wire::api::recordings::{RecordAnswer, RecordParams};
 
 /// Record all processes of the daemon's host, from before now to after now
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         output.json(&answer.raw)?;
         return output.flush();
     }
-    let Ordered { id, ready_in_secs } = answer.typed;
+    let RecordAnswer { id, ready_in_secs } = answer.typed;
     output.line(&id)?;
     output.flush()?;
     note(&format!("ready in {ready_in_secs} s: visperf recordings fetch {id} -o {id}.vpr"));

@@ -57,18 +57,18 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// `is_address_named`: whether the user chose where the daemon listens.
+    /// `is_found`: whether commands find the daemon, or the user chose where it listens.
     pub(super) fn new(
         grid: &Grid,
         player: Option<&Player>,
-        is_address_named: bool,
+        is_found: bool,
         json: bool,
     ) -> Result<Live, Failure> {
         let sensor =
             grid.sensor().ok_or_else(|| Failure::Failed("there is no sensor to watch".to_owned()))?;
         let config = sensor.config();
         let address = grid.address();
-        let beside = text::beside(is_address_named, address);
+        let beside = text::beside(is_found, address);
         Ok(Live {
             reader: sensor.events(),
             joiner: sensor.calls(),

@@ -15,6 +15,7 @@ use crate::filter_sources::FilterFolders;
 use crate::serve::grid::Plan;
 use crate::serve::known_logs;
 use crate::serve::start_check::{self, RefusedFilter};
+use crate::state_folder;
 use sensor::config::{Config, Tail};
 use sensor::control;
 use std::path::PathBuf;
@@ -82,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         player.prepare().map_err(|error| daemons::failure(&error))?;
     }
     let config = config(args, player.as_ref())?;
+    let is_found = args.places.listen.is_some() || state == state_folder::usual();
     let plan = Plan {
         state,
         listen: args.places.listen()?,
@@ -91,11 +93,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         proxy: None,
         overlay: overlay::config::Config::default(),
     };
-    let (json, is_address_named) = (args.json, args.places.listen.is_some());
+    let json = args.json;
     daemons::run(async move {
         let grid = daemons::open(plan).await?;
         let shutdown = CancellationToken::new();
-        let live = live::Live::new(&grid, player.as_ref(), is_address_named, json)?;
+        let live = live::Live::new(&grid, player.as_ref(), is_found, json)?;
         let (for_live, for_player) = (shutdown.clone(), shutdown.clone());
         let more = move |tasks: &mut daemon::shutdown::Tasks| {
             tasks.spawn("live picture", live.run(for_live));

@@ -51,10 +51,11 @@ pub(super) fn connect(address: std::net::SocketAddr) -> String {
     }
 }
 
-/// That another daemon has the usual port, where this one was to have it and got another: commands find that one.
-pub(super) fn beside(is_address_named: bool, address: std::net::SocketAddr) -> Vec<String> {
+/// That another program has the usual port, where this daemon was to have it and got another: commands ask that one, unless they find
+/// this daemon by its state folder.
+pub(super) fn beside(is_found: bool, address: std::net::SocketAddr) -> Vec<String> {
     let usual = crate::serve::grid::LISTEN_DEFAULT;
-    if is_address_named || address == usual {
+    if is_found || address == usual {
         return Vec::new();
     }
     vec![

@@ -1,7 +1,7 @@
-//! Logs whose times lie whole hours apart for the jobs that they share: one of them has another zone.
+//! Whole hours between logs: where one log's times of the jobs that it shares with another are off by hours, it has another zone.
 //!
-//! Pure. In the right zones what one log says of a job lies within what another, which knows the job for longer,
-//! says of it. Where that fails, and holds once a log's times are moved by whole hours, the zone is wrong.
+//! Pure. In the right zones what one log says of a job lies within what another, which knows the job for longer, says of it. Rule: a hint
+//! needs several jobs, of which nearly none agrees now and nearly all agree at one number of hours, and at no other.
 
 use crate::output::figures::count;
 use compact_str::CompactString;
@@ -9,12 +9,17 @@ use std::collections::BTreeMap;
 use wire::event::Content;
 use wire::time::Time;
 
-/// Jobs that are looked at, so that a long log does not take all memory.
+/// Jobs that are looked at, those that come first, and pairs of logs: so that long logs do not take all memory.
 const JOBS_MAX: usize = 20_000;
+const PAIRS_MAX: usize = 10_000;
 /// Logs of one job that are looked at.
 const LOGS_OF_A_JOB_MAX: usize = 8;
+/// Jobs of both logs that a hint needs.
+const SHARED_MIN: u32 = 3;
 /// Zones are at most so many hours from each other.
 const HOURS_MAX: i64 = 26;
+/// All hours from `-HOURS_MAX` to `HOURS_MAX`.
+const HOURS_ALL: usize = 2 * HOURS_MAX.unsigned_abs() as usize + 1;
 /// Clocks of two hosts may differ by this, and one daemon hears later than another.
 const SLACK_MICROS: i64 = 60_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -24,23 +29,22 @@ type Span = (i64, i64);
 
 /// What logs say about when, job by job.
 #[derive(Debug, Default)]
-pub(crate) struct TimesApart {
+pub(crate) struct HourOffsets {
     /// By the scope of the job's name and the name: the logs, by number.
     jobs: BTreeMap<(CompactString, CompactString), Vec<(usize, Span)>>,
 }
 
 /// Two logs.
-#[derive(Default)]
 struct Pair {
     /// Jobs of both.
-    shared: u64,
+    shared: u32,
     /// Those of which the first log says something for longer.
-    first_is_longer: u64,
-    /// Those that agree when the second log is moved by so many hours.
-    agree: BTreeMap<i64, u64>,
+    first_is_longer: u32,
+    /// Those that agree when the second log is moved by so many hours, from `-HOURS_MAX` on.
+    agree: [u32; HOURS_ALL],
 }
 
-impl TimesApart {
+impl HourOffsets {
     /// An event of a log; one without a stamp of its own has the time of reading, `seen`.
     pub(crate) fn event(&mut self, log: usize, scope: &str, content: &Content, seen: Time) {
         if content.job.is_empty() || content.time == seen {
@@ -59,7 +63,7 @@ impl TimesApart {
         }
     }
 
-    /// What to say of each log that lies whole hours from another; `name` is a log's name by its number.
+    /// What to say of each log that is whole hours from another; `name` is a log's name by its number.
     pub(crate) fn hints(&self, name: impl Fn(usize) -> String) -> Vec<String> {
         // By the log they are compared with, and by how far they are off.
         let mut apart: BTreeMap<(usize, i64), Vec<usize>> = BTreeMap::new();
@@ -80,8 +84,8 @@ impl TimesApart {
             let side = if hours > 0 { "earlier" } else { "later" };
             let (first, hours) = (name(logs[0]), count(hours.unsigned_abs(), "hour"));
             format!(
-                "{first}{more} {verb} {hours} {side} than {} for the jobs of both: if its stamps are in another zone, \
-                 name it with --zone {first}=ZONE",
+                "{first}{more} {verb} {hours} {side} than {} for the jobs of both: if its stamps print no zone and are in \
+                 another zone, name it with --zone {first}=ZONE",
                 name(with)
             )
         };
@@ -96,7 +100,10 @@ impl TimesApart {
                 for other in &logs[number + 1..] {
                     let ((first, span), (second, other_span)) =
                         if one.0 < other.0 { (*one, *other) } else { (*other, *one) };
-                    pairs.entry((first, second)).or_default().job(span, other_span);
+                    let key = (first, second);
+                    if pairs.len() < PAIRS_MAX || pairs.contains_key(&key) {
+                        pairs.entry(key).or_default().job(span, other_span);
+                    }
                 }
             }
         }
@@ -104,27 +111,33 @@ impl TimesApart {
     }
 }
 
+impl Default for Pair {
+    fn default() -> Pair {
+        Pair { shared: 0, first_is_longer: 0, agree: [0; HOURS_ALL] }
+    }
+}
+
 impl Pair {
     fn job(&mut self, first: Span, second: Span) {
         let first_is_longer = length(first) >= length(second);
         self.shared += 1;
-        self.first_is_longer += u64::from(first_is_longer);
-        for hours in -HOURS_MAX..=HOURS_MAX {
+        self.first_is_longer += u32::from(first_is_longer);
+        for (hours, agree) in (-HOURS_MAX..=HOURS_MAX).zip(&mut self.agree) {
             let agrees = match first_is_longer {
                 true => lies_within(second, hours, first),
                 false => lies_within(first, -hours, second),
             };
-            if agrees {
-                *self.agree.entry(hours).or_default() += 1;
-            }
+            *agree += u32::from(agrees);
         }
     }
 
-    /// The hours by which the second log must be moved, if four of five jobs agree then and one of five does now.
+    /// The hours by which the second log must be moved: the only ones at which four of five jobs agree, where one of five does now.
     fn hours(&self) -> Option<i64> {
-        let now = self.agree.get(&0).copied().unwrap_or(0);
-        let (hours, agree) = self.agree.iter().max_by_key(|(hours, agree)| (**agree, -hours.abs()))?;
-        (now * 5 <= self.shared && agree * 5 >= self.shared * 4).then_some(*hours)
+        let by_hours = || (-HOURS_MAX..=HOURS_MAX).zip(self.agree);
+        let now = by_hours().find(|(hours, _)| *hours == 0).map_or(0, |(_, agree)| agree);
+        let mut fitting = by_hours().filter(|(_, agree)| agree * 5 >= self.shared * 4);
+        let (hours, _) = fitting.next().filter(|_| self.shared >= SHARED_MIN && now * 5 <= self.shared)?;
+        fitting.next().is_none().then_some(hours)
     }
 }
 
@@ -144,22 +157,29 @@ mod tests {
 
     /// Of each log its events: the job and the second.
     fn hints(logs: &[&[(&str, f64)]]) -> Vec<String> {
-        let mut apart = TimesApart::default();
+        let mut offsets = HourOffsets::default();
         for (number, events) in logs.iter().enumerate() {
             for (job, secs) in *events {
                 let mut content = Content::new(Kind::JobStart, Time::from_secs_f64(*secs));
                 content.job = (*job).into();
-                apart.event(number, "slurm", &content, Time::from_secs_f64(9e9));
+                offsets.event(number, "slurm", &content, Time::from_secs_f64(9e9));
             }
         }
-        apart.hints(|number| format!("{number}.log"))
+        offsets.hints(|number| format!("{number}.log"))
     }
 
-    const SERVER: &[(&str, f64)] = &[("1", 50_000.0), ("1", 50_010.0), ("2", 50_000.0), ("2", 50_300.0)];
+    const SERVER: &[(&str, f64)] = &[
+        ("1", 50_000.0),
+        ("1", 50_010.0),
+        ("2", 50_000.0),
+        ("2", 50_300.0),
+        ("3", 50_020.0),
+        ("3", 50_030.0),
+    ];
 
     #[test]
     fn a_log_in_another_zone_is_named_with_its_hours() {
-        let host = [("1", 42_801.0), ("1", 42_809.0), ("2", 42_820.0)];
+        let host = [("1", 42_801.0), ("1", 42_809.0), ("2", 42_820.0), ("3", 42_825.0)];
         let said = hints(&[SERVER, &host]);
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].starts_with("1.log is 2 hours earlier than 0.log"), "{said:?}");
@@ -171,12 +191,22 @@ mod tests {
 
     #[test]
     fn logs_of_one_zone_say_nothing() {
-        assert!(hints(&[SERVER, &[("1", 50_002.0), ("1", 50_009.0), ("2", 50_290.0)]]).is_empty());
-        assert!(hints(&[SERVER, &[("1", 50_065.0)]]).is_empty(), "a minute late");
-        assert!(hints(&[SERVER, &[("1", 50_000.0 + 5_000.0)]]).is_empty(), "no whole hour");
+        let near = [("1", 50_002.0), ("1", 50_009.0), ("2", 50_290.0), ("3", 50_025.0)];
+        assert!(hints(&[SERVER, &near]).is_empty());
+        let moved = |secs: f64| near.map(|(job, at)| (job, at + secs));
+        assert!(hints(&[SERVER, &moved(55.0)]).is_empty(), "a minute late");
+        assert!(hints(&[SERVER, &moved(5_000.0)]).is_empty(), "no whole hour");
+        assert_eq!(hints(&[SERVER, &moved(7_200.0)]).len(), 1);
+        assert!(hints(&[SERVER, &moved(7_200.0)[..3]]).is_empty(), "too few jobs");
         assert!(hints(&[SERVER, &[("7", 42_801.0)]]).is_empty(), "no job of both");
-        assert!(hints(&[SERVER, &[("1", 9e9)]]).is_empty(), "no stamp");
-        let day: &[(&str, f64)] = &[("1", 0.0), ("1", 86_400.0)];
-        assert!(hints(&[day, &[("1", 7_200.0), ("1", 7_300.0)]]).is_empty(), "any hour would do");
+        assert!(hints(&[SERVER, &near.map(|(job, _)| (job, 9e9))]).is_empty(), "no stamps");
+    }
+
+    #[test]
+    fn long_jobs_that_agree_at_many_hours_say_nothing() {
+        // One log has the start and the end, the other a submission some hours before.
+        let days = ["1", "2", "3", "4"].map(|job| [(job, 18_000.0), (job, 54_000.0)]).concat();
+        let submitted = [("1", 3_600.0), ("2", 7_200.0), ("3", 10_800.0), ("4", 14_400.0)];
+        assert!(hints(&[&days, &submitted]).is_empty());
     }
 }
