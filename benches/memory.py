@@ -24,7 +24,7 @@ SUBSCRIPTIONS = (
     {"rate": 64, "filter": "cpu > 0.01 top 20 by rss_bytes"},
     {"rate": 30, "script": "state.n = (if state.n == () { 0 } else { state.n }) + 1; #{ n: state.n, rss: records.sum(\"rss_bytes\") }"},
     {"rate": 10, "changes": True},
-    {"kind": "host", "rate": 1, "selection": {"metric": ["node_*"]}},
+    {"kind": "host", "rate": 1, "selection": {"metric": "node_*"}},
     {"kind": "event", "rate": 10, "filter": "kind ~ \"^job\""},
     {"rate": 120, "filter": "rss_bytes > 1M", "script": "records.filter(|one| one.threads > 1)"},
     {"rate": 20, "condition": "count > 10 until 5", "filter": "name ~ \"^[a-z]\""},

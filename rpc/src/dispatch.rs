@@ -7,17 +7,18 @@ use crate::elsewhere::{Asking, Caller};
 use crate::entrance::{Held, Scope};
 use crate::fault::{self, Fault};
 use crate::introspection::{self, Introspection};
-use crate::json;
 use crate::limits::Limits;
 use crate::method::{Handler, Located, Method, Reading, Registry};
 use crate::params::Params;
 use crate::statistics::Statistics;
 use crate::value::{Name, Value, held_by};
 use crate::written::Answered;
+use crate::{json, openapi};
+use bytes::Bytes;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 use wire::query::{Form, Integers, Syntax, Viewer};
@@ -28,6 +29,8 @@ pub struct Dispatcher {
     pub(crate) registry: Registry,
     pub(crate) limits: Limits,
     pub(crate) statistics: Arc<Statistics>,
+    /// Written when it is first asked for.
+    openapi: OnceLock<Bytes>,
 }
 
 /// For whom a call is run, and what it may reach.
@@ -76,7 +79,16 @@ impl Dispatcher {
     /// The methods of `registry`, within `limits`; `statistics` counts.
     #[must_use]
     pub fn new(registry: Registry, limits: Limits, statistics: Arc<Statistics>) -> Dispatcher {
-        Dispatcher { registry, limits, statistics }
+        Dispatcher { registry, limits, statistics, openapi: OnceLock::new() }
+    }
+
+    /// What can be called, as an OpenAPI document.
+    pub(crate) fn openapi(&self) -> Bytes {
+        let write = || {
+            let document = openapi::document(env!("CARGO_PKG_VERSION"), self.registry.declarations());
+            Bytes::from(document.to_string() + "\n")
+        };
+        self.openapi.get_or_init(write).clone()
     }
 
     /// Calls `name` for another daemon, with named parameters and every integer as it is.

@@ -170,7 +170,7 @@ fn signature(declaration: &Declaration) -> Value {
         Type::Number | Type::Time | Type::Span => "double",
         Type::Flag => "boolean",
         Type::Choices(_) | Type::Texts | Type::Array => "array",
-        Type::Struct => "struct",
+        Type::Struct | Type::Fields(_) => "struct",
         // XML-RPC has no name for it; introspecting clients take this word as no promise.
         Type::Any => "undef",
     };

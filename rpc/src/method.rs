@@ -9,6 +9,7 @@ use crate::fault::Fault;
 use crate::follow::wanted::FOLLOW;
 use crate::introspection::Introspection;
 use crate::params::{BIG_INTEGERS, Parameter, Params, Type};
+use crate::schema::Typed;
 use crate::value::{Name, Value};
 use crate::written::{Answered, Answering};
 use std::collections::BTreeMap;
@@ -64,6 +65,8 @@ pub struct Declaration {
     pub(crate) positional: Option<&'static str>,
     pub(crate) result_type: &'static str,
     pub(crate) result_help: Name,
+    /// The types of which it was declared, if it was.
+    pub(crate) typed: Option<Typed>,
 }
 
 /// Whether a call changes anything.
@@ -117,6 +120,7 @@ impl Declaration {
             positional: None,
             result_type: "struct",
             result_help: Name::default(),
+            typed: None,
         }
     }
 
@@ -258,33 +262,6 @@ impl Declaration {
     {
         self.handler(move |params| std::future::ready(handler(&params)))
     }
-
-    /// The help text of `system.methodHelp`.
-    pub(crate) fn help(&self) -> String {
-        let mut help = format!("{}\n", self.summary);
-        if !self.details.is_empty() {
-            help.push_str(&format!("\n{}\n", self.details));
-        }
-        help.push_str("\nparameters (one structure, all by name):\n");
-        for parameter in &self.parameters {
-            help.push_str(&format!("  {}: {}", parameter.name, parameter.kind.describe()));
-            match &parameter.default {
-                Some(default) => help.push_str(&format!(", {} unless given", default.shown())),
-                None if parameter.required => help.push_str(", required"),
-                None => {}
-            }
-            help.push_str(&format!("; {}\n", parameter.help));
-        }
-        help.push_str(&format!(
-            "  {BIG_INTEGERS}: one of number, string, double; how integers are sent that need more than 32 bits \
-             (JSON: 53)\n"
-        ));
-        help.push_str(&format!("\nresult: {}", self.result_type));
-        if !self.result_help.is_empty() {
-            help.push_str(&format!("; {}", self.result_help));
-        }
-        help
-    }
 }
 
 /// The methods that one address answers.
@@ -329,7 +306,7 @@ impl Registry {
             return Err(Error::Name((*name).to_owned()));
         }
         for (at, parameter) in parameters.iter().enumerate() {
-            let taken = parameters[..at].iter().any(|earlier| earlier.name == parameter.name);
+            let taken = parameters[..at].iter().any(|earlier| earlier.is_called_as(parameter));
             if taken || parameter.name == BIG_INTEGERS || parameter.name == FOLLOW {
                 let (method, parameter) = ((*name).to_owned(), parameter.name.clone().into_owned());
                 return Err(Error::DuplicateParameter { method, parameter });
@@ -466,24 +443,6 @@ mod tests {
                 .parameter(Parameter::new(name, Type::Text, ""))
                 .handler_now(|_| Ok(Value::Nil));
             assert!(matches!(Registry::new().add(twice), Err(Error::DuplicateParameter { .. })));
-        }
-    }
-
-    #[test]
-    fn help_tells_types_defaults_and_result() {
-        let help = Declaration::new("a.b", "one line")
-            .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 9 }, "at most so many").default(5))
-            .parameter(Parameter::new("host", Type::Text, "of this host").required())
-            .returns("struct", "events, cursor")
-            .help();
-        for expected in [
-            "one line\n",
-            "limit: a whole number from 1 to 9, 5 unless given; at most so many\n",
-            "host: text, required; of this host\n",
-            "big_integers",
-            "result: struct; events, cursor",
-        ] {
-            assert!(help.contains(expected), "{expected} in {help}");
         }
     }
 }

@@ -5,194 +5,31 @@
 //! a query string; [`Type::admit`] turns each of these forms into one, so a handler sees no difference.
 //! Invariant: the [`Params`] a handler sees hold only declared names, each once, each of its declared type
 //! and range, defaults filled in.
-//! Not here: which methods there are (`method`).
+//! Not here: which methods there are (`method`), what a value of each type is (`types`).
+
+mod types;
+
+pub use types::Type;
+use types::{flag, number, whole};
 
 use crate::codec::Source;
 use crate::fault::Fault;
-use crate::moment;
 use crate::value::{Name, Value};
-use wire::api::Request;
+use wire::api::{Renamed, Request};
+use wire::near_names;
 use wire::query::Integers;
 use wire::time::Time;
 
 /// The parameter which every method accepts beside its own.
 pub const BIG_INTEGERS: &str = "big_integers";
-const BIG_INTEGERS_CHOICES: &[&str] = &["number", "string", "double"];
-
-/// What a parameter may be.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Type {
-    /// Text. Whole numbers are taken as their digits: some clients send `"17"` as a number.
-    Text,
-    /// One of these texts.
-    Choice(Vec<Name>),
-    /// A whole number, both ends included. Decimal text is accepted: clients without 64-bit integers send it.
-    Whole {
-        /// The smallest.
-        min: i64,
-        /// The largest.
-        max: i64,
-    },
-    /// A finite number.
-    Number,
-    /// A time: seconds since 1970-01-01T00:00:00Z with a fraction, RFC 3339, or a span before now (`1h`); handlers see seconds.
-    Time,
-    /// A length of time: seconds with a fraction, none below zero, or a span with its unit (`90s`); handlers see seconds.
-    Span,
-    /// Yes or no: a boolean, 0 or 1, `"true"` or `"false"`.
-    Flag,
-    /// Some of these texts; one is taken as a list of one.
-    Choices(Vec<Name>),
-    /// Several texts; one text is taken as a list of one, a repeated name in a query string as several.
-    Texts,
-    /// An array of anything.
-    Array,
-    /// A structure of anything.
-    Struct,
-    /// Anything.
-    Any,
-}
-
-impl Type {
-    /// One of these texts.
-    #[must_use]
-    pub fn choice(texts: &[&'static str]) -> Type {
-        Type::Choice(texts.iter().map(|text| Name::Borrowed(*text)).collect())
-    }
-
-    /// Whether it is a list of texts, for which a query string may repeat the name.
-    pub(crate) fn is_list(&self) -> bool {
-        matches!(self, Type::Texts | Type::Choices(_))
-    }
-
-    /// The type as error messages and help name it.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        match self {
-            Type::Text => "text".to_owned(),
-            Type::Choice(choices) => format!("one of {}", choices.join(", ")),
-            Type::Whole { min, max: i64::MAX } => format!("a whole number from {min}"),
-            Type::Whole { min, max } => format!("a whole number from {min} to {max}"),
-            Type::Number => "a number".to_owned(),
-            Type::Time => {
-                "a time: seconds since 1970, RFC 3339 (2026-11-20T12:24:17Z) or a span before now (1h)"
-                    .to_owned()
-            }
-            Type::Span => "a span: seconds, or a number with its unit (90s, 5m)".to_owned(),
-            Type::Flag => "true or false".to_owned(),
-            Type::Choices(choices) => format!("one of {}, or a list of them", choices.join(", ")),
-            Type::Texts => "a list of texts".to_owned(),
-            Type::Array => "an array".to_owned(),
-            Type::Struct => "a structure".to_owned(),
-            Type::Any => "anything".to_owned(),
-        }
-    }
-
-    /// `value` in the one form that handlers see, at the time `now`.
-    ///
-    /// # Errors
-    /// The value itself, if it is not of this type.
-    pub fn admit(&self, value: Value, now: Time) -> Result<Value, Value> {
-        let admitted = match (self, &value) {
-            (Type::Any, _) => return Ok(value),
-            (Type::Text, Value::Text(_))
-            | (Type::Array, Value::Array(_))
-            | (Type::Struct, Value::Struct(_)) => {
-                return Ok(value);
-            }
-            (Type::Text, Value::Int(number)) => Some(Value::Text(number.to_string())),
-            (Type::Text, Value::UInt(number)) => Some(Value::Text(number.to_string())),
-            (Type::Choice(choices), Value::Text(text)) if choices.iter().any(|choice| choice == text) => {
-                return Ok(value);
-            }
-            (Type::Whole { min, max }, _) => {
-                whole(&value).filter(|number| (*min..=*max).contains(number)).map(Value::Int)
-            }
-            (Type::Number, _) => number(&value).map(Value::Double),
-            (Type::Time, Value::Text(text)) => {
-                moment::parse(text, now, None).map(|time| Value::Double(time.secs_f64()))
-            }
-            (Type::Span, Value::Text(text)) => {
-                span_secs(text).or_else(|| not_below_zero(&value)).map(Value::Double)
-            }
-            (Type::Span, _) => not_below_zero(&value).map(Value::Double),
-            (Type::Time, _) => number(&value).map(Value::Double),
-            (Type::Flag, _) => flag(&value).map(Value::Bool),
-            (Type::Choices(choices), _) => {
-                let texts = Type::Texts.admit(value, now)?;
-                let is_choice =
-                    |text: &Value| text.as_text().is_some_and(|text| choices.iter().any(|one| one == text));
-                let wrong = texts.as_array().into_iter().flatten().find(|text| !is_choice(text)).cloned();
-                return wrong.map_or(Ok(texts), Err);
-            }
-            (Type::Texts, Value::Array(items)) => items
-                .iter()
-                .map(|item| Type::Text.admit(item.clone(), now).ok())
-                .collect::<Option<Vec<_>>>()
-                .map(Value::Array),
-            (Type::Texts, Value::Text(_) | Value::Int(_) | Value::UInt(_)) => {
-                return Type::Text.admit(value, now).map(|text| Value::Array(vec![text]));
-            }
-            _ => None,
-        };
-        admitted.ok_or(value)
-    }
-}
-
-fn span_secs(text: &str) -> Option<f64> {
-    moment::span(text).map(|span| span.as_secs_f64())
-}
-
-fn not_below_zero(value: &Value) -> Option<f64> {
-    number(value).filter(|secs| *secs >= 0.0)
-}
-
-fn whole(value: &Value) -> Option<i64> {
-    /// The largest double of which every smaller whole number is a double too.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    match value {
-        Value::Int(number) => Some(*number),
-        Value::UInt(number) => i64::try_from(*number).ok(),
-        Value::Text(text) => text.trim().parse().ok(),
-        #[allow(clippy::cast_possible_truncation)] // whole, and within 2^53
-        Value::Double(number) if number.fract() == 0.0 && number.abs() <= EXACT => Some(*number as i64),
-        Value::Double(_) | Value::Nil | Value::Bool(_) => None,
-        Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => None,
-    }
-}
-
-#[allow(clippy::cast_precision_loss)] // a number was asked for, and doubles are what numbers are
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Int(number) => Some(*number as f64),
-        Value::UInt(number) => Some(*number as f64),
-        Value::Double(number) => Some(*number),
-        Value::Text(text) => text.trim().parse().ok(),
-        Value::Nil | Value::Bool(_) | Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => None,
-    }
-    .filter(|number| number.is_finite())
-}
-
-fn flag(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(flag) => Some(*flag),
-        Value::Int(number @ 0..=1) => Some(*number == 1),
-        Value::UInt(number @ 0..=1) => Some(*number == 1),
-        Value::Text(text) => match text.trim() {
-            "true" | "1" => Some(true),
-            "false" | "0" => Some(false),
-            _ => None,
-        },
-        Value::Nil | Value::Int(_) | Value::UInt(_) | Value::Double(_) => None,
-        Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => None,
-    }
-}
+pub(crate) const BIG_INTEGERS_CHOICES: &[&str] = &["number", "string", "double"];
 
 /// One declared parameter of a method.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     pub(crate) name: Name,
+    /// Its name, and that in the version before, if that was another.
+    pub(crate) renamed: Option<Renamed>,
     pub(crate) kind: Type,
     pub(crate) help: Name,
     pub(crate) required: bool,
@@ -203,7 +40,21 @@ impl Parameter {
     /// A parameter that may be left out.
     #[must_use]
     pub fn new(name: impl Into<Name>, kind: Type, help: impl Into<Name>) -> Parameter {
-        Parameter { name: name.into(), kind, help: help.into(), required: false, default: None }
+        Parameter {
+            name: name.into(),
+            renamed: None,
+            kind,
+            help: help.into(),
+            required: false,
+            default: None,
+        }
+    }
+
+    /// Whether a name that this takes is one that `other` takes.
+    pub(crate) fn is_called_as(&self, other: &Parameter) -> bool {
+        let names =
+            |one: &Parameter| [Some(one.name.to_string()), one.renamed.map(|(_, former)| former.to_owned())];
+        names(self).iter().flatten().any(|name| names(other).iter().flatten().any(|known| known == name))
     }
 
     /// The same, but a call without it is refused.
@@ -225,6 +76,8 @@ impl Parameter {
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     values: Vec<(Name, Value)>,
+    /// Those of them that had another name in the version before, with that.
+    renamed: Vec<Renamed>,
 }
 
 impl Params {
@@ -235,39 +88,23 @@ impl Params {
         now: Time,
     ) -> Result<(Params, Integers), Fault> {
         let mut integers = Integers::default();
-        let mut values: Vec<(Name, Value)> = Vec::with_capacity(declared.len());
+        let mut own = Vec::with_capacity(given.len());
         for (name, value) in given {
             if name == BIG_INTEGERS {
                 integers = big_integers(value)?;
-                continue;
-            }
-            let Some(parameter) = declared.iter().find(|parameter| parameter.name == name) else {
-                return Err(unknown(&name, declared));
-            };
-            if values.iter().any(|(taken, _)| *taken == name) {
-                return Err(Fault::invalid_params(format!("{name}: given more than once")));
-            }
-            if value == Value::Nil {
-                continue;
-            }
-            let admitted = parameter.kind.admit(value, now).map_err(|value| mistyped(parameter, &value))?;
-            values.push((parameter.name.clone(), admitted));
-        }
-        for parameter in declared {
-            if values.iter().any(|(name, _)| *name == parameter.name) {
-                continue;
-            }
-            if let Some(default) = &parameter.default {
-                values.push((parameter.name.clone(), default.clone()));
-            } else if parameter.required {
-                return Err(mistyped(parameter, &Value::Nil));
+            } else {
+                own.push((name, value));
             }
         }
-        Ok((Params { values }, integers))
+        let renamed = declared.iter().filter_map(|parameter| parameter.renamed).collect();
+        Ok((Params { values: admitted("", declared, own, now)?, renamed }, integers))
     }
 
     /// All of them, as the type that the method was declared by.
-    pub(crate) fn typed<R: Request>(self) -> Result<R, Fault> {
+    ///
+    /// # Errors
+    /// [`crate::fault::INVALID_PARAMS`] if they are not of it.
+    pub fn typed<R: Request>(self) -> Result<R, Fault> {
         let values = Value::Struct(self.values);
         R::deserialize(Source(&values)).map_err(|error| Fault::invalid_params(error.to_string()))
     }
@@ -282,6 +119,18 @@ impl Params {
     #[must_use]
     pub fn values(&self) -> &[(Name, Value)] {
         &self.values
+    }
+
+    /// All of them, by the names that a daemon of the version before knows: to be handed on.
+    #[must_use]
+    pub fn handed_on(&self) -> Vec<(Name, Value)> {
+        let mut values = self.values.clone();
+        for (name, _) in &mut values {
+            if let Some((_, former)) = self.renamed.iter().find(|(now, _)| name == now) {
+                *name = Name::Borrowed(former);
+            }
+        }
+        values
     }
 
     /// The text `name` ([`Type::Text`], [`Type::Choice`]).
@@ -361,6 +210,49 @@ impl Params {
     }
 }
 
+/// What was given of a structure that is called `within`, with the defaults of what was not.
+fn admitted(
+    within: &str,
+    declared: &[Parameter],
+    given: Vec<(Name, Value)>,
+    now: Time,
+) -> Result<Vec<(Name, Value)>, Fault> {
+    let path = |name: &str| if within.is_empty() { name.to_owned() } else { format!("{within}.{name}") };
+    let mut values: Vec<(Name, Value)> = Vec::with_capacity(declared.len());
+    for (name, value) in given {
+        let is_it = |known: &&Parameter| {
+            known.name == name || known.renamed.is_some_and(|(_, former)| former == name)
+        };
+        let parameter = declared.iter().find(is_it).ok_or_else(|| unknown(within, &name, declared))?;
+        if values.iter().any(|(taken, _)| *taken == parameter.name) {
+            return Err(Fault::invalid_params(format!("{}: given more than once", path(&name))));
+        }
+        let value = match (&parameter.kind, value) {
+            (_, Value::Nil) => continue,
+            (Type::Fields(fields), Value::Struct(members)) => {
+                Value::Struct(admitted(&path(&name), fields, members, now)?)
+            }
+            (kind, value) => kind.admit(value, now).map_err(|value| mistyped(&path(&name), kind, &value))?,
+        };
+        values.push((parameter.name.clone(), value));
+    }
+    for parameter in declared {
+        if values.iter().any(|(name, _)| *name == parameter.name) {
+            continue;
+        }
+        if let Some(default) = &parameter.default {
+            values.push((parameter.name.clone(), default.clone()));
+        } else if parameter.required {
+            return Err(mistyped(&path(&parameter.name), &parameter.kind, &Value::Nil));
+        }
+    }
+    Ok(values)
+}
+
+fn names(fields: &[Parameter]) -> String {
+    fields.iter().map(|field| &*field.name).collect::<Vec<_>>().join(", ")
+}
+
 fn big_integers(value: Value) -> Result<Integers, Fault> {
     match value.as_text() {
         Some("number") => Ok(Integers::Number),
@@ -371,19 +263,33 @@ fn big_integers(value: Value) -> Result<Integers, Fault> {
     }
 }
 
-fn mistyped(parameter: &Parameter, value: &Value) -> Fault {
-    refused(&parameter.name, &parameter.kind.describe(), value)
+fn mistyped(name: &str, kind: &Type, value: &Value) -> Fault {
+    let mut fault = refused(name, &kind.describe(), value);
+    if let (Type::Choice(choices) | Type::Choices(choices), Some(word)) = (kind, value.as_text()) {
+        fault
+            .message
+            .to_mut()
+            .push_str(&near_names::suggestion(word, choices.iter().map(|choice| &**choice)));
+    }
+    fault
 }
 
 fn refused(name: &str, expected: &str, value: &Value) -> Fault {
     Fault::invalid_params(format!("{name}: expected {expected}, found {}", value.shown()))
 }
 
-fn unknown(name: &str, declared: &[Parameter]) -> Fault {
-    let mut known: Vec<&str> = declared.iter().map(|parameter| &*parameter.name).collect();
-    known.push(BIG_INTEGERS);
+fn unknown(within: &str, name: &str, declared: &[Parameter]) -> Fault {
     let shown = Value::from(name).shown();
-    let near = wire::near_names::suggestion(name, known.iter().copied());
+    let mut known: Vec<&str> = declared.iter().map(|parameter| &*parameter.name).collect();
+    if !within.is_empty() {
+        let near = near_names::suggestion(name, known.iter().copied());
+        return Fault::invalid_params(format!(
+            "{within}: expected {}, found {shown}{near}",
+            known.join(", ")
+        ));
+    }
+    known.push(BIG_INTEGERS);
+    let near = near_names::suggestion(name, known.iter().copied());
     Fault::invalid_params(format!("{shown}: no such parameter{near}; known are {}", known.join(", ")))
 }
 

@@ -5,6 +5,7 @@
 //! POST /api/v1/METHOD         JSON object or nothing    {"error": {"code", "message"}} with its status
 //! GET  /api/v1/METHOD?a=b     the reading methods; with follow=SECONDS answer after answer
 //! GET  /api/v1                what can be called
+//! GET  /api/v1/openapi.json   the same as an OpenAPI document
 //! GET  /                      how to ask, for people
 //! GET  PATH                   a reading method under the path that another program expects
 //! GET, POST /tunnel…          what is no call           bytes, where there is a hatch for it
@@ -42,6 +43,7 @@ use std::sync::Arc;
 use wire::query::Syntax;
 
 const API: &str = "/api/v1";
+const OPENAPI: &str = "/api/v1/openapi.json";
 const XML: HeaderValue = HeaderValue::from_static("text/xml; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -171,6 +173,12 @@ impl Routes {
         path: &str,
         scope: &Scope,
     ) -> Answer {
+        if path == OPENAPI {
+            return match *request.method() {
+                Method::GET | Method::HEAD => respond(StatusCode::OK, JSON, self.dispatcher.openapi()),
+                _ => not_allowed(request.method(), "GET, HEAD, OPTIONS", LIST_ONLY),
+            };
+        }
         if let Some(name) = path.strip_prefix("/api/v1/").filter(|name| !name.is_empty()) {
             return self.json(name, request, refusal, scope).await;
         }
@@ -337,7 +345,7 @@ const INDEX: &str = "This is a daemon of visperf. Ask it
   by XML-RPC   POST to /RPC2; system.listMethods, system.methodHelp and system.multicall are there
   by JSON      POST /api/v1/METHOD with an object of named parameters, or with nothing
   by a link    GET /api/v1/METHOD?name=value, for methods that only read
-  the list     GET /api/v1
+  the list     GET /api/v1; as an OpenAPI document GET /api/v1/openapi.json
 
 For example: curl http://HOST:PORT/api/v1/daemon.info
 ";

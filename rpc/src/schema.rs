@@ -4,10 +4,10 @@
 
 use crate::params::{Parameter, Type};
 use crate::value::{Name, Value};
-use schemars::JsonSchema;
-use schemars::generate::{Contract, SchemaSettings};
-use serde_json::Value as Json;
-use wire::api::{Bytes, Span, UnixTime};
+use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value as Json};
+use wire::api::{Bytes, Request, Span, UnixTime};
 
 /// The schema of parameters.
 pub(crate) fn of_params<T: JsonSchema>() -> Json {
@@ -28,6 +28,131 @@ fn of<T: JsonSchema>(contract: Contract) -> Json {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
+/// Where the types of answers are in a document.
+pub(crate) const COMPONENTS: &str = "#/components/schemas/";
+
+/// The types of a method.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Typed {
+    pub(crate) params: fn() -> Json,
+    answer: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl Typed {
+    pub(crate) fn of<R: Request>() -> Typed {
+        Typed { params: of_params::<R>, answer: |generator| generator.subschema_for::<R::Answer>() }
+    }
+}
+
+/// The types of several answers, each once.
+#[derive(Debug)]
+pub(crate) struct Answers(SchemaGenerator);
+
+impl Default for Answers {
+    fn default() -> Answers {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = COMPONENTS.into();
+            settings.contract = Contract::Serialize;
+            settings.meta_schema = None;
+        });
+        Answers(settings.into_generator())
+    }
+}
+
+impl Answers {
+    /// The schema of a method's answer, which names its types.
+    pub(crate) fn of(&mut self, typed: &Typed) -> Json {
+        (typed.answer)(&mut self.0).to_value()
+    }
+
+    /// The types, by their names.
+    pub(crate) fn schemas(mut self) -> Map<String, Json> {
+        let types = self.0.take_definitions(false);
+        types
+            .into_iter()
+            .map(|(name, schema)| (name, without_defaults(present_fields(tidy(schema)))))
+            .collect()
+    }
+}
+
+/// The same schema, as programs that write clients understand it: a choice of words is an `enum`, descriptions have a line for each paragraph.
+pub(crate) fn tidy(mut schema: Json) -> Json {
+    if let Some(words) = choices(&schema) {
+        let meanings = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
+        let meanings: Vec<String> = meanings.map(|one| one_line(text_of(one, "description"))).collect();
+        if let Some(members) = schema.as_object_mut().filter(|_| meanings.len() == words.len()) {
+            members.remove("oneOf");
+            members.insert("type".to_owned(), "string".into());
+            members.insert("enum".to_owned(), words.into_iter().map(String::from).collect());
+            members.insert("x-enum-descriptions".to_owned(), meanings.into());
+        }
+    }
+    match &mut schema {
+        Json::Array(items) => items.iter_mut().for_each(|item| *item = tidy(item.take())),
+        Json::Object(members) => {
+            for (name, member) in members {
+                if let Json::String(text) = member
+                    && name == "description"
+                {
+                    *text = text.split("\n\n").map(one_line).collect::<Vec<_>>().join("\n\n");
+                } else {
+                    *member = tidy(member.take());
+                }
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
+    schema
+}
+
+/// The same schema of a structure, in which a field without a value is left out and never `null`.
+pub(crate) fn present_fields(mut schema: Json) -> Json {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &str| required.as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    if let Some(fields) = schema.get_mut("properties").and_then(Json::as_object_mut) {
+        for (name, field) in fields {
+            if !is_required(name) {
+                take_null(field);
+            }
+            *field = present_fields(field.take());
+        }
+    }
+    schema
+}
+
+/// The same schema of an answer's type, without what its fields are where they are not given.
+fn without_defaults(mut schema: Json) -> Json {
+    let fields = schema.get_mut("properties").and_then(Json::as_object_mut);
+    for field in fields.into_iter().flat_map(Map::values_mut).filter_map(Json::as_object_mut) {
+        field.remove("default");
+    }
+    schema
+}
+
+fn take_null(field: &mut Json) {
+    let Some(members) = field.as_object_mut() else { return };
+    for list in ["type", "enum"] {
+        if let Some(Json::Array(words)) = members.get_mut(list) {
+            words.retain(|word| !word.is_null() && word != "null");
+        }
+    }
+    if let Some(Json::Array(types)) = members.get("type")
+        && let [one] = types.as_slice()
+    {
+        let one = one.clone();
+        members.insert("type".to_owned(), one);
+    }
+    if let Some(Json::Array(variants)) = members.get("anyOf") {
+        let mut present = variants.iter().filter(|variant| type_of(variant) != "null");
+        if let (Some(Json::Object(one)), None) = (present.next().cloned(), present.next()) {
+            members.remove("anyOf");
+            for (name, member) in one {
+                members.entry(name).or_insert(member);
+            }
+        }
+    }
+}
+
 /// The first paragraph of the type's description, on one line and without its full stop, and the others.
 pub(crate) fn summary_and_details(schema: &Json) -> (String, String) {
     let description = text_of(schema, "description");
@@ -46,7 +171,7 @@ pub(crate) fn xml_type(schema: &Json) -> &'static str {
         Type::Number | Type::Time | Type::Span => "double",
         Type::Flag => "boolean",
         Type::Choices(_) | Type::Texts | Type::Array => "array",
-        Type::Struct | Type::Any => "struct",
+        Type::Struct | Type::Fields(_) | Type::Any => "struct",
     }
 }
 
@@ -101,6 +226,7 @@ fn word(schema: &Json) -> String {
         | Type::Texts
         | Type::Struct
         | Type::Any) => other.describe(),
+        Type::Fields(_) => Type::Struct.describe(),
     }
 }
 
@@ -132,6 +258,7 @@ fn kind(schema: &Json) -> Type {
             Some(Type::Choice(choices)) => Type::Choices(choices),
             Some(_) | None => Type::Array,
         },
+        "object" if members(schema).next().is_some() => Type::Fields(parameters(schema)),
         "object" => Type::Struct,
         _ => Type::Any,
     }

@@ -28,13 +28,18 @@ impl Declaration {
         let mut declaration = Declaration::new(R::METHOD, summary)
             .details(details)
             .returns(schema::xml_type(&answer), schema::outline(&answer));
+        declaration.typed = Some(schema::Typed::of::<R>());
         declaration.reading = match R::EFFECT {
             Effect::Reads => Reading::Only,
             Effect::KeepsForClient => Reading::ForAsker,
             Effect::Changes => Reading::Changes,
             Effect::ChangesByProof => Reading::Signed,
         };
-        declaration = schema::parameters(&params).into_iter().fold(declaration, Declaration::parameter);
+        for mut parameter in schema::parameters(&params) {
+            let renamed = R::RENAMED_PARAMETERS.iter().find(|(now, _)| parameter.name == *now);
+            parameter.renamed = renamed.copied();
+            declaration = declaration.parameter(parameter);
+        }
         match R::SUBJECT {
             Subject::Daemon => declaration,
             Subject::Domain => declaration.of_domain(),
@@ -73,22 +78,36 @@ where
     Method { declaration: Declaration::of::<R>(), handler: Handler::Daemon(Box::new(handler)) }
 }
 
-/// The parameters of a request that is sent to another daemon. One of the version before takes no [`Value::UInt`].
+/// The parameters of a request that is sent to another daemon, by the names of the version before, which takes no [`Value::UInt`].
 ///
 /// # Errors
 /// If the type has a form that the query interface has not.
 pub fn params_of<R: Request>(request: &R) -> Result<Vec<(Name, Value)>, Fault> {
     match codec::value(request, &[]) {
         Ok(Value::Struct(members)) => {
-            Ok(members.into_iter().map(|(name, value)| (name, signed(value))).collect())
+            Ok(members.into_iter().map(|(name, value)| (former::<R>(name), signed(value))).collect())
         }
         Ok(other) => Err(Fault::internal(format!("{}: parameters are {}", R::METHOD, other.shown()))),
         Err(error) => Err(Fault::internal(format!("{}: {error}", R::METHOD))),
     }
 }
 
+fn former<R: Request>(name: Name) -> Name {
+    let renamed = R::RENAMED_PARAMETERS.iter().find(|(now, _)| name == *now);
+    renamed.map_or(name, |(_, former)| Name::Borrowed(former))
+}
+
 fn signed(value: Value) -> Value {
-    if let Value::UInt(number) = value { i64::try_from(number).map_or(value, Value::Int) } else { value }
+    match value {
+        Value::UInt(number) => i64::try_from(number).map_or(value, Value::Int),
+        Value::Array(items) => Value::Array(items.into_iter().map(signed).collect()),
+        Value::Struct(members) => {
+            Value::Struct(members.into_iter().map(|(name, value)| (name, signed(value))).collect())
+        }
+        Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Text(_) | Value::Bytes(_) => {
+            value
+        }
+    }
 }
 
 /// The answer that another daemon gave, which may be of the version before.
@@ -129,7 +148,10 @@ fn rename(value: &mut Value, renamed: &[Renamed]) {
 }
 
 /// The answer, as it is wanted.
-fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answered, Fault> {
+///
+/// # Errors
+/// If the type has a form that the query interface has not.
+pub fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answered, Fault> {
     let answered = match form {
         Some(form) => codec::document(form, answer, R::RENAMED).map(|text| Answered::Written(text.into())),
         None => codec::value(answer, R::RENAMED).map(Answered::Value),
@@ -140,6 +162,7 @@ fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answer
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::api::channels::{Settings, SubscribeParams};
     use wire::api::directory::{DomainState, DomainsParams, ResolveParams};
     use wire::api::recordings::RecordingParams;
     use wire::time::Time;
@@ -175,6 +198,17 @@ mod tests {
     fn parameters_are_sent_by_their_names() {
         let params = params_of(&ResolveParams { domain: "A".into() });
         assert_eq!(params, Ok(vec![("domain".into(), Value::from("A"))]));
+        let settings = Settings { rate_hz: Some(2.0), ..Settings::default() };
+        let wanted = SubscribeParams { settings, ..SubscribeParams::default() };
+        let sent = params_of(&wanted).unwrap();
+        assert!(
+            sent.contains(&("rate".into(), Value::Double(2.0))),
+            "as the version before knows it: {sent:?}"
+        );
+        let declared = Declaration::of::<SubscribeParams>().parameters;
+        let (taken, _) = Params::check(&declared, sent, Time::default()).unwrap();
+        assert!(taken.handed_on().contains(&("rate".into(), Value::Double(2.0))), "{taken:?}");
+        assert_eq!(taken.typed::<SubscribeParams>(), Ok(wanted));
         // As they are, another daemon takes them.
         let all = DomainsParams { limit: 10_000, ..DomainsParams::default() };
         let sent = params_of(&all).unwrap();

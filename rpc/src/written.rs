@@ -8,7 +8,7 @@
 //! Pure: no runtime, no file, no socket, no clock.
 //! Rule: only the answer to a whole call is handed on so. What another daemon wrote is never put into a document beside
 //! what others wrote: the calls of a multicall are answered by values, written where they meet.
-//! Not here: what a document looks like (`json`, `xml_writer`), writing one without values before it (`members`).
+//! Not here: what a document looks like (`json`, `xml_writer`), writing one without values before it (`codec::Items`).
 
 use crate::fault::Fault;
 use crate::method::Answer;

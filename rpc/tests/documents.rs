@@ -11,18 +11,16 @@ use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
 use rpc::entrance::Scope;
 use rpc::fault::Fault;
 use rpc::limits::Limits;
-use rpc::members::{List, Members, Plain};
 use rpc::method::{Declaration, Registry};
 use rpc::packed;
 use rpc::params::Params;
 use rpc::server::Door;
-use rpc::value::{Name, Value};
+use rpc::value::Value;
 use rpc::written::{Answered, document};
 use served::{Served, call};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::query::{Form, Integers, Syntax};
-use wire::time::Time;
 
 /// What the far daemon answers.
 type Kept = Arc<Mutex<Result<Value, Fault>>>;
@@ -189,72 +187,6 @@ fn words_that_are_no_document_end_where_they_end_and_stand_beside_nobody_elses()
     // In a multicall its words are refused, and the others' answers are whole.
     assert!(told[2].1.starts_with("[{\"faultCode\":-32603,"), "{told:?}");
     assert!(told[2].1.ends_with("\"test.far\"]]]\n"), "{told:?}");
-}
-
-/// What a structure is filled with.
-#[derive(Clone, Debug)]
-struct Row {
-    texts: Vec<String>,
-    bytes: Vec<u8>,
-    time: i64,
-    whole: u64,
-    name: String,
-}
-
-impl Row {
-    fn fill(&self, members: &mut impl Members) {
-        members.time("time", Time::from_micros(self.time));
-        self.texts.iter().for_each(|text| members.text("text", text));
-        members.structure("inner", |inner| {
-            inner.plain(&self.name, Plain::Bytes(&self.bytes));
-            inner.plain(&self.name, Plain::Text(&self.name));
-            inner.texts(&self.name, self.texts.iter().map(String::as_str));
-            inner.structure("none", |_| ());
-        });
-        members.id("id", self.whole);
-        members.whole("whole", self.whole);
-    }
-}
-
-/// Times of our day and of any other, with all and with few digits.
-fn micros() -> impl Strategy<Value = i64> {
-    let ours = 0..5_000_000_000_000_000_i64;
-    prop_oneof![
-        any::<i64>(),
-        ours.clone(),
-        ours.clone().prop_map(|micros| micros / 1_000 * 1_000),
-        ours.prop_map(|micros| micros / 1_000_000 * 1_000_000),
-    ]
-}
-
-fn rows() -> impl Strategy<Value = Vec<Row>> {
-    let texts = prop::collection::vec(prop_oneof![any::<String>(), "[ -~]{0,40}"], 0..4);
-    let row = (texts, prop::collection::vec(any::<u8>(), 0..9), micros(), any::<u64>(), any::<String>());
-    let row = row.prop_map(|(texts, bytes, time, whole, name)| Row { texts, bytes, time, whole, name });
-    prop::collection::vec(row, 0..4)
-}
-
-proptest! {
-    #[test]
-    fn members_written_at_once_are_what_their_values_are_written_as(rows in rows()) {
-        for syntax in [Syntax::Json, Syntax::Xml] {
-            for integers in [Integers::Number, Integers::Text, Integers::Double] {
-                let form = Form { syntax, integers };
-                let (mut first, mut rest, mut values) = (List::new(form, "rows"), List::new(form, "rows"), Vec::new());
-                for (at, row) in rows.iter().enumerate() {
-                    let part = if at == 0 { &mut first } else { &mut rest };
-                    part.add(|members| row.fill(members));
-                    let mut members: Vec<(Name, Value)> = Vec::new();
-                    row.fill(&mut members);
-                    values.push(Value::Struct(members));
-                }
-                first.append(&rest);
-                let written = first.document(|members| members.whole("more", 7));
-                let value = Value::object([("rows", Value::Array(values)), ("more", Value::UInt(7))]);
-                prop_assert_eq!(written, document(form, &value));
-            }
-        }
-    }
 }
 
 #[tokio::test]

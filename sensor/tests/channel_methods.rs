@@ -115,7 +115,8 @@ fn names(processes: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_subscribed_to_is_taken_altered_and_ended() {
     let mut host = Host::start();
-    let wanted = json!({"rate": 10, "filter": "cpu > 0.75 and name ~ \"^worker\"", "condition": "count > 2"});
+    let wanted =
+        json!({"rate_hz": 10, "filter": "cpu > 0.75 and name ~ \"^worker\"", "condition": "count > 2"});
     let made = host.done("sensor.subscribe", wanted).await;
     let id = made["subscription"].clone();
     assert_eq!(made["filter"], json!("cpu > 0.75 and name ~ \"^worker\""));
@@ -143,8 +144,8 @@ async fn what_is_subscribed_to_is_taken_altered_and_ended() {
         .done("sensor.alter", json!({"subscription": id, "filter": "top 1 by cpu", "condition": ""}))
         .await;
     assert_eq!(
-        (&altered["revision"], &altered["rate"], altered.get("condition")),
-        (&json!(1), &json!(10.0), None)
+        (&altered["revision"], &altered["rate_hz"], &altered["rate"], altered.get("condition")),
+        (&json!(1), &json!(10.0), &json!(10.0), None)
     );
     host.sweep();
     let taken = host.done("sensor.take", json!({"subscription": id})).await;
@@ -242,13 +243,24 @@ async fn mistakes_are_told_and_change_nothing() {
         (json!({"filter": "name ~ \"(\""}), "filter: expected a regular expression"),
         (json!({"condition": "sum rss > 1"}), "condition: expected a number of a process"),
         (json!({"condition": "most"}), "condition: expected count, or sum"),
-        (json!({"rate": 1001}), "rate: expected 0.1 to 1000 samples a second, found 1001"),
+        (json!({"rate_hz": 1001}), "rate_hz: expected 0.1 to 1000 samples a second, found 1001"),
+        (json!({"rate_hz": 1, "rate": 2}), "rate: given more than once"),
         (json!({"script": "let ="}), "script: "),
-        (json!({"budget": {"cpu": 1}}), "budget: expected cpu_ms, bytes, queue_bytes, found \"cpu\""),
-        (json!({"budget": {"cpu_ms": 0}}), "budget: expected cpu_ms from 1 to 500, found 0"),
+        (
+            json!({"budget": {"cpu": 1}}),
+            "budget: expected cpu_ms, bytes, queue_bytes, found \"cpu\"; did you mean cpu_ms?",
+        ),
+        (json!({"budget": {"cpu_ms": 0}}), "budget.cpu_ms: expected a whole number from 1 to 500, found 0"),
         (json!({"selection": {"pid": -1}}), "selection.pid: expected a whole number"),
         (json!({"selection": {"user": "nobody-of-this-name"}}), "this host has no user"),
         (json!({"kind": "weather"}), "kind: expected one of process"),
+        (json!({"kind": "proces"}), "found \"proces\"; did you mean process?"),
+        (
+            json!({"kind": "host", "selection": {"pid": 1}}),
+            "selection: expected metric for kind host, found \"pid\"",
+        ),
+        (json!({"selection": {"nam": "w"}}), "selection: expected name, user, "),
+        (json!({"selection": 7}), "selection: expected a structure of name, user, "),
         (
             json!({"kind": "call", "selection": {"outcome": ["ok", "faild"]}}),
             "found \"faild\"; did you mean failed?",

@@ -10,7 +10,6 @@ use rpc::limits::Limits;
 use rpc::method::{Answer, Registry};
 use rpc::params::Params;
 use rpc::value::{Name, Value};
-use rpc::written::valued;
 use sensor::config::{Config, RawConfig};
 use sensor::query::channels::relays::{Asker, Relays};
 use sensor::query::declared;
@@ -68,8 +67,14 @@ impl Asker for Way {
 struct Beyond(Relays);
 
 impl Elsewhere for Beyond {
-    fn ask(&self, caller: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Asking> {
-        self.0.ask(caller, "head", method, params).map(|answer| asked(valued(answer)))
+    fn ask(
+        &self,
+        caller: &Caller,
+        method: &'static str,
+        params: &Params,
+        form: Option<Form>,
+    ) -> Option<Asking> {
+        self.0.ask(caller, "head", method, params, form).map(asked)
     }
 }
 

@@ -10,7 +10,6 @@ use rpc::limits::Limits;
 use rpc::method::{Answer, Registry};
 use rpc::params::Params;
 use rpc::value::{Name, Value};
-use rpc::written::valued;
 use sensor::channel::hub::Hub;
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
@@ -22,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::api::entries::TakeParams;
+use wire::channel::stream::{Body, Entry};
 use wire::id::PeerKey;
 use wire::process::{Process, ProcessKey};
 use wire::query::{Account, Form, Viewer};
@@ -84,8 +85,14 @@ impl Asker for Host {
 struct Way(Relays);
 
 impl Elsewhere for Way {
-    fn ask(&self, caller: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Asking> {
-        self.0.ask(caller, "wn07", method, params).map(|answer| asked(valued(answer)))
+    fn ask(
+        &self,
+        caller: &Caller,
+        method: &'static str,
+        params: &Params,
+        form: Option<Form>,
+    ) -> Option<Asking> {
+        self.0.ask(caller, "wn07", method, params, form).map(asked)
     }
 }
 
@@ -443,4 +450,31 @@ async fn a_stream_whose_task_failed_is_begun_anew() {
     story.sweep(4);
     let told = story.take_until(&id(&made), story.swept).await;
     assert!(!told.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_representative_gives_packed_entries_too() {
+    let mut story = Story::new();
+    let made =
+        story.at_representative("sensor.subscribe", wanted(10.0, "name = \"worker10\"")).await.unwrap();
+    story.until_rates(vec![10.0]).await;
+    story.until_taken_from().await;
+    story.sweep(10);
+    let mut entries = Vec::new();
+    let mut next = 0;
+    while entries.len() < 3 {
+        let params =
+            vec![("subscription", id(&made)), ("wait", Value::Double(10.0)), ("packed", Value::Bool(true))];
+        let answer = story.at_representative("sensor.take", params).await.unwrap();
+        let taken = rpc::typed::answer_of::<TakeParams>(answer).unwrap();
+        assert!(taken.entries.is_empty() && taken.booted.is_some(), "{taken:?}");
+        next = taken.next;
+        entries.extend(taken.packed_entries().unwrap().unwrap());
+    }
+    let named = |entry: &Entry| {
+        let Body::Sample { records, .. } = &entry.body else { panic!("{entry:?}") };
+        records[0].process.name.to_string()
+    };
+    assert!(entries.iter().all(|entry| named(entry) == "worker10"), "{entries:?}");
+    assert_eq!(next, entries.last().unwrap().number + 1);
 }

@@ -3,10 +3,10 @@
 //! Not here: what a subcommand does and its own options (`command`).
 
 use crate::client::target::Target;
-use crate::client::typed::About;
 use crate::command::Command;
 use crate::exit;
 use crate::output::{Output, times};
+use ::client::typed::About;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser};
 use std::ops::RangeInclusive;

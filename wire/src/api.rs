@@ -9,23 +9,28 @@
 
 mod bytes;
 pub mod calls;
+pub mod channels;
 pub mod control;
 pub mod daemon;
 pub mod directory;
 pub mod domain;
+pub mod entries;
 pub mod events;
 pub mod files;
 pub mod metrics;
 pub mod modules;
 mod moment;
 mod named;
+mod one_or_more;
 pub mod processes;
 pub mod recordings;
 pub mod samples;
+mod settings;
 
 pub use bytes::Bytes;
 pub use moment::{Span, UnixTime};
 pub use named::Named;
+pub use one_or_more::OneOrMore;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,6 +52,10 @@ pub trait Request: Default + Serialize + DeserializeOwned + JsonSchema + Send + 
 
     /// Fields of the answer that had another name in the version before. They are answered under both names.
     const RENAMED: &'static [Renamed] = &[];
+
+    /// Parameters that had another name in the version before. Both names are taken, and the former is sent, as a daemon of that version takes no
+    /// other; the next version takes both still and sends the present one.
+    const RENAMED_PARAMETERS: &'static [Renamed] = &[];
 
     /// What the method answers with.
     type Answer: Serialize + DeserializeOwned + JsonSchema + Send + 'static;

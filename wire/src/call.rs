@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Where a call stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "CallState")]
 pub enum State {
     /// Known, not yet running.
     Waiting,

@@ -11,6 +11,7 @@ pub mod stream;
 use self::filter::{Condition, Filter};
 use crate::event;
 use compact_str::CompactString;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Slowest rate, in samples a second.
@@ -31,15 +32,15 @@ pub const QUEUE_MAX_BYTES: u32 = 8 << 20;
 pub const QUEUE_MIN_BYTES: u32 = 4 << 10;
 
 /// What flows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The processes of a host.
     #[default]
     Process,
-    /// The figures of a host: its metrics.
+    /// The metrics of a host.
     Host,
-    /// What its logs tell, as it is found.
+    /// Events, as they are found in its logs.
     Event,
     /// Its jobs, transfers and requests, as they change state.
     Call,
@@ -92,7 +93,7 @@ impl Kind {
 #[non_exhaustive]
 pub enum Error {
     /// A rate beyond the bounds.
-    #[error("rate: expected {RATE_MIN_HZ} to {RATE_MAX_HZ} samples a second, found {0}")]
+    #[error("expected {RATE_MIN_HZ} to {RATE_MAX_HZ} samples a second, found {0}")]
     Rate(f64),
     /// A text that is too long.
     #[error("{what}: expected at most {max} bytes, found {found}; shorten it")]

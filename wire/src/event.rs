@@ -13,9 +13,9 @@ use std::fmt;
 
 macro_rules! words {
     ($(#[$doc:meta])* $type:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
+        $(#[$doc])*
         pub enum $type { $($(#[$vdoc])* $variant),+ }
 
         impl $type {
@@ -45,6 +45,7 @@ macro_rules! words {
 
 words!(
     /// What happened.
+    #[schemars(rename = "EventKind")]
     Kind {
         /// A client handed a job or request in.
         JobSubmit = "job_submit",

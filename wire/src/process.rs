@@ -35,6 +35,7 @@ impl fmt::Display for ProcessKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
+#[schemars(rename = "ProcessState")]
 pub enum State {
     /// Runs, or could.
     Running,

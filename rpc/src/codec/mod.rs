@@ -6,10 +6,12 @@
 //! Pure: no runtime, no file, no socket, no clock.
 //! Not here: reading requests (`json`, `xmlrpc`).
 
+mod items;
 pub(crate) mod plain;
 mod tree;
 mod writer;
 
+pub use items::Items;
 pub use tree::{NotOfType, Source, Tree};
 pub use writer::{Error, Writer};
 
@@ -234,7 +236,39 @@ mod tests {
         prop::collection::vec(row, 0..4)
     }
 
+    #[derive(Serialize)]
+    struct Rest<'a> {
+        cursor: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        more: Option<u64>,
+    }
+
+    #[derive(Serialize)]
+    struct Listed<'a> {
+        rows: &'a [Row],
+        #[serde(flatten)]
+        rest: Rest<'a>,
+    }
+
     proptest! {
+        #[test]
+        fn items_written_one_by_one_are_what_their_answer_is(rows in rows(), more in any::<Option<u64>>()) {
+            for syntax in [Syntax::Json, Syntax::Xml] {
+                for integers in [Integers::Number, Integers::Text, Integers::Double] {
+                    let form = Form { syntax, integers };
+                    let (mut first, mut others) = (Items::new(form, "rows"), Items::new(form, "rows"));
+                    for (nth, row) in rows.iter().enumerate() {
+                        if nth == 0 { &mut first } else { &mut others }.add(row).unwrap();
+                    }
+                    first.append(&others);
+                    prop_assert_eq!(first.len(), rows.len());
+                    let listed = Listed { rows: &rows, rest: Rest { cursor: "c<", more } };
+                    let document = document(form, &listed, &[]).unwrap();
+                    prop_assert_eq!(first.document(&Rest { cursor: "c<", more }).unwrap(), document);
+                }
+            }
+        }
+
         #[test]
         fn what_has_a_type_is_written_as_its_tree(rows in rows()) {
             let tree = value(&rows, &[]).unwrap();

@@ -19,7 +19,7 @@ fn dispatcher(limits: Limits) -> Dispatcher {
     let early = Declaration::new("test.early", "fails").handler_now(|_| panic!("on purpose"));
     registry.add(early).unwrap();
     registry.add(Declaration::new("test.never", "").handler(|_| std::future::pending())).unwrap();
-    Dispatcher { registry, limits, statistics: Arc::default() }
+    Dispatcher::new(registry, limits, Arc::default())
 }
 
 async fn call(name: &str, arguments: Vec<Value>) -> Result<Value, Fault> {

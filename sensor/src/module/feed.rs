@@ -10,12 +10,11 @@ use super::protocol::{self, Flow};
 use crate::channel::hub::{self, Hub, Id, Part};
 use crate::journal::reader::{Page, Reader};
 use crate::likeness;
-use crate::query::channels::stream;
-use crate::query::{processes, shape};
+use crate::query::processes;
 use crate::sample::table::Table;
 use crate::segments;
-use rpc::json;
-use rpc::value::{Name, Value};
+use rpc::codec;
+use serde::Serialize;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,8 +22,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Sleep;
+use wire::api::metrics::{Metric, Value};
+use wire::api::{self, UnixTime};
 use wire::channel::Wanted;
 use wire::event::{Event, Kind};
+use wire::query::{Form, Integers, Syntax};
 use wire::time::Time;
 
 /// Entries taken of a subscription at a time.
@@ -66,7 +68,7 @@ struct Journal {
     next: watch::Receiver<u64>,
     cursor: u64,
     /// Under way; it goes on where something else came first.
-    reading: Option<JoinHandle<Result<Page<Value>, segments::Error>>>,
+    reading: Option<JoinHandle<Result<Page<Entry>, segments::Error>>>,
     /// After a failure, until it is tried again.
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -143,9 +145,10 @@ impl Feed {
 
     fn take(&mut self, came: Came) {
         match came {
-            Came::Entries(values) => self.entries.extend(values.iter().map(written)),
+            Came::Entries(entries) => self.entries.extend(entries.iter().map(written)),
             Came::Answer(answer) => {
-                let entries = answer.entries.iter().map(|entry| stream::entry(entry, self.booted));
+                let of_subscription = |entry| api::entries::Entry::of(entry, self.booted);
+                let entries = answer.entries.into_iter().map(of_subscription);
                 self.entries.extend(entries.map(|entry| written(&entry)));
                 // What waits in it still comes first.
                 if let Some(reason) = answer.standing.quarantined.filter(|_| answer.standing.waiting.0 == 0) {
@@ -207,7 +210,7 @@ impl Drop for Feed {
 
 enum Came {
     Answer(Box<hub::Answer>),
-    Entries(Vec<Value>),
+    Entries(Vec<Entry>),
     /// The subscription had ended, as nobody took from it.
     Again(Result<Id, hub::Error>),
 }
@@ -225,7 +228,7 @@ async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Ca
 
 impl Journal {
     /// The next events; it may be given up at any time.
-    async fn read(&mut self, flow: &Flow) -> Vec<Value> {
+    async fn read(&mut self, flow: &Flow) -> Vec<Entry> {
         let Some(kinds) = &flow.events else { return std::future::pending().await };
         loop {
             if let Some(pause) = &mut self.pause {
@@ -262,28 +265,34 @@ impl Journal {
 }
 
 impl Journal {
-    fn begin(&self, kinds: Vec<Kind>) -> JoinHandle<Result<Page<Value>, segments::Error>> {
+    fn begin(&self, kinds: Vec<Kind>) -> JoinHandle<Result<Page<Entry>, segments::Error>> {
         let (reader, cursor) = (self.reader.clone(), self.cursor);
         tokio::task::spawn_blocking(move || {
             let fits = |event: &Event| kinds.is_empty() || kinds.contains(&event.content.kind);
-            let take = |event: &Event| fits(event).then(|| event_entry(event));
+            let take =
+                |event: &Event| fits(event).then(|| Entry::Event { event: Box::new(event.clone().into()) });
             reader.read_some(cursor, EVENTS_AT_A_TIME, LOOKED_AT_MAX, take)
         })
     }
 }
 
-fn event_entry(event: &Event) -> Value {
-    Value::object([("what", Value::from("event")), ("event", shape::event(event))])
+/// An entry that is not of the subscription.
+#[derive(Serialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+enum Entry {
+    Event { event: Box<api::events::Event> },
+    Missed { of: &'static str, count: u64 },
+    Figures { time: UnixTime, figures: Vec<Metric> },
 }
 
-fn missed(of: &'static str, count: u64) -> Value {
-    Value::object([("what", Value::from("missed")), ("of", Value::from(of)), ("count", Value::UInt(count))])
+fn missed(of: &'static str, count: u64) -> Entry {
+    Entry::Missed { of, count }
 }
 
 async fn swept(
     sweeps: &mut watch::Receiver<Option<Arc<Table>>>,
     names: &[compact_str::CompactString],
-) -> Vec<Value> {
+) -> Vec<Entry> {
     if names.is_empty() {
         return std::future::pending().await;
     }
@@ -294,31 +303,26 @@ async fn swept(
         let Some(table) = sweeps.borrow_and_update().clone() else { continue };
         let fits = |name: &str| names.iter().any(|wanted| likeness::means(wanted, name));
         let rows = table.rows().filter(|(metric, _)| fits(&metric.name)).take(FIGURES_MAX);
-        let figures: Vec<Value> = rows
-            .map(|(metric, value)| {
-                let mut members: Vec<(Name, Value)> = shape::metric(metric);
-                members.push(("value".into(), shape::number(value)));
-                Value::Struct(members)
-            })
-            .collect();
+        let figures: Vec<Metric> =
+            rows.map(|(metric, value)| Metric { value: Some(Value(value)), ..Metric::of(metric) }).collect();
         if !figures.is_empty() {
-            let time = shape::time(table.time());
-            return vec![Value::object([
-                ("what", Value::from("figures")),
-                ("time", time),
-                ("figures", Value::Array(figures)),
-            ])];
+            return vec![Entry::Figures { time: UnixTime(table.time()), figures }];
         }
     }
 }
 
-/// An entry as JSON; one that is longer than a call may be is told as missed.
-fn written(entry: &Value) -> String {
-    let mut text = String::new();
-    json::write_value(&mut text, entry);
+/// An entry as JSON; one that is longer than a call may be is given as missed.
+fn written(entry: &impl Serialize) -> String {
+    let text = json(entry);
     if text.len() + 64 > protocol::CALL_LEN_MAX_BYTES {
-        text.clear();
-        json::write_value(&mut text, &missed("entries too long for a call", 1));
+        return json(&missed("entries too long for a call", 1));
     }
+    text
+}
+
+fn json(entry: &impl Serialize) -> String {
+    const FORM: Form = Form { syntax: Syntax::Json, integers: Integers::Number };
+    let mut text = codec::document(FORM, entry, &[]).expect("its maps have texts as keys");
+    text.truncate(text.trim_end().len());
     text
 }

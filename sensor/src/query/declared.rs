@@ -3,11 +3,14 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use super::channels;
 use rpc::method::Declaration;
 use wire::api::calls::{DomainCallsParams, SensorCallsParams};
+use wire::api::channels::{
+    AlterParams, ChannelsParams, SubscribeParams, SubscriptionsParams, UnsubscribeParams,
+};
 use wire::api::control::ControlParams;
 use wire::api::domain::{HostsParams, SummaryParams};
+use wire::api::entries::TakeParams;
 use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
 use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
@@ -33,12 +36,12 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<RecordParams>(),
         Declaration::of::<RecordingParams>(),
         Declaration::of::<RecordingFileParams>(),
-        sensor_channels(),
-        sensor_subscriptions(),
-        sensor_subscribe(),
-        sensor_alter(),
-        sensor_unsubscribe(),
-        sensor_take(),
+        Declaration::of::<ChannelsParams>(),
+        Declaration::of::<SubscriptionsParams>(),
+        Declaration::of::<SubscribeParams>(),
+        Declaration::of::<AlterParams>(),
+        Declaration::of::<UnsubscribeParams>(),
+        Declaration::of::<TakeParams>(),
         Declaration::of::<ModulesParams>(),
         Declaration::of::<ChangeModuleParams>(),
         Declaration::of::<HostsParams>(),
@@ -47,35 +50,4 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<DomainCallsParams>(),
         Declaration::of::<DomainMetricsParams>(),
     ]
-}
-
-pub(super) fn sensor_channels() -> Declaration {
-    Declaration::new("sensor.channels", "what can be subscribed to at this sensor, and within which bounds")
-        .reading()
-        .of_host()
-        .returns("struct", "kinds, bounds")
-}
-
-pub(super) fn sensor_subscriptions() -> Declaration {
-    Declaration::new("sensor.subscriptions", "who is subscribed at this sensor, to what, and what it costs")
-        .reading()
-        .details(channels::STANDING)
-        .of_host()
-        .returns("struct", "subscriptions, rate")
-}
-
-pub(super) fn sensor_subscribe() -> Declaration {
-    channels::declaration_of_subscribe().for_asker().of_host()
-}
-
-pub(super) fn sensor_alter() -> Declaration {
-    channels::declaration_of_alter().for_asker().of_host()
-}
-
-pub(super) fn sensor_unsubscribe() -> Declaration {
-    channels::declaration_of_unsubscribe().for_asker().of_host()
-}
-
-pub(super) fn sensor_take() -> Declaration {
-    channels::declaration_of_take().for_asker().of_host()
 }

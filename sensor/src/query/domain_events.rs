@@ -54,7 +54,7 @@ impl Events {
     async fn answer(&self, params: EventsParams, form: Option<Form>) -> Result<Answered, Fault> {
         let (found, cursor, missed) = self.page(params, form).await?;
         let unheard = unheard(&self.office).await;
-        Ok(found.answer(&Rest { cursor: cursor.to_string(), missed, unheard: &unheard }))
+        found.answer(&Rest { cursor: cursor.to_string(), missed, unheard: &unheard })
     }
 
     /// What was found, where to continue, and how many events are stored no more.

@@ -147,13 +147,13 @@ impl Events {
                 continue;
             }
             if found.len() > 0 || wanted.wait.is_zero() {
-                return Ok(self.shown(found, cursor, missed));
+                return self.shown(found, cursor, missed);
             }
             tokio::select! {
-                () = self.ending.cancelled() => return Ok(self.shown(found, cursor, missed)),
-                () = &mut deadline => return Ok(self.shown(found, cursor, missed)),
+                () = self.ending.cancelled() => return self.shown(found, cursor, missed),
+                () = &mut deadline => return self.shown(found, cursor, missed),
                 changed = next.changed() => if changed.is_err() {
-                    return Ok(self.shown(found, cursor, missed));
+                    return self.shown(found, cursor, missed);
                 }
             }
         }
@@ -195,7 +195,7 @@ impl Events {
         }
         let mut all = Found::new(form);
         found.into_iter().for_each(|one| all.append(one));
-        Ok(self.shown(all, newest, missed))
+        self.shown(all, newest, missed)
     }
 
     /// The last of these events that fit, as many as are wanted; and how many of them cannot be read.
@@ -246,7 +246,7 @@ impl Events {
         self.apart.run(reading).await
     }
 
-    fn shown(&self, found: Found, cursor: u64, missed: u64) -> Answered {
+    fn shown(&self, found: Found, cursor: u64, missed: u64) -> Result<Answered, Fault> {
         found.answer(&Rest { cursor: self.cursor(cursor).to_string(), missed, unheard: &[] })
     }
 

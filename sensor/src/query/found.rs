@@ -1,12 +1,13 @@
 //! Events that were found, as they are answered: values, or at once the text of the document that is asked for.
 //!
-//! Pure. Rule: both say the same, to the bit.
-//! Not here: finding them (`events`, `domain_events`), what is told of one (`shape`).
+//! Pure. Not here: finding them (`events`, `domain_events`), what an answer has of one (`wire::api`).
 
-use super::shape;
-use rpc::members::{List, Members};
+use rpc::codec::{self, Items};
+use rpc::fault::Fault;
 use rpc::value::Value;
 use rpc::written::Answered;
+use serde::Serialize;
+use wire::api::events::EventRef;
 use wire::event::Event;
 use wire::query::Form;
 
@@ -16,31 +17,28 @@ const EVENTS: &str = "events";
 /// Some of them, in order.
 pub(super) enum Found {
     Values(Vec<Value>),
-    Texts(List),
+    Texts(Items),
 }
 
 impl Found {
     /// None yet, for a document in `form`, if one is asked for.
     pub(super) fn new(form: Option<Form>) -> Found {
-        form.map_or_else(|| Found::Values(Vec::new()), |form| Found::Texts(List::new(form, EVENTS)))
+        form.map_or_else(|| Found::Values(Vec::new()), |form| Found::Texts(Items::new(form, EVENTS)))
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
             Found::Values(values) => values.len(),
-            Found::Texts(list) => list.len(),
+            Found::Texts(items) => items.len(),
         }
     }
 
     /// One more, whose call is known as `call`.
     pub(super) fn add(&mut self, event: &Event, call: &str) {
+        let event = EventRef::new(event, call);
         match self {
-            Found::Values(values) => {
-                let mut members = Vec::new();
-                shape::fill_event(event, call, &mut members);
-                values.push(Value::Struct(members));
-            }
-            Found::Texts(list) => list.add(|members| shape::fill_event(event, call, members)),
+            Found::Values(values) => values.push(codec::value(&event, &[]).expect(WRITTEN)),
+            Found::Texts(items) => items.add(&event).expect(WRITTEN),
         }
     }
 
@@ -48,7 +46,7 @@ impl Found {
     pub(super) fn append(&mut self, other: Found) {
         match (self, other) {
             (Found::Values(values), Found::Values(more)) => values.extend(more),
-            (Found::Texts(list), Found::Texts(more)) => list.append(&more),
+            (Found::Texts(items), Found::Texts(more)) => items.append(&more),
             (Found::Values(_), Found::Texts(_)) | (Found::Texts(_), Found::Values(_)) => {
                 unreachable!("all parts of an answer are of the form that was asked for")
             }
@@ -56,32 +54,75 @@ impl Found {
     }
 
     /// The answer that they are.
-    pub(super) fn answer(self, rest: &Rest<'_>) -> Answered {
-        match self {
-            Found::Values(values) => {
-                let mut members = vec![(EVENTS.into(), Value::Array(values))];
-                rest.fill(&mut members);
-                Answered::Value(Value::Struct(members))
-            }
-            Found::Texts(list) => Answered::Written(list.document(|members| rest.fill(members)).into()),
-        }
+    pub(super) fn answer(self, rest: &Rest<'_>) -> Result<Answered, Fault> {
+        let answered = match self {
+            Found::Values(events) => codec::value(rest, &[]).map(|mut answer| {
+                if let Value::Struct(members) = &mut answer {
+                    members.insert(0, (EVENTS.into(), Value::Array(events)));
+                }
+                Answered::Value(answer)
+            }),
+            Found::Texts(items) => items.document(rest).map(|text| Answered::Written(text.into())),
+        };
+        answered.map_err(|error| Fault::internal(error.to_string()))
     }
 }
 
-/// What is answered beside them.
+/// What is expected of the type of an event.
+const WRITTEN: &str = "its maps have texts as keys";
+
+/// What is answered beside them, as [`wire::api::events::Events`] has it.
+#[derive(Serialize)]
 pub(super) struct Rest<'a> {
     pub(super) cursor: String,
     pub(super) missed: u64,
-    /// Hosts that are away and told nothing.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) unheard: &'a [String],
 }
 
-impl Rest<'_> {
-    fn fill(&self, members: &mut impl Members) {
-        members.text("cursor", &self.cursor);
-        members.whole("missed", self.missed);
-        if !self.unheard.is_empty() {
-            members.texts("unheard", self.unheard.iter().map(String::as_str));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize as _;
+    use wire::api::events::{Event as Shown, Events};
+    use wire::event::{Content, Id, Kind, Source};
+    use wire::id::{Generation, SensorKey};
+    use wire::query::{Integers, Syntax};
+    use wire::time::Time;
+
+    #[test]
+    fn an_answer_is_of_its_type_in_every_form() {
+        let event = |number| Event {
+            id: Id { sensor: SensorKey(1), generation: Generation(2), offset: 3, number },
+            seen: Time::from_micros(2_000_000),
+            call: "slurm:1".into(),
+            content: Content::new(Kind::JobEnd, Time::from_micros(1_500_000)),
+            source: Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() },
+        };
+        let (events, unheard) = ([event(0), event(1)], ["wn01".to_owned()]);
+        let expected = Events {
+            events: events.iter().map(|event| Shown::from(event.clone())).collect(),
+            cursor: "c".to_owned(),
+            missed: 7,
+            unheard: unheard.to_vec(),
+        };
+        let answer = |form| {
+            let (mut found, mut more) = (Found::new(form), Found::new(form));
+            found.add(&events[0], &events[0].call);
+            more.add(&events[1], &events[1].call);
+            found.append(more);
+            assert_eq!(found.len(), 2);
+            found.answer(&Rest { cursor: "c".to_owned(), missed: 7, unheard: &unheard })
+        };
+        let Ok(Answered::Value(value)) = answer(None) else { panic!("no form was asked for") };
+        assert_eq!(Events::deserialize(codec::Source(&value)), Ok(expected.clone()));
+        for syntax in [Syntax::Json, Syntax::Xml] {
+            let form = Form { syntax, integers: Integers::Number };
+            let Ok(Answered::Written(text)) = answer(Some(form)) else { panic!("a document was asked for") };
+            assert_eq!(
+                codec::document(form, &expected, &[]),
+                Ok(String::from_utf8(text.to_vec()).expect("text"))
+            );
         }
     }
 }

@@ -23,4 +23,3 @@ pub mod past_processes;
 pub mod processes;
 pub mod recordings;
 mod samples;
-pub mod shape;

@@ -3,27 +3,32 @@
 //! Rule: each is sent once, and what came of it is told; the key that shows whose order it is goes to nobody but the daemon
 //! of this machine in whose folder it lies. Not here: asking the person (`app::sensors`), signals to processes (`orders`).
 
-use super::answers;
+use super::about;
 use super::http::{Client, Error};
 use super::via::Where;
 use crate::sensors::{At, Order};
+use client::typed::About;
 use overlay::identity::state_folder;
-use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use wire::api::Request;
+use wire::api::channels::{AlterParams, Settings, UnsubscribeParams};
+use wire::api::daemon::{Info, InfoParams};
+use wire::api::modules::{ChangeModuleParams, ModuleAct};
 
 /// Give it; what to tell of it.
 pub(super) fn order(client: &mut Client, order: &Order) -> String {
     match order {
         Order::Alter { of, rate_hz, filter } => alter(client, of, *rate_hz, filter),
         Order::End { at, subscription } => {
-            match at_sensor(client, at, "sensor.unsubscribe", json!({ "subscription": subscription })) {
+            match at_sensor(client, at, &UnsubscribeParams { subscription: subscription.clone() }) {
                 Ok(_) => "The channel is ended".to_owned(),
                 Err(error) => format!("The channel is not ended: {}", words(&error)),
             }
         }
         Order::Module { at, name, starts } => {
-            let (act, done) = if *starts { ("start", "started") } else { ("stop", "stopped") };
+            let (act, done) =
+                if *starts { (ModuleAct::Start, "started") } else { (ModuleAct::Stop, "stopped") };
             match module(*at, name, act) {
                 Ok(()) => format!("{name} is {done}"),
                 Err(why) => format!("{name} is not {done}: {why}"),
@@ -35,8 +40,10 @@ pub(super) fn order(client: &mut Client, order: &Order) -> String {
 fn alter(client: &mut Client, of: &[(At, String)], rate_hz: f64, filter: &str) -> String {
     let mut refused: Vec<String> = Vec::new();
     for (at, subscription) in of {
-        let params = json!({ "subscription": subscription, "rate": rate_hz, "filter": filter });
-        if let Err(error) = at_sensor(client, at, "sensor.alter", params) {
+        let settings =
+            Settings { rate_hz: Some(rate_hz), filter: Some(filter.to_owned()), ..Settings::default() };
+        let params = AlterParams { subscription: subscription.clone(), settings };
+        if let Err(error) = at_sensor(client, at, &params) {
             refused.push(words(&error));
         }
     }
@@ -48,26 +55,24 @@ fn alter(client: &mut Client, of: &[(At, String)], rate_hz: f64, filter: &str) -
     }
 }
 
-fn at_sensor(client: &mut Client, at: &At, method: &str, params: Value) -> Result<Value, Error> {
+fn at_sensor<R: Request>(client: &mut Client, at: &At, request: &R) -> Result<R::Answer, Error> {
     match at {
-        At::Host(host) => client.order(method, &super::at(host, params)),
-        At::Address(address) => Client::new(Where::Here(*address)).order(method, &params),
+        At::Host(host) => client.order(request, &about(host)),
+        At::Address(address) => Client::new(Where::Here(*address)).order(request, &About::default()),
     }
 }
 
-fn module(address: SocketAddr, name: &str, act: &str) -> Result<(), String> {
+fn module(address: SocketAddr, name: &str, act: ModuleAct) -> Result<(), String> {
     let mut client = Client::new(Where::Here(address));
-    let info = client.ask("daemon.info", &json!({})).map_err(|error| words(&error))?;
-    let mut params = json!({ "name": name, "act": act });
-    if let Some(key) = key(address, &info) {
-        params["key"] = key.into();
-    }
-    client.order("sensor.change_module", &params).map(drop).map_err(|error| words(&error))
+    let info = client.call(&InfoParams {}, &About::default()).map_err(|error| words(&error))?;
+    let key = key(address, &info).unwrap_or_default();
+    let params = ChangeModuleParams { name: Some(name.to_owned()), act, key };
+    client.order(&params, &About::default()).map(drop).map_err(|error| words(&error))
 }
 
 /// The key in the daemon's folder, where the folder says that its daemon listens there: whoever answers may name any.
-fn key(address: SocketAddr, info: &Value) -> Option<String> {
-    let folder = PathBuf::from(answers::text(info, "state_directory"));
+fn key(address: SocketAddr, info: &Info) -> Option<String> {
+    let folder = PathBuf::from(&info.state_directory);
     // On another address of this machine another program may listen at the same port.
     state_folder::modules_key(&folder, |listen| {
         let listen: Option<SocketAddr> = listen.parse().ok();
@@ -89,6 +94,7 @@ fn words(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn the_key_is_read_of_the_daemon_in_whose_folder_it_lies_alone() {
@@ -97,13 +103,12 @@ mod tests {
         std::fs::write(folder.path().join("listen"), "127.0.0.1:7417\n").unwrap();
         std::fs::write(folder.path().join("sensor/modules.key"), "00ffab5500ffab5500ffab5500ffab55\n")
             .unwrap();
-        let info = json!({ "state_directory": folder.path().display().to_string() });
+        let of_folder =
+            |folder: &Path| Info { state_directory: folder.display().to_string(), ..Info::default() };
+        let info = of_folder(folder.path());
         let of = |port: u16| key(SocketAddr::from(([127, 0, 0, 1], port)), &info);
         assert_eq!((of(7417).as_deref(), of(7418)), (Some("00ffab5500ffab5500ffab5500ffab55"), None));
-        assert_eq!(
-            key(SocketAddr::from(([127, 0, 0, 1], 7417)), &json!({ "state_directory": "/nowhere" })),
-            None
-        );
+        assert_eq!(key(SocketAddr::from(([127, 0, 0, 1], 7417)), &of_folder(Path::new("/nowhere"))), None);
         assert_eq!(key(SocketAddr::from(([127, 0, 0, 2], 7417)), &info), None, "somebody else's");
         std::fs::write(folder.path().join("sensor/modules.key"), "not a key").unwrap();
         assert_eq!(of(7417), None);

@@ -8,12 +8,14 @@ mod answer;
 
 use super::via::{Proxy, Where};
 use answer::Answer;
+use client::typed::{self, About};
 use overlay::door::{self, Wire};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::time::Duration;
 use tunnel::digest;
 use tunnel::digest::client::{Answered, Next, SENT_MAX};
+use wire::api::Request;
 
 /// The fault of somebody who may not ask (docs/query-interface.md).
 const FORBIDDEN: i64 = -32006;
@@ -104,13 +106,23 @@ impl Client {
         &self.address
     }
 
-    /// Ask for something that must not happen twice: over a connection of its own, so that it need not be sent again.
+    /// Call a method that must not be carried out twice: over a connection of its own, so that it need not be sent again.
     ///
     /// # Errors
-    /// See [`Error`]; it may have happened all the same, unless it is [`Error::Fault`].
-    pub fn order(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
+    /// See [`Error`]; it may have been carried out all the same, unless it is [`Error::Fault`].
+    pub fn order<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
         self.connection = None;
-        self.ask(method, params)
+        self.call(request, about)
+    }
+
+    /// Call a method.
+    ///
+    /// # Errors
+    /// See [`Error`]; the next question connects anew.
+    pub fn call<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
+        let body = self.body(R::METHOD, &typed::params(request, about))?;
+        typed::answer::<R>(&body)
+            .map_err(|error| self.unexpected(format!("an answer of another form to {}: {error}", R::METHOD)))
     }
 
     /// Ask a method.
@@ -118,25 +130,35 @@ impl Client {
     /// # Errors
     /// See [`Error`]; the next question connects anew.
     pub fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
+        let body = self.body(method, params)?;
+        serde_json::from_slice(&body)
+            .map_err(|error| self.unexpected(format!("HTTP status 200 and no JSON ({error})")))
+    }
+
+    pub(super) fn unexpected(&self, found: String) -> Error {
+        Error::Answer { address: self.address.clone(), found }
+    }
+
+    /// What is answered, unless it is a fault.
+    fn body(&mut self, method: &str, params: &Value) -> Result<Vec<u8>, Error> {
         let (path, body) = (format!("/api/v1/{method}"), params.to_string());
         let answer = match self.address.clone() {
             Where::Here(_) | Where::Local(_) => self.exchange(&self.request(&path, "", &body))?,
             Where::Proxy(proxy) => self.exchange_by_login(&proxy, &path, &body)?,
         };
         let (status, body) = (answer.status, answer.body);
-        let unexpected = |found: String| Error::Answer { address: self.address.clone(), found };
-        let value: Value = serde_json::from_slice(&body)
-            .map_err(|error| unexpected(format!("HTTP status {status} and no JSON ({error})")))?;
         if status == 200 {
-            return Ok(value);
+            return Ok(body);
         }
+        let value: Value = serde_json::from_slice(&body)
+            .map_err(|error| self.unexpected(format!("HTTP status {status} and no JSON ({error})")))?;
         let fault = &value["error"];
         match (fault["code"].as_i64(), fault["message"].as_str()) {
             (Some(code), Some(message)) => {
                 let message = crate::grid::text::shown(message).text;
                 Err(Error::Fault { address: self.address.clone(), code, message })
             }
-            _ => Err(unexpected(format!("HTTP status {status}"))),
+            _ => Err(self.unexpected(format!("HTTP status {status}"))),
         }
     }
 
@@ -265,6 +287,7 @@ mod tests {
     use std::net::{SocketAddr, TcpListener};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use wire::api::control::ControlParams;
 
     #[test]
     fn nobody_there_is_told_with_what_to_do() {
@@ -332,7 +355,7 @@ mod tests {
         let (address, asked) = daemon(&[&[WELL, WELL], &[None], &[WELL]]);
         let mut client = Client::new(address.into());
         client.ask("daemon.info", &json!({})).unwrap();
-        client.order("sensor.control", &json!({})).unwrap_err();
+        client.order(&ControlParams::default(), &About::default()).unwrap_err();
         assert_eq!(asked.load(Ordering::SeqCst), 2, "it is not known whether it was obeyed");
     }
 }

@@ -3,13 +3,14 @@
 //! Rule: a stretch is asked for in bounded parts, and what comes of it ends where the last part does. Answers come from
 //! strangers: what is missing or of another kind is left out. Not here: when it is asked for (`app::flock`).
 
-use super::at;
+use super::about;
 use super::http::{Client, Error};
 use super::sweeps;
 use crate::flock::past::{Kept, Lack};
 use crate::flock::sweep::{HostName, Sweep};
-use serde_json::{Value, json};
 use std::time::Duration;
+use wire::api::UnixTime;
+use wire::api::samples::{PastEntry, PastKind, PastProcesses, PastProcessesParams};
 use wire::time::Time;
 
 /// Answers to one question.
@@ -33,13 +34,16 @@ pub(super) fn ask(client: &mut Client, lack: &Lack, every: Duration) -> Result<(
     let mut spans = Vec::new();
     let mut from = lack.from;
     for _ in 0..PARTS_MAX {
-        let mut params = json!({
-            "from": from.secs_f64(), "to": lack.to.secs_f64(), "every": every.as_secs_f64(),
-        });
+        let mut params = PastProcessesParams {
+            from: UnixTime(from),
+            to: UnixTime(lack.to),
+            every: Some(wire::api::Span(every)),
+            ..PastProcessesParams::default()
+        };
         if lack.from >= lack.to {
-            params["limit"] = 0.into();
+            params.limit = 0;
         }
-        let answer = client.ask("sensor.past_processes", &at(&lack.host, params))?;
+        let answer = client.call(&params, &about(&lack.host))?;
         spans = read_spans(&answer);
         match take(&mut kept, lack, from, &answer) {
             Some(next) => from = next,
@@ -50,40 +54,44 @@ pub(super) fn ask(client: &mut Client, lack: &Lack, every: Duration) -> Result<(
 }
 
 /// Take what was answered from `from` on; from when on there is more.
-fn take(kept: &mut Kept, lack: &Lack, from: Time, answer: &Value) -> Option<Time> {
+fn take(kept: &mut Kept, lack: &Lack, from: Time, answer: &PastProcesses) -> Option<Time> {
     let mut named: usize = kept.sweeps.iter().map(|sweep| sweep.processes.len()).sum();
     let sweeps = read_sweeps(&lack.host, answer).take_while(|sweep| {
         named += sweep.processes.len();
         named <= NAMED_MAX
     });
     kept.sweeps.extend(sweeps);
-    let next = answer["next"].as_f64().filter(|secs| secs.is_finite()).map(Time::from_secs_f64);
-    let next = next.filter(|next| *next > from && *next < lack.to);
+    let next = answer.next.map(|next| next.0).filter(|next| *next > from && *next < lack.to);
     kept.to = next.unwrap_or(lack.to);
     next
 }
 
-fn read_sweeps(host: &HostName, answer: &Value) -> impl Iterator<Item = Sweep> {
-    let entries = answer["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let sweep = move |entry: &Value| match entry["what"].as_str() {
-        Some("sample") => sweeps::sweep(host, entry),
-        // Nothing is known from there on: nobody is there.
-        Some("gap") => sweeps::sweep(host, &json!({ "time": entry["time"] })),
-        Some(_) | None => None,
+fn read_sweeps(host: &HostName, answer: &PastProcesses) -> impl Iterator<Item = Sweep> {
+    let sweep = move |entry: &PastEntry| match entry.what {
+        PastKind::Sample => {
+            let processes = entry.processes.as_deref().unwrap_or_default();
+            Some(sweeps::sweep(host, entry.time.0, entry.gone.as_deref(), processes))
+        }
+        // Nothing is known from there on: no process is there.
+        PastKind::Gap => Some(sweeps::sweep(host, entry.time.0, None, &[])),
+        PastKind::Unknown => None,
     };
-    entries.iter().take(ENTRIES_MAX).filter_map(sweep)
+    answer.entries.iter().take(ENTRIES_MAX).filter_map(sweep)
 }
 
-fn read_spans(answer: &Value) -> Vec<Span> {
-    let spans = answer["spans"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let time = |value: &Value| value.as_f64().filter(|secs| secs.is_finite()).map(Time::from_secs_f64);
-    let span = |span: &Value| time(&span["from"]).zip(time(&span["to"])).filter(|(from, to)| from < to);
-    spans.iter().take(SPANS_MAX).filter_map(span).collect()
+fn read_spans(answer: &PastProcesses) -> Vec<Span> {
+    let spans = answer.spans.iter().take(SPANS_MAX).map(|span| (span.from.0, span.to.0));
+    spans.filter(|(from, to)| from < to).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    fn read(answer: Value) -> PastProcesses {
+        serde_json::from_value(answer).expect("an answer")
+    }
 
     #[test]
     fn what_is_kept_ends_where_the_last_part_does() {
@@ -91,13 +99,13 @@ mod tests {
         let lack = Lack { host: HostName::new("demo", "wn01"), from: secs(10.0), to: secs(20.0) };
         let mut kept = Kept::default();
         let mut part = |from: f64, next: Value| {
-            let next = take(&mut kept, &lack, secs(from), &json!({ "entries": [], "next": next }));
+            let next = take(&mut kept, &lack, secs(from), &read(json!({ "entries": [], "next": next })));
             (next.map(Time::secs_f64), kept.to.secs_f64())
         };
         assert_eq!(part(10.0, json!(13.5)), (Some(13.5), 13.5));
         assert_eq!(part(13.5, json!(17.0)), (Some(17.0), 17.0));
         assert_eq!(part(17.0, json!(null)), (None, 20.0));
-        for nonsense in [json!(17.0), json!(3.0), json!(1e9), json!("x")] {
+        for nonsense in [json!(17.0), json!(3.0), json!(1e9)] {
             assert_eq!(part(17.0, nonsense), (None, 20.0), "it does not go on");
         }
     }
@@ -108,8 +116,9 @@ mod tests {
         let answer = json!({"entries": [
             {"time": 10.0, "what": "sample", "processes": [process]},
             {"time": 11.0, "what": "sample", "processes": [], "gone": [7]},
-            {"time": 12.0, "what": "gap"}, {"time": "x", "what": "gap"}, {"what": "other", "time": 13.0}, 7,
-        ], "spans": [{"from": 9.0, "to": 12.5}, {"from": 2.0, "to": 1.0}, {"from": null, "to": 1.0}, 3]});
+            {"time": 12.0, "what": "gap"}, {"what": "other", "time": 13.0},
+        ], "spans": [{"from": 9.0, "to": 12.5}, {"from": 2.0, "to": 1.0}]});
+        let answer = read(answer);
         let host = HostName::new("demo", "wn01");
         let sweeps: Vec<Sweep> = read_sweeps(&host, &answer).collect();
         let told: Vec<_> = sweeps
@@ -118,8 +127,10 @@ mod tests {
             .collect();
         assert_eq!(told, [(10.0, true, 1, 0), (11.0, false, 0, 1), (12.0, true, 0, 0)]);
         assert_eq!(read_spans(&answer), [(Time::from_secs_f64(9.0), Time::from_secs_f64(12.5))]);
-        for nonsense in [json!(null), json!({"entries": {}, "spans": "x"}), json!([])] {
-            assert!(read_sweeps(&host, &nonsense).next().is_none() && read_spans(&nonsense).is_empty());
+        for nonsense in
+            [json!({"entries": {}, "spans": 7}), json!({"entries": [{"time": "x", "what": "gap"}]})]
+        {
+            assert!(serde_json::from_value::<PastProcesses>(nonsense.clone()).is_err(), "{nonsense}");
         }
     }
 }

@@ -32,6 +32,7 @@ use crate::feed::{Feed, Rested, Update, Wish};
 use crate::flock::sweep::HostName;
 use crate::grid::Grid;
 use asking::Askers;
+use client::typed::About;
 use ear::Listening;
 use http::Error;
 use known::Known;
@@ -214,6 +215,11 @@ fn named(host: &HostName) -> serde_json::Value {
 }
 
 /// Parameters of a question to a host.
+fn about(host: &HostName) -> About {
+    let domain = Some(host.domain.to_string()).filter(|domain| !domain.is_empty());
+    About { domain, host: Some(host.host.to_string()) }
+}
+
 fn at(host: &HostName, mut params: serde_json::Value) -> serde_json::Value {
     if !host.domain.is_empty() {
         params["domain"] = (*host.domain).into();

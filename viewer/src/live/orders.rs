@@ -4,23 +4,24 @@
 //! sent once, and where no answer comes that is told: it may have been obeyed. Not here: asking the person
 //! (`app::flock::kill`).
 
-use super::answers;
-use super::at;
+use super::about;
 use super::http::{Client, Error};
 use super::via::Where;
 use crate::feed::Kill;
+use client::typed::About;
 use overlay::identity::operator::Operator;
 use overlay::identity::state_folder;
-use serde_json::{Value, json};
 use std::path::PathBuf;
+use wire::api::control::ControlParams;
+use wire::api::daemon::{Info, InfoParams};
 use wire::control::Act;
 use wire::process::ProcessKey;
 
 /// Order it; what to tell of it, or why not.
 pub(super) fn kill(client: &mut Client, kill: &Kill) -> Result<String, String> {
-    let info = client.ask("daemon.info", &json!({})).map_err(|error| error.to_string())?;
+    let info = client.call(&InfoParams {}, &About::default()).map_err(|error| error.to_string())?;
     let domain = if kill.host.domain.is_empty() {
-        answers::text(&info, "domain")
+        info.domain.clone().unwrap_or_default()
     } else {
         kill.host.domain.to_string()
     };
@@ -31,9 +32,8 @@ pub(super) fn kill(client: &mut Client, kill: &Kill) -> Result<String, String> {
     let process = ProcessKey { pid: kill.pid, start_ns: kill.start_ns };
     let order = operator.order(&host, process, Act::Signal(kill.signal), crate::clock::now());
     let order = order.map_err(|error| error.to_string())?;
-    let params = at(&kill.host, json!({ "order": order }));
-    let answer = client.order("sensor.control", &params).map_err(|error| unanswered(kill, &error))?;
-    let then = match answer["ended"].as_bool() {
+    let answer = client.order(&ControlParams { order }, &about(&kill.host));
+    let then = match answer.map_err(|error| unanswered(kill, &error))?.ended {
         Some(true) => "; it has ended",
         Some(false) => "; it is there still",
         None => "",
@@ -57,10 +57,10 @@ fn unanswered(kill: &Kill, error: &Error) -> String {
 }
 
 /// Where an operator may be: the usual folder, and that of the daemon, where it is on this machine.
-fn folders(address: &Where, info: &Value) -> Vec<PathBuf> {
+fn folders(address: &Where, info: &Info) -> Vec<PathBuf> {
     let usual = state_folder::usual();
     let of_daemon = match address {
-        Where::Here(_) | Where::Local(_) => Some(PathBuf::from(answers::text(info, "state_directory"))),
+        Where::Here(_) | Where::Local(_) => Some(PathBuf::from(&info.state_directory)),
         Where::Proxy(_) => None,
     };
     let of_daemon = of_daemon.filter(|folder| folder.is_absolute() && *folder != usual);

@@ -7,16 +7,18 @@ use super::flock::TAKE_EVERY;
 use super::http::{Client, Error};
 use super::sweeps::{Stream, Taken};
 use super::via::Where;
-use super::{answers, at, kept};
+use super::{about, kept};
 use crate::feed::{Altered, Past, Teller, Update};
 use crate::flock::sweep::HostName;
-use serde_json::{Value, json};
+use client::typed::About;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
+use wire::api::channels::{AlterParams, BudgetSettings, Settings, SubscribeParams, UnsubscribeParams};
+use wire::api::entries::TakeParams;
 
 /// Entries taken at once.
-const ENTRIES_MAX: u32 = 200;
+const ENTRIES_MAX: u64 = 200;
 /// How long nothing may come of an answer.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Until a host that could not be asked is asked again, at first and at last.
@@ -24,7 +26,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(30);
 /// Room for what waits of a subscription, in bytes: a whole sample of some thousand processes, and no more together for
 /// 64 hosts than a sensor has for all queues.
-const QUEUE_BYTES: u64 = 768 << 10;
+const QUEUE_BYTES: u32 = 768 << 10;
 /// The fault of a subscription that is not there any more (docs/query-interface.md).
 const NOT_FOUND: i64 = -32010;
 
@@ -39,6 +41,8 @@ pub(super) struct Subscribed {
     /// How often it was altered, as the last answer says.
     revision: u64,
     stream: Stream,
+    /// Whether the entries are taken packed: not of a daemon whose packed ones cannot be read.
+    is_packed: bool,
     failures: u32,
     /// The subscription that was told of last, and how it was altered.
     told_id: Option<(String, Option<Altered>)>,
@@ -58,6 +62,7 @@ impl Subscribed {
             id: None,
             revision: 0,
             stream,
+            is_packed: true,
             failures: 0,
             told_id: None,
             trouble: None,
@@ -154,8 +159,9 @@ impl Subscribed {
             Some(id) => id.clone(),
             None => self.subscribe()?,
         };
-        let params = at(&self.host, json!({ "subscription": id, "limit": ENTRIES_MAX }));
-        let answer = match self.client.ask("sensor.take", &params) {
+        let (subscription, packed) = (id.clone(), self.is_packed);
+        let params = TakeParams { subscription, limit: ENTRIES_MAX, packed, ..TakeParams::default() };
+        let answer = match self.client.call(&params, &self.about()) {
             Ok(answer) => answer,
             Err(error) => {
                 if matches!(error, Error::Fault { code: NOT_FOUND, .. } | Error::Unreachable { .. }) {
@@ -164,8 +170,16 @@ impl Subscribed {
                 return Err(error);
             }
         };
+        let answer = answer.unpacked().map_err(|error| {
+            self.is_packed = false;
+            self.client.unexpected(format!(
+                "entries of another version ({error}); they are taken as JSON from now on"
+            ))
+        })?;
         let taken = self.stream.take(&self.host, &answer);
-        let is_altered = answer["revision"].as_u64().is_some_and(|revision| revision != self.revision);
+        // With packed entries the version before says it of each of them alone.
+        let revision = answer.entries.iter().map(|entry| entry.revision).fold(answer.revision, u64::max);
+        let is_altered = revision > self.revision;
         if is_altered || taken.wants_whole && taken.stopped.is_none() {
             // What was taken is told in any case; it is tried again when the next is taken.
             let _ = self.see_alterations(&id);
@@ -175,27 +189,28 @@ impl Subscribed {
 
     /// See how it stands, which makes its next sample a whole one.
     fn see_alterations(&mut self, id: &str) -> Result<(), Error> {
-        let own = self.client.ask("sensor.alter", &at(&self.host, json!({ "subscription": id })))?;
-        let altered = Altered {
-            rate_hz: own["rate"].as_f64().filter(|hz| hz.is_finite()).unwrap_or(self.rate_hz),
-            filter: answers::text(&own, "filter"),
-        };
+        let params = AlterParams { subscription: id.to_owned(), settings: Settings::default() };
+        let own = self.client.call(&params, &self.about())?;
+        let altered = Altered { rate_hz: own.rate_hz, filter: own.filter.unwrap_or_default() };
         let is_other = (altered.rate_hz - self.rate_hz).abs() > f64::EPSILON || !altered.filter.is_empty();
-        self.revision = own["revision"].as_u64().unwrap_or(self.revision);
+        self.revision = own.revision;
         self.altered = is_other.then_some(altered);
         Ok(())
     }
 
     fn subscribe(&mut self) -> Result<String, Error> {
-        let budget = json!({ "queue_bytes": QUEUE_BYTES });
-        let rate_hz = self.altered.as_ref().map_or(self.rate_hz, |altered| altered.rate_hz);
-        let mut params = json!({ "rate": rate_hz, "changes": true, "budget": budget });
-        if let Some(altered) = self.altered.as_ref().filter(|altered| !altered.filter.is_empty()) {
-            params["filter"] = Value::from(altered.filter.as_str());
-        }
-        let made = self.client.ask("sensor.subscribe", &at(&self.host, params))?;
-        let id = answers::text(&made, "subscription");
-        self.revision = made["revision"].as_u64().unwrap_or(0);
+        let altered = self.altered.as_ref();
+        let settings = Settings {
+            rate_hz: Some(altered.map_or(self.rate_hz, |altered| altered.rate_hz)),
+            filter: altered.map(|altered| altered.filter.clone()).filter(|filter| !filter.is_empty()),
+            changes: Some(true),
+            budget: Some(BudgetSettings { queue_bytes: Some(QUEUE_BYTES), ..BudgetSettings::default() }),
+            ..Settings::default()
+        };
+        let params = SubscribeParams { settings, ..SubscribeParams::default() };
+        let made = self.client.call(&params, &self.about())?;
+        let id = made.subscription.unwrap_or_default();
+        self.revision = made.revision;
         (self.id, self.stream) = (Some(id.clone()), Stream::default());
         Ok(id)
     }
@@ -203,7 +218,11 @@ impl Subscribed {
     fn end(&mut self) {
         if let Some(id) = self.id.take() {
             // One that cannot be ended now ends by itself when nobody takes.
-            let _ = self.client.ask("sensor.unsubscribe", &at(&self.host, json!({ "subscription": id })));
+            let _ = self.client.call(&UnsubscribeParams { subscription: id }, &self.about());
         }
+    }
+
+    fn about(&self) -> About {
+        about(&self.host)
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Pure. Rule: after entries were missed, or a gap in their numbers, nothing is taken before the next whole sample, for
 //! what changed in between is not known (docs/channels.md). Answers come from strangers: what is missing or of another
-//! kind is left out.
+//! kind is left out, or the answer refused.
 
 use crate::flock::measure::Usage;
 use crate::flock::sweep::{HostName, Reported, Sweep};
-use serde_json::Value;
+use wire::api::entries::{Entry, EntryKind, Taken as Answer};
+use wire::api::processes::Process;
 use wire::time::Time;
 
 /// Processes taken of one sweep; a sensor tells of at most so many.
@@ -35,31 +36,30 @@ pub struct Taken {
 
 impl Stream {
     /// The sweeps of `host` in an answer.
-    pub fn take(&mut self, host: &HostName, answer: &Value) -> Taken {
+    pub fn take(&mut self, host: &HostName, answer: &Answer) -> Taken {
         let mut taken = Taken::default();
-        for entry in answer["entries"].as_array().map(Vec::as_slice).unwrap_or_default() {
-            let number = entry["number"].as_u64();
-            let is_gap = self.next.is_some() && number != self.next;
-            self.next = number.map(|number| number.saturating_add(1));
+        for entry in &answer.entries {
+            let is_gap = self.next.is_some_and(|next| next != entry.number);
+            self.next = Some(entry.number.saturating_add(1));
             self.is_broken |= is_gap;
-            match entry["what"].as_str() {
-                Some("sample") => {
-                    let Some(sweep) = sweep(host, entry) else { continue };
+            match entry.what {
+                EntryKind::Sample => {
+                    let Some(sweep) = sample(host, entry) else { continue };
                     self.is_broken &= !sweep.is_whole;
                     if !self.is_broken {
                         taken.sweeps.push(sweep);
                     }
                 }
-                Some("missed") => {
-                    taken.missed = taken.missed.saturating_add(entry["count"].as_u64().unwrap_or(1));
+                EntryKind::Missed => {
+                    taken.missed = taken.missed.saturating_add(entry.count.unwrap_or(1));
                     self.is_broken = true;
                 }
-                Some("quarantined") => {
-                    let reason = entry["reason"].as_str().unwrap_or_default();
+                EntryKind::Quarantined => {
+                    let reason = entry.reason.as_deref().unwrap_or_default();
                     taken.stopped = Some(crate::grid::text::shown(reason).text);
                     self.is_broken = true;
                 }
-                _ => {}
+                EntryKind::Event | EntryKind::Call | EntryKind::Signal | EntryKind::Unknown => {}
             }
         }
         taken.wants_whole = self.is_broken;
@@ -67,49 +67,53 @@ impl Stream {
     }
 }
 
-/// A sweep of `host`, if an entry is one.
-pub(super) fn sweep(host: &HostName, entry: &Value) -> Option<Sweep> {
-    let time = entry["time"].as_f64().filter(|secs| secs.is_finite())?;
-    let numbers = entry["gone"].as_array();
-    let processes = entry["processes"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-    Some(Sweep {
-        host: host.clone(),
-        time: Time::from_secs_f64(time),
-        is_whole: numbers.is_none(),
-        processes: processes.iter().take(PROCESSES_MAX).filter_map(reported).collect(),
-        gone: numbers.into_iter().flatten().take(PROCESSES_MAX).filter_map(number).collect(),
-        left_out: entry["left_out"].as_u64().unwrap_or(0),
-    })
+/// The sweep of `host` that an entry is, if it is one.
+fn sample(host: &HostName, entry: &Entry) -> Option<Sweep> {
+    let (time, processes) = (entry.time?.0, entry.processes.as_deref().unwrap_or_default());
+    let sweep = sweep(host, time, entry.gone.as_deref(), processes);
+    Some(Sweep { left_out: entry.left_out.unwrap_or(0).into(), ..sweep })
 }
 
-fn reported(told: &Value) -> Option<Reported> {
-    let whole = |name: &str| told[name].as_u64().and_then(|number| u32::try_from(number).ok());
-    let figure = |name: &str| told[name].as_f64().filter(|figure| figure.is_finite()).unwrap_or(0.0);
-    Some(Reported {
-        pid: whole("pid")?,
-        start_ns: told["start_ns"].as_u64()?,
-        parent: whole("parent").unwrap_or(0),
-        uid: whole("uid").unwrap_or(0),
-        name: told["name"].as_str().unwrap_or_default().to_owned(),
-        threads: whole("threads").unwrap_or(0),
+/// A sweep of `host`: a whole one, or of what changed where it is known which are `gone`.
+pub(super) fn sweep(host: &HostName, time: Time, gone: Option<&[u32]>, processes: &[Process]) -> Sweep {
+    Sweep {
+        host: host.clone(),
+        time,
+        is_whole: gone.is_none(),
+        processes: processes.iter().take(PROCESSES_MAX).map(reported).collect(),
+        gone: gone.unwrap_or_default().iter().take(PROCESSES_MAX).copied().collect(),
+        left_out: 0,
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // Counts are shown with some digits.
+fn reported(process: &Process) -> Reported {
+    let secs = |secs: f64| if secs.is_finite() { secs } else { 0.0 };
+    let count = |count: Option<u64>| count.unwrap_or(0) as f64;
+    Reported {
+        pid: process.pid,
+        start_ns: process.start_ns,
+        parent: process.parent,
+        uid: process.uid,
+        name: process.name.to_string(),
+        threads: process.threads,
         usage: Usage {
-            cpu_secs: figure("cpu_seconds"),
-            user_secs: figure("user_seconds"),
-            system_secs: figure("system_seconds"),
-            rss_bytes: figure("rss_bytes"),
-            minor_faults: figure("minor_faults"),
-            major_faults: figure("major_faults"),
-            read_bytes: figure("read_bytes"),
-            written_bytes: figure("written_bytes"),
+            cpu_secs: secs(process.cpu_seconds),
+            user_secs: secs(process.user_seconds),
+            system_secs: secs(process.system_seconds),
+            rss_bytes: process.rss_bytes as f64,
+            minor_faults: process.minor_faults as f64,
+            major_faults: process.major_faults as f64,
+            read_bytes: count(process.read_bytes),
+            written_bytes: count(process.written_bytes),
         },
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn entry(number: u64, gone: Option<&[u32]>) -> Value {
         let process = json!({"pid": 7, "start_ns": 5, "name": "burn", "threads": 2, "cpu_seconds": 1.5, "rss_bytes": 4096});
@@ -121,7 +125,8 @@ mod tests {
     }
 
     fn take(stream: &mut Stream, entries: &[Value]) -> Taken {
-        stream.take(&HostName::new("demo", "wn01"), &json!({ "entries": entries }))
+        let answer = serde_json::from_value(json!({ "entries": entries })).expect("an answer");
+        stream.take(&HostName::new("demo", "wn01"), &answer)
     }
 
     #[test]
@@ -150,13 +155,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_nothing() {
-        let odd = json!({"number": 0, "what": "sample", "time": 1.7e9, "gone": ["x", -1, 1e30], "left_out": "x",
-            "processes": [null, {"pid": 1}, {"pid": -1, "start_ns": 1}, {"pid": 1, "start_ns": 1, "cpu_seconds": "NaN"}]});
-        let taken = take(&mut Stream::default(), &[odd, json!(7), json!({"what": "sample"})]);
-        assert_eq!(taken.sweeps.len(), 1);
-        assert_eq!((taken.sweeps[0].processes.len(), taken.sweeps[0].gone.len()), (1, 0));
-        for answer in [json!(null), json!({"entries": {}}), json!([])] {
-            assert_eq!(Stream::default().take(&HostName::new("", ""), &answer), Taken::default());
+        let odd = json!({"number": 0, "what": "sample", "time": 1.7e9, "gone": [], "left_out": 7,
+            "processes": [{"pid": 1}, {"pid": 1, "start_ns": 1, "cpu_seconds": -1e308}]});
+        let taken =
+            take(&mut Stream::default(), &[odd, json!({}), json!({"what": "sample"}), json!({"what": "x"})]);
+        let left_out: Vec<u64> = taken.sweeps.iter().map(|sweep| sweep.left_out).collect();
+        assert_eq!(left_out, [7], "an entry of no time is no sweep");
+        for answer in [json!({"entries": {}}), json!([7]), json!({"entries": [{"gone": [-1]}]})] {
+            assert!(serde_json::from_value::<Answer>(answer.clone()).is_err(), "{answer}");
         }
     }
 }

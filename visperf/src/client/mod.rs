@@ -13,12 +13,12 @@ mod http;
 mod inside;
 mod known_domains;
 pub(crate) mod target;
-pub(crate) mod typed;
 pub(crate) mod via;
 mod way;
 pub(crate) mod xml;
 
 use crate::exit::Failure;
+use ::client::typed::{self, About};
 use connection::{Connection, Patience};
 use http::Response;
 use overlay::door;
@@ -27,7 +27,7 @@ use std::time::Duration;
 use target::Target;
 use tunnel::digest;
 use tunnel::digest::client::{Answered, Next, SENT_MAX};
-use typed::About;
+use wire::api::Request;
 use wire::api::daemon::InfoParams;
 use wire::near_names;
 
@@ -128,8 +128,44 @@ impl Client {
         self.read(&answer)
     }
 
+    /// Call a method.
+    ///
+    /// # Errors
+    /// As [`Client::call`], and where the answer is not of the method's type.
+    pub(crate) fn ask<R: Request>(
+        &mut self,
+        request: &R,
+        about: &About,
+        patience: Patience,
+    ) -> Result<R::Answer, Error> {
+        let (path, params) = (format!("/api/v1/{}", R::METHOD), typed::params(request, about));
+        let answer = self.post(&path, "application/json", params.to_string().as_bytes(), patience)?;
+        if answer.status != 200 {
+            self.read(&answer)?;
+        }
+        typed::answer::<R>(&answer.body).map_err(|error| self.of_another_form::<R>(&error))
+    }
+
+    /// The same, with the answer as it came.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub(crate) fn request<R: Request>(
+        &mut self,
+        request: &R,
+        about: &About,
+        patience: Patience,
+    ) -> Result<typed::Answered<R::Answer>, Error> {
+        let raw = self.call(R::METHOD, &typed::params(request, about), patience)?;
+        typed::answered::<R>(raw).map_err(|error| self.of_another_form::<R>(&error))
+    }
+
+    fn of_another_form<R: Request>(&self, error: &serde_json::Error) -> Error {
+        self.unexpected(format!("an answer of another form to {}: {error}", R::METHOD))
+    }
+
     /// What answered is no daemon of ours.
-    fn unexpected(&self, found: String) -> Error {
+    pub(crate) fn unexpected(&self, found: String) -> Error {
         Error::Answer { address: self.address(), found }
     }
 

@@ -3,13 +3,13 @@
 //! Not here: how records come and go (`directory`).
 
 use crate::cli::Query;
-use crate::client::typed::About;
 use crate::command::query;
 use crate::exit::Failure;
 use crate::output::Color;
 use crate::output::Output;
 use crate::output::table::{Cell, Table};
 use crate::output::times::age;
+use ::client::typed::About;
 use wire::api::directory::{Domain, DomainState, DomainsParams};
 
 /// Print the domains that the directory knows, and where each answers

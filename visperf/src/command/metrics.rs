@@ -3,13 +3,13 @@
 //! Not here: sampling (`sensor::sample`).
 
 use crate::cli::{Between, OfDomain, Query};
-use crate::client::typed::Answered;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
 use crate::output::figures::{bytes, metric_value};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now, shown};
 use crate::output::{Color, Output};
+use ::client::typed::Answered;
 use compact_str::CompactString;
 use jiff::tz::TimeZone;
 use wire::api::metrics::{DomainMetricsParams, Metric, MetricsParams, Sample, SensorMetricsParams, Value};

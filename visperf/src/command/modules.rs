@@ -4,7 +4,6 @@
 //! Not here: the modules (the sensor has them).
 
 use crate::cli::{Place, Query};
-use crate::client::typed::{About, Answered};
 use crate::client::{Client, PATIENCE};
 use crate::command::control::giver;
 use crate::command::query::{items, print_typed, request};
@@ -13,6 +12,7 @@ use crate::output::figures::number;
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, clean, note};
 use crate::state_folder::SOCKET_MARK;
+use ::client::typed::{About, Answered};
 use clap::Subcommand;
 use overlay::identity::state_folder;
 use std::path::PathBuf;

@@ -2,11 +2,11 @@
 //!
 //! Not here: the connection (`client`), the columns of each list (the commands).
 
-use crate::cli::{OfDomain, Place, Query};
-use crate::client::typed::{About, Answered};
+use crate::cli::{OfDomain, Query};
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::output::{Output, note};
+use ::client::typed::{About, Answered};
 use serde_json::{Map, Value};
 use wire::api::Request;
 
@@ -21,11 +21,6 @@ impl Params {
             self.0.insert(name.to_owned(), value.into());
         }
         self
-    }
-
-    /// Of this domain and host, where they are given.
-    pub(crate) fn at(self, place: &Place) -> Params {
-        self.with("domain", place.domain.clone()).with("host", place.host.clone())
     }
 
     /// Of this domain, where it is given.

@@ -3,10 +3,10 @@
 //! Not here: leases and terms (`directory`).
 
 use crate::cli::Query;
-use crate::client::typed::About;
 use crate::command::domains;
 use crate::command::query;
 use crate::exit::Failure;
+use ::client::typed::About;
 use wire::api::directory::ResolveParams;
 
 /// Ask the directory where a domain's representative answers

@@ -3,11 +3,11 @@
 //! Not here: what a daemon puts into it (`serve::info`).
 
 use crate::cli::Query;
-use crate::client::typed::About;
 use crate::command::query;
 use crate::exit::Failure;
 use crate::output::times::{age, brief, now};
 use crate::output::{Color, Output, clean};
+use ::client::typed::About;
 use jiff::tz::TimeZone;
 use wire::api::daemon::{Info, InfoParams};
 

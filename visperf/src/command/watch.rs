@@ -6,17 +6,17 @@
 
 use crate::cli::{Place, Query, chosen, whole, words};
 use crate::command::interrupt::Interrupt;
-use crate::command::query::{Params, outcomes};
 use crate::exit::Failure;
 use crate::output::clean;
 use kept::{Kept, WAIT_SECS, Wish};
 use printing::Printing;
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wire::api::OneOrMore;
+use wire::api::channels::{BudgetSettings, Selection, Settings, SubscribeParams};
 use wire::api::processes::PID_MAX;
-use wire::channel::{CPU_MAX_MS, expression};
+use wire::channel::{self, CPU_MAX_MS, expression};
 use wire::event::{Kind, Outcome};
 
 mod kept;
@@ -35,6 +35,7 @@ const PAGE: u64 = 1_000;
 #[command(after_long_help = "Examples:
   visperf watch --filter 'top 5 by cpu'
   visperf watch --rate 64 --filter 'cpu > 0.5 and name ~ \"^slurm\"'
+  visperf watch --rate 64 --changes wn07
   visperf watch wn07
   visperf watch UT-ICL/wn07 --rate 64 --filter 'cpu > 0.5'
   visperf watch --under 4711 --condition 'sum cpu > 3 until 2 for 10 s'
@@ -68,6 +69,10 @@ pub(crate) struct Args {
     /// Only what passes, such as 'cpu > 0.5 top 5 by rss_bytes'
     #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
     filter: String,
+    /// Of processes, print only those that differ from the sample before, and
+    /// which ended or pass no longer
+    #[arg(long)]
+    changes: bool,
     /// Milliseconds of CPU a second that the sensor may spend on it, 1 to 500
     /// [default: 20]; what needs more is stopped
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::from(CPU_MAX_MS)))]
@@ -118,14 +123,16 @@ pub(crate) struct Args {
 /// If no daemon is reached, it answers with a fault, or the sensor stopped the subscription.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let place = args.of.clone().unwrap_or_else(|| args.place.clone());
+    let wanted = wanted(args)?;
+    let happens = wanted.kind.happens();
     let mut watching = Kept::subscribe(Wish {
         target: args.query.target.clone(),
-        wanted: wanted(args, &place)?,
-        place,
-        happens: matches!(args.kind.as_str(), "event" | "call"),
+        about: place.about(),
+        wanted,
+        is_json: args.query.json,
         limit: args.samples.map_or(PAGE, |samples| samples.min(PAGE)),
         // Of events and calls there may be none for hours.
-        first_wait_secs: matches!(args.kind.as_str(), "process" | "host").then(|| first_wait_secs(args.rate)),
+        first_wait_secs: (!happens).then(|| first_wait_secs(args.rate)),
     })?;
     let (subscription, is_ending) = (watching.subscription(), Arc::new(AtomicBool::new(false)));
     let (at_the_end, ending) = (subscription.clone(), Arc::clone(&is_ending));
@@ -136,7 +143,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut printing = Printing::new(args);
     let watched = loop {
         let printed = watching.take().and_then(|answer| match answer {
-            Some(answer) => printing.print(&answer),
+            Some(came) => printing.print(&came),
             None => Ok(true),
         });
         // That there is no subscription any more is Ctrl-C's doing, which is about to end the program.
@@ -159,33 +166,39 @@ fn first_wait_secs(rate_hz: f64) -> u64 {
     ((2.0 / rate_hz).ceil() as u64).clamp(FIRST_WAIT_SECS, WAIT_SECS)
 }
 
-fn wanted(args: &Args, place: &Place) -> Result<Value, Failure> {
+fn wanted(args: &Args) -> Result<SubscribeParams, Failure> {
     let script = args.script.as_ref().map(|file| {
         std::fs::read_to_string(file)
             .map_err(|error| Failure::of(&format!("cannot read the script {}", file.display()), error))
     });
-    let selection = Params::default()
-        .with("name", args.name.clone())
-        .with("user", args.user.clone())
-        .with("pid", args.pid)
-        .with("under", args.under)
-        .with("job", args.job.clone())
-        .with("call", args.call.clone())
-        .with("kind", args.event.clone())
-        .with("outcome", outcomes(&args.outcome))
-        .with("metric", args.metric.clone())
-        .value();
-    let is_selected = selection.as_object().is_some_and(|members| !members.is_empty());
-    Ok(Params::default()
-        .at(place)
-        .with("kind", Some(args.kind.clone()))
-        .with("rate", Some(args.rate))
-        .with("filter", Some(args.filter.clone()))
-        .with("condition", args.condition.clone())
-        .with("script", script.transpose()?)
-        .with("budget", args.cpu_ms.map(|cpu_ms| json!({ "cpu_ms": cpu_ms })))
-        .with("selection", is_selected.then_some(selection))
-        .value())
+    let text = |text: &Option<String>| text.as_deref().map(Into::into);
+    let number = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+    let selection = Selection {
+        name: text(&args.name),
+        user: text(&args.user),
+        command: None,
+        pid: number(args.pid),
+        under: number(args.under),
+        job: text(&args.job),
+        call: text(&args.call),
+        kind: args.event.as_deref().and_then(Kind::from_word),
+        outcome: OneOrMore(args.outcome.iter().filter_map(|word| Outcome::from_word(word)).collect()),
+        metric: text(&args.metric),
+    };
+    let settings = Settings {
+        selection: (selection != Selection::default()).then_some(selection),
+        rate_hz: Some(args.rate),
+        filter: Some(args.filter.clone()),
+        condition: args.condition.clone(),
+        script: script.transpose()?,
+        changes: args.changes.then_some(true),
+        only_signals: None,
+        budget: args
+            .cpu_ms
+            .map(|cpu_ms| BudgetSettings { cpu_ms: number(Some(cpu_ms)), ..BudgetSettings::default() }),
+    };
+    let kind = channel::Kind::from_word(&args.kind).unwrap_or_default();
+    Ok(SubscribeParams { kind, settings, cursor: None })
 }
 
 /// A host, with its domain unless that is the daemon's own.

@@ -24,7 +24,7 @@ use rpc::method::Answer as Pending;
 use rpc::packed;
 use rpc::params::Params;
 use rpc::value::{Name, Value};
-use rpc::written::{Answered, valued};
+use rpc::written::Answered;
 use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
 use std::time::Duration;
@@ -121,11 +121,7 @@ impl Elsewhere for Router {
             Err(fault) => return Some(Box::pin(std::future::ready(Err(fault)))),
         };
         if let Way::Relay(host) = &way {
-            return self
-                .relays
-                .as_ref()?
-                .ask(caller, host.as_str(), method, params)
-                .map(|answer| asked(valued(answer)));
+            return self.relays.as_ref()?.ask(caller, host.as_str(), method, params, form).map(asked);
         }
         let Some(hops_left) = caller.hops_left.checked_sub(1) else {
             let fault = unavailable(format!(
@@ -135,7 +131,7 @@ impl Elsewhere for Router {
             return Some(Box::pin(std::future::ready(Err(fault))));
         };
         let time_left = caller.time_left.saturating_sub(HOP_MARGIN);
-        let question = question(method, params.values().to_vec(), time_left, hops_left);
+        let question = question(method, params.handed_on(), time_left, hops_left);
         let (account, viewer) = (accounts::handed_on(caller), caller.viewer.handed_on());
         let question = Question { form, account, viewer, ..question };
         match way {

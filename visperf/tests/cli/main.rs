@@ -7,6 +7,7 @@
 
 mod check;
 mod clocks;
+mod contract;
 mod control;
 mod filters;
 mod followed;
@@ -15,6 +16,7 @@ mod modules;
 mod page;
 mod program;
 mod queries;
+mod reference;
 mod sampled;
 mod server;
 mod started;

@@ -7,17 +7,17 @@ use std::process::Child;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-const UP: [&str; 5] = ["up", "--listen", "127.0.0.1:0", "--state", "own"];
+pub(crate) const UP: [&str; 5] = ["up", "--listen", "127.0.0.1:0", "--state", "own"];
 
 /// A daemon that was started, and what it prints.
-struct Started {
+pub(crate) struct Started {
     child: Child,
     out: Receiver<String>,
     notes: Receiver<String>,
 }
 
 impl Started {
-    fn new(home: &Home, arguments: &[&str]) -> Started {
+    pub(crate) fn new(home: &Home, arguments: &[&str]) -> Started {
         let mut command = home.command(arguments);
         let mut child = command.env("TMPDIR", home.path().join("tmp")).spawn().unwrap();
         let (out, notes) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
@@ -26,7 +26,7 @@ impl Started {
 
     /// The next line that holds this.
     #[track_caller]
-    fn line(&self, part: &str) -> String {
+    pub(crate) fn line(&self, part: &str) -> String {
         let mut before = Vec::new();
         // A daemon always has something to say: the deadline is for all of it.
         let until = Instant::now() + DEADLINE;
@@ -41,7 +41,7 @@ impl Started {
     }
 
     /// End it by Ctrl-C; what it had still to say.
-    fn end(mut self) -> Vec<String> {
+    pub(crate) fn end(mut self) -> Vec<String> {
         interrupt(&self.child);
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
         self.notes.iter().collect()

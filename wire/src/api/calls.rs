@@ -2,6 +2,7 @@
 //!
 //! Pure. Not here: calls as sensors report them ([`crate::call`]).
 
+use super::events::known_outcome;
 use super::{Effect, Request, Subject, UnixTime};
 use crate::call::State;
 use crate::event::Outcome;
@@ -146,8 +147,8 @@ pub struct Call {
     pub offers: Vec<String>,
     /// The hosts on which it ran.
     pub hosts: Vec<String>,
-    /// How it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// How it ended. One that a later version has is read as `finished`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_outcome")]
     pub outcome: Option<Outcome>,
     /// Its exit code as printed.
     #[serde(default, skip_serializing_if = "String::is_empty")]

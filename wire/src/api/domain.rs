@@ -278,6 +278,7 @@ pub struct CallCounts {
 
 /// The largest users and hosts of a domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TopCalls")]
 pub struct Top {
     /// Users with most calls that wait or run.
     pub users: Vec<UserCalls>,

@@ -4,10 +4,12 @@
 
 use super::{Effect, Named, Request, Span, Subject, UnixTime};
 use crate::event::{self, Kind, Outcome};
+use crate::id::SensorKey;
 use compact_str::{CompactString, ToCompactString};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// Events of an answer by default.
 const LIMIT_DEFAULT: u64 = 1000;
@@ -153,6 +155,7 @@ pub struct Event {
 /// Where an event was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "EventSource")]
 pub struct Source {
     /// The sensor's id.
     #[schemars(with = "String")]
@@ -181,7 +184,7 @@ pub enum Attribute {
     /// What is not UTF-8.
     Bytes(
         #[serde(with = "crate::bytes")]
-        #[schemars(with = "String")]
+        #[schemars(with = "super::Bytes")]
         Vec<u8>,
     ),
 }
@@ -226,13 +229,103 @@ impl From<event::Event> for Event {
     }
 }
 
+/// An [`Event`] that is written where it is read: nothing of it is copied.
+#[derive(Debug, Serialize)]
+pub struct EventRef<'a> {
+    #[serde(serialize_with = "displayed")]
+    id: event::Id,
+    kind: Kind,
+    time: UnixTime,
+    seen: UnixTime,
+    call: &'a str,
+    job: &'a str,
+    user: &'a str,
+    from: &'a str,
+    to: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    submitted: Option<UnixTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started: Option<UnixTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<UnixTime>,
+    #[serde(serialize_with = "attributes")]
+    attributes: &'a [(CompactString, event::Value)],
+    source: SourceRef<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct SourceRef<'a> {
+    #[serde(serialize_with = "displayed")]
+    sensor: SensorKey,
+    host: &'a str,
+    file: &'a str,
+    filter: &'a str,
+    offset: u64,
+}
+
+impl<'a> EventRef<'a> {
+    /// `event`, whose call is known by the id `call` now.
+    #[must_use]
+    pub fn new(event: &'a event::Event, call: &'a str) -> EventRef<'a> {
+        let event::Event { id, seen, content, source, .. } = event;
+        EventRef {
+            id: *id,
+            kind: content.kind,
+            time: UnixTime(content.time),
+            seen: UnixTime(*seen),
+            call,
+            job: &content.job,
+            user: &content.user,
+            from: &content.from,
+            to: &content.to,
+            outcome: content.outcome,
+            submitted: content.submitted.map(UnixTime),
+            started: content.started.map(UnixTime),
+            ended: content.ended.map(UnixTime),
+            attributes: &content.attributes,
+            source: SourceRef {
+                sensor: id.sensor,
+                host: &source.host,
+                file: &source.file,
+                filter: &source.filter,
+                offset: id.offset,
+            },
+        }
+    }
+}
+
+fn displayed<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn attributes<S: Serializer>(
+    attributes: &[(CompactString, event::Value)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    struct AttributeRef<'a>(&'a event::Value);
+
+    impl Serialize for AttributeRef<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self.0 {
+                event::Value::Text(text) => serializer.serialize_str(text),
+                event::Value::List(texts) => serializer.collect_seq(texts),
+                event::Value::Bytes(bytes) => serializer.serialize_bytes(bytes),
+            }
+        }
+    }
+
+    serializer.collect_map(attributes.iter().map(|(name, value)| (name, AttributeRef(value))))
+}
+
 fn known_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
     let word = CompactString::deserialize(deserializer)?;
     Ok(Kind::from_word(&word).unwrap_or(Kind::Message))
 }
 
 /// One that a later version has ended in some way.
-fn known_outcome<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Outcome>, D::Error> {
+pub(super) fn known_outcome<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Outcome>, D::Error> {
     let word = Option::<CompactString>::deserialize(deserializer)?;
     Ok(word.map(|word| Outcome::from_word(&word).unwrap_or(Outcome::Finished)))
 }
@@ -241,7 +334,7 @@ fn known_outcome<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Ou
 mod tests {
     use super::*;
     use crate::event::{Content, Id};
-    use crate::id::{Generation, SensorKey};
+    use crate::id::Generation;
     use crate::time::Time;
     use serde_json::json;
 
@@ -272,6 +365,20 @@ mod tests {
         });
         assert_eq!(written, expected);
         assert_eq!(serde_json::from_value::<Event>(written).expect("it is read"), Event::from(event()));
+    }
+
+    #[test]
+    fn an_event_that_is_written_where_it_is_read_is_the_same() {
+        let mut full = event();
+        full.content.attributes.push(("raw".into(), event::Value::Bytes(vec![1, 2])));
+        full.content.submitted = Some(Time::from_micros(1));
+        full.content.started = Some(Time::from_micros(2));
+        let bare = event::Event { content: Content::new(Kind::Message, Time::default()), ..event() };
+        for event in [full, bare] {
+            let known = event::Event { call: "slurm:2".into(), ..event.clone() };
+            let written = serde_json::to_string(&EventRef::new(&event, "slurm:2")).expect("it is written");
+            assert_eq!(written, serde_json::to_string(&Event::from(known)).expect("it is written"));
+        }
     }
 
     #[test]

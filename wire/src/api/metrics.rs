@@ -164,6 +164,7 @@ impl Metric {
 
 /// A value at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "MetricSample")]
 pub struct Sample {
     /// When it was sampled.
     pub time: UnixTime,

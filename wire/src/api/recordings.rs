@@ -70,7 +70,7 @@ pub struct Trigger {
     pub on: String,
     /// Recordings that it started.
     pub fired: u64,
-    /// Times that it fitted while it was quiet after another.
+    /// Times that it fitted while it was quiet after another (`cool_down_s`).
     pub suppressed: u64,
     /// Times that it fitted what had happened too long ago.
     pub late: u64,
@@ -160,9 +160,9 @@ impl From<Option<End>> for RecordingState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordParams {
-    /// So long before now, as far as memory reaches back.
+    /// So long before now, as far as memory reaches back; at most what the recorder keeps.
     pub before_s: Span,
-    /// So long after now.
+    /// So long after now; at most what the recorder keeps.
     pub after_s: Span,
     /// Why, to be found again by it.
     pub note: String,
@@ -234,7 +234,7 @@ pub struct RecordingSamples {
     pub events: Vec<Event>,
 }
 
-/// A recording's file, part by part; for root and operators.
+/// A recording's file, part by part; for root, and the user that runs the sensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordingFileParams {
     /// Which, as sensor.recordings has it.

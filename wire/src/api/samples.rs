@@ -164,6 +164,7 @@ impl KnownBy {
 /// A process in a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "ProcessSample")]
 pub struct Sample {
     /// When the sweep was made.
     pub time: UnixTime,

@@ -1,14 +1,14 @@
 //! Subscriptions to other hosts, at the daemon that represents their domain: who wants the same of a host shares one
 //! stream of it, at the highest rate that is wanted.
 //!
-//! Shell: who subscribes, and a task for each stream. Rules: a stream ends when its last consumer does; while a host cannot be
-//! asked its consumers are told why, and go on when it answers; what was lost on the way is told to each of them as missed.
+//! Shell: the subscribers, and a task for each stream. Rules: a stream ends when its last consumer does; while a host cannot be
+//! asked its consumers are answered why, and go on when it answers; what was lost on the way is missed by each of them.
 //! Not here: what the source evaluates and what is evaluated here (`channel::relay`), reaching the host ([`Asker`]), the task of a
 //! stream (`feeding`).
 
 mod feeding;
 
-use super::{of_peer, standing, stream, wanted};
+use super::{of_peer, standing, taken, wanted};
 use crate::channel::budget::Taken;
 use crate::channel::hub::{Budget, Error, Hub, Id, OWN_MIN, OWN_QUEUES_MIN_BYTES};
 use crate::channel::owner::Owner;
@@ -21,18 +21,26 @@ use rpc::elsewhere::Caller;
 use rpc::fault::{self, Fault};
 use rpc::method::Answer;
 use rpc::params::Params;
+use rpc::typed::answered;
 use rpc::value::{Name, Value};
+use rpc::written::Answering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
+use wire::api::Request;
+use wire::api::channels::{
+    AlterParams, Selection, Settings, SubscribeParams, Subscription, UnsubscribeParams,
+};
+use wire::api::entries::{TakeParams, Taken as Entries};
 use wire::channel::filter::Filter;
 use wire::channel::{Kind, Wanted};
-use wire::query::Viewer;
+use wire::query::{Form, Viewer};
 use wire::time::Time;
 
 /// The calls about subscriptions: the first makes one, the others name it.
-pub const METHODS: [&str; 4] = ["sensor.subscribe", "sensor.alter", "sensor.unsubscribe", "sensor.take"];
+pub const METHODS: [&str; 4] =
+    [SubscribeParams::METHOD, AlterParams::METHOD, UnsubscribeParams::METHOD, TakeParams::METHOD];
 /// Most streams of hosts at a time: a large domain, each host once.
 pub const STREAMS_MAX: usize = 1024;
 /// Most subscriptions to other hosts: some for each host of a large domain.
@@ -43,7 +51,7 @@ pub const QUEUES_MAX_BYTES: u64 = 96 << 20;
 /// Until a host that stopped a stream is asked for another.
 const AFTER_STOP: Duration = Duration::from_secs(60);
 /// How long a host may wait for a first entry before it answers with none: one that has no more consumers ends then.
-const WAIT_SECS: f64 = 5.0;
+const WAIT: Duration = Duration::from_secs(5);
 /// How long to wait for an answer beyond that.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Until a host that could not be asked is asked again.
@@ -97,8 +105,8 @@ struct Key {
     kind: Kind,
     /// On whose behalf: the host leaves out what that may not see of its processes.
     viewer: Viewer,
-    /// As it was given, packed: names of users are the host's.
-    selection: Vec<u8>,
+    /// As it was given: names of users are the host's.
+    selection: Option<Selection>,
     filter: String,
 }
 
@@ -107,7 +115,6 @@ struct Stream {
     key: Key,
     /// Of the consumer for which it was made first.
     owner: Owner,
-    selection: Option<Value>,
     /// Its consumers.
     hub: Hub,
     /// The highest rate that they want.
@@ -136,38 +143,54 @@ impl Relays {
 
     /// The answer to a call about a subscription to a host; `None` if `method` is no such call.
     #[must_use]
-    pub fn ask(&self, caller: &Caller, host: &str, method: &str, params: &Params) -> Option<Answer> {
-        let ready = |answer| -> Option<Answer> { Some(Box::pin(std::future::ready(answer))) };
+    pub fn ask(
+        &self,
+        caller: &Caller,
+        host: &str,
+        method: &str,
+        params: &Params,
+        form: Option<Form>,
+    ) -> Option<Answering> {
         match method {
-            "sensor.subscribe" => ready(self.subscribe(caller, host, params)),
-            "sensor.alter" => ready(self.alter(caller, params)),
-            "sensor.unsubscribe" => ready(self.unsubscribe(caller, params)),
-            "sensor.take" => {
-                let (relays, params, caller) = (self.clone(), params.clone(), *caller);
-                Some(Box::pin(async move { relays.take(&caller, &params).await }))
+            SubscribeParams::METHOD => {
+                Some(now(params, form, |params| self.subscribe(caller, host, &params)))
+            }
+            AlterParams::METHOD => Some(now(params, form, |params| self.alter(caller, &params))),
+            UnsubscribeParams::METHOD => Some(now(params, form, |params| self.unsubscribe(caller, &params))),
+            TakeParams::METHOD => {
+                let (relays, params, caller) = (self.clone(), params.clone().typed::<TakeParams>(), *caller);
+                Some(Box::pin(
+                    async move { answered::<TakeParams>(&relays.take(&caller, &params?).await?, form) },
+                ))
             }
             _ => None,
         }
     }
 
-    fn subscribe(&self, caller: &Caller, host: &str, params: &Params) -> Result<Value, Fault> {
-        of_peer(caller, params)?;
-        let kind = wanted::kind(params)?;
-        if params.text("cursor")?.is_some() {
+    fn subscribe(
+        &self,
+        caller: &Caller,
+        host: &str,
+        params: &SubscribeParams,
+    ) -> Result<Subscription, Fault> {
+        let SubscribeParams { kind, settings, cursor } = params;
+        of_peer(caller, settings)?;
+        if cursor.is_some() {
             return Err(Fault::invalid_params(
                 "cursor: expected none in a subscription that is shared with others; ask the sensor of that host itself",
             ));
         }
-        let wanted = changed(Wanted { kind, ..Wanted::default() }, params)?;
-        let selection = params.value("selection").filter(|_| !kind.happens()).cloned();
+        let wanted = changed(Wanted { kind: *kind, ..Wanted::default() }, settings)?;
+        let selection = settings.selection.clone().filter(|_| !kind.happens());
         let (of_source, rest) = split(&wanted)?;
         let mut inner = locked(&self.0.inner);
         inner.forget_those_that_ended();
         let owner = Owner::of(caller.principal());
         inner.make_sure_of_room(owner, None, &wanted)?;
-        let viewer = if kind == Kind::Process { caller.viewer } else { Viewer::Trusted };
-        let stream =
-            self.stream((&mut inner, owner), (host, kind, viewer), selection, of_source.to_string())?;
+        let viewer = if *kind == Kind::Process { caller.viewer } else { Viewer::Trusted };
+        let key =
+            Key { host: host.to_owned(), kind: *kind, viewer, selection, filter: of_source.to_string() };
+        let stream = self.stream(&mut inner, owner, key)?;
         // Under the lock: a stream whose last consumer goes meanwhile would end with this one in it.
         let id = stream.hub.subscribe_for(caller.principal(), Wanted { filter: rest, ..wanted.clone() })?;
         let queue_bytes = wanted.budget.queue_bytes.into();
@@ -175,25 +198,24 @@ impl Relays {
         inner.consumers.insert(id, consumer.clone());
         drop(inner);
         consumer.stream.altered.notify_one();
-        consumer.told(id)
+        consumer.standing(id)
     }
 
-    fn alter(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
-        of_peer(caller, params)?;
-        let id = super::id(params)?;
+    fn alter(&self, caller: &Caller, params: &AlterParams) -> Result<Subscription, Fault> {
+        let AlterParams { subscription, settings } = params;
+        of_peer(caller, settings)?;
+        let id = subscription.parse()?;
         let mut inner = locked(&self.0.inner);
         let Consumer { stream: before, owner, filter, queue_bytes } = inner.of(id, caller)?;
-        let now = Wanted { filter, ..before.hub.standing(id)?.wanted };
-        let wanted = changed(now, params)?;
+        let wanted = changed(Wanted { filter, ..before.hub.standing(id)?.wanted }, settings)?;
         let (of_source, rest) = split(&wanted)?;
         if u64::from(wanted.budget.queue_bytes) > queue_bytes {
             inner.make_sure_of_room(owner, Some(id), &wanted)?;
         }
-        let kind = wanted.kind;
-        let selection = params.value("selection").filter(|_| !kind.happens()).cloned();
-        let selection = selection.or_else(|| before.selection.clone());
-        let of_host = (before.key.host.as_str(), kind, before.key.viewer);
-        let stream = self.stream((&mut inner, owner), of_host, selection, of_source.to_string())?;
+        let selection = settings.selection.clone().filter(|_| !wanted.kind.happens());
+        let selection = selection.or_else(|| before.key.selection.clone());
+        let key = Key { selection, filter: of_source.to_string(), ..before.key.clone() };
+        let stream = self.stream(&mut inner, owner, key)?;
         let altered = Wanted { filter: rest, ..wanted.clone() };
         if Arc::ptr_eq(&stream, &before) {
             stream.hub.alter(id, |_| Ok::<_, Error>(altered.clone()))?;
@@ -207,30 +229,23 @@ impl Relays {
         drop(inner);
         before.altered.notify_one();
         consumer.stream.altered.notify_one();
-        consumer.told(id)
+        consumer.standing(id)
     }
 
-    fn unsubscribe(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
-        let id = super::id(params)?;
+    fn unsubscribe(&self, caller: &Caller, params: &UnsubscribeParams) -> Result<Subscription, Fault> {
+        let id = params.subscription.parse()?;
         let mut inner = locked(&self.0.inner);
         let consumer = inner.of(id, caller)?;
-        let told = consumer.told(id)?;
+        let stood = consumer.standing(id)?;
         consumer.stream.hub.unsubscribe(id)?;
         inner.consumers.remove(&id);
         drop(inner);
         consumer.stream.altered.notify_one();
-        Ok(told)
+        Ok(stood)
     }
 
     /// The stream of this, which begins if there is none.
-    fn stream(
-        &self,
-        (inner, owner): (&mut Inner, Owner),
-        (host, kind, viewer): (&str, Kind, Viewer),
-        selection: Option<Value>,
-        filter: String,
-    ) -> Result<Arc<Stream>, Fault> {
-        let key = Key { host: host.to_owned(), kind, viewer, selection: packed(selection.as_ref()), filter };
+    fn stream(&self, inner: &mut Inner, owner: Owner, key: Key) -> Result<Arc<Stream>, Fault> {
         if let Some(stream) = inner.streams.get(&key) {
             return Ok(Arc::clone(stream));
         }
@@ -245,15 +260,15 @@ impl Relays {
         if taken.lacks(1, OWN_MIN, owner.is_trusted()) > 0 {
             return Err(full());
         }
-        let stream = Arc::new(Stream::new(key.clone(), owner, selection, self.0.budget.clone()));
+        let stream = Arc::new(Stream::new(key.clone(), owner, self.0.budget.clone()));
         self.0.begun.try_send(Arc::clone(&stream)).map_err(|_| full())?;
         inner.streams.insert(key, Arc::clone(&stream));
         Ok(stream)
     }
 
-    async fn take(&self, caller: &Caller, params: &Params) -> Result<Value, Fault> {
-        let id = super::id(params)?;
-        let (limit, wait) = super::patience(params, caller.time_left)?;
+    async fn take(&self, caller: &Caller, params: &TakeParams) -> Result<Entries, Fault> {
+        let id = params.subscription.parse()?;
+        let (limit, wait) = super::patience(params, caller.time_left);
         let mut stream = locked(&self.0.inner).of(id, caller)?.stream;
         loop {
             let is_failing = locked(&stream.state).failing.is_some();
@@ -270,7 +285,7 @@ impl Relays {
             let state = locked(&stream.state);
             return match &state.failing {
                 Some(fault) if answer.entries.is_empty() => Err(fault.clone()),
-                _ => Ok(stream::answer(&answer, state.booted.unwrap_or_default(), None)),
+                _ => Ok(taken::taken(answer, state.booted.unwrap_or_default(), params.packed)),
             };
         }
     }
@@ -323,34 +338,39 @@ impl Inner {
 
 impl Consumer {
     /// How its subscription stands, with what it said that it wants.
-    fn told(&self, id: Id) -> Result<Value, Fault> {
+    fn standing(&self, id: Id) -> Result<Subscription, Fault> {
         let mut stands = self.stream.hub.standing(id)?;
         stands.wanted.filter = self.filter.clone();
-        let mut told = standing(id, &stands);
-        if let (Some(selection), Value::Struct(members)) = (&self.stream.selection, &mut told) {
-            members
-                .iter_mut()
-                .filter(|(name, _)| name == "selection")
-                .for_each(|member| member.1 = selection.clone());
-        }
-        Ok(told)
+        let standing = standing(id, &stands);
+        let selection = self.stream.key.selection.clone().or(standing.selection);
+        Ok(Subscription { selection, ..standing })
     }
 }
 
 impl Stream {
-    fn new(key: Key, owner: Owner, selection: Option<Value>, budget: Budget) -> Stream {
+    fn new(key: Key, owner: Owner, budget: Budget) -> Stream {
         let hub = Hub::relaying(budget);
         let beat = Arc::new(Beat::new(Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed")));
         hub.set_wish(key.kind, beat.wish());
-        Stream { key, owner, selection, hub, beat, state: Mutex::default(), altered: Notify::new() }
+        Stream { key, owner, hub, beat, state: Mutex::default(), altered: Notify::new() }
     }
 }
 
+/// The answer to a call that is answered at once.
+fn now<R: Request>(
+    params: &Params,
+    form: Option<Form>,
+    answer: impl FnOnce(R) -> Result<R::Answer, Fault>,
+) -> Answering {
+    let answer = params.clone().typed().and_then(answer).and_then(|answer| answered::<R>(&answer, form));
+    Box::pin(std::future::ready(answer))
+}
+
 /// `wanted` with what the call gives. Of what there is at a moment the host selects: names of users are its.
-fn changed(wanted: Wanted, params: &Params) -> Result<Wanted, Fault> {
+fn changed(wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
     match wanted.kind.happens() {
-        true => wanted::changed(wanted, params, None),
-        false => wanted::changed_but_selection(wanted, params),
+        true => wanted::changed(wanted, settings, None),
+        false => wanted::changed_but_selection(wanted, settings),
     }
 }
 
@@ -360,10 +380,4 @@ fn split(wanted: &Wanted) -> Result<(Filter, Filter), Fault> {
     let filter = Wanted { kind: wanted.kind, filter: wanted.filter.clone(), ..Wanted::default() };
     Prepared::new(filter, || Duration::ZERO).map_err(|error| Fault::invalid_params(error.to_string()))?;
     Ok(relay::split(wanted.kind, &wanted.filter))
-}
-
-fn packed(value: Option<&Value>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    value.into_iter().for_each(|value| rpc::packed::write(value, &mut bytes));
-    bytes
 }

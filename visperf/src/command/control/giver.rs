@@ -4,11 +4,11 @@
 //! Not here: who signs and how (`overlay::identity::operator`), what is asked of the person before (`super`).
 
 use crate::client::target::Target;
-use crate::client::typed::{About, Answered};
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::output::times;
 use crate::{state_folder, state_owner};
+use ::client::typed::{About, Answered};
 use overlay::identity::operator::Operator;
 use std::net::IpAddr;
 use std::path::PathBuf;

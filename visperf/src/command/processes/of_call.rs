@@ -4,7 +4,6 @@
 
 use super::{Args, cpu_time};
 use crate::cli::OfDomain;
-use crate::client::typed::Answered;
 use crate::command::call_names;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
@@ -12,6 +11,7 @@ use crate::output::figures::{share, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output};
+use ::client::typed::Answered;
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
 use std::ops::Add as _;

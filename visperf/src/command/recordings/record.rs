@@ -3,10 +3,10 @@
 //! Not here: triggers (the sensor's configuration has them).
 
 use crate::cli::Query;
-use crate::client::typed::About;
 use crate::command::query::request;
 use crate::exit::Failure;
 use crate::output::{note, times};
+use ::client::typed::About;
 use std::time::Duration;
 use wire::api::Span;
 use wire::api::recordings::{RecordAnswer, RecordParams};

@@ -1,24 +1,26 @@
-//! A subscription that is kept up: whoever answers for its place, and however often that is another.
+//! A subscription that is kept up: whichever daemon answers for its place, and however often that is another.
 //!
 //! Rule: nothing ends it but what no waiting mends (`client::course`). That nobody answers is told once, and that somebody does
 //! again, with what was missed between. Events and calls are gone on with where they were, as long as the same sensor has them, so
 //! that none is lost on the way and none comes twice.
 //! Not here: how it is printed (`printing`), Ctrl-C (`watch`).
 
-use crate::cli::Place;
 use crate::client::connection::Patience;
 use crate::client::course::{Course, course, first_line};
 use crate::client::target::Target;
 use crate::client::{Client, Error, PATIENCE};
-use crate::command::query::{Params, items};
+use crate::command::query::items;
 use crate::exit::Failure;
-use crate::output::figures::text_of;
 use crate::output::note;
+use ::client::typed::About;
 use overlay::clock;
 use rpc::fault::INVALID_PARAMS;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use wire::api::channels::{SubscribeParams, Subscription as Standing, UnsubscribeParams};
+use wire::api::entries::{Entry, TakeParams, Taken};
+use wire::api::{Request as _, Span};
 use wire::time::Moment;
 
 /// How long a daemon may wait for a first entry before it answers with none.
@@ -33,15 +35,21 @@ const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: No
 /// What is to be kept up.
 pub(super) struct Wish {
     pub(super) target: Target,
-    pub(super) place: Place,
-    /// The parameters of `sensor.subscribe`.
-    pub(super) wanted: Value,
-    /// Whether events or calls are watched.
-    pub(super) happens: bool,
+    pub(super) about: About,
+    pub(super) wanted: SubscribeParams,
+    /// Whether the entries are to be handed on as they come.
+    pub(super) is_json: bool,
     /// Most entries of one answer.
     pub(super) limit: u64,
     /// How long to wait before it is told that nothing passes; none where that need not be.
     pub(super) first_wait_secs: Option<u64>,
+}
+
+/// What came.
+pub(super) struct Came {
+    pub(super) taken: Taken,
+    /// The entries as they came, where that was wished.
+    pub(super) raw: Vec<Value>,
 }
 
 /// It.
@@ -56,6 +64,8 @@ pub(super) struct Kept {
     away: Option<Moment>,
     /// Whether it has to be made anew.
     is_over: bool,
+    /// Whether the entries are taken packed.
+    is_packed: bool,
 }
 
 impl Kept {
@@ -65,15 +75,29 @@ impl Kept {
     /// If no daemon is reached, or it answers with a fault.
     pub(super) fn subscribe(wish: Wish) -> Result<Kept, Failure> {
         let subscription =
-            Subscription { id: Arc::default(), target: wish.target.clone(), place: wish.place.clone() };
-        let (client, line) = (Client::new(&wish.target), Line::new(wish.happens));
-        let mut kept =
-            Kept { wish, client, subscription, line, begun: clock::now(), away: None, is_over: false };
-        let wanted = kept.wish.wanted.clone();
-        let made = kept.client.call("sensor.subscribe", &wanted, PATIENCE);
-        let made = made.map_err(|error| kept.client.explain("sensor.subscribe", error))?;
+            Subscription { id: Arc::default(), target: wish.target.clone(), about: wish.about.clone() };
+        let (client, line) = (Client::new(&wish.target), Line::new(wish.wanted.kind.happens()));
+        // Of events and calls the version before gives packed ones without the cursor.
+        let is_packed = !wish.is_json && !line.happens;
+        let mut kept = Kept {
+            wish,
+            client,
+            subscription,
+            line,
+            begun: clock::now(),
+            away: None,
+            is_over: false,
+            is_packed,
+        };
+        let made = kept.subscribe_from(None);
+        let made = made.map_err(|error| kept.client.explain(SubscribeParams::METHOD, error))?;
         kept.begin(&made);
         Ok(kept)
+    }
+
+    fn subscribe_from(&mut self, cursor: Option<String>) -> Result<Standing, Error> {
+        let wanted = SubscribeParams { cursor, ..self.wish.wanted.clone() };
+        self.client.ask(&wanted, &self.wish.about, PATIENCE)
     }
 
     /// For who ends it from elsewhere.
@@ -85,10 +109,10 @@ impl Kept {
     ///
     /// # Errors
     /// If it cannot go on.
-    pub(super) fn take(&mut self) -> Result<Option<Value>, Failure> {
+    pub(super) fn take(&mut self) -> Result<Option<Came>, Failure> {
         let (method, came) = match self.is_over {
-            true => ("sensor.subscribe", self.subscribe_anew().map(|()| None)),
-            false => ("sensor.take", self.take_once().map(|answer| self.looked_at(answer))),
+            true => (SubscribeParams::METHOD, self.subscribe_anew().map(|()| None)),
+            false => (TakeParams::METHOD, self.take_once().map(|came| self.looked_at(came))),
         };
         match came {
             Ok(came) => Ok(came),
@@ -111,37 +135,53 @@ impl Kept {
         }
     }
 
-    fn take_once(&mut self) -> Result<Value, Error> {
+    fn take_once(&mut self) -> Result<Came, Error> {
         let wait_secs = self.wish.first_wait_secs.unwrap_or(WAIT_SECS);
-        let params = self.subscription.params();
-        let params = params.with("wait", Some(wait_secs)).with("limit", Some(self.wish.limit));
+        let params = TakeParams {
+            subscription: self.subscription.locked().clone(),
+            limit: self.wish.limit,
+            wait: Span(Duration::from_secs(wait_secs)),
+            packed: self.is_packed,
+        };
         // That nothing comes is no news: nothing may pass.
         let patience = Patience { tell_after: None, ..PATIENCE };
-        self.client.call("sensor.take", &params.value(), patience)
+        if self.wish.is_json {
+            let answer = self.client.request(&params, &self.wish.about, patience)?;
+            return Ok(Came { raw: items(&answer.raw, "entries"), taken: answer.typed });
+        }
+        let taken = match self.client.ask(&params, &self.wish.about, patience)?.unpacked() {
+            Ok(taken) => taken,
+            Err(_) => {
+                note("the daemon is of another version: one answer is lost, going on in JSON");
+                self.is_packed = false;
+                Taken { next: self.line.next, ..Taken::default() }
+            }
+        };
+        Ok(Came { taken, raw: Vec::new() })
     }
 
     /// The answer, if it goes on where the one before ended, or cannot be had so any more.
-    fn looked_at(&mut self, answer: Value) -> Option<Value> {
+    fn looked_at(&mut self, came: Came) -> Option<Came> {
         if self.is_told_away() {
             note(&format!("reached {} again, going on", self.client.address()));
         }
         self.away = None;
-        match self.line.take(&answer) {
-            Taken::GoesOn => {}
-            Taken::Lost(count) => note(&format!("{} lost on the way", entries_told(count))),
-            Taken::HadAgain => {
+        match self.line.take(&came.taken) {
+            Order::GoesOn => {}
+            Order::Lost(count) => note(&format!("{} lost on the way", entries_told(count))),
+            Order::HadAgain => {
                 self.away = Some(clock::now());
                 self.is_over = true;
                 return None;
             }
         }
         if let Some(secs) = self.wish.first_wait_secs.take()
-            && items(&answer, "entries").is_empty()
-            && answer.get("quarantined").is_none_or(Value::is_null)
+            && came.taken.entries.is_empty()
+            && came.taken.quarantined.is_none()
         {
             note(&format!("nothing passed for {secs} s; it is watched on, until Ctrl-C"));
         }
-        Some(answer)
+        Some(came)
     }
 
     fn wait(&mut self, error: &Error) {
@@ -164,25 +204,20 @@ impl Kept {
     fn subscribe_anew(&mut self) -> Result<(), Error> {
         let former = self.subscription.as_it_is();
         let mut again = if self.line.cursor.is_some() { Again::WhereItWas } else { Again::FromNow };
-        let mut wanted = self.wish.wanted.clone();
-        if let (Some(cursor), Some(members)) = (&self.line.cursor, wanted.as_object_mut()) {
-            members.insert("cursor".to_owned(), cursor.clone().into());
-        }
-        let made = match self.client.call("sensor.subscribe", &wanted, PATIENCE) {
-            // It is the cursor of another sensor, or this one was begun anew.
+        let made = match self.subscribe_from(self.line.cursor.clone()) {
+            // It is the cursor of another sensor, or of this one's former journal.
             Err(Error::Fault { code, message })
                 if self.line.cursor.is_some()
                     && code == i64::from(INVALID_PARAMS)
                     && message.starts_with("cursor") =>
             {
                 again = Again::Elsewhere;
-                let wanted = self.wish.wanted.clone();
-                self.client.call("sensor.subscribe", &wanted, PATIENCE)?
+                self.subscribe_from(None)?
             }
             made => made?,
         };
         let away = self.away.take().map_or(Duration::ZERO, |since| clock::now().since(since));
-        note(&again.told(self.wish.happens, away));
+        note(&again.told(self.line.happens, away));
         self.begin(&made);
         self.is_over = false;
         // It may be there still.
@@ -190,8 +225,8 @@ impl Kept {
         Ok(())
     }
 
-    fn begin(&mut self, made: &Value) {
-        text_of(made, "subscription").clone_into(&mut self.subscription.locked());
+    fn begin(&mut self, made: &Standing) {
+        *self.subscription.locked() = made.subscription.clone().unwrap_or_default();
         self.line.begin(made);
         self.begun = clock::now();
     }
@@ -239,9 +274,9 @@ struct Line {
     is_told_away: bool,
 }
 
-/// What an answer is to the stream.
+/// How an answer continues the stream.
 #[derive(Debug, PartialEq, Eq)]
-enum Taken {
+enum Order {
     /// It goes on where the last one ended.
     GoesOn,
     /// So many entries before it were lost.
@@ -256,28 +291,29 @@ impl Line {
     }
 
     /// A new subscription stands so.
-    fn begin(&mut self, made: &Value) {
+    fn begin(&mut self, made: &Standing) {
         self.next = 0;
         self.is_told_away = false;
-        self.go_on_from(made);
+        self.go_on_from(made.cursor.as_ref());
     }
 
-    fn take(&mut self, answer: &Value) -> Taken {
+    fn take(&mut self, answer: &Taken) -> Order {
         self.is_told_away = false;
-        let next = answer["next"].as_u64().unwrap_or(self.next);
-        let first = answer["entries"].as_array().and_then(|entries| entries.first()?["number"].as_u64());
+        let first = answer.entries.first().map(|entry| entry.number);
+        let behind = |entry: &Entry| entry.number.saturating_add(entry.count.unwrap_or(1));
+        // With packed entries the version before gives no `next`.
+        let next = answer.next.max(answer.entries.last().map_or(self.next, behind));
         let lost = first.unwrap_or(next).saturating_sub(self.next);
         if lost > 0 && self.cursor.is_some() {
-            return Taken::HadAgain;
+            return Order::HadAgain;
         }
         self.next = next;
-        self.go_on_from(answer);
-        if lost > 0 { Taken::Lost(lost) } else { Taken::GoesOn }
+        self.go_on_from(answer.cursor.as_ref());
+        if lost > 0 { Order::Lost(lost) } else { Order::GoesOn }
     }
 
-    fn go_on_from(&mut self, told: &Value) {
-        let cursor = told.get("cursor").and_then(Value::as_str).filter(|_| self.happens);
-        self.cursor = cursor.map(str::to_owned);
+    fn go_on_from(&mut self, cursor: Option<&String>) {
+        self.cursor = cursor.filter(|_| self.happens).cloned();
     }
 }
 
@@ -290,7 +326,7 @@ pub(super) fn entries_told(count: u64) -> String {
 pub(super) struct Subscription {
     id: Arc<Mutex<String>>,
     target: Target,
-    place: Place,
+    about: About,
 }
 
 impl Subscription {
@@ -301,58 +337,69 @@ impl Subscription {
     /// The one that it is now, whichever it is later.
     fn as_it_is(&self) -> Subscription {
         let id = Arc::new(Mutex::new(self.locked().clone()));
-        Subscription { id, target: self.target.clone(), place: self.place.clone() }
-    }
-
-    /// It, where it is.
-    fn params(&self) -> Params {
-        Params::default().at(&self.place).with("subscription", Some(self.locked().clone()))
+        Subscription { id, target: self.target.clone(), about: self.about.clone() }
     }
 
     /// One that cannot be ended now ends by itself when nobody takes.
     pub(super) fn end(&self) {
-        let _ended = Client::new(&self.target).call("sensor.unsubscribe", &self.params().value(), ENDING);
+        let params = UnsubscribeParams { subscription: self.locked().clone() };
+        let _ended = Client::new(&self.target).ask(&params, &self.about, ENDING);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
-    fn answer(numbers: std::ops::Range<u64>, cursor: Option<&str>) -> Value {
-        let entries: Vec<Value> = numbers.clone().map(|number| json!({ "number": number })).collect();
-        json!({ "entries": entries, "next": numbers.end, "cursor": cursor })
+    fn answer(numbers: std::ops::Range<u64>, cursor: Option<&str>) -> Taken {
+        let entries = numbers.clone().map(|number| Entry { number, ..Entry::default() }).collect();
+        Taken { entries, next: numbers.end, cursor: cursor.map(str::to_owned), ..Taken::default() }
+    }
+
+    fn made(cursor: Option<&str>) -> Standing {
+        Standing { cursor: cursor.map(str::to_owned), ..Standing::default() }
+    }
+
+    #[test]
+    fn without_its_number_the_next_answer_is_known_by_the_entries() {
+        let mut line = Line::new(false);
+        line.begin(&made(None));
+        let without = |numbers| Taken { next: 0, ..answer(numbers, None) };
+        assert_eq!(line.take(&without(0..3)), Order::GoesOn);
+        assert_eq!(line.take(&without(0..0)), Order::GoesOn, "nothing came");
+        let missed = Entry { number: 3, count: Some(4), ..Entry::default() };
+        assert_eq!(line.take(&Taken { entries: vec![missed], ..Taken::default() }), Order::GoesOn);
+        assert_eq!(line.take(&without(8..9)), Order::Lost(1));
     }
 
     #[test]
     fn what_was_lost_on_the_way_is_had_again_where_that_can_be() {
-        for (happens, expected) in [(true, Taken::HadAgain), (false, Taken::Lost(2))] {
+        for (happens, expected) in [(true, Order::HadAgain), (false, Order::Lost(2))] {
             let mut line = Line::new(happens);
-            line.begin(&json!({ "subscription": "s", "cursor": "j.0" }));
-            assert_eq!(line.take(&answer(0..3, Some("j.3"))), Taken::GoesOn);
+            line.begin(&made(Some("j.0")));
+            assert_eq!(line.take(&answer(0..3, Some("j.3"))), Order::GoesOn);
             assert_eq!(line.take(&answer(5..6, Some("j.6"))), expected);
             assert_eq!(line.cursor.as_deref(), happens.then_some("j.3"), "not behind what was lost");
         }
         // Nothing came after what was lost.
         let mut line = Line::new(true);
-        line.begin(&json!({ "cursor": "j.0" }));
-        assert_eq!(line.take(&answer(1..1, Some("j.1"))), Taken::HadAgain);
+        line.begin(&made(Some("j.0")));
+        assert_eq!(line.take(&answer(1..1, Some("j.1"))), Order::HadAgain);
         // Of a host that another daemon asks it is not known where to go on.
         let mut line = Line::new(true);
-        line.begin(&json!({}));
-        assert_eq!(line.take(&answer(1..2, None)), Taken::Lost(1));
-        assert_eq!(line.take(&answer(2..3, None)), Taken::GoesOn);
+        line.begin(&made(None));
+        assert_eq!(line.take(&answer(1..2, None)), Order::Lost(1));
+        assert_eq!(line.take(&answer(2..3, None)), Order::GoesOn);
     }
 
     #[test]
     fn one_that_is_begun_anew_has_numbers_of_its_own() {
         let mut line = Line::new(true);
-        line.begin(&json!({ "cursor": "j.0" }));
-        assert_eq!(line.take(&answer(0..9, Some("j.9"))), Taken::GoesOn);
-        line.begin(&json!({ "cursor": "j.9" }));
+        line.begin(&made(Some("j.0")));
+        assert_eq!(line.take(&answer(0..9, Some("j.9"))), Order::GoesOn);
+        line.begin(&made(Some("j.9")));
         assert_eq!((line.next, line.cursor.as_deref()), (0, Some("j.9")));
-        assert_eq!(line.take(&answer(0..1, Some("j.10"))), Taken::GoesOn);
+        assert_eq!(line.take(&answer(0..1, Some("j.10"))), Order::GoesOn);
     }
 
     #[test]

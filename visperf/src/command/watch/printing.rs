@@ -3,19 +3,19 @@
 //! Rule: one that the sensor stopped ends it. Not here: the subscription (`kept`).
 
 use super::Args;
-use crate::command::query::items;
+use super::kept::Came;
 use crate::exit::Failure;
 use crate::output::event_lines::EventLines;
-use crate::output::figures::{bytes, number, number_of, share, text_of};
+use crate::output::figures::{number, share, whole_bytes};
 use crate::output::times::{below, offset_now};
 use crate::output::{Color, Output, clean};
 use jiff::tz::TimeZone;
-use serde::Deserialize as _;
-use serde_json::{Map, Value};
 use std::fmt::Write as _;
-use wire::api::events::Event;
+use wire::api::calls::Call;
+use wire::api::entries::{Entry, EntryKind};
+use wire::call::State;
 use wire::channel::CPU_MAX_MS;
-use wire::time::Time;
+use wire::event::Outcome;
 
 /// Prints entries as they come.
 pub(super) struct Printing<'a> {
@@ -42,39 +42,33 @@ impl Printing<'_> {
     }
 
     /// Print what was taken; whether there is more to come.
-    pub(super) fn print(&mut self, answer: &Value) -> Result<bool, Failure> {
-        let entries = items(answer, "entries");
+    pub(super) fn print(&mut self, came: &Came) -> Result<bool, Failure> {
+        let entries = &came.taken.entries;
         if !entries.is_empty() && std::mem::take(&mut self.is_head_due) {
             let head = format!("TIME {}", self.offset);
             let head = self.output.paint(Color::Head, &head).into_owned();
             self.output.line(&head)?;
         }
-        for entry in &entries {
+        for (nth, entry) in entries.iter().enumerate() {
             if self.left == 0 {
                 break;
             }
-            self.left -= u64::from(matches!(text_of(entry, "what"), "sample" | "event" | "call"));
-            match self.args.query.json {
-                true => self.output.json(entry)?,
-                false => {
-                    let line = match text_of(entry, "what") {
-                        "event" => match Event::deserialize(&entry["event"]) {
-                            Ok(event) => self.events.line(&event, &self.output),
-                            // Of a later version.
-                            Err(_) => clean(&entry["event"].to_string()).into_owned(),
-                        },
-                        _ => {
-                            let time = number_of(entry, "time").map(Time::from_secs_f64);
-                            let time = time.map(|time| below(&self.offset, time, &self.zone, &self.output));
-                            line(entry, time.as_deref(), &self.output)
-                        }
-                    };
-                    self.output.line(&line)?;
-                }
+            self.left -=
+                u64::from(matches!(entry.what, EntryKind::Sample | EntryKind::Event | EntryKind::Call));
+            if self.args.query.json {
+                came.raw.get(nth).map_or(Ok(()), |raw| self.output.json(raw))?;
+                continue;
             }
+            let line = if let Some(event) = &entry.event {
+                self.events.line(event, &self.output)
+            } else {
+                let time = entry.time.map(|time| below(&self.offset, time.0, &self.zone, &self.output));
+                line(entry, time.as_deref(), &self.output)
+            };
+            self.output.line(&line)?;
         }
         self.output.flush()?;
-        match answer.get("quarantined").and_then(Value::as_str) {
+        match &came.taken.quarantined {
             Some(reason) => {
                 let what_to_do = what_to_do(reason);
                 Err(Failure::Failed(format!("the sensor stopped it: {reason}{what_to_do}")))
@@ -93,106 +87,92 @@ fn what_to_do(reason: &str) -> String {
 }
 
 /// An entry in a line.
-fn line(entry: &Value, time: Option<&str>, output: &Output) -> String {
-    let mut line = output.paint(Color::Dim, time.unwrap_or("-")).into_owned();
+fn line(entry: &Entry, time: Option<&str>, output: &Output) -> String {
     let painted = |color, text: String| output.paint(color, &text).into_owned();
-    line += "  ";
-    line += &match text_of(entry, "what") {
-        "sample" => sample(entry, output),
-        "call" => call(&entry["call"], output),
-        "signal" => {
-            let value =
-                number_of(entry, "value").map(|value| format!(" at {}", number(value))).unwrap_or_default();
-            match entry["is_true"].as_bool() {
+    let shown = match entry.what {
+        EntryKind::Sample => sample(entry, output),
+        EntryKind::Call => entry.call.as_ref().map(|one| call(one, output)).unwrap_or_default(),
+        EntryKind::Signal => {
+            let value = entry.value.map(|value| format!(" at {}", number(value))).unwrap_or_default();
+            match entry.is_true {
                 Some(true) => painted(Color::Caution, format!("the condition is true{value}")),
-                _ => painted(Color::Good, format!("the condition is false{value}")),
+                Some(false) | None => painted(Color::Good, format!("the condition is false{value}")),
             }
         }
-        "missed" => painted(
-            Color::Bad,
-            format!("{} missed", super::kept::entries_told(entry["count"].as_u64().unwrap_or(0))),
-        ),
-        _ => painted(Color::Bad, clean(text_of(entry, "reason")).into_owned()),
+        EntryKind::Missed => {
+            let missed = super::kept::entries_told(entry.count.unwrap_or(0));
+            painted(Color::Bad, format!("{missed} missed"))
+        }
+        EntryKind::Quarantined => {
+            painted(Color::Bad, clean(entry.reason.as_deref().unwrap_or_default()).into_owned())
+        }
+        EntryKind::Event | EntryKind::Unknown => {
+            painted(Color::Dim, "an entry that only a later version shows".to_owned())
+        }
     };
-    line
+    format!("{}  {shown}", output.paint(Color::Dim, time.unwrap_or("-")))
 }
 
-fn sample(entry: &Value, output: &Output) -> String {
-    let mut told = String::new();
-    let figures: &Map<String, Value> = match entry.get("figures") {
-        Some(Value::Object(figures)) => figures,
-        _ => &Map::new(),
-    };
-    for (name, value) in figures {
-        let value = value.as_f64().map(number).unwrap_or_default();
-        // Writing into a text does not fail.
-        let _ = write!(told, "{} {value}  ", output.paint(Color::Name, &clean(name)));
+fn sample(entry: &Entry, output: &Output) -> String {
+    let mut shown = String::new();
+    // Writing into a text does not fail.
+    for (name, value) in entry.figures.iter().flat_map(|figures| &figures.0) {
+        let _ = write!(shown, "{} {}  ", output.paint(Color::Name, &clean(name)), number(value.as_f64()));
     }
-    for process in items(entry, "processes") {
-        let cpu = number_of(&process, "cpu").map(share).unwrap_or_default();
-        let memory = number_of(&process, "rss_bytes").map(bytes).unwrap_or_default();
-        let pid = process["pid"].as_u64().unwrap_or(0);
-        let name = clean(text_of(&process, "name")).into_owned();
-        let _ = write!(told, "{}[{pid}] {cpu} {memory}  ", output.paint(Color::Name, &name));
+    for process in entry.processes.iter().flatten() {
+        let (cpu, memory) = (process.cpu.map(share).unwrap_or_default(), whole_bytes(process.rss_bytes));
+        let name = clean(&process.name);
+        let _ = write!(shown, "{}[{}] {cpu} {memory}  ", output.paint(Color::Name, &name), process.pid);
     }
-    for metric in items(entry, "metrics") {
-        let name = clean(text_of(&metric, "name")).into_owned();
-        let value = number_of(&metric, "value").map(number).unwrap_or_default();
-        let _ = write!(told, "{}{} {value}  ", output.paint(Color::Name, &name), labels(&metric));
+    for metric in entry.metrics.iter().flatten() {
+        let value = metric.value.map(|value| number(value.as_f64())).unwrap_or_default();
+        let labels: Vec<String> =
+            metric.labels.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let name = output.paint(Color::Name, &clean(&metric.name)).into_owned();
+        let _ = write!(shown, "{name}{} {value}  ", clean(&labels));
     }
-    if let Some(left_out) = entry["left_out"].as_u64().filter(|left_out| *left_out > 0) {
-        let _ = write!(told, "and {left_out} more");
+    if let Some(gone) = entry.gone.as_ref().filter(|gone| !gone.is_empty()) {
+        let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
+        let _ = write!(shown, "{} {}  ", output.paint(Color::Dim, "gone:"), gone.join(", "));
     }
-    told.truncate(told.trim_end().len());
-    told
-}
-
-/// Its labels, `{cpu=0,mode=user}`.
-fn labels(metric: &Value) -> String {
-    let Some(Value::Object(labels)) =
-        metric.get("labels").filter(|labels| labels != &&Value::Object(Map::new()))
-    else {
-        return String::new();
-    };
-    let pair = |(name, value): (&String, &Value)| format!("{name}={}", value.as_str().unwrap_or_default());
-    let pairs: Vec<String> = labels.iter().map(pair).collect();
-    format!("{{{}}}", clean(&pairs.join(",")))
+    if let Some(left_out) = entry.left_out.filter(|left_out| *left_out > 0) {
+        let _ = write!(shown, "and {left_out} more");
+    }
+    shown.truncate(shown.trim_end().len());
+    shown
 }
 
 /// A call: which, how it stands, whose, where.
-fn call(call: &Value, output: &Output) -> String {
-    let text = |name: &str| clean(text_of(call, name)).into_owned();
-    let state = match text_of(call, "outcome") {
-        "" => text("state"),
-        outcome => outcome.to_owned(),
+fn call(call: &Call, output: &Output) -> String {
+    let (state, color) = match (call.outcome, call.state) {
+        (Some(outcome @ (Outcome::Ok | Outcome::Finished)), _) => (outcome.as_str(), Color::Good),
+        (Some(outcome), _) => (outcome.as_str(), Color::Bad),
+        (None, state @ State::Running) => (state.as_str(), Color::Name),
+        (None, state @ State::Waiting) => (state.as_str(), Color::Dim),
+        (None, state) => (state.as_str(), Color::Bad),
     };
-    let color = match state.as_str() {
-        "running" => Color::Name,
-        "ok" | "finished" => Color::Good,
-        "waiting" => Color::Dim,
-        _ => Color::Bad,
-    };
-    let hosts: Vec<String> =
-        items(call, "hosts").iter().filter_map(|host| host.as_str().map(str::to_owned)).collect();
-    let parts = [text("name"), text("user"), clean(&hosts.join(",")).into_owned(), text("reason")];
-    let mut told = format!("{}  {}", output.paint(Color::Name, &text("id")), output.paint(color, &state));
-    for part in parts.iter().filter(|part| !part.is_empty()) {
-        told += "  ";
-        told += part;
+    let mut shown =
+        format!("{}  {}", output.paint(Color::Name, &clean(&call.id)), output.paint(color, state));
+    let hosts = call.hosts.join(",");
+    for part in [&call.name, &call.user, &hosts, &call.reason].into_iter().filter(|part| !part.is_empty()) {
+        shown += "  ";
+        shown += &clean(part);
     }
-    told
+    shown
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn every_kind_of_entry_is_a_line() {
         let output = Output::into_writer(Vec::new(), None);
         let check = |entry: Value, expected: &str| {
-            assert_eq!(line(&entry, None, &output), expected, "{entry}");
+            let entry: Entry = serde_json::from_value(entry).expect("an entry");
+            assert_eq!(line(&entry, None, &output), expected, "{entry:?}");
         };
         check(
             json!({"what": "sample", "left_out": 2, "figures": {}, "processes": [
@@ -202,6 +182,8 @@ mod tests {
             "-  a\\u{1b}b[7] 50 % 4.0 KiB  bash[8]  1.0 MiB  and 2 more",
         );
         check(json!({"what": "sample", "figures": {"mean": 2.5}, "processes": []}), "-  mean 2.5");
+        check(json!({"what": "sample", "gone": [7, 8], "processes": []}), "-  gone: 7, 8");
+        check(json!({"what": "later"}), "-  an entry that only a later version shows");
         check(json!({"what": "sample", "figures": {"mean": 2.5}}), "-  mean 2.5");
         check(
             json!({"what": "sample", "metrics": [
@@ -211,8 +193,8 @@ mod tests {
             "-  node_load1 2.5  node_cpu_seconds_total{cpu=0,mode=user} 7",
         );
         check(
-            json!({"what": "call", "call": {"id": "slurm:17", "state": "ended", "outcome": "failed", "user": "ada",
-                "name": "train", "hosts": ["wn1", "wn2"], "reason": "OOM"}}),
+            json!({"what": "call", "call": {"id": "slurm:17", "job": "17", "state": "ended", "outcome": "failed", "user": "ada",
+                "name": "train", "hosts": ["wn1", "wn2"], "reason": "OOM", "from": "", "offers": [], "tries": 1, "events": 3}}),
             "-  slurm:17  failed  train  ada  wn1,wn2  OOM",
         );
         check(json!({"what": "signal", "is_true": true, "value": 3.0}), "-  the condition is true at 3");

@@ -1,30 +1,31 @@
-//! The task of a stream: what the host tells is made a table again, and shown to the consumers at each sweep.
+//! The task of a stream: the entries of the host are made a table again, and shown to the consumers at each sweep.
 //!
 //! Shell. Rules: a call under way is not given up, as what it takes would be lost; a host that forgot the stream is subscribed to
 //! anew at once, one that stopped it after a while, one that cannot be asked again and again; what it did not tell meanwhile
 //! is missed.
 //! Not here: who the consumers are (`relays`).
 
-use super::{AFTER_STOP, AGAIN, Asker, LIMIT, PATIENCE, Relays, Stream, WAIT_SECS};
+use super::{AFTER_STOP, AGAIN, Asker, LIMIT, PATIENCE, Relays, Stream, WAIT};
 use crate::channel::of_happenings::Happened;
 use crate::channel::of_host::Sweep;
 use crate::channel::relay::{Applied, Remade, Tables};
 use crate::process::tap::Tap;
-use crate::query::channels::wanted;
 use crate::representative::cursor::Cursor;
 use crate::sample::beat::{locked, running};
 use crate::sample::schedule::Rate;
 use rpc::fault::{self, Fault};
-use rpc::value::{Name, Value};
+use rpc::typed::{answer_of, params_of};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use wire::api::channels::{AlterParams, Settings, SubscribeParams, UnsubscribeParams};
+use wire::api::entries::{TakeParams, Taken};
+use wire::api::{Request, Span};
 use wire::channel::stream::{Body, Entry, RECORDS_MAX};
 use wire::channel::{Budget, CPU_MAX_MS, Kind, QUEUE_MAX_BYTES};
-use wire::time::Time;
 
 /// Runs the streams.
 pub struct Running {
@@ -160,7 +161,7 @@ impl Feeding {
         }
         if let Some(Source { id, .. }) = self.source.take() {
             // One that cannot be ended now ends by itself when nobody takes.
-            let _ended = self.ask("sensor.unsubscribe", vec![of(&id)], PATIENCE).await;
+            self.unsubscribe(id).await;
         }
     }
 
@@ -192,15 +193,11 @@ impl Feeding {
         if kind == Kind::Process && !self.remade.is_known() && !source.is_mended {
             self.alter(&source.id, source.rate).await?;
         }
-        let params = vec![
-            of(&source.id),
-            ("limit".into(), Value::from(LIMIT)),
-            ("wait".into(), Value::Double(WAIT_SECS)),
-            ("packed".into(), Value::Bool(true)),
-        ];
-        let time = Duration::from_secs_f64(WAIT_SECS) + PATIENCE;
+        let wait = Span(WAIT);
+        let params = TakeParams { subscription: source.id.clone(), limit: LIMIT, wait, packed: true };
+        let (host, viewer) = (&self.stream.key.host, self.stream.key.viewer);
         let mut taking =
-            self.asker.ask(&self.stream.key.host, self.stream.key.viewer, "sensor.take", params, time);
+            self.asker.ask(host, viewer, TakeParams::METHOD, params_of(&params)?, WAIT + PATIENCE);
         // A call under way is not given up when the rate is altered: what it takes would be lost.
         let answer = loop {
             let rate = self.stream.beat.rate();
@@ -218,34 +215,34 @@ impl Feeding {
                 }
             }
         };
+        let answer = answer_of::<TakeParams>(answer)?;
         self.feed(&answer)?;
-        if let Some(reason) = member(&answer, "quarantined").and_then(Value::as_text) {
+        if let Some(reason) = answer.quarantined {
             // So that it takes no room there until it ends by itself.
-            let _ended = self.ask("sensor.unsubscribe", vec![of(&source.id)], PATIENCE).await;
+            self.unsubscribe(source.id).await;
             self.source = None;
-            return Err(Trouble::Stopped(reason.to_owned()));
+            return Err(Trouble::Stopped(reason));
         }
         Ok(())
     }
 
     async fn begin(&mut self) -> Result<(), Trouble> {
         let rate = self.stream.beat.rate();
-        let mut made = self.ask("sensor.subscribe", self.wanted(rate, self.place.as_ref()), PATIENCE).await;
+        let place = self.place.as_ref().map(ToString::to_string);
+        let wanted = self.wanted(rate, place);
+        let mut made = self.ask(&wanted, PATIENCE).await;
         if self.place.is_some() && made.as_ref().is_err_and(|fault| fault.code == fault::INVALID_PARAMS) {
-            // Its journal was begun anew: all that is there came since.
-            let oldest = [(Name::Borrowed("cursor"), Value::from(""))];
-            let wanted = self.wanted(rate, None).into_iter().chain(oldest).collect();
-            made = self.ask("sensor.subscribe", wanted, PATIENCE).await;
+            // Its journal is a new one: all that is there came since.
+            let wanted = self.wanted(rate, Some(String::new()));
+            made = self.ask(&wanted, PATIENCE).await;
         }
         let made = made.map_err(|fault| match fault.code {
             // Such as a user that the host does not know.
             fault::NOT_FOUND | fault::INVALID_PARAMS => Trouble::Refused(fault),
             _ => Trouble::Away(fault),
         })?;
-        let cursor = member(&made, "cursor").and_then(Value::as_text);
-        self.place = cursor.and_then(|cursor| cursor.parse().ok());
-        let id = member(&made, "subscription").and_then(Value::as_text).map(ToOwned::to_owned);
-        let id = id.ok_or_else(|| unreadable("it names no subscription"))?;
+        self.place = made.cursor.and_then(|cursor| cursor.parse().ok());
+        let id = made.subscription.ok_or_else(|| unreadable("it names no subscription"))?;
         self.source = Some(Source { id, rate, is_mended: true });
         self.remade.begin_anew();
         Ok(())
@@ -253,19 +250,23 @@ impl Feeding {
 
     /// Altered, even to the same, it goes on with a whole sample.
     async fn alter(&mut self, id: &str, rate: Rate) -> Result<(), Trouble> {
-        self.ask("sensor.alter", vec![of(id), ("rate".into(), Value::Double(rate.hz()))], PATIENCE).await?;
+        let settings = Settings { rate_hz: Some(rate.hz()), ..Settings::default() };
+        self.ask(&AlterParams { subscription: id.to_owned(), settings }, PATIENCE).await?;
         self.source = Some(Source { id: id.to_owned(), rate, is_mended: true });
         Ok(())
     }
 
-    fn feed(&mut self, answer: &Value) -> Result<(), Trouble> {
-        let Some(Value::Bytes(bytes)) = member(answer, "packed") else {
-            return Err(unreadable("it has no entries").into());
-        };
+    /// One that cannot be ended now ends by itself when nobody takes.
+    async fn unsubscribe(&mut self, subscription: String) {
+        let _ended = self.ask(&UnsubscribeParams { subscription }, PATIENCE).await;
+    }
+
+    fn feed(&mut self, answer: &Taken) -> Result<(), Trouble> {
+        let packed = answer.packed.as_ref().ok_or_else(|| unreadable("it has no entries"))?;
         let entries: Vec<Entry> =
-            postcard::from_bytes(bytes).map_err(|error| unreadable(&error.to_string()))?;
-        if let Some(Value::Double(secs)) = member(answer, "booted") {
-            locked(&self.stream.state).booted = Some(Time::from_secs_f64(*secs));
+            postcard::from_bytes(&packed.0).map_err(|error| unreadable(&error.to_string()))?;
+        if let Some(booted) = answer.booted {
+            locked(&self.stream.state).booted = Some(booted.0);
         }
         let now = running();
         for entry in entries {
@@ -329,43 +330,29 @@ impl Feeding {
         }
     }
 
-    fn wanted(&self, rate: Rate, place: Option<&Cursor>) -> Vec<(Name, Value)> {
-        let kind = self.stream.key.kind;
+    fn wanted(&self, rate: Rate, cursor: Option<String>) -> SubscribeParams {
+        let key = &self.stream.key;
         let budget = Budget { cpu_ms: CPU_MAX_MS, queue_bytes: QUEUE_MAX_BYTES / 8, ..Budget::default() };
-        let mut params: Vec<(Name, Value)> = vec![
-            ("kind".into(), Value::from(kind.as_str())),
-            ("rate".into(), Value::Double(rate.hz())),
-            ("filter".into(), Value::Text(self.stream.key.filter.clone())),
-            ("changes".into(), Value::Bool(kind == Kind::Process)),
-            ("budget".into(), wanted::budget(budget)),
-        ];
-        params.extend(place.map(|place| ("cursor".into(), Value::Text(place.to_string()))));
-        params.extend(self.stream.selection.clone().map(|selection| ("selection".into(), selection)));
-        params
+        let settings = Settings {
+            selection: key.selection.clone(),
+            rate_hz: Some(rate.hz()),
+            filter: Some(key.filter.clone()),
+            changes: Some(key.kind == Kind::Process),
+            budget: Some(budget.into()),
+            ..Settings::default()
+        };
+        SubscribeParams { kind: key.kind, settings, cursor }
     }
 
-    async fn ask(
-        &mut self,
-        method: &'static str,
-        params: Vec<(Name, Value)>,
-        time: Duration,
-    ) -> Result<Value, Fault> {
-        self.asker.ask(&self.stream.key.host, self.stream.key.viewer, method, params, time).await
+    async fn ask<R: Request>(&mut self, request: &R, time: Duration) -> Result<R::Answer, Fault> {
+        let key = &self.stream.key;
+        answer_of::<R>(self.asker.ask(&key.host, key.viewer, R::METHOD, params_of(request)?, time).await?)
     }
 }
 
 fn too_many(what: &str) -> Trouble {
     let told = format!("more than {RECORDS_MAX} of its {what} pass; choose fewer");
     Trouble::Away(Fault::unavailable(told))
-}
-
-fn of(id: &str) -> (Name, Value) {
-    ("subscription".into(), Value::from(id))
-}
-
-fn member<'a>(answer: &'a Value, name: &str) -> Option<&'a Value> {
-    let Value::Struct(members) = answer else { return None };
-    members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
 fn unreadable(what: &str) -> Fault {

@@ -1,59 +1,38 @@
-//! Calls whose parameters and answers have types.
+//! The parameters and the answer of a call, as JSON.
 //!
-//! Rule: parameters that have their defaults are not sent, and names of the version before are taken for the present ones, so that a daemon of
-//! that version understands and is understood.
-//! Not here: the types (`wire::api`), the connection (`connection`).
+//! Pure. Rule: parameters that have their defaults are not sent, and names of the version before are sent and taken for the present ones, so
+//! that a daemon of that version understands and is understood.
+//! Not here: the types (`wire::api`).
 
-use super::connection::Patience;
-use super::{Client, Error};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::de::DeserializeOwned;
+use serde_json::{Error, Map, Value};
 use wire::api::{Renamed, Request};
+
+/// Members whose own members have names that others chose.
+const NAMES_OF_OTHERS: [&str; 2] = ["attributes", "labels"];
 
 /// The domain and the host that a call is about; the daemon's own unless given.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
-    pub(crate) domain: Option<String>,
-    pub(crate) host: Option<String>,
+pub struct About {
+    /// The domain.
+    pub domain: Option<String>,
+    /// The host.
+    pub host: Option<String>,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Answered<A> {
+pub struct Answered<A> {
     /// As it came, with what a later version may have added.
-    pub(crate) raw: Value,
-    pub(crate) typed: A,
+    pub raw: Value,
+    /// As the method's type has it.
+    pub typed: A,
 }
 
-impl Client {
-    /// Call a method.
-    ///
-    /// # Errors
-    /// As [`Client::call`], and where the answer is not of the method's type.
-    pub(crate) fn request<R: Request>(
-        &mut self,
-        request: &R,
-        about: &About,
-        patience: Patience,
-    ) -> Result<Answered<R::Answer>, Error> {
-        let raw = self.call(R::METHOD, &params(request, about), patience)?;
-        let typed = if R::RENAMED.is_empty() {
-            R::Answer::deserialize(&raw)
-        } else {
-            let mut present = raw.clone();
-            rename(&mut present, R::RENAMED);
-            R::Answer::deserialize(&present)
-        };
-        match typed {
-            Ok(typed) => Ok(Answered { raw, typed }),
-            Err(error) => {
-                Err(self.unexpected(format!("an answer of another form to {}: {error}", R::METHOD)))
-            }
-        }
-    }
-}
-
-fn params<R: Request>(request: &R, about: &About) -> Value {
+/// The parameters of a call, for the body of its request.
+#[must_use]
+pub fn params<R: Request>(request: &R, about: &About) -> Value {
     let fields = |request: &R| match serde_json::to_value(request) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => Map::new(),
@@ -67,12 +46,45 @@ fn params<R: Request>(request: &R, about: &About) -> Value {
     if R::deserialize(Value::Object(few.clone())).is_ok() {
         params = few;
     }
+    for (now, former) in R::RENAMED_PARAMETERS {
+        if let Some(value) = params.remove(*now) {
+            params.insert((*former).to_owned(), value);
+        }
+    }
     for (name, value) in [("domain", &about.domain), ("host", &about.host)] {
         if let Some(value) = value {
             params.insert(name.to_owned(), value.as_str().into());
         }
     }
     Value::Object(params)
+}
+
+/// The answer to a call, of the body of its response.
+///
+/// # Errors
+/// If it is not of the method's type.
+pub fn answer<R: Request>(body: &[u8]) -> Result<R::Answer, Error> {
+    match R::RENAMED {
+        [] => serde_json::from_slice(body),
+        renamed => read(serde_json::from_slice(body)?, renamed),
+    }
+}
+
+/// The same, with the answer as it came.
+///
+/// # Errors
+/// As [`answer`].
+pub fn answered<R: Request>(raw: Value) -> Result<Answered<R::Answer>, Error> {
+    let typed = match R::RENAMED {
+        [] => R::Answer::deserialize(&raw)?,
+        renamed => read(raw.clone(), renamed)?,
+    };
+    Ok(Answered { raw, typed })
+}
+
+fn read<A: DeserializeOwned>(mut answer: Value, renamed: &[Renamed]) -> Result<A, Error> {
+    rename(&mut answer, renamed);
+    A::deserialize(answer)
 }
 
 /// Gives fields that have only a former name their present one, and leaves the former ones out.
@@ -85,8 +97,7 @@ fn rename(value: &mut Value, renamed: &[Renamed]) {
                     fields.entry(*now).or_insert(value);
                 }
             }
-            // Names of attributes and labels are the middleware's.
-            let own = fields.iter_mut().filter(|(name, _)| !matches!(name.as_str(), "attributes" | "labels"));
+            let own = fields.iter_mut().filter(|(name, _)| !NAMES_OF_OTHERS.contains(&name.as_str()));
             own.for_each(|(_, value)| rename(value, renamed));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -98,7 +109,8 @@ mod tests {
     use super::*;
     use serde_json::json;
     use wire::api::calls::{CallsParams, SensorCallsParams};
-    use wire::api::domain::{HostState, Hosts, HostsParams};
+    use wire::api::channels::{Settings, SubscribeParams};
+    use wire::api::domain::{HostState, HostsParams};
     use wire::api::modules::ChangeModuleParams;
     use wire::event::Outcome;
 
@@ -118,13 +130,20 @@ mod tests {
     }
 
     #[test]
+    fn a_renamed_parameter_is_sent_by_its_former_name() {
+        let settings = Settings { rate_hz: Some(64.0), ..Settings::default() };
+        let wanted = SubscribeParams { settings, ..SubscribeParams::default() };
+        assert_eq!(params(&wanted, &About::default()), json!({"rate": 64.0}));
+    }
+
+    #[test]
     fn an_answer_of_the_version_before_is_understood() {
-        let mut former = json!({"domain": "d", "hosts": [
+        let former = json!({"domain": "d", "hosts": [
             {"host": "a", "state": "last_seen", "role": "member", "age": 2.5, "memory_used": 7},
             {"host": "b", "state": "asleep", "role": "standby", "age": 1.0, "age_secs": 1.5, "later": {}},
         ]});
-        rename(&mut former, HostsParams::RENAMED);
-        let hosts: Hosts = serde_json::from_value(former).expect("it has the type");
+        let hosts = answer::<HostsParams>(former.to_string().as_bytes()).expect("it has the type");
+        assert_eq!(answered::<HostsParams>(former.clone()).expect("it has the type").typed, hosts);
         assert_eq!((hosts.hosts[0].age_secs, hosts.hosts[0].memory_used_bytes), (2.5, Some(7)));
         assert_eq!(hosts.hosts[1].age_secs, 1.5, "the present name counts");
         assert_eq!(hosts.hosts[1].state, HostState::Unknown, "a later version has more of them");

@@ -1,0 +1,48 @@
+//! What was taken of a subscription, as an answer has it.
+//!
+//! Pure. Not here: entries in the query interface (`wire::api`).
+
+use crate::channel::hub::Answer;
+use wire::api::entries::{Entry as Shown, Taken};
+use wire::api::{Bytes, UnixTime};
+use wire::channel::stream::{Body, Entry};
+use wire::time::Time;
+
+/// The number in the journal of the first event that was not handed out, or that may have been handed out in part, where `waiting`
+/// are left of all before `looked_at`; none where the entries do not tell.
+pub(super) fn place_after(entries: &[Entry], waiting: usize, looked_at: u64) -> Option<u64> {
+    if waiting == 0 {
+        return Some(looked_at);
+    }
+    entries.iter().rev().find_map(|entry| match &entry.body {
+        Body::Event(event) => Some(event.number + 1),
+        // Of one event there may be two, of which the second waits.
+        Body::Call(call) => Some(call.number),
+        Body::Sample { .. }
+        | Body::Readings { .. }
+        | Body::Figures(_)
+        | Body::Signal { .. }
+        | Body::Missed(_)
+        | Body::Quarantined(_) => None,
+    })
+}
+
+/// The answer of `sensor.take`, of a host that was booted then.
+pub(super) fn taken(answer: Answer, booted: Time, is_packed: bool) -> Taken {
+    let Answer { entries, standing } = answer;
+    let missed = |entry: &Entry| if let Body::Missed(count) = entry.body { count } else { 0 };
+    let taken = Taken {
+        next: entries.last().map_or(standing.next, |last| last.number + missed(last).max(1)),
+        missed: entries.iter().map(missed).sum(),
+        waiting: standing.waiting.0 as u64,
+        revision: standing.revision,
+        condition: standing.is_true,
+        quarantined: standing.quarantined,
+        ..Taken::default()
+    };
+    if is_packed {
+        let bytes = postcard::to_stdvec(&entries).expect("a value of plain types is written into memory");
+        return Taken { packed: Some(Bytes(bytes)), booted: Some(UnixTime(booted)), ..taken };
+    }
+    Taken { entries: entries.into_iter().map(|entry| Shown::of(entry, booted)).collect(), ..taken }
+}
