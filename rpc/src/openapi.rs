@@ -106,7 +106,7 @@ fn get(declaration: &Declaration, answer: &Json) -> Json {
         json!({
             "type": ["number", "string"],
             "format": "span-seconds",
-            "description": "Answer again and again, as server-sent events: as often as this when there is something new.",
+            "description": "Answer again and again, as server-sent events: seconds from one answer to the next, 0.1 to 60.",
         }),
     ));
     let mut operation = operation("get_", declaration, answer);

@@ -216,14 +216,15 @@ fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_told() {
 fn flock_answers(method: &str, count: u64) -> String {
     let sample = |number: u64| {
         let process = |pid: u64| {
-            json!({"pid": pid, "start_ns": u64::MAX - number % 3, "name": format!("\u{202e}{pid}"), "threads": 1e300,
-                "cpu_seconds": -1e300, "user_seconds": 1e308, "system_seconds": 1e308, "rss_bytes": 1e308,
-                "minor_faults": -5, "read_bytes": 1e308, "written_bytes": 1e308})
+            json!({"pid": pid, "start_ns": u64::MAX - number % 3, "name": format!("\u{202e}{pid}"), "threads": u32::MAX,
+                "cpu_seconds": -1e300, "user_seconds": 1e308, "system_seconds": 1e308, "rss_bytes": u64::MAX,
+                "minor_faults": u64::MAX, "read_bytes": u64::MAX, "written_bytes": u64::MAX})
         };
-        // Far ahead, back, and the same again.
+        // Far ahead, back, and the same again; each fifth is of another form, and refused.
         let time = [YEAR_9999, 1e300, -1e300, 1.7e9, 1.7e9][(number % 5) as usize];
         let processes: Vec<Value> = (0..9_000).map(process).collect();
-        json!({"number": number, "what": "sample", "time": time, "processes": processes, "left_out": 7})
+        let left_out = if number % 5 == 4 { json!(-7) } else { json!(7) };
+        json!({"number": number, "what": "sample", "time": time, "processes": processes, "left_out": left_out})
     };
     match method {
         "domain.hosts" => json!({"domain": "d", "hosts": [{"host": "a", "state": "live", "cpus": -1, "memory_total": 1e-300}]}).to_string(),

@@ -17,7 +17,7 @@ pub enum State {
     Waiting,
     /// At work.
     Running,
-    /// Over; see [`Call::outcome`].
+    /// Over; how is in `outcome`.
     Ended,
 }
 

@@ -55,7 +55,7 @@ words!(
         JobSelect = "job_select",
         /// The work began on a host.
         JobStart = "job_start",
-        /// The work is over; see [`Outcome`].
+        /// The work is over; how is in `outcome`.
         JobEnd = "job_end",
         /// Somebody asked for the job to be ended.
         JobCancel = "job_cancel",
@@ -77,7 +77,7 @@ words!(
         StepEnd = "step_end",
         /// A file transfer began.
         TransferStart = "transfer_start",
-        /// A file transfer is over; see [`Outcome`].
+        /// A file transfer is over; how is in `outcome`.
         TransferEnd = "transfer_end",
         /// A host joined, came back or takes work again.
         NodeUp = "node_up",

@@ -29,9 +29,12 @@ pub(crate) fn written_anew(page: &str, openapi: &Value) -> Result<String, String
             Some(name) => {
                 missing.remove(name);
                 let path = methods.get(&format!("/api/v1/{name}"));
-                method(path.ok_or_else(|| format!("{name}: no such method"))?)
+                method(
+                    path.ok_or_else(|| format!("{name}: no such method"))?,
+                    &openapi["components"]["schemas"],
+                )
             }
-            None if mark == "types" && !has_types => types(openapi),
+            None if mark == "types" && !has_types => all_types(&openapi["components"]["schemas"]),
             None => return Err(format!("{mark}: expected a method, or types once")),
         };
         has_types |= mark == "types";
@@ -45,7 +48,7 @@ pub(crate) fn written_anew(page: &str, openapi: &Value) -> Result<String, String
     }
 }
 
-fn method(path: &Value) -> String {
+fn method(path: &Value, types: &Value) -> String {
     let operation = &path["post"];
     let mut out = format!("{}.\n\n", text(operation, "summary"));
     let details = text(operation, "description");
@@ -59,15 +62,18 @@ fn method(path: &Value) -> String {
     let parameters: Vec<_> = fields(schema).filter(own).collect();
     if !parameters.is_empty() {
         out.push_str("| parameter | type | meaning |\n| --- | --- | --- |\n");
-        parameters
-            .iter()
-            .for_each(|(name, field)| add_parameter("", name, field, is_required(schema, name), &mut out));
+        for (name, field) in parameters {
+            add_parameter(name, (field, types), is_required(schema, name), &mut out);
+        }
         out.push('\n');
     }
+    let common: Vec<String> =
+        fields(schema).filter(|field| !own(field)).map(|(name, _)| format!("`{name}`")).collect();
+    let _ = writeln!(out, "It also takes {}.\n", common.join(", "));
     let answer = &operation["responses"]["200"]["content"]["application/json"]["schema"];
     let said = text(answer, "description");
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    let _ = writeln!(out, "The answer is {}{said}.", article(&kind(answer)));
+    let _ = writeln!(out, "The answer is {}{said}.", article(&kind(answer, types)));
     if path.get("get").is_none() {
         out.push_str("\nIt is not answered by GET.\n");
     }
@@ -81,7 +87,7 @@ fn article(kind: &str) -> String {
     }
 }
 
-fn add_parameter(within: &str, name: &str, field: &Value, is_required: bool, out: &mut String) {
+fn add_parameter(name: &str, (field, types): (&Value, &Value), is_required: bool, out: &mut String) {
     let required = if is_required { "; required" } else { "" };
     let default = match &field["default"] {
         Value::Null => String::new(),
@@ -93,24 +99,24 @@ fn add_parameter(within: &str, name: &str, field: &Value, is_required: bool, out
             format!(" {} unless given.", other.to_string().trim_end_matches(".0"))
         }
     };
-    let (kind, help) = (kind(field), cell(text(field, "description")));
-    let _ = writeln!(out, "| `{within}{name}` | {kind}{required} | {help}{default} |");
+    let (kind, help) = (kind(field, types), cell(text(field, "description")));
+    let _ = writeln!(out, "| `{name}` | {kind}{required} | {help}{default} |");
     for (inner, one) in fields(present(field)) {
-        add_parameter(&format!("{within}{name}."), inner, one, false, out);
+        add_parameter(&format!("{name}.{inner}"), (one, types), false, out);
     }
 }
 
-fn types(openapi: &Value) -> String {
+fn all_types(types: &Value) -> String {
     let mut out = String::new();
-    for (name, schema) in openapi["components"]["schemas"].as_object().into_iter().flatten() {
-        let _ = writeln!(out, "### {name}\n\n{}\n", text(schema, "description"));
+    for (name, schema) in types.as_object().into_iter().flatten() {
+        let _ = writeln!(out, "### Type `{name}`\n\n{}\n", text(schema, "description"));
         let words = words(schema);
         if !words.is_empty() {
             out.push_str("| value | meaning |\n| --- | --- |\n");
         } else if schema["properties"].is_object() {
             out.push_str("| field | type | always | meaning |\n| --- | --- | --- | --- |\n");
         } else {
-            let _ = writeln!(out, "It is {}.", kind(schema));
+            let _ = writeln!(out, "It is {}.", kind(schema, types));
         }
         for (word, help) in words {
             let _ = writeln!(out, "| `{word}` | {} |", cell(help));
@@ -120,7 +126,7 @@ fn types(openapi: &Value) -> String {
             let _ = writeln!(
                 out,
                 "| `{field}` | {} | {always} | {} |",
-                kind(one),
+                kind(one, types),
                 cell(text(one, "description"))
             );
         }
@@ -130,16 +136,21 @@ fn types(openapi: &Value) -> String {
 }
 
 /// What a value is, in a few words.
-fn kind(schema: &Value) -> String {
-    let variants: Vec<String> = schema["anyOf"].as_array().into_iter().flatten().map(kind).collect();
+fn kind(schema: &Value, types: &Value) -> String {
+    let variants: Vec<String> =
+        schema["anyOf"].as_array().into_iter().flatten().map(|one| kind(one, types)).collect();
     if !variants.is_empty() {
         let present: Vec<String> = variants.into_iter().filter(|kind| kind != "null").collect();
         return present.join(", or ");
     }
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix(TYPES)) {
-        return format!("[{name}](#{})", name.to_lowercase());
+        return link(name);
     }
     let words = words(schema);
+    let mut known = types.as_object().into_iter().flatten();
+    if let Some((name, _)) = known.find(|(_, known)| !words.is_empty() && known["enum"] == schema["enum"]) {
+        return link(name);
+    }
     if !words.is_empty() {
         let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
         return format!("one of {}", words.join(", "));
@@ -151,14 +162,22 @@ fn kind(schema: &Value) -> String {
         ("string", ..) => "text".to_owned(),
         ("boolean", ..) => "true or false".to_owned(),
         ("integer", ..) => whole(schema),
-        ("array", ..) => format!("list of {}", kind(&schema["items"])),
+        ("array", ..) => match kind(&schema["items"], types) {
+            one if one.starts_with("one of") => format!("list, each {one}"),
+            items => format!("list of {items}"),
+        },
         ("object", ..) if schema["additionalProperties"].is_object() => {
-            format!("structure of {} by name", kind(&schema["additionalProperties"]))
+            format!("structure of {} by name", kind(&schema["additionalProperties"], types))
         }
         ("object", ..) => "structure".to_owned(),
         ("", ..) => "anything".to_owned(),
         (other, ..) => other.to_owned(),
     }
+}
+
+/// To the heading of a type, which no method's heading is.
+fn link(name: &str) -> String {
+    format!("[{name}](#type-{})", name.to_lowercase())
 }
 
 fn whole(schema: &Value) -> String {

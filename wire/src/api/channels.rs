@@ -263,12 +263,12 @@ pub struct Subscription {
     /// Entries that wait to be taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u64>,
-    /// Their size.
+    /// Bytes of the entries that wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_bytes: Option<u64>,
     /// Entries that were left out, since it was made.
     pub missed: u64,
-    /// Of these, those for which its owner, or all subscriptions together, used too much CPU time.
+    /// Entries of `missed` that were left out because its owner, or all subscriptions together, used too much CPU time.
     pub throttled: u64,
     /// CPU time that its evaluation took, since it was made.
     pub cpu_seconds: f64,

@@ -116,7 +116,7 @@ pub struct Domain {
     /// Of a part of the domain: the hosts for which it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
-    /// Live representatives with lower terms that answer for hosts which this one lacks, likewise.
+    /// Live representatives with lower terms that answer for hosts which this one lacks: each with the fields of this structure.
     #[schemars(schema_with = "structures")]
     pub partial: Vec<Domain>,
 }

@@ -82,7 +82,7 @@ pub struct Host {
     /// Main memory in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<u64>,
-    /// Since it was started.
+    /// Since the host was booted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uptime_secs: Option<f64>,
     /// Bytes of its logs that its sensor has not read yet.

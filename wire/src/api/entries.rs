@@ -68,7 +68,7 @@ pub struct Taken {
     pub entries: Vec<Entry>,
     /// The number of the first entry of the next answer.
     pub next: u64,
-    /// Entries that were left out, of those that this answer would have.
+    /// Entries that were left out: the sum of the `count` of its entries `missed`.
     pub missed: u64,
     /// Entries that wait still.
     pub waiting: u64,
@@ -144,7 +144,7 @@ impl Taken {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Entry {
-    /// Its number: they have no gap. Of several that were missed, that of the first.
+    /// Its number. They rise by 1; what was missed stands for `count` numbers, of which this is the first.
     pub number: u64,
     /// How often the subscription was altered before it.
     pub revision: u64,
@@ -165,7 +165,7 @@ pub struct Entry {
     /// Of a sample of the host: the metrics that passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Vec<Metric>>,
-    /// Of a sample: how many more passed, for which there was no room.
+    /// Of a sample: how many more passed, beyond the 10000 that one has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u32>,
     /// Of a sample: what the script made of it.

@@ -104,7 +104,7 @@ pub struct Process {
     pub pid: u32,
     /// When it was started, as the calendar stood when the sensor was.
     pub start: UnixTime,
-    /// The same in nanoseconds since the host's boot, whatever the calendar does: with `pid` it names one process.
+    /// When it was started, in nanoseconds since the host's boot, whatever the calendar does: with `pid` it names one process.
     pub start_ns: u64,
     /// The number of its parent.
     pub parent: u32,
@@ -119,9 +119,9 @@ pub struct Process {
     pub threads: u32,
     /// CPU time of all its threads since its start.
     pub cpu_seconds: f64,
-    /// Of these, those in user mode, as the kernel's ticks say.
+    /// CPU time in user mode, as the kernel's ticks say.
     pub user_seconds: f64,
-    /// Of these, those in the kernel, as the kernel's ticks say.
+    /// CPU time in the kernel, as the kernel's ticks say.
     pub system_seconds: f64,
     /// Main memory that it holds.
     pub rss_bytes: u64,
@@ -136,7 +136,8 @@ pub struct Process {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub command: Option<CompactString>,
-    /// The share of one core that it used over about the last second; 2.0 is two cores.
+    /// The share of one core that it used: over about the last second, of a subscription since its sample before, of the past since the sweep before. 2.0
+    /// is two cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
     /// The number of its control group.

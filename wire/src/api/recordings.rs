@@ -49,7 +49,7 @@ pub struct Recordings {
     pub memory_bytes: u64,
     /// The sweeps in memory.
     pub sweeps: u64,
-    /// Times that older sweeps made room for want of memory, since the sensor's start.
+    /// Pieces of memory that were dropped early because 16 MiB were not enough, since the sensor's start.
     pub squeezed: u64,
     /// Recordings that were deleted to make room, since the sensor's start.
     pub deleted: u64,
