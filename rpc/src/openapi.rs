@@ -1,4 +1,4 @@
-//! What can be called, as an OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.0): `GET /api/v1/openapi.json`.
+//! What can be called, as an OpenAPI 3.1 document (<https://spec.openapis.org/oas/v3.1.0>): `GET /api/v1/openapi.json`.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
 //! Rule: all that it says of a method comes of the method's declaration, and so of the types of its parameters and answer.
