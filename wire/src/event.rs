@@ -57,7 +57,7 @@ words!(
         JobStart = "job_start",
         /// The work is over; how is in `outcome`.
         JobEnd = "job_end",
-        /// Somebody asked for the job to be ended.
+        /// The job was asked to be ended, by its user or an operator.
         JobCancel = "job_cancel",
         /// The job goes back to the queue and will be tried again.
         JobRequeue = "job_requeue",
@@ -103,7 +103,7 @@ words!(
         Ok = "ok",
         /// With an error.
         Failed = "failed",
-        /// Because somebody asked for it.
+        /// Because its user or an operator asked for it.
         Cancelled = "cancelled",
         /// Because its time was over.
         Timeout = "timeout",

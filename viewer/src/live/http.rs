@@ -118,7 +118,7 @@ impl Client {
     /// Call a method.
     ///
     /// # Errors
-    /// See [`Error`]; the next question connects anew.
+    /// See [`Error`]; the next question connects again.
     pub fn call<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
         let body = self.body(R::METHOD, &typed::params(request, about))?;
         typed::answer::<R>(&body)
@@ -128,7 +128,7 @@ impl Client {
     /// Ask a method.
     ///
     /// # Errors
-    /// See [`Error`]; the next question connects anew.
+    /// See [`Error`]; the next question connects again.
     pub fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
         let body = self.body(method, params)?;
         serde_json::from_slice(&body)

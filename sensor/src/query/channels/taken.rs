@@ -9,7 +9,7 @@ use wire::channel::stream::{Body, Entry};
 use wire::time::Time;
 
 /// The number in the journal of the first event that was not handed out, or that may have been handed out in part, where `waiting`
-/// are left of all before `looked_at`; none where the entries do not tell.
+/// are left of all before `looked_at`; none where the entries do not say.
 pub(super) fn place_after(entries: &[Entry], waiting: usize, looked_at: u64) -> Option<u64> {
     if waiting == 0 {
         return Some(looked_at);

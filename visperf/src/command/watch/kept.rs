@@ -340,7 +340,7 @@ impl Subscription {
         Subscription { id, target: self.target.clone(), about: self.about.clone() }
     }
 
-    /// One that cannot be ended now ends by itself when nobody takes.
+    /// One that cannot be ended now ends by itself when nothing is taken.
     pub(super) fn end(&self) {
         let params = UnsubscribeParams { subscription: self.locked().clone() };
         let _ended = Client::new(&self.target).ask(&params, &self.about, ENDING);

@@ -256,7 +256,7 @@ impl Feeding {
         Ok(())
     }
 
-    /// One that cannot be ended now ends by itself when nobody takes.
+    /// One that cannot be ended now ends by itself when nothing is taken.
     async fn unsubscribe(&mut self, subscription: String) {
         let _ended = self.ask(&UnsubscribeParams { subscription }, PATIENCE).await;
     }
