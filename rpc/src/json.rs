@@ -185,6 +185,9 @@ pub fn write_value(out: &mut String, value: &Value) {
     value.write_to(&mut Sink::new(out, Integers::Number));
 }
 
+/// What has a meaning in a text, beside control characters.
+const SPECIAL: [u8; 2] = [b'"', b'\\'];
+
 /// Appends what it is given.
 #[derive(Debug)]
 pub struct Sink<'a> {
@@ -237,7 +240,7 @@ impl codec::Sink for Sink<'_> {
     fn double(&mut self, value: f64) {
         if value.is_finite() {
             // Whole numbers keep `.0`, so that a reader sees the same kind of number every time.
-            self.out.push_str(zmij::Buffer::new().format_finite(value));
+            codec::write_double(self.out, value, ".0");
         } else {
             self.text(not_finite(value));
         }
@@ -245,6 +248,17 @@ impl codec::Sink for Sink<'_> {
 
     fn text(&mut self, value: &str) {
         write_text(self.out, value);
+    }
+
+    fn displayed(&mut self, value: &impl Display) {
+        let before = self.out.len();
+        self.quoted(value);
+        let text = &self.out[before + 1..self.out.len() - 1];
+        if plain_len(text.as_bytes(), SPECIAL) < text.len() {
+            let text = text.to_owned();
+            self.out.truncate(before);
+            self.text(&text);
+        }
     }
 
     fn bytes(&mut self, value: &[u8]) {
@@ -271,7 +285,7 @@ impl codec::Sink for Sink<'_> {
         self.out.push('{');
     }
 
-    fn begin_member(&mut self, nth: usize, name: &Name) {
+    fn begin_member(&mut self, nth: usize, name: &str) {
         if nth > 0 {
             self.out.push(',');
         }
@@ -298,7 +312,7 @@ pub(crate) fn write_text(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let mut copied = 0;
     loop {
-        let at = copied + plain_len(&bytes[copied..], [b'"', b'\\']);
+        let at = copied + plain_len(&bytes[copied..], SPECIAL);
         out.push_str(&text[copied..at]);
         let Some(byte) = bytes.get(at) else { break };
         copied = at + 1;

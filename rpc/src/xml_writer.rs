@@ -8,11 +8,12 @@
 
 use crate::codec::plain::plain_len;
 use crate::fault::Fault;
-use crate::value::{Name, Value, XML_INTEGERS};
+use crate::value::{Value, XML_INTEGERS};
 use crate::xml_tokens::is_xml_char;
 use crate::{codec, introspection};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use std::fmt::{Display, Write};
 use wire::query::Integers;
 
 /// What stands before the value of an answer to a call that succeeded.
@@ -45,6 +46,9 @@ pub fn write_fault(fault: &Fault) -> String {
 pub fn write_value(out: &mut String, value: &Value) {
     value.write_to(&mut Sink::new(out, Integers::Number));
 }
+
+/// What has a meaning in a text, beside control characters; with the byte that characters begin with which XML does not have.
+const SPECIAL: [u8; 4] = [b'&', b'<', b'>', 0xEF];
 
 /// Appends what it is given.
 #[derive(Debug)]
@@ -103,19 +107,37 @@ impl codec::Sink for Sink<'_> {
         if !value.is_finite() {
             return self.scalar("string", not_finite(value));
         }
-        let mut buffer = zmij::Buffer::new();
-        let text = buffer.format_finite(value);
+        self.out.push_str("<value><double>");
+        let before = self.out.len();
+        codec::write_double(self.out, value, "");
         // XML-RPC has no exponents, and nor has what Rust itself writes.
-        match text.contains('e') {
-            true => self.scalar("double", &value.to_string()),
-            false => self.scalar("double", text.strip_suffix(".0").unwrap_or(text)),
+        if self.out[before..].contains('e') {
+            self.out.truncate(before);
+            // Writing to a string does not fail.
+            let _ = write!(self.out, "{value}");
         }
+        self.out.push_str("</double></value>");
     }
 
     fn text(&mut self, value: &str) {
         self.out.push_str("<value>");
         write_text(self.out, value);
         self.out.push_str("</value>");
+    }
+
+    fn displayed(&mut self, value: &impl Display) {
+        let before = self.out.len();
+        self.out.push_str("<value><string>");
+        let start = self.out.len();
+        // Writing to a string does not fail.
+        let _ = write!(self.out, "{value}");
+        let text = &self.out[start..];
+        if plain_len(text.as_bytes(), SPECIAL) < text.len() {
+            let text = text.to_owned();
+            self.out.truncate(before);
+            return self.text(&text);
+        }
+        self.out.push_str("</string></value>");
     }
 
     fn bytes(&mut self, value: &[u8]) {
@@ -138,7 +160,7 @@ impl codec::Sink for Sink<'_> {
         self.out.push_str("<value><struct>");
     }
 
-    fn begin_member(&mut self, _: usize, name: &Name) {
+    fn begin_member(&mut self, _: usize, name: &str) {
         self.out.push_str("<member><name>");
         write_name(self.out, name);
         self.out.push_str("</name>");
@@ -202,7 +224,7 @@ fn escape(out: &mut String, text: &str) -> bool {
     let before = out.len();
     let (bytes, mut copied) = (text.as_bytes(), 0);
     loop {
-        let at = copied + plain_len(&bytes[copied..], [b'&', b'<', b'>', 0xEF]);
+        let at = copied + plain_len(&bytes[copied..], SPECIAL);
         out.push_str(&text[copied..at]);
         let Some(byte) = bytes.get(at) else { return true };
         copied = at + 1;

@@ -215,7 +215,10 @@ pub struct SensorKey(pub u64);
 
 impl fmt::Display for SensorKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
+        // By digits and not by a format: it is in every event of an answer.
+        let digit = |nth: usize| char::from(b"0123456789abcdef"[(self.0 >> (60 - 4 * nth)) as usize & 0xf]);
+        let digits: [u8; 16] = std::array::from_fn(|nth| digit(nth) as u8);
+        f.write_str(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 

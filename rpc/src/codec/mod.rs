@@ -6,18 +6,22 @@
 //! Pure: no runtime, no file, no socket, no clock.
 //! Not here: reading requests (`json`, `xmlrpc`).
 
+mod decimal;
 mod items;
+mod key;
 pub(crate) mod plain;
 mod tree;
 mod writer;
 
+pub(crate) use decimal::write_double;
 pub use items::Items;
 pub use tree::{NotOfType, Source, Tree};
 pub use writer::{Error, Writer};
 
-use crate::value::{Name, Value};
+use crate::value::Value;
 use crate::{json, xml_writer};
 use serde::Serialize;
+use std::fmt::Display;
 use wire::api::Renamed;
 use wire::query::{Form, Syntax};
 
@@ -35,6 +39,10 @@ pub trait Sink {
     fn double(&mut self, value: f64);
     /// Text.
     fn text(&mut self, value: &str);
+    /// Text, of what shows itself so.
+    fn displayed(&mut self, value: &impl Display) {
+        self.text(&value.to_string());
+    }
     /// Bytes.
     fn bytes(&mut self, value: &[u8]);
     /// An array begins; its items follow, each after [`Sink::begin_item`].
@@ -46,11 +54,9 @@ pub trait Sink {
     /// A structure begins; its members follow, each between [`Sink::begin_member`] and [`Sink::end_member`].
     fn begin_structure(&mut self);
     /// The value of this member follows, the `nth` from 0.
-    fn begin_member(&mut self, nth: usize, name: &Name);
+    fn begin_member(&mut self, nth: usize, name: &str);
     /// As [`Sink::begin_member`], of a field of a Rust type, whose name no form has to escape.
-    fn begin_field(&mut self, nth: usize, name: &'static str) {
-        self.begin_member(nth, &Name::Borrowed(name));
-    }
+    fn begin_field(&mut self, nth: usize, name: &'static str);
     /// The value of the member is complete.
     fn end_member(&mut self);
     /// The structure is complete.
@@ -221,12 +227,20 @@ mod tests {
         bytes: Vec<u8>,
         named: Named<String>,
         whole: u64,
+        #[serde(serialize_with = "shown")]
+        shown: String,
+    }
+
+    fn shown<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(text)
     }
 
     fn rows() -> impl Strategy<Value = Vec<Row>> {
         let texts = || prop::collection::vec(prop_oneof![any::<String>(), "[ -~]{0,40}"], 0..4);
-        let row = (texts(), prop::collection::vec(any::<u8>(), 0..9), any::<i64>(), any::<u64>(), texts());
-        let row = row.prop_map(|(texts, bytes, time, whole, names)| Row {
+        let bytes = prop::collection::vec(any::<u8>(), 0..9);
+        let row = (texts(), bytes, any::<i64>(), any::<u64>(), texts(), "[ -~\\PC\n\u{0}\u{ffff}]{0,20}");
+        let row = row.prop_map(|(texts, bytes, time, whole, names, shown)| Row {
+            shown,
             time: Time::from_micros(time).into(),
             texts,
             bytes,

@@ -83,8 +83,12 @@ impl Sink for Tree {
         self.open.push(Value::Struct(Vec::new()));
     }
 
-    fn begin_member(&mut self, _: usize, name: &Name) {
-        self.names.push(name.clone());
+    fn begin_member(&mut self, _: usize, name: &str) {
+        self.names.push(Name::Owned(name.to_owned()));
+    }
+
+    fn begin_field(&mut self, _: usize, name: &'static str) {
+        self.names.push(Name::Borrowed(name));
     }
 
     fn end_member(&mut self) {

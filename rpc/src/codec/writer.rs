@@ -4,8 +4,8 @@
 //! content a structure of one member.
 //! Not here: how each form is written (`json`, `xml_writer`, `tree`).
 
-use super::{Sink, Tree};
-use crate::value::{Name, Value};
+use super::Sink;
+use super::key::Key;
 use serde::ser::{self, Serialize, Serializer};
 use std::fmt::Display;
 use wire::api::Renamed;
@@ -50,7 +50,7 @@ impl<'a, S: Sink> Writer<'a, S> {
     /// The structure of one member that a variant with content is.
     fn begin_variant(&mut self, variant: &'static str) {
         self.sink.begin_structure();
-        self.sink.begin_member(0, &Name::Borrowed(variant));
+        self.sink.begin_field(0, variant);
     }
 
     fn array(mut self, variant: Option<&'static str>) -> Parts<'a, S> {
@@ -73,16 +73,14 @@ impl<S: Sink> Parts<'_, S> {
         value.serialize(self.writer.inner())
     }
 
-    fn member<T: Serialize + ?Sized>(&mut self, name: &Name, value: &T) -> Result<(), Error> {
-        self.writer.sink.begin_member(self.count, name);
-        self.end_member(value)
-    }
-
     fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
         self.writer.sink.begin_field(self.count, name);
         self.end_member(value)?;
-        let former = self.writer.renamed.iter().find(|(now, _)| *now == name);
-        former.map_or(Ok(()), |(_, former)| self.member(&Name::Borrowed(former), value))
+        let Some((_, former)) = self.writer.renamed.iter().find(|(now, _)| *now == name) else {
+            return Ok(());
+        };
+        self.writer.sink.begin_field(self.count, former);
+        self.end_member(value)
     }
 
     fn end_member<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
@@ -129,7 +127,7 @@ impl<'a, S: Sink> Serializer for Writer<'a, S> {
     type SerializeTuple = Parts<'a, S>;
     type SerializeTupleStruct = Parts<'a, S>;
     type SerializeTupleVariant = Parts<'a, S>;
-    type SerializeMap = Entries<'a, S>;
+    type SerializeMap = Parts<'a, S>;
     type SerializeStruct = Parts<'a, S>;
     type SerializeStructVariant = Parts<'a, S>;
 
@@ -154,6 +152,11 @@ impl<'a, S: Sink> Serializer for Writer<'a, S> {
 
     fn serialize_str(self, value: &str) -> Result<(), Error> {
         self.sink.text(value);
+        Ok(())
+    }
+
+    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<(), Error> {
+        self.sink.displayed(&value);
         Ok(())
     }
 
@@ -227,8 +230,8 @@ impl<'a, S: Sink> Serializer for Writer<'a, S> {
         Ok(self.array(Some(variant)))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Entries<'a, S>, Error> {
-        Ok(Entries { parts: self.structure(None), name: Name::default() })
+    fn serialize_map(self, _: Option<usize>) -> Result<Parts<'a, S>, Error> {
+        Ok(self.structure(None))
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Parts<'a, S>, Error> {
@@ -296,41 +299,21 @@ macro_rules! fields {
 fields!(SerializeStruct, SerializeStructVariant);
 
 /// Entries of a map, whose keys are names that are not known before.
-#[derive(Debug)]
-pub struct Entries<'a, S> {
-    parts: Parts<'a, S>,
-    name: Name,
-}
-
-impl<S: Sink> ser::SerializeMap for Entries<'_, S> {
+impl<S: Sink> ser::SerializeMap for Parts<'_, S> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
-        let mut tree = Tree::default();
-        key.serialize(Writer::new(&mut tree, &[]))?;
-        let key = tree.into_value();
-        self.name = match key {
-            Value::Text(text) => Name::Owned(text),
-            Value::Int(_) | Value::UInt(_) => Name::Owned(key.shown()),
-            Value::Nil
-            | Value::Bool(_)
-            | Value::Double(_)
-            | Value::Bytes(_)
-            | Value::Array(_)
-            | Value::Struct(_) => {
-                return Err(Error(format!("expected text as the key of a map, found {}", key.kind())));
-            }
-        };
-        Ok(())
+        let mut name = Key::new(self.writer.sink, self.count);
+        key.serialize(Writer::new(&mut name, &[]))?;
+        name.end().map_err(|found| Error(format!("expected text as the key of a map, found {found}")))
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        let name = std::mem::take(&mut self.name);
-        self.parts.member(&name, value)
+        self.end_member(value)
     }
 
     fn end(self) -> Result<(), Error> {
-        self.parts.end_structure()
+        self.end_structure()
     }
 }
