@@ -1,6 +1,43 @@
-//! The client of the query interface: calls whose parameters and answers have types.
+//! The client of the query interface of visperf's daemons: calls whose parameters and answers have types, and answers that go on.
 //!
-//! Pure: no runtime, no file, no socket, no clock.
-//! Not here: the types (`wire::api`), the connections (the programs).
+//! ```no_run
+//! use client::connect::Tcp;
+//! use client::typed::About;
+//! use client::{Client, Error};
+//! use wire::api::calls::{CallsParams, DomainCallsParams};
+//!
+//! # async fn run() -> Result<(), Error> {
+//! let mut client = Client::new(Tcp("127.0.0.1:7317".to_owned()));
+//! let wanted = CallsParams { user: Some("ada".to_owned()), limit: 10, ..CallsParams::default() };
+//! for call in client.call(&DomainCallsParams(wanted), &About::default()).await?.calls {
+//!     println!("{} {}", call.id, call.state);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ```text
+//! blocking ─▶ client, follow ─▶ exchange (hyper) ─▶ connect: Tcp | Local | what a program brings
+//!                  typed            login (Digest)           door (TLS)
+//! ```
+//! Programs without a runtime use [`blocking::Client`]. A daemon behind a proxy is asked with [`Client::logging_in`] and a
+//! [`door::Door`]; another way to it is a [`connect::Connect`] of the program's own.
+//! Not here: the types of the methods (`wire::api`), which daemon a user means (the programs).
 
+pub mod blocking;
+mod client;
+pub mod connect;
+pub mod door;
+mod error;
+mod exchange;
+pub mod follow;
+mod login;
+mod patience;
+pub mod query;
+pub mod recovery;
 pub mod typed;
+
+pub use client::{Answer, Client};
+pub use error::Error;
+pub use login::Login;
+pub use patience::Patience;

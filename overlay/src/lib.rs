@@ -14,7 +14,6 @@ pub mod deny_sync;
 pub mod dice;
 pub mod directories;
 pub mod domain;
-pub mod door;
 pub mod election;
 pub mod finder;
 pub mod gatekeeper;

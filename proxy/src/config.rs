@@ -4,11 +4,11 @@
 //! loopback alone: what others send beyond it is encrypted, whatever the section says.
 //! Not here: accounts (`account_file`), the overlay (`overlay::config`).
 
-use overlay::door::PORT;
 use rpc::config::Listen;
 use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use tunnel::PORT;
 
 /// Where the door is unless told otherwise: for a web server of the same host that stands before it, and to try.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);

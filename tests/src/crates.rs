@@ -11,7 +11,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("daemon", &[]),
     ("overlay", &["wire", "tunnel", "daemon"]),
     ("rpc", &["wire"]),
-    ("client", &["wire"]),
+    ("client", &["wire", "tunnel"]),
     ("sensor", &["wire", "log-filters", "overlay", "rpc", "daemon"]),
     ("directory", &["wire", "overlay", "rpc", "daemon"]),
     ("proxy", &["wire", "tunnel", "overlay", "rpc", "daemon"]),

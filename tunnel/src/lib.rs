@@ -21,3 +21,6 @@ pub mod digest;
 pub mod hash;
 pub mod ladder;
 pub mod sessions;
+
+/// The TCP port of a proxy, unless another is named.
+pub const PORT: u16 = 7321;

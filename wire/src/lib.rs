@@ -17,6 +17,7 @@ pub mod control;
 pub mod credential;
 pub mod entering;
 pub mod event;
+pub mod fault;
 pub mod harmless;
 pub mod id;
 pub mod join;

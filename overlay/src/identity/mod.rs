@@ -35,6 +35,7 @@ pub mod repeats;
 pub mod replace_refused;
 pub mod replace_token;
 pub mod safe_file;
+pub mod secret;
 mod shown_time;
 pub mod state_folder;
 pub mod throttle;

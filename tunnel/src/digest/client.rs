@@ -141,6 +141,11 @@ impl Client {
         Ok(())
     }
 
+    /// Forgets the server's nonce, so that the next request is challenged again; what the server can do best is not forgotten.
+    pub fn forget(&mut self) {
+        self.current = None;
+    }
+
     /// The value of `Authorization` for the next request; none before the first challenge.
     pub fn authorization(&mut self, method: &str, uri: &str, cnonce: &str) -> Option<String> {
         let current = self.current.as_mut()?;

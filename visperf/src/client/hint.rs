@@ -2,7 +2,9 @@
 //!
 //! Pure.
 
-use super::{Error, FORBIDDEN};
+use super::Error;
+use super::via::Via;
+use wire::fault;
 
 /// What to do where a daemon of this kind (`daemon.info`) lacks `method`.
 pub(super) fn of_another_daemon(method: &str, kind: &str) -> Option<String> {
@@ -29,6 +31,17 @@ pub(super) fn of_words(message: &str) -> Option<&'static str> {
     message.starts_with(NO_DOMAIN).then_some("name one with --domain DOMAIN; `visperf domains` lists them")
 }
 
+/// The error of a call through a proxy, with what to do where the login was refused.
+pub(super) fn of_login(error: Error, via: &Via) -> Error {
+    if let Error::Fault { code, message } = &error
+        && via.logs_in()
+        && *code == i64::from(fault::FORBIDDEN)
+    {
+        return refused(message, via.is_legacy());
+    }
+    error
+}
+
 /// The fault that a login is which the proxy refused, with these words.
 pub(super) fn refused(words: &str, is_legacy: bool) -> Error {
     let hint = match is_legacy && words.contains("is wrong") {
@@ -38,7 +51,7 @@ pub(super) fn refused(words: &str, is_legacy: bool) -> Error {
         }
         false => "",
     };
-    Error::Fault { code: FORBIDDEN, message: format!("{words}{hint}") }
+    Error::Fault { code: fault::FORBIDDEN.into(), message: format!("{words}{hint}") }
 }
 
 #[cfg(test)]

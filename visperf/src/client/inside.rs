@@ -6,13 +6,12 @@
 //! ```
 //! Rules: every method goes to the representative; a domain and host that were named on the command line go into each call,
 //! as they do behind a proxy's door; the pair of sockets is of this process alone.
-//! Not here: connecting and logging in (`overlay::visit`), what was typed (`via`), HTTP (`connection`, `rpc`).
+//! Not here: connecting and logging in (`overlay::visit`), what was typed (`via`), HTTP (`::client`, `rpc`).
 
 use crate::client::{Error, hint, way};
 use crate::output::note;
 use crate::serve::elsewhere::{self, Hop};
 use daemon::shutdown::Signals;
-use overlay::door::Wire;
 use overlay::visit::{Errand, Error as VisitError, Visit};
 use rpc::dispatch::Dispatcher;
 use rpc::entrance::{Admitted, Entrance, Entry, Knock, Scope, Turned};
@@ -26,12 +25,11 @@ use rpc::value::{Name, Value};
 use rpc::written::Answered;
 use std::fmt;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::net::{TcpListener, UnixStream};
+use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use wire::api::directory::{DomainsParams, ResolveParams, TargetsParams};
 use wire::id::{DomainName, HostName, PeerKey};
@@ -58,7 +56,7 @@ pub(crate) struct Behind {
 
 /// The way inside; it stands until this is dropped.
 pub(crate) struct Inside {
-    runtime: Runtime,
+    runtime: Own,
     dispatcher: Arc<Dispatcher>,
     within: Arc<Within>,
     visit: Arc<Visit>,
@@ -83,19 +81,19 @@ impl Inside {
     ///
     /// # Errors
     /// Why there is no way.
-    pub(crate) fn open(errand: Errand, behind: Behind) -> Result<Inside, Error> {
+    pub(crate) async fn open(errand: Errand, behind: Behind) -> Result<Inside, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let failed = |error: &dyn fmt::Display| Error::Unreachable(format!("cannot start: {error}"));
-        let runtime = runtime.map_err(|error| failed(&error))?;
+        let runtime = Own(Some(runtime.map_err(failed)?));
         let is_legacy = errand.login.allows_md5;
-        let visit = runtime.block_on(opened(errand)).map_err(|error| {
+        let opened = runtime.handle().map_err(failed)?.spawn(opened(errand)).await;
+        let visit = opened.map_err(failed)?.map_err(|error| {
             match error.is_final() && !matches!(error, VisitError::NoProxy { .. }) {
                 true => hint::refused(&error.to_string(), is_legacy),
                 false => Error::Unreachable(error.to_string()),
             }
         })?;
         let (root, visit) = (visit.root(), Arc::new(visit));
-        let registry = registry(&visit, &behind).map_err(|error| failed(&error))?;
+        let registry = registry(&visit, &behind).map_err(failed)?;
         let dispatcher = Dispatcher::new(registry, Limits::default(), Arc::new(Statistics::default()));
         Ok(Inside {
             runtime,
@@ -112,18 +110,22 @@ impl Inside {
         self.root
     }
 
-    /// A connection on which the domain is asked by HTTP.
+    /// A connection on which the domain is asked by HTTP, of the present runtime.
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn connect(&self) -> io::Result<Wire> {
-        let (mine, theirs) = UnixStream::pair()?;
+    pub(crate) fn connect(&self) -> io::Result<UnixStream> {
+        let (mine, theirs) = std::os::unix::net::UnixStream::pair()?;
+        mine.set_nonblocking(true)?;
         theirs.set_nonblocking(true)?;
-        let _entered = self.runtime.enter();
-        let theirs = tokio::net::UnixStream::from_std(theirs)?;
         let (within, dispatcher) = (Arc::clone(&self.within), Arc::clone(&self.dispatcher));
-        self.runtime.spawn(server::serve_connection(within, dispatcher, theirs, self.shutdown.clone()));
-        Ok(Wire::Within(mine))
+        let shutdown = self.shutdown.clone();
+        self.runtime.handle()?.spawn(async move {
+            if let Ok(theirs) = UnixStream::from_std(theirs) {
+                server::serve_connection(within, dispatcher, theirs, shutdown).await;
+            }
+        });
+        UnixStream::from_std(mine)
     }
 
     /// Let whoever is on this machine ask at `listener`, until a signal ends it.
@@ -133,7 +135,8 @@ impl Inside {
     pub(crate) fn serve(&self, listener: std::net::TcpListener) -> Result<(), String> {
         let obeying = Signals::catch().and_then(|signals| signals.obey(self.shutdown.clone()));
         let _obeying = obeying.map_err(|error| format!("cannot catch signals: {error}"))?;
-        self.runtime.spawn(way::tell(
+        let runtime = self.runtime.handle().map_err(|error| error.to_string())?;
+        runtime.spawn(way::tell(
             Arc::clone(&self.visit),
             self.within.0.domain.clone(),
             self.shutdown.clone(),
@@ -146,7 +149,29 @@ impl Inside {
                 server::serve_behind(door, listener, Arc::clone(&self.dispatcher), self.shutdown.clone());
             served.await.map_err(|error| error.to_string())
         };
-        self.runtime.block_on(serving)
+        runtime.block_on(serving)
+    }
+}
+
+/// Why the way inside cannot be opened.
+fn failed(error: impl fmt::Display) -> Error {
+    Error::Unreachable(format!("cannot start: {error}"))
+}
+
+/// A runtime that may be dropped within another.
+struct Own(Option<Runtime>);
+
+impl Own {
+    fn handle(&self) -> io::Result<&Handle> {
+        self.0.as_ref().map(Runtime::handle).ok_or_else(|| io::Error::other("the runtime has ended"))
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

@@ -2,17 +2,18 @@
 //! service of this machine, by its socket, else the usual port.
 
 use crate::client::Error;
-use crate::client::connection::Connection;
 use crate::client::via::Via;
 use crate::serve::grid::LISTEN_DEFAULT;
 use crate::state_folder::{self, SOCKET_MARK};
 use crate::wrong_word;
-use overlay::door::{Tls, Wire};
+use ::client::connect::{self, Connect, Connected, Connecting};
+use ::client::door::certificate_refused;
 use overlay::identity::state_folder::{SOCKETS, sockets_of};
 use rpc::config::PORT_DEFAULT as PORT;
 use std::ffi::OsStr;
-use std::net::ToSocketAddrs as _;
+use std::io;
 use std::path::{Path, PathBuf};
+use tokio::net::UnixStream;
 
 /// The options that name a daemon.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -75,24 +76,27 @@ impl Target {
     ///
     /// # Errors
     /// If none does; the text tells each and what to do.
-    pub(crate) fn connect(&self) -> Result<Connection, Error> {
+    async fn connected(&self) -> Result<Connected, Error> {
         self.check()?;
         if self.via.is_inside() {
             let address = self.first_choice();
-            return match self.via.connect_inside() {
-                Ok(wire) => Ok(Connection::over(&address, wire)),
+            return match self.via.connect_inside(&address).await {
                 Err(Error::Unreachable(why)) => {
                     Err(Error::Unreachable(format!("no way through the proxy at {address}: {why}")))
                 }
-                Err(error) => Err(error),
+                connected => connected,
             };
         }
         let tls = self.via.tls().map_err(Error::Mistake)?;
         if let Some(address) = self.via.address() {
-            return open(&address, tls.as_ref()).map_err(|error| {
-                Error::Unreachable(format!(
-                    "no proxy answers at {address}: {error}; is `visperf proxy` running there, and is that the port of its door?"
-                ))
+            return connect::tcp(&address, tls.as_ref()).await.map_err(|error| {
+                Error::Unreachable(match certificate_refused(&error) {
+                    Some(reason) => format!("nothing was sent to {address}: {reason}"),
+                    None => format!(
+                        "no proxy answers at {address}: {error}; is `visperf proxy` running there, and is that the port of its \
+                         door?"
+                    ),
+                })
             });
         }
         let mut tried = Vec::new();
@@ -101,7 +105,7 @@ impl Target {
         }
         for choice in self.choices() {
             let Choice { address, reason } = &choice;
-            match open(address, None) {
+            match open(address).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => tried.push(format!("\n  {address} ({reason}): {error}")),
             }
@@ -188,20 +192,23 @@ impl Target {
     }
 }
 
-fn open(address: &str, tls: Option<&Tls>) -> Result<Connection, String> {
-    if let Some(path) = address.strip_prefix(SOCKET_MARK) {
-        return Connection::open_local(address, Path::new(path)).map_err(|error| error.to_string());
+impl Connect for Target {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(self.connected())
     }
-    let sockets: Vec<_> = address.to_socket_addrs().map_err(|error| error.to_string())?.collect();
-    let mut last = "the name has no address".to_owned();
-    for socket in sockets {
-        let wire = |stream| Wire::over(stream, tls).map_err(|error| error.to_string());
-        match Connection::open(address, socket, wire) {
-            Ok(connection) => return Ok(connection),
-            Err(error) => last = error.to_string(),
-        }
+
+    fn address(&self) -> String {
+        self.first_choice()
     }
-    Err(last)
+}
+
+async fn open(address: &str) -> io::Result<Connected> {
+    let Some(path) = address.strip_prefix(SOCKET_MARK).map(Path::new) else {
+        return connect::tcp(address, None).await;
+    };
+    let stream = rpc::listener::connect(path)?;
+    stream.set_nonblocking(true)?;
+    Ok(connect::local(path, UnixStream::from_std(stream)?))
 }
 
 /// `HOST:PORT` of what a person writes: a scheme and path are cut off, the port may be left out.
@@ -235,6 +242,10 @@ fn address(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn connected(target: &Target) -> Result<Connected, Error> {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(target.connect())
+    }
 
     #[test]
     fn addresses_are_read_as_people_write_them() {
@@ -276,7 +287,7 @@ mod tests {
     #[test]
     fn a_door_that_is_shut_is_told_as_such() {
         let target = Target { via: Via::of_door("http://127.0.0.1:1/d/A"), ..Target::default() };
-        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        let Err(Error::Unreachable(text)) = connected(&target) else { panic!("reached") };
         assert!(text.contains("no proxy answers at 127.0.0.1:1") && !text.contains("visperf up"), "{text}");
     }
 
@@ -284,14 +295,14 @@ mod tests {
     fn what_was_tried_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let target = Target { state: Some(folder.path().to_owned()), ..Target::default() };
-        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        let Err(Error::Unreachable(text)) = connected(&target) else { panic!("reached") };
         assert!(text.contains("listen: no daemon told") && text.contains("visperf up"), "{text}");
         std::fs::write(folder.path().join("listen"), "127.0.0.1:1\n").unwrap();
-        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        let Err(Error::Unreachable(text)) = connected(&target) else { panic!("reached") };
         assert!(text.contains("127.0.0.1:1 (from"), "{text}");
         std::fs::remove_file(folder.path().join("listen")).unwrap();
         std::fs::create_dir(folder.path().join("listen")).unwrap();
-        let Err(Error::Unreachable(text)) = target.connect() else { panic!("reached") };
+        let Err(Error::Unreachable(text)) = connected(&target) else { panic!("reached") };
         assert!(text.contains("listen: expected a regular file, found a folder"), "{text}");
     }
 }

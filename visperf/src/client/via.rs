@@ -5,19 +5,20 @@
 //! --via KEY@HOST:PORT/d/DOMAIN    the overlay: it hands on what it cannot read
 //! ```
 //! Rule: MD5 is answered where `--legacy` says so, and nowhere else.
-//! Not here: what a door is, and what is spoken there (`overlay::door`), the way inside (`inside`), HTTP (`http`), the connection
-//! (`connection`), what Digest says (`tunnel::digest`).
+//! Not here: what a door is, and what is spoken there (`::client`), the way inside (`inside`).
 
 use super::Error;
 use super::inside::{Behind, Inside};
 use super::known_domains;
 use crate::output::note;
-use overlay::door::{self, Door, Tls, Wire};
+use ::client::Login;
+use ::client::connect::Connected;
+use ::client::door::{Door, Tls};
+use overlay::identity::secret;
 use overlay::net::way_out::HttpProxy;
 use overlay::visit::Errand;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use tunnel::digest::client::Login;
 use wire::address::Address;
 use wire::id::PeerKey;
 use wire::join::Directory;
@@ -130,7 +131,7 @@ impl Via {
         let (Some(_), Some(name), Some(file)) = (&self.via, &self.account, &self.secret) else {
             return Ok(None);
         };
-        let secret = door::read_secret(file).map_err(|error| format!("--secret: {error}"))?;
+        let secret = secret::read(file).map_err(|error| format!("--secret: {error}"))?;
         Ok(Some(Login { name: name.clone(), secret, allows_md5: self.legacy }))
     }
 
@@ -149,15 +150,18 @@ impl Via {
     ///
     /// # Errors
     /// Why there is no way.
-    pub(crate) fn connect_inside(&self) -> Result<Wire, Error> {
-        self.inside()?.connect().map_err(|error| Error::Unreachable(error.to_string()))
+    pub(crate) async fn connect_inside(&self, address: &str) -> Result<Connected, Error> {
+        let stream = self.inside().await?.connect();
+        let stream = stream.map_err(|error| Error::Unreachable(error.to_string()))?;
+        let (address, host) = (address.to_owned(), address.to_owned());
+        Ok(Connected { stream: Box::new(stream), address, host })
     }
 
     /// The way inside; the first who wants it opens it.
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) fn inside(&self) -> Result<&Inside, Error> {
+    pub(crate) async fn inside(&self) -> Result<&Inside, Error> {
         if let Some(inside) = self.inside.get() {
             return Ok(inside);
         }
@@ -181,7 +185,7 @@ impl Via {
             root,
             http_proxy: self.http_proxy().map_err(Error::Mistake)?,
         };
-        let inside = Inside::open(errand, behind.clone())?;
+        let inside = Inside::open(errand, behind.clone()).await?;
         if let (Some(found), Some(file)) = (inside.root(), &known)
             && file.root_of(&behind.domain) != Ok(Some(found))
         {
@@ -203,7 +207,7 @@ impl Via {
         let login = match &self.http_proxy_login {
             None => None,
             Some(file) => {
-                let text = door::read_secret(file)?;
+                let text = secret::read(file)?;
                 let expected = || format!("{}: expected NAME:SECRET, found no colon", file.display());
                 let (name, secret) = text.split_once(':').ok_or_else(expected)?;
                 Some(Login { name: name.to_owned(), secret: secret.to_owned(), allows_md5: true })

@@ -50,7 +50,7 @@ impl Transport for Posting<'_> {
             *self.failure = Some(error);
             text.into()
         };
-        match self.client.post("/RPC2", "text/xml; charset=utf-8", &body, PATIENCE) {
+        match self.client.post("/RPC2", "text/xml; charset=utf-8", body, PATIENCE) {
             Ok(answer) if answer.status == 200 => Ok(Cursor::new(answer.body)),
             Ok(answer) => {
                 let found = format!("HTTP status {}", answer.status);

@@ -3,7 +3,6 @@
 //! Not here: the screen (`crate::top`).
 
 use crate::cli::{Width, chosen, whole, words};
-use crate::client::course::{Course, course, first_line};
 use crate::client::target::Target;
 use crate::exit::Failure;
 use crate::output::figures::{bytes, share};
@@ -14,6 +13,7 @@ use crate::top::filter::Filter;
 use crate::top::rows::{self, Order, Place, Process, Totals};
 use crate::top::state::{Host, Scope, State};
 use crate::top::terminal;
+use ::client::recovery::{self, Recovery};
 use overlay::clock;
 use serde_json::Value;
 use std::io::IsTerminal as _;
@@ -105,8 +105,8 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
         }
         let mut raw = Vec::new();
         let mut round = match asker.round(scope, args.json.then_some(&mut raw)) {
-            Err(error) if number > 0 && course(&error, true) != Course::End => {
-                note(&format!("{}; waiting until it answers (Ctrl-C ends)", first_line(&error)));
+            Err(error) if number > 0 && recovery::of(&error, true) != Recovery::End => {
+                note(&format!("{}; waiting until it answers (Ctrl-C ends)", error.first_line()));
                 raw.clear();
                 asker.round_at_last(scope, args.json.then_some(&mut raw))?
             }

@@ -57,7 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let listener = TcpListener::bind(args.listen.address())
         .map_err(|error| Failure::of(&format!("cannot listen on {}", args.listen), error))?;
     let address = listener.local_addr().map_err(|error| Failure::of("the listener has no address", error))?;
-    let inside = args.via.inside()?;
+    let opening = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let opening = opening.map_err(|error| Failure::of("cannot start", error))?;
+    let inside = opening.block_on(args.via.inside())?;
     let domain = args.via.domain().unwrap_or_default();
     note(&format!("{domain} answers this machine on http://{address}/RPC2 and http://{address}/api/v1"));
     inside.serve(listener).map_err(Failure::Failed)

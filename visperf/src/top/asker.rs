@@ -6,13 +6,13 @@
 
 use super::rows::{Id, Place, Process};
 use super::state::{Host, Round, Scope, Update};
-use crate::client::connection::Patience;
-use crate::client::course::{Course, course};
 use crate::client::target::Target;
 use crate::client::{Client, Error};
 use crate::command::control::giver::Giver;
 use crate::command::query::items;
 use crate::exit::Failure;
+use ::client::Patience;
+use ::client::recovery::{self, Recovery};
 use ::client::typed::{About, Answered};
 use overlay::clock;
 use serde_json::Value;
@@ -25,9 +25,9 @@ use wire::api::processes::ProcessesParams;
 use wire::control::{Act, Signal};
 
 /// How long an answer is waited for: longer than a daemon takes to find another domain, shorter than a person waits.
-const PATIENCE: Patience = Patience { most: Duration::from_secs(10), tell_after: None };
+const PATIENCE: Patience = Patience::of(Duration::from_secs(10));
 /// How long the daemon that is asked may take to show that it is not itself who does not answer.
-const ALIVE: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
+const ALIVE: Patience = Patience::of(Duration::from_secs(3));
 /// Until somebody who did not answer is asked for a round again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long a round may take before those hosts are left out that were not asked yet.
@@ -137,7 +137,7 @@ impl Asker {
                     host.trouble = Some(message);
                 }
                 // That daemon waits longer for another than a person does here.
-                Err(error @ Error::Lost { .. }) if self.is_alive() => host.trouble = Some(error.to_string()),
+                Err(error) if error.is_lost() && self.is_alive() => host.trouble = Some(error.to_string()),
                 Err(error) => return Err(error),
             }
         }
@@ -160,7 +160,7 @@ impl Asker {
                 kept.clear();
             }
             match self.round(scope, kept.as_deref_mut()) {
-                Err(error) if course(&error, true) != Course::End => {}
+                Err(error) if recovery::of(&error, true) != Recovery::End => {}
                 round => return round,
             }
         }
@@ -316,7 +316,7 @@ mod tests {
             let (mut head, mut len) = (String::new(), 0);
             while from.read_line(&mut head).is_ok_and(|read| read > 2) {}
             for line in head.lines() {
-                len = line.strip_prefix("Content-Length: ").map_or(len, |text| text.parse().unwrap());
+                len = line.strip_prefix("content-length: ").map_or(len, |text| text.parse().unwrap());
             }
             let mut body = vec![0; len];
             if head.is_empty() || from.read_exact(&mut body).is_err() {
@@ -359,6 +359,6 @@ mod tests {
     #[test]
     fn a_daemon_that_answers_no_more_is_no_trouble_of_its_hosts() {
         let mut asker = Asker::new(&daemon(&["a", "last", "b"]), Vec::new());
-        assert!(matches!(asker.round(&scope(), None), Err(Error::Lost { .. })));
+        assert!(matches!(asker.round(&scope(), None), Err(error) if error.is_lost()));
     }
 }

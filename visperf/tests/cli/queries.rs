@@ -309,7 +309,7 @@ fn answer_once(listener: &TcpListener, page: &str) -> String {
     while line != "\r\n" {
         line.clear();
         request.read_line(&mut line).unwrap();
-        length = line.strip_prefix("Content-Length: ").map_or(length, |value| value.trim().parse().unwrap());
+        length = line.strip_prefix("content-length: ").map_or(length, |value| value.trim().parse().unwrap());
     }
     let mut body = vec![0; length];
     request.read_exact(&mut body).unwrap();

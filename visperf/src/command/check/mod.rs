@@ -9,12 +9,12 @@ mod report;
 mod subjects;
 
 use crate::cli::{OfDomain, chosen};
-use crate::client::connection::Patience;
 use crate::client::target::Target;
 use crate::client::{Client, Error};
 use crate::command::query::LIMIT_MAX;
 use crate::exit::{Failure, Level};
 use crate::output::{Output, times};
+use ::client::Patience;
 use compact_str::CompactString;
 use overlay::clock;
 use range::Range;
@@ -185,12 +185,12 @@ impl Common {
     }
 
     fn patience(&self) -> Patience {
-        Patience { most: Duration::from_secs(self.timeout), tell_after: None }
+        Patience::of(Duration::from_secs(self.timeout))
     }
 }
 
 fn explain(client: &mut Client, method: &str, error: Error) -> Failure {
-    if matches!(error, Error::Lost { .. }) {
+    if error.is_lost() {
         return Failure::Unreachable(error.to_string());
     }
     client.explain(method, error)

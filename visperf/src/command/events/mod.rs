@@ -6,8 +6,6 @@
 mod interrupt;
 
 use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
-use crate::client::connection::Patience;
-use crate::client::course::{Course, course, first_line};
 use crate::client::{Client, Error, PATIENCE};
 use crate::command::call_names;
 use crate::command::query::{items, note_missing};
@@ -17,6 +15,8 @@ use crate::output::figures::count;
 use crate::output::seen::Seen;
 use crate::output::times;
 use crate::output::{Output, note};
+use ::client::Patience;
+use ::client::recovery::{self, Recovery};
 use ::client::typed::Answered;
 use clap::builder::TypedValueParser;
 use interrupt::Place;
@@ -211,7 +211,7 @@ impl Reading<'_> {
 
     fn ask(&mut self, params: &EventsParams) -> Result<Answered<Events>, Error> {
         let patience = match self.args.follow {
-            true => Patience { most: PATIENCE.most + WAIT, tell_after: None },
+            true => Patience::of(PATIENCE.most + WAIT),
             false => PATIENCE,
         };
         let about = self.args.whose.about();
@@ -238,7 +238,7 @@ impl Reading<'_> {
                 Err(error) => error,
             };
             // Nobody answered yet: there may be none at this address.
-            let passes = course(&error, told || reached_before) != Course::End;
+            let passes = recovery::of(&error, told || reached_before) != Recovery::End;
             if !self.args.follow || !passes {
                 let method =
                     if self.args.local { SensorEventsParams::METHOD } else { DomainEventsParams::METHOD };
@@ -246,7 +246,7 @@ impl Reading<'_> {
             }
             if !told {
                 self.output.flush()?;
-                note(&format!("{}; trying again until it answers (Ctrl-C ends)", first_line(&error)));
+                note(&format!("{}; trying again until it answers (Ctrl-C ends)", error.first_line()));
                 told = true;
             }
             std::thread::sleep(pause);

@@ -1,17 +1,17 @@
 //! A subscription that is kept up: whichever daemon answers for its place, and however often that is another.
 //!
-//! Rule: nothing ends it but what no waiting mends (`client::course`). That nobody answers is told once, and that somebody does
+//! Rule: nothing ends it but what no waiting mends (`::client::recovery`). That nobody answers is told once, and that somebody does
 //! again, with what was missed between. Events and calls are gone on with where they were, as long as the same sensor has them, so
 //! that none is lost on the way and none comes twice.
 //! Not here: how it is printed (`printing`), Ctrl-C (`watch`).
 
-use crate::client::connection::Patience;
-use crate::client::course::{Course, course, first_line};
 use crate::client::target::Target;
 use crate::client::{Client, Error, PATIENCE};
 use crate::command::query::items;
 use crate::exit::Failure;
 use crate::output::note;
+use ::client::Patience;
+use ::client::recovery::{self, Recovery};
 use ::client::typed::About;
 use overlay::clock;
 use rpc::fault::INVALID_PARAMS;
@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// One that is over sooner than this is not begun anew at once: daemons may not agree yet who represents the domain.
 const SHORT: Duration = Duration::from_secs(5);
 /// How long a daemon may take to end a subscription, when the command ends.
-const ENDING: Patience = Patience { most: Duration::from_secs(3), tell_after: None };
+const ENDING: Patience = Patience::of(Duration::from_secs(3));
 
 /// What is to be kept up.
 pub(super) struct Wish {
@@ -116,9 +116,9 @@ impl Kept {
         };
         match came {
             Ok(came) => Ok(came),
-            Err(error) => match course(&error, true) {
-                Course::End => Err(self.client.explain(method, error)),
-                Course::Anew if !self.is_over => {
+            Err(error) => match recovery::of(&error, true) {
+                Recovery::End => Err(self.client.explain(method, error)),
+                Recovery::Restart if !self.is_over => {
                     let now = clock::now();
                     self.away.get_or_insert(now);
                     self.is_over = true;
@@ -127,7 +127,7 @@ impl Kept {
                     }
                     Ok(None)
                 }
-                Course::Anew | Course::Wait => {
+                Recovery::Restart | Recovery::Wait => {
                     self.wait(&error);
                     Ok(None)
                 }
@@ -186,12 +186,12 @@ impl Kept {
 
     fn wait(&mut self, error: &Error) {
         if !self.is_told_away() {
-            note(&format!("{}; waiting until it answers (Ctrl-C ends)", first_line(error)));
+            note(&format!("{}; waiting until it answers (Ctrl-C ends)", error.first_line()));
             self.line.is_told_away = true;
         }
         self.away.get_or_insert_with(clock::now);
         // What an answer on its way brought is lost, and had again at once where it is known from where on.
-        let is_cut = matches!(error, Error::Lost { .. } | Error::Unreachable(_));
+        let is_cut = error.is_lost() || matches!(error, Error::Unreachable(_));
         self.is_over |= is_cut && self.line.cursor.is_some();
         std::thread::sleep(AGAIN);
     }

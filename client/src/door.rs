@@ -1,35 +1,23 @@
-//! The door of a proxy, for who asks from outside: where it is, the account's secret, by what it is known, and what is
-//! spoken on the way.
+//! The HTTP door of a proxy, for clients outside: where it is, and what it is known by.
 //!
-//! Rules: what is sent beyond this machine is encrypted, and to nobody whose certificate does not fit; the secret is read
-//! from a file of mode 0600, never from the command line, where others on the host could see it.
-//! Not here: what may stand behind it, HTTP, how long anything may take (the callers), what Digest says
-//! (`tunnel::digest`), what daemons inside speak with a proxy (`net`).
+//! Rule: what is sent beyond this machine is encrypted, and never to a proxy whose certificate does not fit.
+//! Not here: logging in there (`login`), what daemons inside speak with a proxy (`overlay::net`).
 
-use crate::identity::safe_file;
-use data_encoding::HEXLOWER;
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv6Addr, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{
-    self, CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto,
-};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore, crypto};
+use tunnel::PORT;
 
-/// The port of a proxy's door where none is named.
-pub const PORT: u16 = 7321;
 /// Authorities that the system trusts, where Debian and its kin keep them.
 const SYSTEM_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Longest file with a secret, in bytes.
-const SECRET_LEN_MAX_BYTES: usize = 1 << 10;
-/// Random bytes of a client's nonce.
-const CNONCE_LEN_BYTES: usize = 16;
-
 /// Where a proxy is, as people write it: `HOST:PORT`, and what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
@@ -114,36 +102,6 @@ fn roots(certificate: Option<&Path>) -> Result<RootCertStore, String> {
     if added == 0 { Err(refuse(&"there is no certificate in it")) } else { Ok(roots) }
 }
 
-/// The secret of an account, from a private file; white space around it is not part of it.
-///
-/// # Errors
-/// If there is none, others may read it, or it is too long or no text; the text says what to do.
-pub fn read_secret(file: &Path) -> Result<String, String> {
-    let found = safe_file::read_named(file).map_err(|error| error.to_string())?;
-    let bytes = found.ok_or_else(|| {
-        format!("expected a file with the secret, of mode 0600, found no file {}", file.display())
-    })?;
-    if bytes.len() > SECRET_LEN_MAX_BYTES {
-        let (most, len) = (SECRET_LEN_MAX_BYTES, bytes.len());
-        return Err(format!("{}: expected a secret of at most {most} bytes, found {len}", file.display()));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| format!("{} is no text: {error}", file.display()))?;
-    match text.trim() {
-        "" => Err(format!("{}: expected a secret, found nothing in it", file.display())),
-        secret => Ok(secret.to_owned()),
-    }
-}
-
-/// A nonce of a client (RFC 7616, section 3.4, `cnonce`), new each time.
-///
-/// # Errors
-/// If the system gives no random numbers.
-pub fn cnonce() -> Result<String, getrandom::Error> {
-    let mut drawn = [0; CNONCE_LEN_BYTES];
-    getrandom::fill(&mut drawn)?;
-    Ok(HEXLOWER.encode(&drawn))
-}
-
 /// What to do about a proxy's certificate that does not fit, where `error` is that; the text says what is wrong.
 #[must_use]
 pub fn certificate_refused(error: &io::Error) -> Option<String> {
@@ -174,79 +132,16 @@ pub struct Tls {
     name: ServerName<'static>,
 }
 
-/// What is spoken on a connection.
-#[derive(Debug)]
-pub enum Wire {
-    /// HTTP as it is: to this machine.
-    Plain(TcpStream),
-    /// HTTP within TLS: to a proxy.
-    Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
-    /// HTTP to what this very process carries on otherwise.
-    Within(UnixStream),
-}
-
-impl Wire {
-    /// Over a connection that stands: within TLS where there is something by which to know the other end. Nothing is sent
-    /// yet; who is not whom it should be is found when something is.
-    ///
-    /// # Errors
-    /// If the session cannot be made.
-    pub fn over(stream: TcpStream, tls: Option<&Tls>) -> io::Result<Wire> {
-        let Some(Tls { config, name }) = tls else { return Ok(Wire::Plain(stream)) };
-        let session = ClientConnection::new(Arc::clone(config), name.clone()).map_err(io::Error::other)?;
-        Ok(Wire::Encrypted(Box::new(StreamOwned::new(session, stream))))
-    }
-
-    /// How long one read and one write may take from now on.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_timeout(&self, time: Option<Duration>) -> io::Result<()> {
-        let stream = match self {
-            Wire::Plain(stream) => stream,
-            Wire::Encrypted(stream) => &stream.sock,
-            Wire::Within(stream) => {
-                stream.set_read_timeout(time)?;
-                return stream.set_write_timeout(time);
-            }
-        };
-        stream.set_read_timeout(time)?;
-        stream.set_write_timeout(time)
-    }
-}
-
-impl Read for Wire {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Wire::Plain(stream) => stream.read(into),
-            Wire::Encrypted(stream) => stream.read(into),
-            Wire::Within(stream) => stream.read(into),
-        }
-    }
-}
-
-impl Write for Wire {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Wire::Plain(stream) => stream.write(bytes),
-            Wire::Encrypted(stream) => stream.write(bytes),
-            Wire::Within(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Wire::Plain(stream) => stream.flush(),
-            Wire::Encrypted(stream) => stream.flush(),
-            Wire::Within(stream) => stream.flush(),
-        }
+impl Tls {
+    /// Encrypts a connection; the other end is the one that was meant, or this fails.
+    pub(crate) async fn over(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        TlsConnector::from(Arc::clone(&self.config)).connect(self.name.clone(), stream).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
 
     fn door(text: &str) -> Result<Door, String> {
         Door::parse(text, |_| Ok(()))
@@ -295,24 +190,5 @@ mod tests {
         assert!(refused().expect_err("nothing in it").contains("--certificate"));
         let plain = door("http://localhost:99").expect("a door").tls(Some(&file));
         assert!(matches!(plain, Ok(None)), "{plain:?}");
-    }
-
-    #[test]
-    fn a_secret_that_others_may_read_is_not_used() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("secret");
-        let refused = || read_secret(&file).expect_err("refused");
-        assert!(refused().contains("found no file"));
-        std::fs::write(&file, "abc\n").expect("written");
-        let give =
-            |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("given");
-        give(0o644);
-        assert!(refused().contains("chmod 600"));
-        give(0o600);
-        assert_eq!(read_secret(&file), Ok("abc".to_owned()));
-        std::fs::write(&file, "a".repeat(2_000)).expect("written");
-        assert!(refused().contains("at most 1024 bytes, found 2000"));
-        std::fs::write(&file, " \n").expect("written");
-        assert!(refused().contains("expected a secret, found nothing"));
     }
 }

@@ -1,0 +1,303 @@
+//! A daemon to ask: calls with types over one connection that is kept open.
+//!
+//! Shell. Rules: a connection that the daemon closed while it was idle is made again, once, where nothing of an answer had come; an
+//! order, which must not be carried out twice, is never sent twice.
+//! Not here: the parameters and answers as JSON (`typed`), one exchange (`exchange`), answers that go on (`follow`).
+
+use crate::connect::Connect;
+use crate::error::Error;
+use crate::exchange::{Begun, Connection, Failed, Outgoing, Reply};
+use crate::login::{Account, Login};
+use crate::patience::Patience;
+use crate::recovery::{self, Backoff, Recovery};
+use crate::typed::{self, About};
+use bytes::Bytes;
+use hyper::Method;
+use serde_json::Value;
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tunnel::digest::client::{Next, SENT_MAX};
+use wire::api::Request;
+
+/// Pauses between the attempts of [`Client::call_until`].
+const AGAIN: Duration = Duration::from_millis(250);
+const AGAIN_MAX: Duration = Duration::from_secs(8);
+
+/// Called with the address of the daemon and how much longer it is waited for.
+type OnWait = Arc<dyn Fn(&str, Duration) + Send + Sync>;
+
+/// A daemon to ask, one request at a time; [`Client::another`] asks beside it.
+pub struct Client {
+    connect: Arc<dyn Connect>,
+    connection: Option<Connection>,
+    /// The account, where a proxy is asked.
+    account: Option<Account>,
+    login: Option<Login>,
+    /// What every path begins with.
+    prefix: String,
+    patience: Patience,
+    on_wait: Option<OnWait>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+/// An answer of HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    /// A client of the daemon that `connect` leads to; it connects with the first call.
+    pub fn new(connect: impl Connect + 'static) -> Client {
+        Client {
+            connect: Arc::new(connect),
+            connection: None,
+            account: None,
+            login: None,
+            prefix: String::new(),
+            patience: Patience::default(),
+            on_wait: None,
+        }
+    }
+
+    /// The same at a proxy: every request logs in by HTTP Digest, and every path begins with `prefix` (`/d/DOMAIN`).
+    #[must_use]
+    pub fn logging_in(mut self, login: Login, prefix: impl Into<String>) -> Client {
+        self.account = Some(Account::new(login.clone()));
+        (self.login, self.prefix) = (Some(login), prefix.into());
+        self
+    }
+
+    /// Calls `on_wait` where an answer takes longer than [`Patience::tell_after`].
+    #[must_use]
+    pub fn on_wait(mut self, on_wait: impl Fn(&str, Duration) + Send + Sync + 'static) -> Client {
+        self.on_wait = Some(Arc::new(on_wait));
+        self
+    }
+
+    /// How long answers are waited for from now on.
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    /// A client of the same daemon with a connection of its own.
+    #[must_use]
+    pub fn another(&self) -> Client {
+        Client {
+            connect: Arc::clone(&self.connect),
+            connection: None,
+            account: self.login.clone().map(Account::new),
+            login: self.login.clone(),
+            prefix: self.prefix.clone(),
+            patience: self.patience,
+            on_wait: self.on_wait.clone(),
+        }
+    }
+
+    /// The address of the connection that stands, or the one that would be tried first.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let standing = self.connection.as_ref().map(|connection| connection.address.clone());
+        standing.unwrap_or_else(|| self.connect.address())
+    }
+
+    /// Calls a method.
+    ///
+    /// # Errors
+    /// See [`Error`]. After one the next call connects again where that is needed.
+    pub async fn call<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
+        let answer = self.post_json(R::METHOD, &typed::params(request, about)).await?;
+        if answer.status != 200 {
+            self.read(&answer)?;
+        }
+        typed::answer::<R>(&answer.body).map_err(|error| self.other_form::<R>(&error))
+    }
+
+    /// The same, with the answer as it came too.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub async fn answered<R: Request>(
+        &mut self,
+        request: &R,
+        about: &About,
+    ) -> Result<typed::Answered<R::Answer>, Error> {
+        let raw = self.call_raw(R::METHOD, &typed::params(request, about)).await?;
+        typed::answered::<R>(raw).map_err(|error| self.other_form::<R>(&error))
+    }
+
+    /// Calls a method again and again, with growing pauses, until it is answered; for `most` at the longest.
+    ///
+    /// # Errors
+    /// The last error, where time is up or no waiting mends it.
+    pub async fn call_until<R: Request>(
+        &mut self,
+        request: &R,
+        about: &About,
+        most: Duration,
+    ) -> Result<R::Answer, Error> {
+        let mut backoff = Backoff::new(AGAIN, AGAIN_MAX);
+        let mut time_is_up = pin!(tokio::time::sleep(most));
+        loop {
+            let error = match self.call(request, about).await {
+                Err(error) if recovery::of(&error, true) != Recovery::End => error,
+                answered => return answered,
+            };
+            tokio::select! {
+                () = &mut time_is_up => return Err(error),
+                () = tokio::time::sleep(backoff.pause()) => {}
+            }
+        }
+    }
+
+    /// Calls a method that must not be carried out twice: over a connection of its own, so that it need not be sent again.
+    ///
+    /// # Errors
+    /// See [`Error`]. The order may have been carried out all the same where it is [`Error::Lost`] or [`Error::Late`].
+    pub async fn order<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
+        self.connection = None;
+        self.call(request, about).await
+    }
+
+    /// Calls a method whose name and parameters are not known to this program.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub async fn call_raw(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
+        let answer = self.post_json(method, params).await?;
+        self.read(&answer)
+    }
+
+    /// Sends a body by POST, and takes the answer whatever its status.
+    ///
+    /// # Errors
+    /// As [`Client::call`], but for faults.
+    pub async fn post(&mut self, path: &str, content_type: &str, body: Bytes) -> Result<Answer, Error> {
+        let sent = self.send(&Method::POST, path, (content_type, body)).await?;
+        match sent {
+            (connection, Begun::Whole(Reply { status, body, .. })) => {
+                self.connection = Some(connection);
+                Ok(Answer { status, body })
+            }
+            (connection, Begun::Events(..)) => {
+                Err(connection.unexpected("answers without end, which were not asked for".to_owned()))
+            }
+        }
+    }
+
+    async fn post_json(&mut self, method: &str, params: &Value) -> Result<Answer, Error> {
+        self.post(&format!("/api/v1/{method}"), "application/json", params.to_string().into()).await
+    }
+
+    /// Asks by GET, for answers that go on.
+    pub(crate) async fn get(&mut self, path: &str) -> Result<(Connection, Begun), Error> {
+        self.send(&Method::GET, path, ("", Bytes::new())).await
+    }
+
+    /// Keeps a connection for the next request.
+    pub(crate) fn keep(&mut self, connection: Connection) {
+        self.connection = Some(connection);
+    }
+
+    /// Sends a request, as often as a login needs.
+    async fn send(
+        &mut self,
+        method: &Method,
+        path: &str,
+        (content_type, body): (&str, Bytes),
+    ) -> Result<(Connection, Begun), Error> {
+        let path = &format!("{}{path}", self.prefix);
+        let mut outgoing = Outgoing { method, path, content_type, authorization: None, body: body.clone() };
+        for sent in 0..SENT_MAX {
+            let Some(account) = &mut self.account else { return self.exchange(&outgoing).await };
+            outgoing.body = if account.is_challenged() { body.clone() } else { Bytes::new() };
+            outgoing.authorization = account.authorization(method.as_str(), path)?;
+            let (connection, begun) = self.exchange(&outgoing).await?;
+            let (Begun::Whole(reply) | Begun::Events(reply, _)) = &begun;
+            let Some(account) = &mut self.account else { continue };
+            match account.handle(reply, sent)? {
+                Next::Again => self.connection = Some(connection),
+                Next::Taken => return Ok((connection, begun)),
+            }
+        }
+        let found = "challenges without end".to_owned();
+        Err(Error::Answer { address: self.address(), found })
+    }
+
+    /// Sends once, on the connection that stands or a new one.
+    async fn exchange(&mut self, outgoing: &Outgoing<'_>) -> Result<(Connection, Begun), Error> {
+        if let Some(mut kept) = self.connection.take() {
+            match self.exchange_on(&mut kept, outgoing).await {
+                // Closed while idle: nothing of this request was answered, so it may be sent again.
+                Err(Failed::Closed) => {}
+                Err(Failed::Error(error)) => return Err(error),
+                Ok(begun) => return Ok((kept, begun)),
+            }
+        }
+        let mut fresh = Connection::new(self.connect.connect().await?).await?;
+        match self.exchange_on(&mut fresh, outgoing).await {
+            Err(Failed::Closed) => Err(fresh.closed_at_once()),
+            Err(Failed::Error(error)) => Err(error),
+            Ok(begun) => Ok((fresh, begun)),
+        }
+    }
+
+    async fn exchange_on(
+        &self,
+        connection: &mut Connection,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<Begun, Failed> {
+        let (patience, address) = (self.patience, connection.address.clone());
+        let exchanged = async { Ok(connection.exchange(outgoing, &patience).await) };
+        self.noticed(&address, patience.all(&address, exchanged)).await?
+    }
+
+    /// What is waited for; a program that wants to say so is called in between.
+    async fn noticed<T>(&self, address: &str, what: impl Future<Output = T>) -> T {
+        let (Some(after), Some(on_wait)) = (self.patience.tell_after, &self.on_wait) else {
+            return what.await;
+        };
+        let mut what = pin!(what);
+        tokio::select! {
+            done = &mut what => return done,
+            () = tokio::time::sleep(after) => on_wait(address, self.patience.most.saturating_sub(after)),
+        }
+        what.await
+    }
+
+    /// What an answer says.
+    pub(crate) fn read(&self, answer: &Answer) -> Result<Value, Error> {
+        let Answer { status, body } = answer;
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| self.unexpected(format!("HTTP status {status} and no JSON ({error})")))?;
+        if *status == 200 {
+            return Ok(value);
+        }
+        let fault = value.get("error").map(|error| (error.get("code"), error.get("message")));
+        match fault {
+            Some((Some(code), Some(message))) => Err(Error::Fault {
+                code: code.as_i64().unwrap_or(0),
+                message: message.as_str().unwrap_or_default().to_owned(),
+            }),
+            _ => Err(self.unexpected(format!("HTTP status {status}"))),
+        }
+    }
+
+    fn other_form<R: Request>(&self, error: &serde_json::Error) -> Error {
+        self.unexpected(format!("an answer of another form to {}: {error}", R::METHOD))
+    }
+
+    fn unexpected(&self, found: String) -> Error {
+        Error::Answer { address: self.address(), found }
+    }
+}

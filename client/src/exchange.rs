@@ -1,0 +1,318 @@
+//! One connection of HTTP/1.1, and one request with its answer on it, over hyper.
+//!
+//! Shell. Rule: head and body of an answer are bounded. Not here: how a connection is made (`connect`), when one is made again
+//! (`client`).
+
+use crate::connect::{Connected, Stream};
+use crate::error::Error;
+use crate::patience::Patience;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::http::response::Parts;
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use std::error::Error as _;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Largest body of an answer, in bytes: twice what a daemon answers at most.
+pub(crate) const BODY_LEN_MAX_BYTES: usize = 64 << 20;
+/// Largest head of an answer, in bytes; ours have some hundred.
+const HEAD_LEN_MAX_BYTES: usize = 64 << 10;
+/// So much of what the other end sent first is shown where it is not HTTP.
+const SHOWN_LEN_BYTES: usize = 40;
+/// What stands in `User-Agent`.
+const AGENT: &str = concat!("visperf/", env!("CARGO_PKG_VERSION"));
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a str,
+    pub(crate) content_type: &'a str,
+    pub(crate) authorization: Option<String>,
+    pub(crate) body: Bytes,
+}
+
+/// The head of an answer, and its body where that is complete.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// Each field `WWW-Authenticate`.
+    pub(crate) challenges: Vec<String>,
+    /// The field `Authentication-Info` (RFC 7615).
+    pub(crate) info: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    fn of(head: &Parts) -> Reply {
+        let info = HeaderName::from_static("authentication-info");
+        Reply {
+            status: head.status.as_u16(),
+            challenges: fields(&head.headers, &header::WWW_AUTHENTICATE),
+            info: fields(&head.headers, &info).pop(),
+            body: Vec::new(),
+        }
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// A complete one.
+    Whole(Reply),
+    /// The head of server-sent events, and their body.
+    Events(Reply, Incoming),
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The connection was closed before anything of an answer came: it was idle for too long.
+    Closed,
+    /// As the caller is told.
+    Error(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed::Error(error)
+    }
+}
+
+/// A connection.
+pub(crate) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    pub(crate) address: String,
+    host: String,
+    first: First,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// On this connection, which a task of the present runtime serves until its end.
+    pub(crate) async fn new(connected: Connected) -> Result<Connection, Error> {
+        let Connected { stream, address, host } = connected;
+        let first = First::default();
+        let stream = TokioIo::new(Noted { stream, first: first.clone() });
+        let made = http1::Builder::new().max_buf_size(HEAD_LEN_MAX_BYTES).handshake(stream).await;
+        let (sender, serving) = made.map_err(|error| error_of(&address, &error, &first))?;
+        // What goes wrong is told to the request that it concerns.
+        tokio::spawn(serving);
+        Ok(Connection { sender, address, host, first })
+    }
+
+    /// Sends a request and reads its answer; of server-sent events the head.
+    pub(crate) async fn exchange(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        patience: &Patience,
+    ) -> Result<Begun, Failed> {
+        let request = self.request(outgoing)?;
+        if self.sender.ready().await.is_err() {
+            return Err(Failed::Closed);
+        }
+        let sent = self.sender.try_send_request(request);
+        let answered = patience.unless_silent(&self.address, sent).await?;
+        let (head, body) = answered
+            .map_err(|mut refused| match refused.take_message() {
+                Some(_) => Failed::Closed,
+                None if was_closed(refused.error()) => Failed::Closed,
+                None => Failed::Error(error_of(&self.address, refused.error(), &self.first)),
+            })?
+            .into_parts();
+        let mut reply = Reply::of(&head);
+        if reply.status == 200 && is_events(&head.headers) {
+            return Ok(Begun::Events(reply, body));
+        }
+        reply.body = self.whole(body, patience).await?;
+        Ok(Begun::Whole(reply))
+    }
+
+    fn request(&self, outgoing: &Outgoing<'_>) -> Result<Request<Full<Bytes>>, Error> {
+        let mut request = Request::builder()
+            .method(outgoing.method.clone())
+            .uri(outgoing.path)
+            .header(header::HOST, &self.host)
+            .header(header::USER_AGENT, AGENT);
+        if *outgoing.method != Method::GET {
+            request = request.header(header::CONTENT_TYPE, outgoing.content_type);
+        }
+        if let Some(authorization) = &outgoing.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.body(Full::new(outgoing.body.clone()));
+        request.map_err(|error| Error::Mistake(format!("{}: {error}", outgoing.path)))
+    }
+
+    /// The next part of a body, within the longest silence; none at its end.
+    pub(crate) async fn part(
+        &self,
+        body: &mut Incoming,
+        patience: &Patience,
+    ) -> Result<Option<Bytes>, Error> {
+        loop {
+            match patience.unless_silent(&self.address, body.frame()).await? {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(error_of(&self.address, &error, &self.first)),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => return Ok(Some(data)),
+                    Err(_trailers) => {}
+                },
+            }
+        }
+    }
+
+    /// A whole body.
+    async fn whole(&self, mut body: Incoming, patience: &Patience) -> Result<Vec<u8>, Error> {
+        let len = body.size_hint().exact().unwrap_or_default();
+        let len = usize::try_from(len).ok().filter(|len| *len <= BODY_LEN_MAX_BYTES);
+        let mut whole = Vec::new();
+        whole.reserve_exact(len.ok_or_else(|| self.too_large())?.min(1 << 20));
+        while let Some(part) = self.part(&mut body, patience).await? {
+            if whole.len() + part.len() > BODY_LEN_MAX_BYTES {
+                return Err(self.too_large());
+            }
+            whole.extend_from_slice(&part);
+        }
+        Ok(whole)
+    }
+
+    /// Why a connection that was just made is closed.
+    pub(crate) fn closed_at_once(&self) -> Error {
+        match self.first.shown().as_str() {
+            "" => Error::Lost { address: self.address.clone(), what: "it closed the connection".to_owned() },
+            // It spoke before it was asked.
+            first => self.unexpected(not_http(first)),
+        }
+    }
+
+    pub(crate) fn too_large(&self) -> Error {
+        self.unexpected(format!("an answer of more than {BODY_LEN_MAX_BYTES} bytes"))
+    }
+
+    /// What answers is no daemon of ours.
+    pub(crate) fn unexpected(&self, found: String) -> Error {
+        Error::Answer { address: self.address.clone(), found }
+    }
+}
+
+fn is_events(head: &HeaderMap) -> bool {
+    let kind = head.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.to_ascii_lowercase().starts_with("text/event-stream")
+}
+
+/// The fields of this name, in order.
+fn fields(head: &HeaderMap, name: &HeaderName) -> Vec<String> {
+    let fields = head.get_all(name).iter();
+    fields.filter_map(|field| field.to_str().ok().map(str::to_owned)).collect()
+}
+
+/// Whether the connection ended before the answer began.
+fn was_closed(error: &hyper::Error) -> bool {
+    let is_reset = |kind| matches!(kind, io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+    error.is_canceled()
+        || error.is_closed()
+        || error.is_incomplete_message()
+        || system(error).is_some_and(|error| is_reset(error.kind()))
+}
+
+/// What the system said, where that is the reason.
+fn system(error: &hyper::Error) -> Option<&io::Error> {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error);
+        }
+        source = error.source();
+    }
+    None
+}
+
+fn error_of(address: &str, error: &hyper::Error, first: &First) -> Error {
+    let address = address.to_owned();
+    if error.is_parse_too_large() {
+        return Error::Answer { address, found: "an answer with a head without end".to_owned() };
+    }
+    if error.is_parse() || error.is_parse_status() {
+        return Error::Answer { address, found: not_http(&first.shown()) };
+    }
+    let what = match system(error) {
+        Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => CUT.to_owned(),
+        Some(error) => error.to_string(),
+        None if error.is_incomplete_message() || error.is_canceled() => CUT.to_owned(),
+        None => error.to_string(),
+    };
+    Error::Lost { address, what }
+}
+
+fn not_http(first: &str) -> String {
+    format!("{first:?}, which is not HTTP/1.1")
+}
+
+/// What is said of a connection that ended too early.
+const CUT: &str = "the connection was closed before the answer was complete";
+
+/// What the other end sent first.
+#[derive(Clone, Debug, Default)]
+struct First(Arc<Mutex<Vec<u8>>>);
+
+impl First {
+    fn note(&self, bytes: &[u8]) {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = SHOWN_LEN_BYTES - noted.len();
+        noted.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Its first line.
+    fn shown(&self) -> String {
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&noted).lines().next().unwrap_or_default().to_owned()
+    }
+}
+
+/// A stream whose first bytes are noted.
+struct Noted {
+    stream: Box<dyn Stream>,
+    first: First,
+}
+
+impl AsyncRead for Noted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, into);
+        self.first.note(&into.filled()[before..]);
+        read
+    }
+}
+
+impl AsyncWrite for Noted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,235 @@
+//! Answers of a reading method as they change: server-sent events, followed for as long as wanted.
+//!
+//! ```text
+//! GET /api/v1/METHOD?…&follow=SECONDS ──▶ answer, answer, … ── lost ──▶ pause ──▶ the same, from the last cursor on
+//! ```
+//! Shell. Rules: a daemon that answered once is come back to, after growing pauses; an answer with a cursor says where to go on; a
+//! stream that is silent for longer than its comments are apart is lost.
+
+use crate::client::{Answer, Client};
+use crate::error::Error;
+use crate::exchange::{BODY_LEN_MAX_BYTES, Begun, Connection};
+use crate::patience::Patience;
+use crate::query;
+use crate::recovery::{self, Backoff, Recovery};
+use bytes::{Buf as _, BytesMut};
+use hyper::body::Incoming;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// Longest silence: daemons send a comment after 15 s.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
+/// After how long to come back, unless the daemon says another time.
+const RETRY: Duration = Duration::from_secs(2);
+/// Longest pause before another attempt.
+const RETRY_MAX: Duration = Duration::from_secs(8);
+
+/// What comes on a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// An answer.
+    Answer {
+        /// The answer of the method.
+        answer: Value,
+        /// How many answers were left out before this one, because they were not taken in time.
+        skipped: u64,
+    },
+    /// A fault in place of an answer; answers may follow.
+    Fault {
+        /// One of the codes of [`wire::fault`].
+        code: i64,
+        /// The daemon's message.
+        message: String,
+    },
+    /// The connection was lost; the stream connects again by itself.
+    Lost(Error),
+    /// The daemon answers again.
+    Again,
+}
+
+/// The answers of one method, until it is dropped.
+#[derive(Debug)]
+pub struct Stream {
+    client: Client,
+    method: String,
+    params: Map<String, Value>,
+    every_secs: String,
+    events: Option<Events>,
+    /// Pauses before the next attempt, where the daemon was lost.
+    lost: Option<Backoff>,
+}
+
+impl Client {
+    /// Follows a method that only reads, with these named parameters: an answer each `every_secs` seconds at most, when it changed.
+    ///
+    /// # Errors
+    /// As [`Client::call`]; [`Error::Mistake`] where a parameter cannot stand in a query.
+    pub async fn follow(
+        self,
+        method: &str,
+        params: Map<String, Value>,
+        every_secs: &str,
+    ) -> Result<Stream, Error> {
+        let (method, every_secs) = (method.to_owned(), every_secs.to_owned());
+        let mut stream = Stream { client: self, method, params, every_secs, events: None, lost: None };
+        stream.begin().await?;
+        Ok(stream)
+    }
+}
+
+impl Stream {
+    /// What comes next; it waits as long as that takes.
+    ///
+    /// # Errors
+    /// What no waiting mends; the stream is at its end then.
+    pub async fn next_item(&mut self) -> Result<Item, Error> {
+        let Some(events) = &mut self.events else {
+            self.reconnect().await?;
+            return Ok(Item::Again);
+        };
+        let item = match events.next().await {
+            Ok(Some(item)) => item,
+            Ok(None) => self.lose(|address| Error::Lost { address, what: "it ended the answers".to_owned() }),
+            Err(error) if recovery::of(&error, true) != Recovery::End => self.lose(|_| error),
+            Err(error) => return Err(error),
+        };
+        match &item {
+            Item::Answer { answer, .. } => self.go_on_from(answer.get("cursor")),
+            Item::Fault { code, message } if recovery::of_fault(*code, true) == Recovery::End => {
+                return Err(Error::Fault { code: *code, message: message.clone() });
+            }
+            Item::Fault { .. } | Item::Lost(_) | Item::Again => {}
+        }
+        Ok(item)
+    }
+
+    /// The address of the daemon.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let standing = self.events.as_ref().map(|events| events.connection.address.clone());
+        standing.unwrap_or_else(|| self.client.address())
+    }
+
+    fn lose(&mut self, error: impl FnOnce(String) -> Error) -> Item {
+        let address = self.address();
+        let retry = self.events.take().map_or(RETRY, |events| events.retry);
+        self.lost = Some(Backoff::new(retry, RETRY_MAX.max(retry)));
+        Item::Lost(error(address))
+    }
+
+    async fn reconnect(&mut self) -> Result<(), Error> {
+        loop {
+            let backoff = self.lost.get_or_insert_with(|| Backoff::new(RETRY, RETRY_MAX));
+            tokio::time::sleep(backoff.pause()).await;
+            match self.begin().await {
+                Err(error) if recovery::of(&error, true) != Recovery::End => {}
+                begun => return begun,
+            }
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), Error> {
+        let mut params = self.params.clone();
+        params.insert("follow".to_owned(), self.every_secs.as_str().into());
+        let path = format!("/api/v1/{}?{}", self.method, query::encoded(&params)?);
+        let (connection, begun) = self.client.get(&path).await?;
+        match begun {
+            Begun::Events(_, body) => {
+                self.events = Some(Events { connection, body, unread: BytesMut::new(), retry: RETRY });
+                self.lost = None;
+                Ok(())
+            }
+            Begun::Whole(reply) => {
+                self.client.keep(connection);
+                self.client.read(&Answer { status: reply.status, body: reply.body })?;
+                let found = "one answer where many were asked for; is it of an older version?".to_owned();
+                Err(Error::Answer { address: self.client.address(), found })
+            }
+        }
+    }
+
+    fn go_on_from(&mut self, cursor: Option<&Value>) {
+        if let Some(cursor @ Value::String(_)) = cursor {
+            self.params.insert("cursor".to_owned(), cursor.clone());
+            // The last events were given; the cursor stands behind them.
+            self.params.remove("last");
+        }
+    }
+}
+
+/// The events on one connection.
+#[derive(Debug)]
+struct Events {
+    connection: Connection,
+    body: Incoming,
+    unread: BytesMut,
+    /// After how long to come back when it ends, as the daemon says.
+    retry: Duration,
+}
+
+impl Events {
+    /// The next item; none where the daemon ended them.
+    async fn next(&mut self) -> Result<Option<Item>, Error> {
+        loop {
+            let Some(line) = self.line().await? else { return Ok(None) };
+            if let Some(millis) = line.strip_prefix("retry: ").and_then(|text| text.parse().ok()) {
+                self.retry = Duration::from_millis(millis);
+            }
+            // Each event is one line of data, which says itself what it is.
+            if let Some(data) = line.strip_prefix("data: ") {
+                let shown = || data.chars().take(80).collect::<String>();
+                let unreadable =
+                    || self.connection.unexpected(format!("an event that cannot be read: {}", shown()));
+                return item(data).map(Some).ok_or_else(unreadable);
+            }
+        }
+    }
+
+    /// The next line without its end; none at the end of all.
+    async fn line(&mut self) -> Result<Option<String>, Error> {
+        let mut looked_at = 0;
+        loop {
+            if let Some(end) = self.unread[looked_at..].iter().position(|byte| *byte == b'\n') {
+                let line = self.unread.split_to(looked_at + end);
+                self.unread.advance(1);
+                return Ok(Some(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()));
+            }
+            looked_at = self.unread.len();
+            if looked_at > BODY_LEN_MAX_BYTES {
+                return Err(self.connection.too_large());
+            }
+            let patience = Patience::of(SILENCE_MAX);
+            match self.connection.part(&mut self.body, &patience).await? {
+                Some(part) => self.unread.extend_from_slice(&part),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+fn item(data: &str) -> Option<Item> {
+    let mut data: Value = serde_json::from_str(data).ok()?;
+    if let Some(error) = data.get("error") {
+        let message = error.get("message")?.as_str()?.to_owned();
+        return Some(Item::Fault { code: error.get("code")?.as_i64()?, message });
+    }
+    let skipped = data.get("skipped")?.as_u64()?;
+    Some(Item::Answer { answer: data.get_mut("answer")?.take(), skipped })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_event_is_an_answer_or_a_fault() {
+        let answer = r#"{"skipped":3,"time":1.5,"answer":{"a":1}}"#;
+        assert_eq!(item(answer), Some(Item::Answer { answer: json!({"a": 1}), skipped: 3 }));
+        let fault = r#"{"skipped":0,"time":1.5,"error":{"code":-32011,"message":"away"}}"#;
+        assert_eq!(item(fault), Some(Item::Fault { code: -32011, message: "away".to_owned() }));
+        for other in ["", "{}", "[]", r#"{"answer":1}"#, r#"{"error":{}}"#] {
+            assert_eq!(item(other), None, "{other}");
+        }
+    }
+}

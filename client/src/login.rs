@@ -1,0 +1,57 @@
+//! Logging in at a proxy by HTTP Digest (RFC 7616), request by request.
+//!
+//! Shell: the system's random numbers. Rules: nothing of a question is sent before the proxy has asked who asks, and an answer
+//! counts only if it proves that the proxy knows the account.
+//! Not here: what Digest says (`tunnel::digest`).
+
+use crate::error::Error;
+use crate::exchange::Reply;
+use data_encoding::HEXLOWER;
+use tunnel::digest::client::{self, Answered, Next};
+use wire::fault;
+
+pub use tunnel::digest::client::Login;
+
+/// Random bytes of a client's nonce.
+const CNONCE_LEN_BYTES: usize = 16;
+
+/// One account at one proxy.
+#[derive(Debug)]
+pub(crate) struct Account {
+    digest: client::Client,
+    is_challenged: bool,
+}
+
+impl Account {
+    pub(crate) fn new(login: Login) -> Account {
+        Account { digest: client::Client::new(login), is_challenged: false }
+    }
+
+    /// Whether the proxy has asked who asks.
+    pub(crate) fn is_challenged(&self) -> bool {
+        self.is_challenged
+    }
+
+    /// The value of `Authorization` of the next request; none before the first challenge.
+    pub(crate) fn authorization(&mut self, method: &str, path: &str) -> Result<Option<String>, Error> {
+        let mut drawn = [0; CNONCE_LEN_BYTES];
+        getrandom::fill(&mut drawn)
+            .map_err(|error| Error::Unreachable(format!("the system gives no random numbers: {error}")))?;
+        Ok(self.digest.authorization(method, path, &HEXLOWER.encode(&drawn)))
+    }
+
+    /// What follows from the answer to the request with number `sent`, from 0, of one question.
+    pub(crate) fn handle(&mut self, reply: &Reply, sent: usize) -> Result<Next, Error> {
+        let answered =
+            Answered { status: reply.status, challenges: &reply.challenges, info: reply.info.as_deref() };
+        self.is_challenged |= reply.status == 401;
+        self.digest.handle(answered, sent).map_err(|error| {
+            if error != client::Error::Unproved {
+                // A login that was refused begins again with the next question.
+                self.digest.forget();
+                self.is_challenged = false;
+            }
+            Error::Fault { code: fault::FORBIDDEN.into(), message: error.to_string() }
+        })
+    }
+}

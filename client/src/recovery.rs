@@ -1,0 +1,124 @@
+//! What a program that runs for long does after an error: wait and ask again, start over, or end.
+//!
+//! Pure. Rules: a daemon that answered once is waited for, however long it is away; what no waiting mends ends the program: missing
+//! rights, an unknown method, wrong parameters, an answer that is not a daemon's. A daemon that never answered is not waited for.
+//! Not here: sending anything (`client`).
+
+use crate::error::Error;
+use std::time::Duration;
+use wire::fault;
+
+/// Faults that pass without anybody's help, also before the first answer.
+const PASSING: [i32; 3] = [fault::TIMEOUT, fault::BUSY, fault::UNAVAILABLE];
+
+/// What follows from an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Ask the same again after a pause.
+    Wait,
+    /// The daemon does not know the subscription or cursor: it is another daemon, or it was restarted. Start over.
+    Restart,
+    /// End: asking again gives the same error.
+    End,
+}
+
+/// What follows from `error`, where a daemon answered before or not.
+#[must_use]
+pub fn of(error: &Error, was_reached: bool) -> Recovery {
+    match error {
+        Error::Lost { .. } | Error::Late { .. } => Recovery::Wait,
+        Error::Unreachable(_) if was_reached => Recovery::Wait,
+        Error::Unreachable(_) | Error::Answer { .. } | Error::Mistake(_) => Recovery::End,
+        Error::Fault { code, .. } => of_fault(*code, was_reached),
+    }
+}
+
+/// The same, of a fault by its code.
+#[must_use]
+pub fn of_fault(code: i64, was_reached: bool) -> Recovery {
+    let code = i32::try_from(code).unwrap_or_default();
+    if PASSING.contains(&code) {
+        Recovery::Wait
+    } else if fault::is_final(code) || !was_reached {
+        Recovery::End
+    } else if code == fault::NOT_FOUND {
+        Recovery::Restart
+    } else {
+        Recovery::Wait
+    }
+}
+
+/// Pauses between attempts: each twice the one before, up to a longest one, and each up to a quarter shorter by chance, so that many
+/// clients of one daemon do not come back at the same moment.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    first: Duration,
+    most: Duration,
+    next: Duration,
+}
+
+impl Backoff {
+    /// From `first` to `most`.
+    #[must_use]
+    pub fn new(first: Duration, most: Duration) -> Backoff {
+        Backoff { first, most, next: first }
+    }
+
+    /// How long to wait before the next attempt.
+    pub fn pause(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.most);
+        pause.mul_f64(1.0 - fastrand::f64() / 4.0)
+    }
+
+    /// An attempt succeeded: the next pause is the first one again.
+    pub fn reset(&mut self) {
+        self.next = self.first;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_answered_once_is_waited_for_and_only_what_no_waiting_mends_ends_it() {
+        let fault = |code: i32| Error::Fault { code: code.into(), message: "x".to_owned() };
+        let lost = Error::Lost { address: "a:1".to_owned(), what: "it broke".to_owned() };
+        let late = Error::Late { address: "a:1".to_owned(), after: Duration::from_secs(4) };
+        let unreachable = Error::Unreachable("no daemon could be reached; tried:\n  a:1".to_owned());
+        let answer = Error::Answer { address: "a:1".to_owned(), found: "SSH".to_owned() };
+        let check = |error: &Error, at_first: Recovery, later: Recovery| {
+            assert_eq!((of(error, false), of(error, true)), (at_first, later), "{error}");
+        };
+        check(&lost, Recovery::Wait, Recovery::Wait);
+        check(&late, Recovery::Wait, Recovery::Wait);
+        check(&unreachable, Recovery::End, Recovery::Wait);
+        check(&answer, Recovery::End, Recovery::End);
+        check(&fault(fault::UNAVAILABLE), Recovery::Wait, Recovery::Wait);
+        check(&fault(fault::TIMEOUT), Recovery::Wait, Recovery::Wait);
+        check(&fault(fault::BUSY), Recovery::Wait, Recovery::Wait);
+        // Another host represents the domain now; or the domain has no representative for a moment.
+        check(&fault(fault::NOT_FOUND), Recovery::End, Recovery::Restart);
+        check(&fault(fault::INTERNAL), Recovery::End, Recovery::Wait);
+        for code in [fault::FORBIDDEN, fault::REFUSED, fault::INVALID_PARAMS, fault::METHOD_NOT_FOUND] {
+            check(&fault(code), Recovery::End, Recovery::End);
+        }
+        assert_eq!(unreachable.first_line(), "no daemon could be reached");
+    }
+
+    #[test]
+    fn pauses_grow_to_the_longest_and_begin_again_after_a_success() {
+        let secs = Duration::from_secs;
+        let mut backoff = Backoff::new(secs(1), secs(5));
+        for nominal in [1, 2, 4, 5, 5] {
+            let pause = backoff.pause();
+            assert!(
+                pause <= secs(nominal) && pause >= secs(nominal).mul_f64(0.75),
+                "{pause:?} of {nominal} s"
+            );
+        }
+        backoff.reset();
+        assert!(backoff.pause() <= secs(1));
+    }
+}

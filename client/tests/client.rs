@@ -1,0 +1,372 @@
+//! The client against other ends that answer as they like: bodies in every form, ends at every point, silence, TLS, streams.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use client::connect::{Connect, Connected, Connecting, Local, Tcp, reason, tcp};
+use client::door::{Door, Tls};
+use client::follow::Item;
+use client::typed::About;
+use client::{Client, Error, Patience};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use wire::api::control::ControlParams;
+use wire::api::daemon::InfoParams;
+
+/// What is done with one request.
+#[derive(Clone, Copy)]
+enum Does {
+    /// It is answered so.
+    Answer(&'static str),
+    /// It is answered so, and the connection is closed.
+    Cut(&'static str),
+    /// The connection is closed.
+    Close,
+    /// Nothing.
+    Wait,
+}
+
+use Does::{Answer, Close, Cut, Wait};
+
+/// Another end that does this on each connection, request by request; the paths that were asked for.
+async fn daemon(
+    connections: Vec<Vec<Does>>,
+) -> (String, Arc<AtomicUsize>, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (count, (paths, told)) = (Arc::clone(&asked), tokio::sync::mpsc::unbounded_channel());
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        for script in connections {
+            let mut stream = BufReader::new(listener.accept().await.unwrap().0);
+            for does in script {
+                let Some(path) = request(&mut stream).await else { break };
+                count.fetch_add(1, Ordering::SeqCst);
+                let _ = paths.send(path);
+                match does {
+                    Answer(answer) => stream.write_all(answer.as_bytes()).await.unwrap(),
+                    Cut(answer) => {
+                        stream.write_all(answer.as_bytes()).await.unwrap();
+                        break;
+                    }
+                    Close => break,
+                    Wait => kept.push(stream.get_ref().peer_addr()),
+                }
+                if matches!(does, Wait) {
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    });
+    (address, asked, told)
+}
+
+/// Reads a request; the path that it asks for.
+async fn request(stream: &mut BufReader<TcpStream>) -> Option<String> {
+    let (mut path, mut len) = (None, 0);
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end();
+        path = path.or_else(|| line.split(' ').nth(1).map(str::to_owned));
+        if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+            len = text.parse().unwrap();
+        }
+        if line.is_empty() {
+            stream.read_exact(&mut vec![0; len]).await.ok()?;
+            return path;
+        }
+    }
+}
+
+fn client(address: &str) -> Client {
+    Client::new(Tcp(address.to_owned()))
+}
+
+const WELL: Does = Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+
+#[tokio::test]
+async fn a_body_ends_where_the_head_says() {
+    let check = async |answer: &'static str, expected: (u16, &str)| {
+        let (address, ..) = daemon(vec![vec![Cut(answer)]]).await;
+        let answer = client(&address).post("/x", "text/plain", "y".into()).await.unwrap();
+        assert_eq!((answer.status, String::from_utf8(answer.body).unwrap().as_str()), expected);
+    };
+    check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcrest", (200, "abc")).await;
+    check("HTTP/1.1 200 OK\r\ncontent-length:0\r\nConnection: close\r\n\r\n", (200, "")).await;
+    check("HTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx", (404, "x")).await;
+    let chunked =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nT: v\r\n\r\n";
+    check(chunked, (200, "abcde")).await;
+    check("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", (200, "x")).await;
+    check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n", (204, "")).await;
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_shown_and_said_to_be_none() {
+    let check = async |answer: &'static str, part: &str| {
+        let (address, ..) = daemon(vec![vec![Cut(answer)]]).await;
+        let mut client = client(&address);
+        client.set_patience(Patience::of(Duration::from_secs(10)));
+        let error = client.call_raw("daemon.info", &json!({})).await.unwrap_err();
+        assert!(
+            error.to_string().contains(part) && error.to_string().contains(&address),
+            "{answer:?}: {error}"
+        );
+    };
+    check("SSH-2.0-OpenSSH_9.2\r\n", "\"SSH-2.0-OpenSSH_9.2\", which is not HTTP").await;
+    check("HTTP/1.1 abc\r\n\r\n", "not HTTP").await;
+    check("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "more than 67108864 bytes").await;
+    check("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "").await;
+    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "").await;
+    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n", "").await;
+    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "").await;
+    check("HTTP/1.1 200 OK\r\nX: y", "").await;
+    check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", "no JSON").await;
+    check("HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\n{}", "HTTP status 503").await;
+    let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    check(events, "answers without end").await;
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let mut stream = BufReader::new(listener.accept().await.unwrap().0);
+        request(&mut stream).await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
+        while stream.write_all(b"X: y\r\n").await.is_ok() {}
+    });
+    let error = client(&address).call_raw("daemon.info", &json!({})).await.unwrap_err();
+    assert!(matches!(&error, Error::Answer { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn who_speaks_first_is_no_daemon() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let error = client(&address).call_raw("daemon.info", &json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("\"SSH-2.0-OpenSSH_9.2\", which is not HTTP"), "{error}");
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_is_made_again_once() {
+    let (address, asked, _) = daemon(vec![vec![WELL, Close], vec![WELL]]).await;
+    let mut client = client(&address);
+    client.call_raw("daemon.info", &json!({})).await.unwrap();
+    client.call_raw("daemon.info", &json!({})).await.unwrap();
+    assert_eq!(asked.load(Ordering::SeqCst), 3, "the second was read, not answered, and asked again");
+}
+
+#[tokio::test]
+async fn what_was_answered_in_part_or_late_is_not_asked_again() {
+    let part = Cut("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{");
+    for (second, is_late) in [(vec![WELL, part], false), (vec![WELL, Wait], true)] {
+        let (address, asked, _) = daemon(vec![second, vec![WELL]]).await;
+        let mut client = client(&address);
+        client.set_patience(Patience::of(Duration::from_millis(500)));
+        client.call_raw("daemon.info", &json!({})).await.unwrap();
+        let error = client.call_raw("sensor.take", &json!({})).await.unwrap_err();
+        assert_eq!(matches!(error, Error::Late { .. }), is_late, "{error}");
+        assert!(error.is_lost(), "{error}");
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
+    }
+}
+
+#[tokio::test]
+async fn an_order_is_sent_once() {
+    let (address, asked, _) = daemon(vec![vec![WELL, WELL], vec![Close], vec![WELL]]).await;
+    let mut client = client(&address);
+    client.call_raw("daemon.info", &json!({})).await.unwrap();
+    let error = client.order(&ControlParams::default(), &About::default()).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "it is not known whether it was obeyed");
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_busy_is_asked_again_until_it_answers_or_time_is_up() {
+    const BUSY: Does = Answer(
+        "HTTP/1.1 503 Busy\r\nContent-Length: 42\r\n\r\n{\"error\":{\"code\":-32005,\"message\":\"busy\"}}",
+    );
+    let (address, asked, _) = daemon(vec![vec![BUSY, BUSY, WELL, BUSY, BUSY]]).await;
+    let mut client = client(&address);
+    let info = client.call_until(&InfoParams {}, &About::default(), Duration::from_secs(30)).await;
+    // An empty answer is not of the type, which no waiting mends; it was the third that said so.
+    assert!(matches!(info, Ok(_) | Err(Error::Answer { .. })), "{info:?}");
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    let refused = client.call_until(&InfoParams {}, &About::default(), Duration::from_millis(100)).await;
+    assert!(matches!(refused, Err(Error::Fault { code: -32005, .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_unreachable() {
+    // Port 1 of loopback: nothing answers there.
+    let error = client("127.0.0.1:1").call(&InfoParams {}, &About::default()).await.unwrap_err();
+    assert!(matches!(&error, Error::Unreachable(why) if why.contains("127.0.0.1:1")), "{error}");
+    let missing = Client::new(Local("/nowhere/socket".into())).call(&InfoParams {}, &About::default()).await;
+    assert!(
+        matches!(&missing, Err(Error::Unreachable(why)) if why.contains("unix:/nowhere/socket")),
+        "{missing:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_local_socket_is_asked_as_an_address_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = vec![0; 4096];
+        let len = stream.read(&mut request).await.unwrap();
+        let host = String::from_utf8_lossy(&request[..len]).contains("host: localhost\r\n");
+        let status = if host { "200 OK" } else { "400 Bad" };
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\ntrue");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    });
+    assert_eq!(Client::new(Local(path)).call_raw("x", &json!({})).await, Ok(true.into()));
+}
+
+#[tokio::test]
+async fn a_program_is_told_of_waiting() {
+    let (address, ..) = daemon(vec![vec![Wait]]).await;
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let mut client =
+        client(&address).on_wait(move |address, left| told.send((address.to_owned(), left)).unwrap());
+    let (most, after) = (Duration::from_millis(300), Duration::from_millis(100));
+    client.set_patience(Patience { tell_after: Some(after), ..Patience::of(most) });
+    client.call_raw("x", &json!({})).await.unwrap_err();
+    assert_eq!(heard.recv().await, Some((address, most - after)));
+}
+
+/// Over TLS, to an address that is not the door's own.
+struct Encrypted(String, Tls);
+
+impl Connect for Encrypted {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async move {
+            let connected: std::io::Result<Connected> = tcp(&self.0, Some(&self.1)).await;
+            connected.map_err(|error| Error::Unreachable(reason(&error)))
+        })
+    }
+
+    fn address(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// A door at this port that is known by the certificate in this PEM.
+fn door(port: u16, pem: &str) -> Tls {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), pem).unwrap();
+    let door = Door::parse(&format!("localhost:{port}"), |_| Ok(())).unwrap();
+    door.tls(Some(file.path())).unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn over_tls_only_the_end_that_was_meant_is_asked() {
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+    use tokio_rustls::rustls::{ServerConfig, crypto};
+
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let builder = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let config = Arc::new(builder.with_single_cert(vec![made.cert.der().clone()], key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let Ok(mut stream) = TlsAcceptor::from(Arc::clone(&config)).accept(stream).await else {
+                continue;
+            };
+            let mut request = vec![0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue").await.unwrap();
+        }
+    });
+    let ask = async |pem: &str| {
+        let mut client = Client::new(Encrypted(address.to_string(), door(address.port(), pem)));
+        client.call_raw("x", &json!({})).await
+    };
+    assert_eq!(ask(&made.cert.pem()).await, Ok(true.into()));
+    let refused = ask(&other.cert.pem()).await.unwrap_err().to_string();
+    assert!(refused.contains("UnknownIssuer") && refused.contains("--certificate FILE"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_accepts_and_says_nothing_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let pem = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
+    let mut encrypted = Client::new(Encrypted(address.to_string(), door(address.port(), &pem)));
+    for (client, part) in [(&mut client(&address.to_string()), "within 40 s"), (&mut encrypted, "handshake")]
+    {
+        let error = client.call_raw("x", &json!({})).await.unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 5\r\n\r\n";
+
+fn answer(answer: Value, skipped: u64) -> Item {
+    Item::Answer { answer, skipped }
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_from_the_last_cursor_when_its_connection_is_lost() {
+    let first = concat!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "4\r\nretr\r\n8\r\ny: 5\n\nda\r\n34\r\nta: {\"skipped\":2,\"answer\":{\"cursor\":\"c1\",\"n\":1}}\n\n::\n\r\n",
+    );
+    let second = Cut(concat!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
+        "data: {\"skipped\":0,\"error\":{\"code\":-32011,\"message\":\"away\"}}\n\n",
+        "data: {\"skipped\":0,\"answer\":{}}\r\n\r\n",
+        "data: {\"skipped\":0,\"error\":{\"code\":-32006,\"message\":\"no more\"}}\n\n",
+    ));
+    let (address, _, mut paths) = daemon(vec![vec![Cut(first)], vec![Close], vec![second]]).await;
+    let params = Map::from_iter([("last".to_owned(), true.into()), ("limit".to_owned(), 5.into())]);
+    let mut stream = client(&address).follow("domain.events", params, "0.5").await.unwrap();
+    assert_eq!(stream.next_item().await, Ok(answer(json!({"cursor": "c1", "n": 1}), 2)));
+    assert!(matches!(stream.next_item().await, Ok(Item::Lost(Error::Lost { .. }))));
+    assert_eq!(stream.next_item().await, Ok(Item::Again));
+    let fault = Item::Fault { code: -32011, message: "away".to_owned() };
+    assert_eq!(stream.next_item().await, Ok(fault));
+    assert_eq!(stream.next_item().await, Ok(answer(json!({}), 0)));
+    let ended = stream.next_item().await;
+    assert_eq!(ended, Err(Error::Fault { code: -32006, message: "no more".to_owned() }));
+    for expected in [["follow=0.5", "last=true", "limit=5"], ["cursor=c1", "follow=0.5", "limit=5"]] {
+        let path = paths.recv().await.unwrap();
+        let mut parts: Vec<&str> = path.strip_prefix("/api/v1/domain.events?").unwrap().split('&').collect();
+        parts.sort_unstable();
+        assert_eq!(parts, expected);
+    }
+}
+
+#[tokio::test]
+async fn who_refuses_to_be_followed_says_why_and_a_silent_stream_is_lost() {
+    let fault =
+        "HTTP/1.1 400 Bad\r\nContent-Length: 42\r\n\r\n{\"error\":{\"code\":-32602,\"message\":\"such\"}}";
+    let (address, ..) = daemon(vec![vec![Answer(fault)], vec![WELL], vec![Cut(EVENTS)]]).await;
+    let refused = client(&address).follow("domain.hosts", Map::new(), "1").await.unwrap_err();
+    assert_eq!(refused, Error::Fault { code: -32602, message: "such".to_owned() });
+    let once = client(&address).follow("domain.hosts", Map::new(), "1").await.unwrap_err();
+    assert!(once.to_string().contains("one answer where many were asked for"), "{once}");
+    let mut ended = client(&address).follow("domain.hosts", Map::new(), "1").await.unwrap();
+    assert!(matches!(ended.next_item().await, Ok(Item::Lost(_))));
+}
