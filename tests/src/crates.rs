@@ -30,7 +30,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
             "proxy",
         ],
     ),
-    ("viewer", &["wire", "log-filters", "tunnel", "overlay", "client"]),
+    ("viewer", &["wire", "log-filters", "overlay", "client"]),
     (
         "system-tests",
         &[

@@ -5,7 +5,7 @@
 use crate::app::settings::{self, Look, Settings};
 use crate::app::{App, Source, window};
 use crate::feed::{self, Status, Update};
-use crate::live::http::Client;
+use crate::live::ask::Client;
 use crate::live::via::Where;
 use crate::options::{Options, What};
 use crate::picture::headless::Headless;

@@ -4,8 +4,8 @@
 //! what is asked when (`known`), what answers mean (`answers`).
 
 use super::answers::{self, Host};
+use super::ask::{Client, Error};
 use super::calls::{Told, Wanted, latest};
-use super::http::{Client, Error};
 use super::named;
 use super::rates::Counter;
 use super::turn::Due;

@@ -4,7 +4,7 @@
 //! are kept the last are. Not here: when they are asked for (`flock`).
 
 use super::answers;
-use super::http::{Client, Error};
+use super::ask::{Client, Error};
 use crate::grid::text::shown;
 use compact_str::CompactString;
 use serde::Deserialize as _;

@@ -4,7 +4,7 @@
 //! of this machine in whose folder it lies. Not here: asking the person (`app::sensors`), signals to processes (`orders`).
 
 use super::about;
-use super::http::{Client, Error};
+use super::ask::{Client, Error};
 use super::via::Where;
 use crate::sensors::{At, Order};
 use client::typed::About;
@@ -86,8 +86,10 @@ fn key(address: SocketAddr, info: &Info) -> Option<String> {
 fn words(error: &Error) -> String {
     match error {
         Error::Fault { message, .. } => message.clone(),
-        Error::Unreachable { .. } => error.to_string(),
-        Error::Silent { .. } | Error::Answer { .. } => format!("{error}; whether it was obeyed is not known"),
+        Error::Unreachable(_) | Error::Mistake(_) => error.to_string(),
+        Error::Lost { .. } | Error::Late { .. } | Error::Answer { .. } => {
+            format!("{error}; whether it was obeyed is not known")
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! further domains calls are asked for each second. Not here: what happened (`known` asks for it).
 
 use super::answers;
-use super::http::Client;
+use super::ask::Client;
 use super::via::Where;
 use crate::feed::Poker;
 use serde_json::json;

@@ -6,8 +6,8 @@
 //! apart (`apart`).
 
 use super::apart::{Clock, is_believed};
+use super::ask::Error;
 use super::asking::Question;
-use super::http::Error;
 use super::rates::{self, Counter};
 use super::turn::{Due, EVERY, Turn};
 use super::{HISTORY, HISTORY_LONG};
@@ -134,9 +134,11 @@ impl Figures {
                 known.lacks_past = true;
                 Some(match error {
                     Error::Fault { message, .. } => message,
-                    Error::Silent { .. } | Error::Unreachable { .. } | Error::Answer { .. } => {
-                        error.to_string()
-                    }
+                    Error::Unreachable(_)
+                    | Error::Mistake(_)
+                    | Error::Lost { .. }
+                    | Error::Late { .. }
+                    | Error::Answer { .. } => error.to_string(),
                 })
             }
         };
@@ -379,8 +381,7 @@ mod tests {
         want(&mut figures, 1, &[Metric::Load], false);
         let past = asked(&mut figures, 60 * SEC)[0].1;
         assert!((60.0..80.0).contains(&past), "from where it stopped: {past}");
-        let failed =
-            Err(Error::Silent { address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into(), secs: 1 });
+        let failed = Err(Error::Late { address: "127.0.0.1:1".to_owned(), after: Duration::from_secs(1) });
         let (_, trouble) = take(&mut figures, &host, failed, 61 * SEC).unwrap();
         assert!(trouble.is_some_and(|trouble| trouble.contains("127.0.0.1:1")));
         assert!(asked(&mut figures, 62 * SEC).is_empty(), "later each time");

@@ -6,7 +6,7 @@
 //! taken at once, and one beyond those that wait is told, not lost. Not here: what answers mean (`sweeps`), who may give
 //! orders (`orders`).
 
-use super::http::Client;
+use super::ask::Client;
 use super::served::{self, ServedBy};
 use super::subscribed::Subscribed;
 use super::via::Where;

@@ -4,7 +4,7 @@
 //! strangers: what is missing or of another kind is left out. Not here: when it is asked for (`app::flock`).
 
 use super::about;
-use super::http::{Client, Error};
+use super::ask::{Client, Error};
 use super::sweeps;
 use crate::flock::past::{Kept, Lack};
 use crate::flock::sweep::{HostName, Sweep};

@@ -5,11 +5,11 @@
 //! waits for events (`ear`).
 
 use super::answers::Host;
+use super::ask::Error;
 use super::asking::{Answer, Looked, Question};
 use super::calls::Calls;
 use super::ear::Ear;
 use super::figures::Figures;
-use super::http::Error;
 use super::sensors::Sensors;
 use super::turn::{Due, Turn};
 use super::via::Where;
@@ -390,12 +390,14 @@ impl OfDomain {
                 changed |= self.trouble.take().is_some();
                 (changed, None)
             }
-            Some(error @ (Error::Fault { .. } | Error::Silent { .. })) if self.asked.is_some() => {
+            Some(error @ (Error::Fault { .. } | Error::Late { .. })) if self.asked.is_some() => {
                 self.turn.failed(now);
                 let why = match &error {
                     Error::Fault { message, .. } => message.clone(),
-                    Error::Silent { secs, .. } => format!("no answer within {secs} s"),
-                    Error::Unreachable { .. } | Error::Answer { .. } => error.to_string(),
+                    Error::Late { after, .. } => format!("no answer within {} s", after.as_secs()),
+                    Error::Unreachable(_) | Error::Mistake(_) | Error::Lost { .. } | Error::Answer { .. } => {
+                        error.to_string()
+                    }
                 };
                 self.trouble = Some(format!("{}: {why}", self.name));
                 (changed, None)

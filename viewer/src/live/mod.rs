@@ -7,6 +7,7 @@
 
 pub mod answers;
 mod apart;
+pub mod ask;
 mod asking;
 pub mod call_events;
 mod calls;
@@ -14,7 +15,6 @@ mod control;
 mod ear;
 mod figures;
 pub mod flock;
-pub mod http;
 pub mod kept;
 pub mod known;
 mod orders;
@@ -31,10 +31,10 @@ pub use known::PAUSE_MAX;
 use crate::feed::{Feed, Rested, Update, Wish};
 use crate::flock::sweep::HostName;
 use crate::grid::Grid;
+use ask::Error;
 use asking::Askers;
 use client::typed::About;
 use ear::Listening;
-use http::Error;
 use known::Known;
 use serde_json::json;
 use std::time::Duration;
@@ -188,7 +188,9 @@ pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> 
                 return Err(troubles.join("; "));
             }
             Ok(told) => return Ok(told),
-            Err(error) if begun.elapsed() > wait || !matches!(error, Error::Unreachable { .. }) => {
+            Err(error)
+                if begun.elapsed() > wait || !matches!(error, Error::Unreachable(_) | Error::Lost { .. }) =>
+            {
                 return Err(error.to_string());
             }
             Err(_) => std::thread::sleep(TRY_EVERY),
@@ -196,7 +198,7 @@ pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> 
     }
 }
 
-fn once_tried(plan: &Plan, client: &mut http::Client) -> Result<(Grid, Vec<String>), Error> {
+fn once_tried(plan: &Plan, client: &mut ask::Client) -> Result<(Grid, Vec<String>), Error> {
     let mut known = Known::new(&plan.domains, plan.is_directory);
     // At the first moment all is due, and after it nothing more.
     let (now, at) = (Duration::ZERO, crate::clock::now());

@@ -5,7 +5,7 @@
 //! (`app::flock::kill`).
 
 use super::about;
-use super::http::{Client, Error};
+use super::ask::{Client, Error};
 use super::via::Where;
 use crate::feed::Kill;
 use client::typed::About;
@@ -45,7 +45,11 @@ pub(super) fn kill(client: &mut Client, kill: &Kill) -> Result<String, String> {
 fn unanswered(kill: &Kill, error: &Error) -> String {
     match error {
         Error::Fault { .. } => error.to_string(),
-        Error::Unreachable { .. } | Error::Silent { .. } | Error::Answer { .. } => {
+        Error::Unreachable(_)
+        | Error::Mistake(_)
+        | Error::Lost { .. }
+        | Error::Late { .. }
+        | Error::Answer { .. } => {
             format!(
                 "{error}; whether {} ({}) was sent {} is not known",
                 kill.name,

@@ -4,8 +4,8 @@
 //! Rule: what is told is bounded, and what is left out is counted. Not here: when it is asked for (`flock`).
 
 use super::answers;
+use super::ask::{Client, Error};
 use super::call_events::{self, Event};
-use super::http::{Client, Error};
 use super::named;
 use crate::feed::Served;
 use crate::flock::sweep::HostName;
@@ -114,7 +114,9 @@ pub fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
     let ask = |number| call_events::ask(client, &wanted.call, &wanted.domain, number);
     match wanted.events.map(ask).transpose() {
         Ok(events) => served.events = events,
-        Err(error @ Error::Unreachable { .. }) => return ServedBy::troubled(&error.to_string()),
+        Err(error @ (Error::Unreachable(_) | Error::Lost { .. })) => {
+            return ServedBy::troubled(&error.to_string());
+        }
         Err(error) => {
             served.is_partial = true;
             served.troubles.push(format!("its events: {error}"));
@@ -125,8 +127,8 @@ pub fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
         served.is_partial = true;
         match error {
             Error::Fault { message, .. } => served.troubles.push(format!("{}: {message}", host.host)),
-            Error::Silent { .. } => served.troubles.push(format!("{}: {error}", host.host)),
-            Error::Unreachable { .. } | Error::Answer { .. } => {
+            Error::Late { .. } => served.troubles.push(format!("{}: {error}", host.host)),
+            Error::Unreachable(_) | Error::Mistake(_) | Error::Lost { .. } | Error::Answer { .. } => {
                 served.troubles.push(error.to_string());
                 // The others are asked by the same daemon.
                 break;

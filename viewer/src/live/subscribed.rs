@@ -3,8 +3,8 @@
 //! Rule: a host that cannot be asked is told and tried again, later each time; no other host waits for it. Not here: what
 //! answers mean (`sweeps`), which hosts are watched (`flock`).
 
+use super::ask::{Client, Error};
 use super::flock::TAKE_EVERY;
-use super::http::{Client, Error};
 use super::sweeps::{Stream, Taken};
 use super::via::Where;
 use super::{about, kept};
@@ -164,7 +164,10 @@ impl Subscribed {
         let answer = match self.client.call(&params, &self.about()) {
             Ok(answer) => answer,
             Err(error) => {
-                if matches!(error, Error::Fault { code: NOT_FOUND, .. } | Error::Unreachable { .. }) {
+                if matches!(
+                    error,
+                    Error::Fault { code: NOT_FOUND, .. } | Error::Unreachable(_) | Error::Lost { .. }
+                ) {
                     self.id = None;
                 }
                 return Err(error);

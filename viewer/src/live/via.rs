@@ -1,19 +1,17 @@
 //! Where questions go: to a daemon of this machine, or to a proxy, as who has an account there.
 //!
 //! Rule: MD5 is never answered.
-//! Not here: what a proxy's door is, and what is spoken there (`overlay::door`), HTTP (`http`), what Digest says
-//! (`tunnel::digest`).
+//! Not here: what a proxy's door is, HTTP, and logging in there (`::client`).
 
-use overlay::door::{self, Door, Tls, Wire};
-use overlay::identity::state_folder;
+use client::connect::{self, Connect, Connected, Connecting, Local};
+use client::door::{Door, Tls, certificate_refused};
+use client::{Error, Login};
+use overlay::identity::{secret, state_folder};
 use std::fmt;
-use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use tunnel::digest::client::Login;
 use wire::id::DomainName;
 
 /// Whom to ask.
@@ -81,8 +79,13 @@ impl Proxy {
     ///
     /// # Errors
     /// If the secret cannot be read, or there is nothing by which to know the proxy.
-    pub fn open(door: Door, name: &str, secret: &Path, certificate: Option<&Path>) -> Result<Proxy, String> {
-        let secret = door::read_secret(secret)?;
+    pub fn open(
+        door: Door,
+        name: &str,
+        secret_file: &Path,
+        certificate: Option<&Path>,
+    ) -> Result<Proxy, String> {
+        let secret = secret::read(secret_file)?;
         let tls = door.tls(certificate)?;
         Ok(Proxy { door, name: name.to_owned(), secret, tls })
     }
@@ -114,38 +117,35 @@ pub fn domain(door: &Door) -> Option<&str> {
 }
 
 impl Where {
-    /// Connect, within `time`; nothing is waited for longer than `silence` then.
-    pub(super) fn open(&self, time: Duration, silence: Duration) -> io::Result<Wire> {
-        let stream = match self {
-            Where::Here(address) => TcpStream::connect_timeout(address, time)?,
-            Where::Local(path) => {
-                let wire = Wire::Within(UnixStream::connect(path)?);
-                wire.set_timeout(Some(silence))?;
-                return Ok(wire);
+    async fn connected(&self) -> Result<Connected, Error> {
+        let started =
+            |why: &dyn fmt::Display| Error::Unreachable(format!("{why}; start one with: visperf up"));
+        match self {
+            Where::Here(address) => connect::tcp(&address.to_string(), None)
+                .await
+                .map_err(|error| started(&format!("no daemon answers at {address}: {error}"))),
+            Where::Local(path) => Local(path.clone()).connect().await.map_err(|error| started(&error)),
+            Where::Proxy(proxy) => {
+                let connected = connect::tcp(&proxy.door.to_string(), proxy.tls.as_ref()).await;
+                connected.map_err(|error| {
+                    Error::Unreachable(match certificate_refused(&error) {
+                        Some(reason) => format!("nothing was sent to {self}: {reason}"),
+                        None => format!("no proxy answers at {self}: {error}; see docs/firewalls.md"),
+                    })
+                })
             }
-            Where::Proxy(proxy) => connect(&proxy.door, time)?,
-        };
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(silence))?;
-        stream.set_write_timeout(Some(silence))?;
-        let tls = match self {
-            Where::Here(_) | Where::Local(_) => None,
-            Where::Proxy(proxy) => proxy.tls.as_ref(),
-        };
-        Wire::over(stream, tls)
+        }
     }
 }
 
-/// Connect to the first of its addresses that answers.
-fn connect(door: &Door, time: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for address in (door.host.as_str(), door.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, time) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
+impl Connect for Where {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(self.connected())
     }
-    Err(last)
+
+    fn address(&self) -> String {
+        self.to_string()
+    }
 }
 
 #[cfg(test)]

@@ -50,12 +50,12 @@ fn take(known: &mut Known, domain: &str, looked: Looked, now: Duration) {
     known.take(Answer::Domain { asked, due: Due::All, looked }, now, invented::latest(), Duration::ZERO);
 }
 
-fn address() -> Where {
-    std::net::SocketAddr::from(([127, 0, 0, 1], 7317)).into()
+fn address() -> String {
+    "127.0.0.1:7317".to_owned()
 }
 
 fn silent() -> Error {
-    Error::Silent { address: address(), secs: 10 }
+    Error::Late { address: address(), after: Duration::from_secs(10) }
 }
 
 fn names(known: &mut Known, now: Duration) -> Vec<String> {
@@ -100,7 +100,11 @@ fn domains_in_trouble_are_asked_a_few_at_a_time_and_later_each_time() {
     answer(&mut known, "well", Duration::ZERO);
     silent_ones.iter().for_each(|domain| fail(&mut known, domain, silent(), Duration::ZERO));
     assert!(!known.is_lost());
-    let Status::Connected { troubles, .. } = known.status(&address()) else { panic!("it is connected") };
+    let Status::Connected { troubles, .. } =
+        known.status(&Where::Here(std::net::SocketAddr::from(([127, 0, 0, 1], 7317))))
+    else {
+        panic!("it is connected")
+    };
     assert!(
         troubles.len() == 5 && troubles[0].contains("a: ") && troubles[0].contains("10 s"),
         "{troubles:?}"
@@ -118,8 +122,7 @@ fn domains_in_trouble_are_asked_a_few_at_a_time_and_later_each_time() {
 #[test]
 fn a_daemon_that_is_gone_is_tried_by_one_question_later_each_time() {
     let mut known = known(&["a", "b"]);
-    let refused =
-        || Error::Unreachable { address: address(), error: std::io::ErrorKind::ConnectionRefused.into() };
+    let refused = || Error::Unreachable(format!("no daemon answers at {}", address()));
     names(&mut known, Duration::ZERO);
     fail(&mut known, "a", refused(), Duration::ZERO);
     fail(&mut known, "b", refused(), Duration::ZERO);
