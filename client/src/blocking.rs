@@ -130,7 +130,7 @@ pub struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// See [`follow::Stream::next`].
+    /// See [`follow::Stream::next_item`].
     ///
     /// # Errors
     /// Likewise.

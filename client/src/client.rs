@@ -78,7 +78,7 @@ impl Client {
         self
     }
 
-    /// Calls `on_wait` where an answer takes longer than [`Patience::tell_after`].
+    /// Calls `on_wait` where an answer takes longer than [`Patience::notice_after`].
     #[must_use]
     pub fn on_wait(mut self, on_wait: impl Fn(&str, Duration) + Send + Sync + 'static) -> Client {
         self.on_wait = Some(Arc::new(on_wait));
@@ -222,12 +222,12 @@ impl Client {
             let Some(account) = &mut self.account else { return self.exchange(&outgoing).await };
             outgoing.body = if account.is_challenged() { body.clone() } else { Bytes::new() };
             outgoing.authorization = account.authorization(method.as_str(), path)?;
-            let (connection, begun) = self.exchange(&outgoing).await?;
-            let (Begun::Whole(reply) | Begun::Events(reply, _)) = &begun;
+            let (connection, started) = self.exchange(&outgoing).await?;
+            let (Begun::Whole(reply) | Begun::Events(reply, _)) = &started;
             let Some(account) = &mut self.account else { continue };
             match account.handle(reply, sent)? {
                 Next::Again => self.connection = Some(connection),
-                Next::Taken => return Ok((connection, begun)),
+                Next::Taken => return Ok((connection, started)),
             }
         }
         let found = "challenges without end".to_owned();
@@ -241,14 +241,14 @@ impl Client {
                 // Closed while idle: nothing of this request was answered, so it may be sent again.
                 Err(Failed::Closed) => {}
                 Err(Failed::Error(error)) => return Err(error),
-                Ok(begun) => return Ok((kept, begun)),
+                Ok(started) => return Ok((kept, started)),
             }
         }
         let mut fresh = Connection::new(self.connect.connect().await?).await?;
         match self.exchange_on(&mut fresh, outgoing).await {
             Err(Failed::Closed) => Err(fresh.closed_at_once()),
             Err(Failed::Error(error)) => Err(error),
-            Ok(begun) => Ok((fresh, begun)),
+            Ok(started) => Ok((fresh, started)),
         }
     }
 
@@ -264,7 +264,7 @@ impl Client {
 
     /// What is waited for; a program that wants to say so is called in between.
     async fn noticed<T>(&self, address: &str, what: impl Future<Output = T>) -> T {
-        let (Some(after), Some(on_wait)) = (self.patience.tell_after, &self.on_wait) else {
+        let (Some(after), Some(on_wait)) = (self.patience.notice_after, &self.on_wait) else {
             return what.await;
         };
         let mut what = pin!(what);

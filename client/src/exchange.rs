@@ -78,7 +78,7 @@ pub(crate) enum Begun {
 pub(crate) enum Failed {
     /// The connection was closed before anything of an answer came: it was idle for too long.
     Closed,
-    /// As the caller is told.
+    /// The error that the caller gets.
     Error(Error),
 }
 
@@ -110,7 +110,7 @@ impl Connection {
         let stream = TokioIo::new(Noted { stream, first: first.clone() });
         let made = http1::Builder::new().max_buf_size(HEAD_LEN_MAX_BYTES).handshake(stream).await;
         let (sender, serving) = made.map_err(|error| error_of(&address, &error, &first))?;
-        // What goes wrong is told to the request that it concerns.
+        // An error of the connection reaches the request that it concerns.
         tokio::spawn(serving);
         Ok(Connection { sender, address, host, first })
     }

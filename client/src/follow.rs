@@ -123,7 +123,7 @@ impl Stream {
             tokio::time::sleep(backoff.pause()).await;
             match self.begin().await {
                 Err(error) if recovery::of(&error, true) != Recovery::End => {}
-                begun => return begun,
+                started => return started,
             }
         }
     }
@@ -132,8 +132,8 @@ impl Stream {
         let mut params = self.params.clone();
         params.insert("follow".to_owned(), self.every_secs.as_str().into());
         let path = format!("/api/v1/{}?{}", self.method, query::encoded(&params)?);
-        let (connection, begun) = self.client.get(&path).await?;
-        match begun {
+        let (connection, started) = self.client.get(&path).await?;
+        match started {
             Begun::Events(_, body) => {
                 self.events = Some(Events { connection, body, unread: BytesMut::new(), retry: RETRY });
                 self.lost = None;

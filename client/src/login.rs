@@ -7,10 +7,26 @@
 use crate::error::Error;
 use crate::exchange::Reply;
 use data_encoding::HEXLOWER;
+use std::fmt;
 use tunnel::digest::client::{self, Answered, Next};
 use wire::fault;
 
-pub use tunnel::digest::client::Login;
+/// An account at a proxy.
+#[derive(Clone)]
+pub struct Login {
+    /// The account's name.
+    pub name: String,
+    /// Its secret.
+    pub secret: String,
+    /// Whether MD5 is answered where the proxy offers nothing better.
+    pub allows_md5: bool,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Login({}, …)", self.name)
+    }
+}
 
 /// Random bytes of a client's nonce.
 const CNONCE_LEN_BYTES: usize = 16;
@@ -24,6 +40,8 @@ pub(crate) struct Account {
 
 impl Account {
     pub(crate) fn new(login: Login) -> Account {
+        let Login { name, secret, allows_md5 } = login;
+        let login = client::Login { name, secret, allows_md5 };
         Account { digest: client::Client::new(login), is_challenged: false }
     }
 

@@ -14,14 +14,14 @@ pub struct Patience {
     /// The longest time in which nothing of the answer comes.
     pub silence: Duration,
     /// After how long the function set by [`crate::Client::on_wait`] is called; never where there is no value.
-    pub tell_after: Option<Duration>,
+    pub notice_after: Option<Duration>,
 }
 
 impl Patience {
     /// At most so long in all.
     #[must_use]
     pub const fn of(most: Duration) -> Patience {
-        Patience { most, silence: most, tell_after: None }
+        Patience { most, silence: most, notice_after: None }
     }
 
     /// The next thing that comes, unless it takes longer than `silence`.

@@ -33,11 +33,11 @@ use Does::{Answer, Close, Cut, Wait};
 /// Another end that does this on each connection, request by request; the paths that were asked for.
 async fn daemon(
     connections: Vec<Vec<Does>>,
-) -> (String, Arc<AtomicUsize>, tokio::sync::mpsc::UnboundedReceiver<String>) {
+) -> (String, Arc<AtomicUsize>, tokio::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let asked = Arc::new(AtomicUsize::new(0));
-    let (count, (paths, told)) = (Arc::clone(&asked), tokio::sync::mpsc::unbounded_channel());
+    let (count, (paths, seen)) = (Arc::clone(&asked), tokio::sync::mpsc::channel(64));
     tokio::spawn(async move {
         let mut kept = Vec::new();
         for script in connections {
@@ -45,7 +45,7 @@ async fn daemon(
             for does in script {
                 let Some(path) = request(&mut stream).await else { break };
                 count.fetch_add(1, Ordering::SeqCst);
-                let _ = paths.send(path);
+                let _ = paths.try_send(path);
                 match does {
                     Answer(answer) => stream.write_all(answer.as_bytes()).await.unwrap(),
                     Cut(answer) => {
@@ -61,7 +61,7 @@ async fn daemon(
             }
         }
     });
-    (address, asked, told)
+    (address, asked, seen)
 }
 
 /// Reads a request; the path that it asks for.
@@ -210,7 +210,7 @@ async fn a_daemon_that_is_busy_is_asked_again_until_it_answers_or_time_is_up() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unreachable() {
+async fn a_port_without_a_daemon_is_unreachable() {
     // Port 1 of loopback: nothing answers there.
     let error = client("127.0.0.1:1").call(&InfoParams {}, &About::default()).await.unwrap_err();
     assert!(matches!(&error, Error::Unreachable(why) if why.contains("127.0.0.1:1")), "{error}");
@@ -239,15 +239,15 @@ async fn a_local_socket_is_asked_as_an_address_is() {
 }
 
 #[tokio::test]
-async fn a_program_is_told_of_waiting() {
+async fn a_program_learns_of_waiting() {
     let (address, ..) = daemon(vec![vec![Wait]]).await;
-    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (notice, mut noticed) = tokio::sync::mpsc::channel(64);
     let mut client =
-        client(&address).on_wait(move |address, left| told.send((address.to_owned(), left)).unwrap());
+        client(&address).on_wait(move |address, left| notice.try_send((address.to_owned(), left)).unwrap());
     let (most, after) = (Duration::from_millis(300), Duration::from_millis(100));
-    client.set_patience(Patience { tell_after: Some(after), ..Patience::of(most) });
+    client.set_patience(Patience { notice_after: Some(after), ..Patience::of(most) });
     client.call_raw("x", &json!({})).await.unwrap_err();
-    assert_eq!(heard.recv().await, Some((address, most - after)));
+    assert_eq!(noticed.recv().await, Some((address, most - after)));
 }
 
 /// Over TLS, to an address that is not the door's own.

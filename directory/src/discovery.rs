@@ -143,7 +143,7 @@ async fn targets(handle: &Handle, hosts: &Hosts, params: TargetsParams) -> Resul
         }
         if groups.len() > TARGETS_MAX {
             return Err(Fault::new(
-                rpc::fault::TOO_LARGE,
+                wire::fault::TOO_LARGE,
                 format!(
                     "more than {TARGETS_MAX} hosts; expected a domain to be named, as in {PATH}?domain=NAME"
                 ),
@@ -285,7 +285,7 @@ mod tests {
         let unknown = targets(&directory(), &hosts, asked(Some("none"))).await.expect_err("unknown");
         assert_eq!(
             (unknown.code, &*unknown.message),
-            (rpc::fault::NOT_FOUND, "no domain none; known are a, b")
+            (wire::fault::NOT_FOUND, "no domain none; known are a, b")
         );
         assert!(targets(&directory(), &hosts, asked(Some("a b"))).await.is_err());
     }
@@ -343,7 +343,7 @@ mod tests {
         let none = Hosts::none();
         let asked = || TargetsParams { domain: Some("a".to_owned()), ..TargetsParams::default() };
         let lately = targets(&handle, &none, asked()).await.expect_err("it has just started");
-        assert_eq!(lately.code, rpc::fault::UNAVAILABLE);
+        assert_eq!(lately.code, wire::fault::UNAVAILABLE);
         handle.leave(PeerKey([1; 32]), leave("a", 1, 2, 3)).expect("admitted");
         assert_eq!(targets(&handle, &none, asked()).await, Ok(Vec::new()));
     }

@@ -71,7 +71,7 @@ fn resolve(handle: &Handle, domain: &DomainName) -> Result<Domain, Fault> {
 #[must_use]
 pub fn not_yet(domain: &DomainName) -> Fault {
     Fault::new(
-        rpc::fault::UNAVAILABLE,
+        wire::fault::UNAVAILABLE,
         format!(
             "domain {domain} is not known yet: this directory has just started; ask again in some seconds"
         ),
@@ -269,22 +269,22 @@ mod tests {
             crate::replicate::Replicas::among(registry, admission, &[], 1, clock.now()).expect("none");
         let handle = Handle::among(replicas, clock.clone());
         let fault = resolve(&handle, &domain("a")).expect_err("unknown");
-        assert_eq!(fault.code, rpc::fault::UNAVAILABLE);
+        assert_eq!(fault.code, wire::fault::UNAVAILABLE);
         assert!(fault.message.starts_with("domain a is not known yet"), "{}", fault.message);
         clock.0.store(10_000, Ordering::SeqCst);
-        assert_eq!(resolve(&handle, &domain("a")).expect_err("unknown").code, rpc::fault::NOT_FOUND);
+        assert_eq!(resolve(&handle, &domain("a")).expect_err("unknown").code, wire::fault::NOT_FOUND);
         handle.leave(wire::id::PeerKey([1; 32]), leave("a", 1, 2, 3)).expect("admitted");
         clock.0.store(70_000, Ordering::SeqCst);
         let fault = resolve(&handle, &domain("a")).expect_err("left");
         let expected = "no domain a any more; its representative said so 60 s ago";
-        assert_eq!((fault.code, &*fault.message), (rpc::fault::NOT_FOUND, expected));
+        assert_eq!((fault.code, &*fault.message), (wire::fault::NOT_FOUND, expected));
     }
 
     #[test]
     fn an_unknown_domain_is_told_which_are_known() {
         let check = |held: &[&str], expected: &str| {
             let fault = resolve(&directory(held).1, &domain("ut-icl")).expect_err("unknown");
-            assert_eq!((fault.code, &*fault.message), (rpc::fault::NOT_FOUND, expected));
+            assert_eq!((fault.code, &*fault.message), (wire::fault::NOT_FOUND, expected));
         };
         check(&[], "no domain ut-icl; no domain is known yet; its representative has to register first");
         check(&["b", "a"], "no domain ut-icl; known are a, b");
@@ -302,7 +302,7 @@ mod tests {
         let caller = Caller::client(Duration::from_secs(5));
         let params = vec![("domain".into(), "a b".into())];
         let fault = dispatcher.call_for(&caller, "directory.resolve", params).await.expect_err("no name");
-        assert_eq!(fault.code, rpc::fault::INVALID_PARAMS);
+        assert_eq!(fault.code, wire::fault::INVALID_PARAMS);
     }
 
     #[test]

@@ -8,10 +8,11 @@ use crate::door::lock;
 use crate::figures::Figures;
 use crate::grant::{Class, Grant, Rights};
 use rpc::entrance::{Access, Asked, Held};
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tunnel::hash::Algorithm;
+use wire::fault;
 use wire::id::DomainName;
 use wire::query::Account;
 

@@ -16,12 +16,13 @@ use crate::place::{self, Place};
 use crate::visitors::Visitors;
 use overlay::clock;
 use rpc::entrance::{Access, Admitted, Entrance, Entry, Knock, Scope, Turned};
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tunnel::digest::header::of_scheme;
 use tunnel::hash::Algorithm;
+use wire::fault;
 use wire::id::{DomainName, HostName};
 
 /// Requests in work of one account: a page of figures of a domain's hosts at once.

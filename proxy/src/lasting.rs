@@ -9,10 +9,11 @@ use crate::door::{Passes, lock};
 use crate::login::Login;
 use overlay::clock;
 use rpc::entrance::{Access, Asked, Held};
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tunnel::digest::Ha1;
+use wire::fault;
 use wire::query::Account;
 use wire::time::Moment;
 

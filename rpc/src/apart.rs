@@ -43,9 +43,9 @@ impl Apart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::INTERNAL;
     use std::sync::mpsc;
     use std::time::Duration;
+    use wire::fault::INTERNAL;
 
     #[tokio::test]
     async fn work_that_blocks_holds_up_only_what_waits_for_its_turn() {

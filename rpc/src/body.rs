@@ -4,7 +4,7 @@
 //! many connections cannot each hold the largest body.
 //! Not here: deadlines (`guarded_stream`), what the body means (`xmlrpc`, `json`).
 
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::guarded_stream::RefusalCell;
 use crate::limits::Limits;
 use crate::routes::refusal_fault;
@@ -16,6 +16,7 @@ use hyper::body::{Body, Incoming};
 use hyper::header::CONTENT_ENCODING;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wire::fault;
 
 /// The unit of the budget; a semaphore counts no single bytes of 64 MiB.
 const UNIT_BYTES: usize = 1 << 10;

@@ -5,7 +5,7 @@
 
 use crate::elsewhere::{Asking, Caller};
 use crate::entrance::{Held, Scope};
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::introspection::{self, Introspection};
 use crate::limits::Limits;
 use crate::method::{Handler, Located, Method, Reading, Registry};
@@ -21,6 +21,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
+use wire::fault;
 use wire::query::{Form, Integers, Syntax, Viewer};
 use wire::time::Time;
 

@@ -9,7 +9,7 @@
 //! Not here: who is who (the proxy).
 
 use crate::elsewhere::Caller;
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::method::{Declaration, Located};
 use crate::params::Params;
 use crate::value::{Name, Value};
@@ -17,6 +17,7 @@ use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::fault;
 use wire::query::{Account, Viewer};
 
 /// What is seen of a request before its body.

@@ -4,8 +4,10 @@
 //! Not here: the codes (`wire::fault`), how a fault is written (`xmlrpc`, `json`).
 
 use std::borrow::Cow;
-
-pub use wire::fault::*;
+use wire::fault::{
+    APPLICATION, CODES, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, NOT_FOUND, PARSE,
+    UNAVAILABLE,
+};
 
 /// Why a call was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,7 +91,7 @@ mod tests {
     fn statuses_follow_the_table() {
         assert_eq!(Fault::parse("x").http_status(), 400);
         assert_eq!(Fault::method_not_found("x").http_status(), 404);
-        assert_eq!(Fault::new(BUSY, "x").http_status(), 503);
+        assert_eq!(Fault::new(wire::fault::BUSY, "x").http_status(), 503);
     }
 
     #[test]

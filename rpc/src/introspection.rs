@@ -104,7 +104,7 @@ pub(crate) fn inner_calls(params: &Params, at_most: usize) -> Result<Vec<Result<
     let calls = params.value("calls").and_then(Value::as_array).unwrap_or_default();
     if calls.len() > at_most {
         return Err(Fault::new(
-            crate::fault::TOO_LARGE,
+            wire::fault::TOO_LARGE,
             format!("calls: expected at most {at_most}, found {}; send several requests", calls.len()),
         ));
     }
@@ -267,7 +267,7 @@ mod tests {
             Value::object([("methodName", Value::from("a.b")), ("params", Value::from(1))]),
             Value::object([("methodName", Value::from("a.b")), ("more", Value::from(1))]),
         ] {
-            assert_eq!(read(bad.clone()).unwrap_err().code, crate::fault::INVALID_PARAMS, "{bad:?}");
+            assert_eq!(read(bad.clone()).unwrap_err().code, wire::fault::INVALID_PARAMS, "{bad:?}");
         }
     }
 }

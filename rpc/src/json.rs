@@ -6,7 +6,7 @@
 //! Not here: which body belongs to which method (`routes`).
 
 use crate::codec::plain::plain_len;
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::value::{JSON_INTEGERS, Name, Value};
 use crate::xml_writer::not_finite;
@@ -16,6 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::cell::{Cell, RefCell};
 use std::fmt::{Display, Write};
+use wire::fault;
 use wire::query::Integers;
 
 /// Reads the body of a request: empty (no parameters) or one object of named ones.
@@ -293,6 +294,7 @@ impl codec::Sink for Sink<'_> {
         self.out.push(':');
     }
 
+    #[inline(always)]
     fn begin_field(&mut self, nth: usize, name: &'static str) {
         self.out.push_str(if nth > 0 { ",\"" } else { "\"" });
         self.out.push_str(name);

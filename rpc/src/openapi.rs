@@ -4,12 +4,12 @@
 //! Rule: all that it says of a method comes of the method's declaration, and so of the types of its parameters and answer.
 //! Not here: the schemas of types (`schema`).
 
-use crate::fault;
 use crate::follow::wanted::{EVENT_STREAM, FOLLOW};
 use crate::method::{Declaration, Reading};
 use crate::params::{BIG_INTEGERS, BIG_INTEGERS_CHOICES, Parameter, Type};
 use crate::schema::{self, Answers};
 use serde_json::{Map, Value as Json, json};
+use wire::fault;
 
 /// Where components are in the document.
 const RESPONSES: &str = "#/components/responses/";

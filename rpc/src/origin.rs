@@ -6,8 +6,9 @@
 //! 127.0.0.1 (DNS rebinding) shows that name in `Host`.
 //! Not here: authentication.
 
-use crate::fault::{FORBIDDEN, Fault};
+use crate::fault::Fault;
 use std::net::IpAddr;
+use wire::fault::FORBIDDEN;
 
 /// The headers by which a browser tells for whom it asks.
 #[derive(Clone, Copy, Debug, Default)]

@@ -103,7 +103,7 @@ impl Params {
     /// All of them, as the type that the method was declared by.
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if they are not of it.
+    /// [`wire::fault::INVALID_PARAMS`] if they are not of it.
     pub fn typed<R: Request>(self) -> Result<R, Fault> {
         let values = Value::Struct(self.values);
         R::deserialize(Source(&values)).map_err(|error| Fault::invalid_params(error.to_string()))
@@ -136,7 +136,7 @@ impl Params {
     /// The text `name` ([`Type::Text`], [`Type::Choice`]).
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if it is no text.
+    /// [`wire::fault::INVALID_PARAMS`] if it is no text.
     pub fn text(&self, name: &str) -> Result<Option<&str>, Fault> {
         self.as_type(name, "text", Value::as_text)
     }
@@ -144,7 +144,7 @@ impl Params {
     /// The whole number `name` ([`Type::Whole`]).
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if it is no whole number.
+    /// [`wire::fault::INVALID_PARAMS`] if it is no whole number.
     pub fn whole(&self, name: &str) -> Result<Option<i64>, Fault> {
         self.as_type(name, "a whole number", whole)
     }
@@ -152,7 +152,7 @@ impl Params {
     /// The number `name` ([`Type::Number`]; for [`Type::Time`], seconds since 1970; for [`Type::Span`], seconds).
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if it is no number.
+    /// [`wire::fault::INVALID_PARAMS`] if it is no number.
     pub fn number(&self, name: &str) -> Result<Option<f64>, Fault> {
         self.as_type(name, "a number", number)
     }
@@ -160,7 +160,7 @@ impl Params {
     /// The moment `name` ([`Type::Time`]).
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if it is no number.
+    /// [`wire::fault::INVALID_PARAMS`] if it is no number.
     pub fn time(&self, name: &str) -> Result<Option<Time>, Fault> {
         Ok(self.number(name)?.map(Time::from_secs_f64))
     }
@@ -168,7 +168,7 @@ impl Params {
     /// The flag `name` ([`Type::Flag`]).
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if it is neither true nor false.
+    /// [`wire::fault::INVALID_PARAMS`] if it is neither true nor false.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
         self.as_type(name, "true or false", flag)
     }
@@ -176,7 +176,7 @@ impl Params {
     /// The texts `name` ([`Type::Texts`]); none where the call gave none.
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if it is no list of texts.
+    /// [`wire::fault::INVALID_PARAMS`] if it is no list of texts.
     pub fn texts(&self, name: &str) -> Result<Vec<&str>, Fault> {
         let texts = self.as_type(name, "a list of texts", |value| {
             value.as_array()?.iter().map(Value::as_text).collect::<Option<Vec<_>>>()
@@ -187,7 +187,7 @@ impl Params {
     /// The text `name`, which a call must give.
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if it is missing or no text.
+    /// [`wire::fault::INVALID_PARAMS`] if it is missing or no text.
     pub fn need_text(&self, name: &str) -> Result<&str, Fault> {
         self.text(name)?.ok_or_else(|| refused(name, "text", &Value::Nil))
     }
@@ -195,7 +195,7 @@ impl Params {
     /// The whole number `name`, which a call must give or which has a default.
     ///
     /// # Errors
-    /// [`crate::fault::INVALID_PARAMS`] if it is missing or no whole number.
+    /// [`wire::fault::INVALID_PARAMS`] if it is missing or no whole number.
     pub fn need_whole(&self, name: &str) -> Result<i64, Fault> {
         self.whole(name)?.ok_or_else(|| refused(name, "a whole number", &Value::Nil))
     }

@@ -3,11 +3,12 @@
 //! Pure: no runtime, no file, no socket, no clock.
 //! Values stay text here; the declared type of each parameter reads them (`params`).
 
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::params::Parameter;
 use crate::value::{Name, Value};
 use percent_encoding::percent_decode;
+use wire::fault;
 
 /// Reads a query string for a method with these parameters.
 pub(crate) fn parse_params(

@@ -18,7 +18,7 @@
 use crate::body::Bodies;
 use crate::dispatch::{Dispatcher, too_large};
 use crate::entrance::{Admitted, Entrance, Entry, Knock, Scope, Turned};
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::follow::Follows;
 use crate::follow::body::Content;
 use crate::follow::pipe::Conversation;
@@ -40,6 +40,7 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
+use wire::fault;
 use wire::query::Syntax;
 
 const API: &str = "/api/v1";

@@ -9,7 +9,7 @@ use crate::config::Listen;
 use crate::connections::Connections;
 use crate::dispatch::Dispatcher;
 use crate::entrance::Entrance;
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::follow::Follows;
 use crate::follow::bounds::ENCRYPTED_BYTES;
 use crate::follow::pipe::{Conversation, Pipe};
@@ -42,6 +42,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{Id, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use wire::fault;
 
 pub use crate::listener::{Error, bind};
 

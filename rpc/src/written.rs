@@ -87,6 +87,6 @@ mod tests {
     fn a_document_is_taken_for_no_value() {
         assert_eq!(Answered::Value(Value::Nil).value(), Ok(Value::Nil));
         let written = Answered::Written(Bytes::from_static(b"null\n"));
-        assert_eq!(written.value().unwrap_err().code, crate::fault::INTERNAL);
+        assert_eq!(written.value().unwrap_err().code, wire::fault::INTERNAL);
     }
 }

@@ -5,11 +5,12 @@
 //! pass, entities are the five of XML and character references, text keeps the size it has in the request.
 //! Not here: what the elements mean (`xmlrpc`).
 
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::limits::Limits;
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use std::borrow::Cow;
+use wire::fault;
 
 /// The elements of XML-RPC, most frequent first: their names need no copy.
 const ELEMENTS: &[&str] = &[

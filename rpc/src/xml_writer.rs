@@ -50,6 +50,12 @@ pub fn write_value(out: &mut String, value: &Value) {
 /// What has a meaning in a text, beside control characters; with the byte that characters begin with which XML does not have.
 const SPECIAL: [u8; 4] = [b'&', b'<', b'>', 0xEF];
 
+/// What stands around a value of each kind.
+const BOOLEAN: (&str, &str) = ("<value><boolean>", "</boolean></value>");
+const INT: (&str, &str) = ("<value><int>", "</int></value>");
+const I8: (&str, &str) = ("<value><i8>", "</i8></value>");
+const STRING: (&str, &str) = ("<value><string>", "</string></value>");
+
 /// Appends what it is given.
 #[derive(Debug)]
 pub struct Sink<'a> {
@@ -63,14 +69,16 @@ impl<'a> Sink<'a> {
         Sink { out, integers }
     }
 
-    fn scalar(&mut self, tag: &str, text: &str) {
-        for part in ["<value><", tag, ">", text, "</", tag, "></value>"] {
-            self.out.push_str(part);
-        }
+    #[inline]
+    fn scalar(&mut self, (before, after): (&str, &str), text: &str) {
+        self.out.push_str(before);
+        self.out.push_str(text);
+        self.out.push_str(after);
     }
 
-    fn whole(&mut self, tag: &str, number: impl itoa::Integer) {
-        self.scalar(tag, itoa::Buffer::new().format(number));
+    #[inline]
+    fn whole(&mut self, tags: (&str, &str), number: impl itoa::Integer) {
+        self.scalar(tags, itoa::Buffer::new().format(number));
     }
 }
 
@@ -80,14 +88,14 @@ impl codec::Sink for Sink<'_> {
     }
 
     fn boolean(&mut self, value: bool) {
-        self.whole("boolean", u8::from(value));
+        self.whole(BOOLEAN, u8::from(value));
     }
 
     fn int(&mut self, value: i64) {
         match self.integers {
-            _ if XML_INTEGERS.contains(&value) => self.whole("int", value),
-            Integers::Number => self.whole("i8", value),
-            Integers::Text => self.whole("string", value),
+            _ if XML_INTEGERS.contains(&value) => self.whole(INT, value),
+            Integers::Number => self.whole(I8, value),
+            Integers::Text => self.whole(STRING, value),
             #[allow(clippy::cast_precision_loss)] // what "double" asks for
             Integers::Double => self.double(value as f64),
         }
@@ -97,7 +105,7 @@ impl codec::Sink for Sink<'_> {
         match (i64::try_from(value), self.integers) {
             (Ok(value), _) => self.int(value),
             // Beyond what `<i8>` holds: its digits as text.
-            (Err(_), Integers::Number | Integers::Text) => self.whole("string", value),
+            (Err(_), Integers::Number | Integers::Text) => self.whole(STRING, value),
             #[allow(clippy::cast_precision_loss)] // what "double" asks for
             (Err(_), Integers::Double) => self.double(value as f64),
         }
@@ -105,7 +113,7 @@ impl codec::Sink for Sink<'_> {
 
     fn double(&mut self, value: f64) {
         if !value.is_finite() {
-            return self.scalar("string", not_finite(value));
+            return self.scalar(STRING, not_finite(value));
         }
         self.out.push_str("<value><double>");
         let before = self.out.len();
@@ -120,14 +128,18 @@ impl codec::Sink for Sink<'_> {
     }
 
     fn text(&mut self, value: &str) {
-        self.out.push_str("<value>");
-        write_text(self.out, value);
-        self.out.push_str("</value>");
+        let before = self.out.len();
+        self.out.push_str(STRING.0);
+        if escape(self.out, value) {
+            return self.out.push_str(STRING.1);
+        }
+        self.out.truncate(before);
+        self.bytes(value.as_bytes());
     }
 
     fn displayed(&mut self, value: &impl Display) {
         let before = self.out.len();
-        self.out.push_str("<value><string>");
+        self.out.push_str(STRING.0);
         let start = self.out.len();
         // Writing to a string does not fail.
         let _ = write!(self.out, "{value}");
@@ -137,7 +149,7 @@ impl codec::Sink for Sink<'_> {
             self.out.truncate(before);
             return self.text(&text);
         }
-        self.out.push_str("</string></value>");
+        self.out.push_str(STRING.1);
     }
 
     fn bytes(&mut self, value: &[u8]) {
@@ -166,6 +178,7 @@ impl codec::Sink for Sink<'_> {
         self.out.push_str("</name>");
     }
 
+    #[inline(always)]
     fn begin_field(&mut self, _: usize, name: &'static str) {
         self.out.push_str("<member><name>");
         self.out.push_str(name);
@@ -197,18 +210,6 @@ pub(crate) fn write_name(out: &mut String, name: &str) {
     if !escape(out, name) {
         let replaced = name.replace(|character| !is_xml_char(character), "\u{FFFD}");
         escape(out, &replaced);
-    }
-}
-
-/// Appends a text without `<value>` around it.
-pub(crate) fn write_text(out: &mut String, text: &str) {
-    let before = out.len();
-    out.push_str("<string>");
-    if escape(out, text) {
-        out.push_str("</string>");
-    } else {
-        out.truncate(before);
-        write_bytes(out, text.as_bytes());
     }
 }
 

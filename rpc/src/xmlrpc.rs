@@ -46,7 +46,7 @@ pub fn parse_call(body: &[u8], limits: &Limits) -> Result<Call, Fault> {
 
 /// The fault of a request above its limit.
 pub(crate) fn too_large(at_most: usize) -> Fault {
-    Fault::new(crate::fault::TOO_LARGE, format!("expected a body of at most {at_most} bytes, found more"))
+    Fault::new(wire::fault::TOO_LARGE, format!("expected a body of at most {at_most} bytes, found more"))
 }
 
 struct Reading<'a> {
@@ -221,8 +221,8 @@ pub(crate) fn duplicate(members: &[(Name, Value)]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault;
     use crate::xml_writer::write_value;
+    use wire::fault;
 
     fn call(inner: &str) -> Result<Call, Fault> {
         let text =

@@ -153,7 +153,7 @@ fn faults_are_faults_with_their_status_whatever_was_asked_for() {
     for fault in [
         Fault::unavailable("the host is away <&> \u{fc}"),
         Fault::not_found("no such host"),
-        Fault::new(rpc::fault::TIMEOUT, "too late"),
+        Fault::new(wire::fault::TIMEOUT, "too late"),
         Fault::new(-7, "a code of nobody's"),
     ] {
         *pair.kept.lock().unwrap() = Err(fault.clone());

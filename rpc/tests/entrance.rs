@@ -5,10 +5,11 @@
 mod served;
 
 use rpc::entrance::{Access, Admitted, Asked, Entrance, Entry, Held, Knock, Scope, Turned};
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::limits::Limits;
 use served::{Answer, Served};
 use std::sync::Arc;
+use wire::fault;
 use wire::query::Account;
 
 /// Lets in who says `Token good`, to what the first part of the path names.

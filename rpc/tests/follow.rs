@@ -7,7 +7,7 @@
 mod served;
 
 use rpc::entrance::{Access, Admitted, Asked, Entrance, Entry, Held, Knock, Scope};
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::follow::bounds::{Bounds, ENCRYPTED_BYTES, SOCKET_BYTES_LARGE};
 use rpc::limits::Limits;
 use rpc::method::{Declaration, Registry};
@@ -21,6 +21,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use wire::fault;
 
 /// What the methods of these tests do.
 #[derive(Default)]

@@ -8,10 +8,10 @@
 
 mod served;
 
-use rpc::fault;
 use rpc::limits::Limits;
 use rpc::xmlrpc::parse_call;
 use served::{Served, call, echo};
+use wire::fault;
 
 /// A small generator (xorshift), so that a seed names its bodies for ever.
 struct Random(u64);

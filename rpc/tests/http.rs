@@ -5,12 +5,12 @@
 mod served;
 mod smuggled;
 
-use rpc::fault;
 use rpc::limits::Limits;
 use served::{Answer, Served, call, echo};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
+use wire::fault;
 
 fn start() -> Served {
     Served::start(Limits::default())

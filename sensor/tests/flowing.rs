@@ -5,7 +5,7 @@
 
 use rpc::dispatch::Dispatcher;
 use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::limits::Limits;
 use rpc::method::{Answer, Registry};
 use rpc::params::Params;
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::fault;
 use wire::id::PeerKey;
 use wire::query::{Form, Viewer};
 

@@ -66,7 +66,7 @@ impl Running {
         let answer = ask(&self.dispatcher, "domain.summary", &[]).await;
         match answer.map(|answer| answer.get("events").cloned()) {
             Ok(Some(Value::UInt(events))) => Some(events),
-            Err(fault) if fault.code == rpc::fault::UNAVAILABLE => None,
+            Err(fault) if fault.code == wire::fault::UNAVAILABLE => None,
             other => panic!("{other:?}"),
         }
     }
@@ -394,7 +394,7 @@ async fn whoever_waits_for_events_is_answered_when_the_sensor_ends() {
         match answer.expect("it waited on").unwrap() {
             Ok(answer) => assert_eq!(answer.get("events"), Some(&Value::Array(Vec::new()))),
             // Asked when the domain was already represented no more.
-            Err(fault) => assert_eq!(fault.code, rpc::fault::UNAVAILABLE, "{fault}"),
+            Err(fault) => assert_eq!(fault.code, wire::fault::UNAVAILABLE, "{fault}"),
         }
     }
 }

@@ -229,7 +229,7 @@ async fn an_order_is_obeyed_and_its_file_fetched_part_by_part() {
     let running = Running::start(folder.path(), "hz = 50");
     running.until_it_reaches_back(1.0).await;
     let refused = running.dispatcher.call_for(&Caller::trusted(PATIENCE), "sensor.record", Vec::new()).await;
-    assert_eq!(refused.unwrap_err().code, rpc::fault::FORBIDDEN, "another daemon orders nothing");
+    assert_eq!(refused.unwrap_err().code, wire::fault::FORBIDDEN, "another daemon orders nothing");
     let (before, after) = (Duration::from_secs(1), Duration::from_secs(1));
     let id = running.recorder.order(Order { before, after, note: "by hand".into() }).await.unwrap();
     let kept = running.recorded().await;

@@ -4,7 +4,6 @@
 
 use rpc::dispatch::Dispatcher;
 use rpc::elsewhere::Caller;
-use rpc::fault;
 use rpc::limits::Limits;
 use rpc::method::Registry;
 use rpc::value::{Name, Value};
@@ -17,6 +16,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::channel::stream::Body;
 use wire::channel::{Budget, Wanted, expression};
+use wire::fault;
 use wire::process::{Io, Process, ProcessKey};
 use wire::query::{Principal, Viewer};
 

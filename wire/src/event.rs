@@ -208,11 +208,17 @@ pub struct Id {
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}-{}", self.sensor, self.generation, self.offset)?;
-        if self.number > 0 {
-            write!(f, "-{}", self.number)?;
+        // Part by part and not by a format: it is in every event of an answer.
+        self.sensor.fmt(f)?;
+        f.write_str("-")?;
+        self.generation.fmt(f)?;
+        f.write_str("-")?;
+        self.offset.fmt(f)?;
+        if self.number == 0 {
+            return Ok(());
         }
-        Ok(())
+        f.write_str("-")?;
+        self.number.fmt(f)
     }
 }
 

@@ -73,9 +73,16 @@ impl<S: Sink> Parts<'_, S> {
         value.serialize(self.writer.inner())
     }
 
+    /// Inlined, so that the name is a constant where it is written: names are half of an answer.
+    #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
         self.writer.sink.begin_field(self.count, name);
         self.end_member(value)?;
+        if self.writer.renamed.is_empty() { Ok(()) } else { self.former_field(name, value) }
+    }
+
+    #[cold]
+    fn former_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
         let Some((_, former)) = self.writer.renamed.iter().find(|(now, _)| *now == name) else {
             return Ok(());
         };
@@ -281,6 +288,7 @@ macro_rules! fields {
             type Ok = ();
             type Error = Error;
 
+            #[inline(always)]
             fn serialize_field<T: Serialize + ?Sized>(
                 &mut self,
                 name: &'static str,

@@ -22,7 +22,7 @@ mod table;
 
 use crate::dispatch::{Dispatcher, checked, now, too_large};
 use crate::entrance::{Access, Asked, Held, Scope};
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::json;
 use crate::method::{Handler, Method, Reading};
 use crate::params::BIG_INTEGERS;
@@ -45,6 +45,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wanted::Wanted;
+use wire::fault;
 use wire::query::Viewer;
 use wire::time::Moment;
 

@@ -20,7 +20,7 @@ use crate::channel::subscription::Standing;
 use crate::representative::cursor::Cursor;
 use rpc::apart::Apart;
 use rpc::elsewhere::Caller;
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::method::Method;
 use rpc::typed::method;
 use std::future::ready;
@@ -32,6 +32,7 @@ use wire::api::channels::{
 };
 use wire::api::entries::{TakeParams, Taken};
 use wire::channel::{Kind, RATE_MAX_HZ, RATE_MIN_HZ, Wanted};
+use wire::fault;
 use wire::time::Time;
 
 /// Longest wait for a first entry: below the time after which a call is given up.

@@ -8,10 +8,11 @@ use crate::control::desk::{Done, Handle};
 use crate::control::refusal::Refusal;
 use crate::process::details::Users;
 use rpc::apart::Apart;
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::method::Method;
 use rpc::typed;
 use wire::api::control::{ControlAnswer, ControlParams};
+use wire::fault;
 
 /// Longest order taken, in bytes: one signed under the longest names has below 5,000.
 const ORDER_LEN_MAX_BYTES: usize = 16 << 10;

@@ -299,7 +299,7 @@ fn chosen_of(wanted: &Wanted, joiner: &Mutex<Joiner>) -> Chosen {
 
 /// What is stored cannot be read.
 pub(super) fn unreadable(error: crate::segments::Error) -> Fault {
-    Fault::new(rpc::fault::SYSTEM, error.to_string())
+    Fault::new(wire::fault::SYSTEM, error.to_string())
 }
 
 /// Whether a host acts in an event or is acted on.

@@ -9,13 +9,14 @@ use crate::module::desk::{Handle, Refusal, Told};
 use crate::module::protocol::{Flow, Hello, Wants};
 use crate::module::spec::Runs;
 use rpc::elsewhere::Caller;
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::method::Method;
 use rpc::typed;
 use wire::api::modules::{
     ChangeModuleParams, Module, ModuleAct, ModuleForm, ModuleKind, ModuleState, ModuleWants, Modules,
     ModulesParams, WantedProcesses,
 };
+use wire::fault;
 
 /// The methods; where there are no modules they say so.
 #[must_use]

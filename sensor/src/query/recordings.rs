@@ -133,7 +133,7 @@ async fn record(recorder: &Handle, params: RecordParams) -> Result<RecordAnswer,
     let order = Order { before, after, note: note.into() };
     let id = recorder.order(order).await.map_err(|refusal| match refusal {
         Refusal::Busy | Refusal::Ordered | Refusal::Ended => Fault::unavailable(refusal.to_string()),
-        Refusal::Disk(_) => Fault::new(rpc::fault::SYSTEM, refusal.to_string()),
+        Refusal::Disk(_) => Fault::new(wire::fault::SYSTEM, refusal.to_string()),
     })?;
     Ok(RecordAnswer { id: id.to_string(), ready_in_secs: ready.as_secs_f64() })
 }
@@ -169,7 +169,7 @@ async fn recording(
 fn read(recorder: &Handle, id: &str) -> Result<(Recording, Kept), Fault> {
     let found = recorder.store(|store| store.get(id).map(|(kept, path)| (kept.clone(), path)));
     let (kept, path) = found.ok_or_else(|| unknown(id))?;
-    let read = store::read(&path).map_err(|error| Fault::new(rpc::fault::SYSTEM, error.to_string()))?;
+    let read = store::read(&path).map_err(|error| Fault::new(wire::fault::SYSTEM, error.to_string()))?;
     Ok((read, kept))
 }
 
@@ -179,7 +179,7 @@ fn may_fetch(viewer: Viewer) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::new(
-        rpc::fault::FORBIDDEN,
+        wire::fault::FORBIDDEN,
         "the file of a recording holds what /proc shows to root only; fetch it as root over the sensor's local socket, or read what \
          you may see with sensor.recording",
     ))
@@ -207,7 +207,7 @@ async fn file(recorder: Handle, apart: &Apart, params: RecordingFileParams) -> R
             file.read_exact_at(&mut part, offset)?;
             Ok(RecordingPart { offset, size_bytes, data: Bytes(part) })
         });
-        part.map_err(|error| Fault::new(rpc::fault::SYSTEM, format!("{}: {error}", path.display())))
+        part.map_err(|error| Fault::new(wire::fault::SYSTEM, format!("{}: {error}", path.display())))
     };
     apart.run(answer).await
 }

@@ -1,6 +1,6 @@
 //! Questions to a daemon, each waited for in the thread that asks; what a daemon says is made fit to be shown.
 //!
-//! Not here: connections, HTTP, logging in (`::client`), whom to ask (`via`), what is asked (`live`).
+//! Not here: connections, HTTP, logging in (`::client`), which daemon is asked (`via`), what is asked (`live`).
 
 use super::via::Where;
 use crate::grid::text::shown;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::time::Duration;
 use wire::api::Request;
 
-pub use client::{Error, Patience};
+use client::{Error, Patience};
 
 /// How long nothing may come of an answer that is waited for; a daemon gives up after 30 s itself.
 pub const SILENCE_MAX: Duration = Duration::from_secs(35);
@@ -96,7 +96,7 @@ mod tests {
     use std::net::SocketAddr;
 
     #[test]
-    fn nobody_there_is_told_with_what_to_do() {
+    fn a_port_without_a_daemon_comes_with_what_to_do() {
         // Port 1 of loopback: nothing answers there.
         let here = Where::from(SocketAddr::from(([127, 0, 0, 1], 1)));
         for address in [here, Where::Local("/nowhere/visperf.sock".into())] {

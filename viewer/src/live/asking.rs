@@ -4,7 +4,7 @@
 //! what is asked when (`known`), what answers mean (`answers`).
 
 use super::answers::{self, Host};
-use super::ask::{Client, Error};
+use super::ask::Client;
 use super::calls::{Told, Wanted, latest};
 use super::named;
 use super::rates::Counter;
@@ -16,6 +16,7 @@ use crate::graphs::metric::Metric;
 use crate::grid::builder::{CALLS_MAX, DOMAINS_MAX};
 use crate::sensors::At;
 use crate::sensors::health::Health;
+use client::Error;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -4,8 +4,9 @@
 //! are kept the last are. Not here: when they are asked for (`flock`).
 
 use super::answers;
-use super::ask::{Client, Error};
+use super::ask::Client;
 use crate::grid::text::shown;
+use client::Error;
 use compact_str::CompactString;
 use serde::Deserialize as _;
 use serde_json::{Value, json};

@@ -4,9 +4,10 @@
 //! of this machine in whose folder it lies. Not here: asking the person (`app::sensors`), signals to processes (`orders`).
 
 use super::about;
-use super::ask::{Client, Error};
+use super::ask::Client;
 use super::via::Where;
 use crate::sensors::{At, Order};
+use client::Error;
 use client::typed::About;
 use overlay::identity::state_folder;
 use std::net::SocketAddr;

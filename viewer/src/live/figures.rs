@@ -6,7 +6,6 @@
 //! apart (`apart`).
 
 use super::apart::{Clock, is_believed};
-use super::ask::Error;
 use super::asking::Question;
 use super::rates::{self, Counter};
 use super::turn::{Due, EVERY, Turn};
@@ -17,6 +16,7 @@ use crate::graphs::HOSTS_MAX;
 use crate::graphs::metric::{LINES_MAX, Metric};
 use crate::grid::builder::AHEAD;
 use crate::series::Series;
+use client::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::time::Time;

@@ -4,10 +4,11 @@
 //! strangers: what is missing or of another kind is left out. Not here: when it is asked for (`app::flock`).
 
 use super::about;
-use super::ask::{Client, Error};
+use super::ask::Client;
 use super::sweeps;
 use crate::flock::past::{Kept, Lack};
 use crate::flock::sweep::{HostName, Sweep};
+use client::Error;
 use std::time::Duration;
 use wire::api::UnixTime;
 use wire::api::samples::{PastEntry, PastKind, PastProcesses, PastProcessesParams};

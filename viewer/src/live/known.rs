@@ -5,7 +5,6 @@
 //! waits for events (`ear`).
 
 use super::answers::Host;
-use super::ask::Error;
 use super::asking::{Answer, Looked, Question};
 use super::calls::Calls;
 use super::ear::Ear;
@@ -17,6 +16,7 @@ use crate::feed::{Status, Update};
 use crate::grid::Grid;
 use crate::grid::builder::{AHEAD, Builder, CALLS_MAX, DOMAINS_MAX};
 use crate::grid::refused::Reason;
+use client::Error;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,9 +5,10 @@
 //! (`app::flock::kill`).
 
 use super::about;
-use super::ask::{Client, Error};
+use super::ask::Client;
 use super::via::Where;
 use crate::feed::Kill;
+use client::Error;
 use client::typed::About;
 use overlay::identity::operator::Operator;
 use overlay::identity::state_folder;

@@ -4,13 +4,14 @@
 //! Rule: what is told is bounded, and what is left out is counted. Not here: when it is asked for (`flock`).
 
 use super::answers;
-use super::ask::{Client, Error};
+use super::ask::Client;
 use super::call_events::{self, Event};
 use super::named;
 use crate::feed::Served;
 use crate::flock::sweep::HostName;
 use crate::grid::text::shown;
 use crate::series::Series;
+use client::Error;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wire::time::Time;

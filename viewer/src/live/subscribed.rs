@@ -3,13 +3,14 @@
 //! Rule: a host that cannot be asked is told and tried again, later each time; no other host waits for it. Not here: what
 //! answers mean (`sweeps`), which hosts are watched (`flock`).
 
-use super::ask::{Client, Error};
+use super::ask::Client;
 use super::flock::TAKE_EVERY;
 use super::sweeps::{Stream, Taken};
 use super::via::Where;
 use super::{about, kept};
 use crate::feed::{Altered, Past, Teller, Update};
 use crate::flock::sweep::HostName;
+use client::Error;
 use client::typed::About;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};

@@ -2,8 +2,8 @@
 //!
 //! Pure.
 
-use super::Error;
 use super::via::Via;
+use ::client::Error;
 use wire::fault;
 
 /// What to do where a daemon of this kind (`daemon.info`) lacks `method`.

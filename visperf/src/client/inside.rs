@@ -8,14 +8,15 @@
 //! as they do behind a proxy's door; the pair of sockets is of this process alone.
 //! Not here: connecting and logging in (`overlay::visit`), what was typed (`via`), HTTP (`::client`, `rpc`).
 
-use crate::client::{Error, hint, way};
+use crate::client::{hint, way};
 use crate::output::note;
 use crate::serve::elsewhere::{self, Hop};
+use ::client::Error;
 use daemon::shutdown::Signals;
 use overlay::visit::{Errand, Error as VisitError, Visit};
 use rpc::dispatch::Dispatcher;
 use rpc::entrance::{Admitted, Entrance, Entry, Knock, Scope, Turned};
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::limits::{CALL_TIME, Limits};
 use rpc::method::{Declaration, Registry};
 use rpc::params::Params;
@@ -32,6 +33,7 @@ use tokio::net::{TcpListener, UnixStream};
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use wire::api::directory::{DomainsParams, ResolveParams, TargetsParams};
+use wire::fault;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::query::{Form, Question, Viewer};
 

@@ -15,19 +15,18 @@ use crate::exit::Failure;
 use crate::output::note;
 use ::client::blocking::{self, Stream};
 use ::client::typed::{About, Answered};
-use ::client::{Answer, Patience};
+use ::client::{Answer, Error, Patience};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use target::Target;
+use tunnel::digest::client::Login;
 use wire::api::Request;
 use wire::api::daemon::InfoParams;
 use wire::{fault, near_names};
 
-pub(crate) use ::client::Error;
-
 /// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
 pub(crate) const PATIENCE: Patience =
-    Patience { tell_after: Some(Duration::from_secs(4)), ..Patience::of(Duration::from_secs(40)) };
+    Patience { notice_after: Some(Duration::from_secs(4)), ..Patience::of(Duration::from_secs(40)) };
 
 /// How long a daemon may take to say what it is, when that is only asked for a better message.
 const EXPLAINING: Patience = Patience::of(Duration::from_secs(3));
@@ -144,7 +143,10 @@ impl Client {
             });
             let login = if self.target.via.logs_in() { self.target.via.login() } else { Ok(None) };
             self.made = Some(match login.map_err(Error::Mistake)? {
-                Some(login) => client.logging_in(login, self.target.via.prefix()).into(),
+                Some(Login { name, secret, allows_md5 }) => {
+                    let login = ::client::Login { name, secret, allows_md5 };
+                    client.logging_in(login, self.target.via.prefix()).into()
+                }
                 None => client.into(),
             });
         }

@@ -1,11 +1,11 @@
 //! Which daemon is meant: `--connect`, else the local socket or the address that a running daemon wrote into its state folder, else a
 //! service of this machine, by its socket, else the usual port.
 
-use crate::client::Error;
 use crate::client::via::Via;
 use crate::serve::grid::LISTEN_DEFAULT;
 use crate::state_folder::{self, SOCKET_MARK};
 use crate::wrong_word;
+use ::client::Error;
 use ::client::connect::{self, Connect, Connected, Connecting};
 use ::client::door::certificate_refused;
 use overlay::identity::state_folder::{SOCKETS, sockets_of};

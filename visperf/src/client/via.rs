@@ -7,11 +7,10 @@
 //! Rule: MD5 is answered where `--legacy` says so, and nowhere else.
 //! Not here: what a door is, and what is spoken there (`::client`), the way inside (`inside`).
 
-use super::Error;
 use super::inside::{Behind, Inside};
 use super::known_domains;
 use crate::output::note;
-use ::client::Login;
+use ::client::Error;
 use ::client::connect::Connected;
 use ::client::door::{Door, Tls};
 use overlay::identity::secret;
@@ -19,6 +18,7 @@ use overlay::net::way_out::HttpProxy;
 use overlay::visit::Errand;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use tunnel::digest::client::Login;
 use wire::address::Address;
 use wire::id::PeerKey;
 use wire::join::Directory;

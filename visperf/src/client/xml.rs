@@ -3,7 +3,8 @@
 //! The crate is an implementation of its own, so `visperf call` is also a witness that daemons speak
 //! XML-RPC as others do.
 
-use crate::client::{Client, Error, PATIENCE};
+use crate::client::{Client, PATIENCE};
+use ::client::Error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};

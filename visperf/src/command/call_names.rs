@@ -3,25 +3,33 @@
 //! Not here: how near names are (`wire::near_names`).
 
 use crate::cli::{OfDomain, Query};
-use crate::command::query::{LIMIT_MAX, Params, ask, items};
+use crate::command::query::{LIMIT_MAX, request};
 use crate::exit::Failure;
-use crate::output::figures::text_of;
+use wire::api::calls::{Call, CallsParams, DomainCallsParams, SensorCallsParams};
 use wire::near_names;
 
-/// Refuse the id of a call that `method` (`domain.calls` or `sensor.calls`) does not know; a pattern may fit none.
+/// Refuse the id of a call that the domain, or the sensor alone where it is `local`, does not know; a pattern may fit none.
 ///
 /// # Errors
 /// If there is no such call: a mistake of the command line, with near names. If no daemon is reached, or it answers with a fault.
-pub(crate) fn check(query: &Query, whose: &OfDomain, method: &str, id: &str) -> Result<(), Failure> {
+pub(crate) fn check(query: &Query, whose: &OfDomain, local: bool, id: &str) -> Result<(), Failure> {
     if id.contains(['*', '\u{2026}']) {
         return Ok(());
     }
-    let known = |params: Params| ask(query, method, params.of(whose)).map(|answer| items(&answer, "calls"));
-    if !known(Params::default().with("call", Some(id)).with("limit", Some(1)))?.is_empty() {
+    let known = |params: CallsParams| -> Result<Vec<Call>, Failure> {
+        let about = whose.about();
+        let answer = match local {
+            true => request(query, &SensorCallsParams(params), &about),
+            false => request(query, &DomainCallsParams(params), &about),
+        };
+        Ok(answer?.typed.calls)
+    };
+    let one = CallsParams { call: Some(id.to_owned()), limit: 1, ..CallsParams::default() };
+    if !known(one)?.is_empty() {
         return Ok(());
     }
-    let all = known(Params::default().with("limit", Some(LIMIT_MAX)))?;
-    Err(Failure::Usage(unknown(id, all.iter().map(|call| text_of(call, "id")))))
+    let all = known(CallsParams { limit: LIMIT_MAX, ..CallsParams::default() })?;
+    Err(Failure::Usage(unknown(id, all.iter().map(|call| call.id.as_str()))))
 }
 
 fn unknown<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> String {

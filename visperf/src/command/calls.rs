@@ -6,18 +6,21 @@ use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
-use crate::command::query::{self, LIMIT_MAX, Params, items, note_unheard, outcomes, print};
+use crate::command::query::{self, LIMIT_MAX, items, note_missing, print_typed};
 use crate::exit::Failure;
 use crate::output::call_table::{call_table, print_rows};
-use crate::output::figures::text_of;
 use crate::output::{note, times};
 use crate::wrong_word;
+use ::client::typed::Answered;
+use clap::builder::TypedValueParser;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use std::collections::HashSet;
+use wire::api::Request;
+use wire::api::UnixTime;
+use wire::api::calls::{Call, CallOrder, Calls, CallsParams, DomainCallsParams, SensorCallsParams};
 use wire::call::State;
 use wire::event::Outcome;
-use wire::time::Time;
 
 /// Print the calls (jobs, transfers, requests) of the domain, newest first
 #[derive(Debug, clap::Args)]
@@ -34,8 +37,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     whose: OfDomain,
     /// Only calls in this state
-    #[arg(long = "in", value_name = "STATE", value_parser = words(State::ALL.map(State::as_str)))]
-    within: Option<String>,
+    #[arg(long = "in", value_name = "STATE", value_parser = states())]
+    within: Option<State>,
     /// Only the call of this id, whole or as a table shortened it; * stands for any characters
     #[arg(long, value_name = "CALL", value_parser = chosen)]
     call: Option<String>,
@@ -52,8 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "JOB", value_parser = chosen)]
     job: Option<String>,
     /// Only calls with this outcome; may be repeated
-    #[arg(long, value_name = "OUTCOME", value_parser = words(Outcome::ALL.iter().map(|outcome| outcome.as_str())))]
-    outcome: Vec<String>,
+    #[arg(long, value_name = "OUTCOME", value_parser = outcomes())]
+    outcome: Vec<Outcome>,
     #[command(flatten)]
     between: Between,
     /// At most so many; several pages of the daemon's answers where one has not enough
@@ -69,6 +72,17 @@ pub(crate) struct Args {
     /// Ask only the sensor that is connected to, not its whole domain
     #[arg(long, conflicts_with = "domain")]
     local: bool,
+}
+
+fn states() -> impl TypedValueParser<Value = State> {
+    let words = words(State::ALL.map(State::as_str));
+    words
+        .try_map(|word| State::ALL.into_iter().find(|state| state.as_str() == word).ok_or("expected a state"))
+}
+
+fn outcomes() -> impl TypedValueParser<Value = Outcome> {
+    let words = words(Outcome::ALL.iter().map(|outcome| outcome.as_str()));
+    words.try_map(|word| Outcome::from_word(&word).ok_or("expected an outcome"))
 }
 
 /// `--state running` means a folder, and was meant for `--in running`.
@@ -93,75 +107,84 @@ fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
     refuse_state_of_calls(&args.query.target)?;
-    let method = if args.local { "sensor.calls" } else { "domain.calls" };
-    let Pages { calls, count: pages, last } = pages(args, method)?;
+    let Pages { calls, count: pages, last } = pages(args)?;
     if let (true, Some(call)) = (calls.is_empty(), &args.call) {
-        call_names::check(&args.query, &args.whose, method, call)?;
+        call_names::check(&args.query, &args.whose, args.local, call)?;
     }
     let count = calls.len() as u64;
-    print(&args.query, calls, "no call fits", |calls, output| {
+    let (calls, raw): (Vec<Call>, Vec<Value>) = calls.into_iter().unzip();
+    print_typed(&args.query, &raw, &calls, "no call fits", |calls, output| {
         let zone = TimeZone::system();
         print_rows(call_table(&zone), calls.iter().cloned(), &zone, Some(times::now()), output)
     })?;
     if let Some(text) = left_out(args, &last, count, pages) {
         note(&text);
     }
-    note_unheard(&last);
+    note_missing(&last.unheard);
     Ok(())
 }
 
 /// The calls of some pages.
 struct Pages {
-    calls: Vec<Value>,
+    /// Each with what the daemon answered of it.
+    calls: Vec<(Call, Value)>,
     count: usize,
     /// The answer that was the last page.
-    last: Value,
+    last: Calls,
 }
 
 /// As many pages as the limit needs. A call that changed between two of them is there once: oldest first as it was last; newest
 /// first as it was on its page, or not at all if that was still to come.
-fn pages(args: &Args, method: &str) -> Result<Pages, Failure> {
+fn pages(args: &Args) -> Result<Pages, Failure> {
     let mut client = Client::new(&args.query.target);
-    let (mut cursor, mut calls, mut count) = (args.cursor.clone(), Vec::<Value>::new(), 0);
+    let (mut cursor, mut calls, mut count) = (args.cursor.clone(), Vec::<(Call, Value)>::new(), 0);
     loop {
         let left = args.limit - calls.len() as u64;
         count += 1;
-        let params = params(args, cursor.take(), left.min(LIMIT_MAX)).value();
-        let answer = client.call(method, &params, PATIENCE).map_err(|error| client.explain(method, error))?;
-        let page = items(&answer, "calls");
+        let params = params(args, cursor.take(), left.min(LIMIT_MAX));
+        let Answered { raw, typed: mut page } = ask(&mut client, args, params)?;
         if !calls.is_empty() {
-            let again: HashSet<&str> = page.iter().map(|call| text_of(call, "id")).collect();
-            calls.retain(|call| !again.contains(text_of(call, "id")));
+            let again: HashSet<&str> = page.calls.iter().map(|call| call.id.as_str()).collect();
+            calls.retain(|(call, _)| !again.contains(call.id.as_str()));
         }
-        calls.extend(page);
-        cursor = answer.get("next").and_then(Value::as_str).map(str::to_owned);
+        calls.extend(std::mem::take(&mut page.calls).into_iter().zip(items(&raw, "calls")));
+        cursor.clone_from(&page.next);
         if cursor.is_none() || calls.len() as u64 >= args.limit {
-            return Ok(Pages { calls, count, last: answer });
+            return Ok(Pages { calls, count, last: page });
         }
     }
 }
 
-fn params(args: &Args, cursor: Option<String>, limit: u64) -> Params {
-    Params::default()
-        .of(&args.whose)
-        .with("call", args.call.clone())
-        .with("name", args.name.clone())
-        .with("state", args.within.clone())
-        .with("user", args.user.clone())
-        .with("on_host", args.host.clone())
-        .with("job", args.job.clone())
-        .with("outcome", outcomes(&args.outcome))
-        .with("since", args.between.since.map(Time::secs_f64))
-        .with("until", args.between.until.map(Time::secs_f64))
-        .with("limit", Some(limit))
-        .with("order", Some(if args.oldest { "oldest" } else { "newest" }))
-        .with("cursor", cursor)
+fn ask(client: &mut Client, args: &Args, params: CallsParams) -> Result<Answered<Calls>, Failure> {
+    let about = args.whose.about();
+    let (method, answer) = match args.local {
+        true => (SensorCallsParams::METHOD, client.request(&SensorCallsParams(params), &about, PATIENCE)),
+        false => (DomainCallsParams::METHOD, client.request(&DomainCallsParams(params), &about, PATIENCE)),
+    };
+    answer.map_err(|error| client.explain(method, error))
+}
+
+fn params(args: &Args, cursor: Option<String>, limit: u64) -> CallsParams {
+    CallsParams {
+        call: args.call.clone(),
+        name: args.name.clone(),
+        job: args.job.clone(),
+        user: args.user.clone(),
+        on_host: args.host.clone(),
+        state: args.within,
+        outcome: args.outcome.clone(),
+        since: args.between.since.map(UnixTime),
+        until: args.between.until.map(UnixTime),
+        limit,
+        order: if args.oldest { CallOrder::Oldest } else { CallOrder::Newest },
+        cursor,
+    }
 }
 
 /// How many calls the last answer left out, and how to have them; of a daemon that gives no cursors as many as one answer has.
-fn left_out(args: &Args, last: &Value, shown: u64, pages: usize) -> Option<String> {
-    let total = last.get("total").and_then(Value::as_u64).unwrap_or(0);
-    match last.get("next").and_then(Value::as_str).map(wire::shell::quoted) {
+fn left_out(args: &Args, last: &Calls, shown: u64, pages: usize) -> Option<String> {
+    let total = last.total;
+    match last.next.as_deref().map(wire::shell::quoted) {
         Some(next) if args.cursor.is_none() => Some(format!(
             "{shown} of {total} calls; --limit {total} shows all, --cursor {next} those that follow"
         )),

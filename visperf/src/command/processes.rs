@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let answer = query::request(&args.query, &wanted, &args.place.about())?;
     let raw = query::items(&answer.raw, "processes");
     query::print_typed(&args.query, &raw, &answer.typed.processes, "no process fits", table)?;
-    query::note_left_out(&answer.raw, "processes");
+    query::note_left_out(raw.len(), answer.typed.total, "processes");
     if let Some(source) = read_by(&answer.typed).filter(|_| !args.query.json) {
         note(&source);
     }

@@ -2,60 +2,18 @@
 //!
 //! Not here: the connection (`client`), the columns of each list (the commands).
 
-use crate::cli::{OfDomain, Query};
+use crate::cli::Query;
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::output::{Output, note};
 use ::client::typed::{About, Answered};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use wire::api::Request;
-
-/// Named parameters, of those that were given.
-#[derive(Debug, Default)]
-pub(crate) struct Params(Map<String, Value>);
-
-impl Params {
-    /// One more, if there is a value.
-    pub(crate) fn with(mut self, name: &str, value: Option<impl Into<Value>>) -> Params {
-        if let Some(value) = value {
-            self.0.insert(name.to_owned(), value.into());
-        }
-        self
-    }
-
-    /// Of this domain, where it is given.
-    pub(crate) fn of(self, whose: &OfDomain) -> Params {
-        self.with("domain", whose.domain.clone())
-    }
-
-    /// As an object.
-    pub(crate) fn value(self) -> Value {
-        Value::Object(self.0)
-    }
-}
-
-/// One outcome as a text, which every version of a daemon takes; several as a list.
-pub(crate) fn outcomes(all: &[String]) -> Option<Value> {
-    match all {
-        [] => None,
-        [one] => Some(one.as_str().into()),
-        several => Some(several.into()),
-    }
-}
-
-/// Ask a method once.
-///
-/// # Errors
-/// If no daemon is reached, or it answers with a fault.
-pub(crate) fn ask(query: &Query, method: &str, params: Params) -> Result<Value, Failure> {
-    let mut client = Client::new(&query.target);
-    client.call(method, &params.value(), PATIENCE).map_err(|error| client.explain(method, error))
-}
 
 /// Call a method once.
 ///
 /// # Errors
-/// As [`ask`].
+/// If no daemon is reached, or it answers with a fault.
 pub(crate) fn request<R: Request>(
     query: &Query,
     request: &R,
@@ -74,9 +32,9 @@ pub(crate) fn items(answer: &Value, name: &str) -> Vec<Value> {
 pub(crate) const LIMIT_MAX: u64 = 10_000;
 
 /// Note how many items of a list an answer left out, and how to have them.
-pub(crate) fn note_left_out(answer: &Value, name: &str) {
-    let shown = answer.get(name).and_then(Value::as_array).map_or(0, Vec::len) as u64;
-    if let Some(total) = answer.get("total").and_then(Value::as_u64).filter(|total| *total > shown) {
+pub(crate) fn note_left_out(shown: usize, total: u64, name: &str) {
+    let shown = shown as u64;
+    if total > shown {
         note(&left_out(shown, total, name));
     }
 }
@@ -91,14 +49,7 @@ pub(crate) fn left_out(shown: u64, total: u64, name: &str) -> String {
     format!("{shown} of {total} {name}; {more}")
 }
 
-/// Note whose events and calls the answer may lack, as the representative changed while they were away.
-pub(crate) fn note_unheard(answer: &Value) {
-    let hosts = items(answer, "unheard");
-    let hosts: Vec<&str> = hosts.iter().filter_map(Value::as_str).collect();
-    note_missing(&hosts);
-}
-
-/// The same of these hosts.
+/// Note whose events and calls an answer may lack, as the representative changed while these hosts were away.
 pub(crate) fn note_missing(hosts: &[impl AsRef<str>]) {
     let hosts: Vec<&str> = hosts.iter().map(AsRef::as_ref).collect();
     if !hosts.is_empty() {
@@ -108,19 +59,6 @@ pub(crate) fn note_missing(hosts: &[impl AsRef<str>]) {
             hosts.join(", ")
         ));
     }
-}
-
-/// Print the items as JSON lines, or hand them to `table`.
-///
-/// # Errors
-/// If the output fails.
-pub(crate) fn print(
-    query: &Query,
-    items: Vec<Value>,
-    nothing: &str,
-    table: impl FnOnce(&[Value], &mut Output) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    print_typed(query, &items, &items, nothing, table)
 }
 
 /// Print the items as JSON lines, as they came, or hand those that have a type to `table`.

@@ -1,15 +1,18 @@
 //! Calls as a table: whose, where it stands, how long it waited and ran, where, how it ended and why.
 //!
-//! Pure. Calls come as the JSON that daemons answer and `filter try` makes.
+//! Pure.
 
 use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
-use crate::output::figures::{number_of, plain, text_of, user};
+use crate::output::figures::user;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{between, in_table, offset_now};
 use crate::output::{Color, Output, shortened};
 use jiff::tz::TimeZone;
-use serde_json::Value;
+use wire::api::UnixTime;
+use wire::api::calls::Call;
+use wire::call::State;
+use wire::event::Outcome;
 use wire::time::Time;
 
 /// Of a name, a reason and of a list of hosts this much is shown on a terminal, in characters.
@@ -40,7 +43,7 @@ pub(crate) fn call_table(zone: &TimeZone) -> Table {
 /// As [`Output::line`].
 pub(crate) fn print_rows(
     mut table: Table,
-    calls: impl IntoIterator<Item = Value>,
+    calls: impl IntoIterator<Item = Call>,
     zone: &TimeZone,
     now: Option<Time>,
     output: &mut Output,
@@ -51,20 +54,18 @@ pub(crate) fn print_rows(
     table.print(output)
 }
 
-fn cells(call: &Value, zone: &TimeZone, now: Option<Time>, output: &Output) -> Vec<Cell> {
-    let time = |name: &str| number_of(call, name);
-    let (submitted, started, ended) = (time("submitted"), time("started"), time("ended"));
-    let outcome = text_of(call, "outcome");
-    let state = text_of(call, "state");
-    let span = |from: Option<f64>, to: Option<f64>, so_far: &str| match now {
-        Some(now) if state == so_far && from.is_some() => {
+fn cells(call: &Call, zone: &TimeZone, now: Option<Time>, output: &Output) -> Vec<Cell> {
+    let secs = |time: Option<UnixTime>| time.map(|time| time.0.secs_f64());
+    let (submitted, started, ended) = (secs(call.submitted), secs(call.started), secs(call.ended));
+    let outcome = call.outcome.map_or("", Outcome::as_str);
+    let span = |from: Option<f64>, to: Option<f64>, so_far: State| match now {
+        Some(now) if call.state == so_far && from.is_some() => {
             format!("{}+", between(from, from.map(|from| now.secs_f64().max(from))))
         }
         Some(_) | None => between(from, to),
     };
-    let tries = number_of(call, "tries").filter(|&tries| tries > 1.0);
-    let signal = text_of(call, "signal");
-    let code = match (text_of(call, "code"), signal) {
+    let tries = Some(call.tries).filter(|&tries| tries > 1);
+    let code = match (call.code.as_str(), call.signal.as_str()) {
         (code, "" | "0") => code.to_owned(),
         ("", signal) => format!("signal {signal}"),
         (code, signal) => format!("{code}, signal {signal}"),
@@ -74,18 +75,22 @@ fn cells(call: &Value, zone: &TimeZone, now: Option<Time>, output: &Output) -> V
         None => text.to_owned(),
     };
     vec![
-        Cell::text(text_of(call, "id")).color(Color::Name),
-        Cell::text(name(text_of(call, "name"))),
-        Cell::text(user(text_of(call, "user"))),
-        Cell::text(state).color(if state == "running" { Color::Good } else { Color::Dim }),
+        Cell::text(call.id.as_str()).color(Color::Name),
+        Cell::text(name(&call.name)),
+        Cell::text(user(&call.user)),
+        Cell::text(call.state.as_str()).color(if call.state == State::Running {
+            Color::Good
+        } else {
+            Color::Dim
+        }),
         Cell::text(outcome).color(outcome_color(outcome)),
-        Cell::time(submitted.map_or(String::new(), |secs| in_table(Time::from_secs_f64(secs), zone, output))),
-        Cell::figure(span(submitted, started, "waiting")),
-        Cell::figure(span(started, ended, "running")),
-        Cell::text(name(&plain(call.get("hosts")))),
-        Cell::figure(tries.map_or(String::new(), |tries| format!("{tries:.0}"))),
+        Cell::time(call.submitted.map_or(String::new(), |time| in_table(time.0, zone, output))),
+        Cell::figure(span(submitted, started, State::Waiting)),
+        Cell::figure(span(started, ended, State::Running)),
+        Cell::text(name(&call.hosts.join(","))),
+        Cell::figure(tries.map_or(String::new(), |tries| tries.to_string())),
         Cell::text(code),
-        Cell::text(name(text_of(call, "reason"))),
+        Cell::text(name(&call.reason)),
     ]
 }
 
@@ -95,23 +100,29 @@ mod tests {
     use crate::output::kept::Kept;
     use serde_json::json;
 
+    fn call(state: State, [submitted, started, ended]: [Option<f64>; 3]) -> Call {
+        let time = |secs: Option<f64>| secs.map(|secs| UnixTime(Time::from_secs_f64(secs)));
+        let bare = json!({"id": "slurm:1", "job": "1", "name": "", "user": "", "from": "", "state": "waiting", "offers": [],
+            "hosts": [], "tries": 0, "events": 1});
+        let bare: Call = serde_json::from_value(bare).unwrap();
+        Call { state, submitted: time(submitted), started: time(started), ended: time(ended), ..bare }
+    }
+
     #[test]
     fn what_is_not_over_waits_and_runs_so_far() {
-        let printed = |call: Value| {
+        let printed = |state, times| {
             let shared = Kept::default();
             let mut output = Output::into_writer(shared.clone(), None);
             let now = Some(Time::from_secs_f64(1000.0));
-            print_rows(call_table(&TimeZone::UTC), [call], &TimeZone::UTC, now, &mut output).unwrap();
+            let calls = [call(state, times)];
+            print_rows(call_table(&TimeZone::UTC), calls, &TimeZone::UTC, now, &mut output).unwrap();
             shared.text()
         };
-        let running =
-            printed(json!({"id": "slurm:1", "state": "running", "submitted": 930.0, "started": 940.0}));
+        let running = printed(State::Running, [Some(930.0), Some(940.0), None]);
         assert!(running.contains("10s") && running.contains("60s+"), "{running}");
-        let waiting = printed(json!({"id": "slurm:1", "state": "waiting", "submitted": 1000.5}));
+        let waiting = printed(State::Waiting, [Some(1000.5), None, None]);
         assert!(waiting.contains("0s+"), "of a clock that is ahead: {waiting}");
-        let ended =
-            json!({"id": "slurm:1", "state": "ended", "submitted": 1.0, "started": 2.0, "ended": 4.0});
-        assert!(!printed(ended).contains('+'));
+        assert!(!printed(State::Ended, [Some(1.0), Some(2.0), Some(4.0)]).contains('+'));
     }
 
     #[test]
@@ -121,7 +132,8 @@ mod tests {
         let printed = |width: Option<usize>| {
             let shared = Kept::default();
             let mut output = Output::into_writer(shared.clone(), width);
-            let call = json!({"id": "slurm:1", "name": name, "state": "running", "hosts": hosts});
+            let running = call(State::Running, [None; 3]);
+            let call = Call { name: name.to_owned(), hosts: hosts.clone(), ..running };
             print_rows(call_table(&TimeZone::UTC), [call], &TimeZone::UTC, None, &mut output).unwrap();
             shared.text()
         };

@@ -1,8 +1,7 @@
-//! Figures as people read them: bytes, shares, counts, and values of JSON answers.
+//! Figures as people read them: bytes, shares, counts, users, values of metrics.
 //!
 //! Pure. Not here: times ([`crate::output::times`]).
 
-use serde_json::Value;
 use std::borrow::Cow;
 use wire::api::metrics;
 use wire::sample::Number;
@@ -61,16 +60,6 @@ pub(crate) fn count(number: u64, one: &str) -> String {
     }
 }
 
-/// The text of a member, empty if it is missing.
-pub(crate) fn text_of<'a>(object: &'a Value, name: &str) -> &'a str {
-    object.get(name).and_then(Value::as_str).unwrap_or("")
-}
-
-/// The number of a member, whatever its form.
-pub(crate) fn number_of(object: &Value, name: &str) -> Option<f64> {
-    object.get(name).and_then(Value::as_f64)
-}
-
 /// A user as people know users: of whom only the number is known, as `uid 1000`.
 pub(crate) fn user(name: &str) -> Cow<'_, str> {
     let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
@@ -85,24 +74,9 @@ pub(crate) fn metric_value(value: metrics::Value) -> String {
     }
 }
 
-/// A member as plain text: texts themselves, lists joined by commas, nothing as nothing.
-pub(crate) fn plain(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(items)) => items.iter().map(|item| plain(Some(item))).collect::<Vec<_>>().join(","),
-        Some(Value::Number(number)) => match (number.is_f64(), number.as_f64()) {
-            (true, Some(value)) => self::number(value),
-            _ => number.to_string(),
-        },
-        Some(other @ (Value::Bool(_) | Value::Object(_))) => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn figures_are_short() {
@@ -121,14 +95,5 @@ mod tests {
         check(user("1000").into(), "uid 1000");
         check(user("ann7").into(), "ann7");
         check(user("").into(), "");
-    }
-
-    #[test]
-    fn members_become_text() {
-        let object = json!({"a": "x", "b": ["p", "q"], "c": 18_446_744_073_709_551_615_u64, "d": null});
-        let shown = |name: &str| plain(object.get(name));
-        assert_eq!((shown("a"), shown("b")), ("x".to_owned(), "p,q".to_owned()));
-        assert_eq!((shown("c"), shown("d")), ("18446744073709551615".to_owned(), String::new()));
-        assert_eq!(shown("missing"), "");
     }
 }

@@ -19,7 +19,7 @@ use overlay::identity::admission::Principal;
 use overlay::net::handle::{AskError, Handle};
 use overlay::net::protocol::Protocol;
 use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::method::Answer as Pending;
 use rpc::packed;
 use rpc::params::Params;
@@ -29,6 +29,7 @@ use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
 use std::time::Duration;
 use wire::credential::Role;
+use wire::fault;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::query::{Answer, Form, Question, Viewer};
 

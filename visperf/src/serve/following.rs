@@ -14,9 +14,10 @@ use overlay::clock;
 use overlay::domain::View;
 use overlay::net::handle::{AskError, Handle};
 use overlay::net::protocol::Protocol;
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::written::Answered;
 use std::time::Duration;
+use wire::fault;
 use wire::id::PeerKey;
 use wire::query::{Answer, Question};
 
@@ -177,7 +178,7 @@ mod tests {
     fn who_comes_to_represent_the_domain_answers_for_it_and_not_for_another_host() {
         assert_eq!(here("domain.summary"), Ok(None));
         for method in ["sensor.processes", "sensor.subscribe"] {
-            assert_eq!(here(method).unwrap_err().code, rpc::fault::UNAVAILABLE);
+            assert_eq!(here(method).unwrap_err().code, wire::fault::UNAVAILABLE);
         }
     }
 }

@@ -269,9 +269,9 @@ mod tests {
             assert_eq!(answered(form, &packed), Ok(Answered::Value(Value::Nil)));
             for garbage in [&b""[..], &[9, 9], &written[..written.len() - 1], &bytes(&Answer::Done(&[99]))] {
                 let fault = answered(form, garbage).unwrap_err();
-                assert_eq!(fault.code, rpc::fault::UNAVAILABLE, "{garbage:?}: {fault}");
+                assert_eq!(fault.code, wire::fault::UNAVAILABLE, "{garbage:?}: {fault}");
             }
-            let refused = Answer::Fault { code: rpc::fault::NOT_FOUND, message: "no such host" };
+            let refused = Answer::Fault { code: wire::fault::NOT_FOUND, message: "no such host" };
             assert_eq!(answered(form, &bytes(&refused)), Err(Fault::not_found("no such host")));
         }
         let fault = answered(None, &written).unwrap_err();
@@ -286,7 +286,7 @@ mod tests {
         let broken = AskError::Broken { peer, reason: "the connection broke".to_owned() };
         assert!(is_gone(Some(&broken)) && !is_gone(Some(&AskError::Stopping)));
         let fault = elsewhere::answer(&hop, Err(broken)).unwrap_err();
-        assert_eq!(fault.code, rpc::fault::UNAVAILABLE);
+        assert_eq!(fault.code, wire::fault::UNAVAILABLE);
         assert_eq!(fault.message, "a1, representative of ALPHA cannot be asked: the connection broke");
     }
 }

@@ -15,7 +15,7 @@ use proxy::visitors;
 use rpc::dispatch::Dispatcher;
 use rpc::elsewhere::Caller;
 use rpc::entrance::Scope;
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::packed;
 use rpc::value::Value;
 use rpc::written::{self, Answered};
@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wire::credential::Role;
+use wire::fault;
 use wire::id::{DomainName, PeerKey};
 use wire::query::{Answer, Question, Viewer};
 

@@ -6,11 +6,12 @@
 
 use super::rows::{Id, Place, Process};
 use super::state::{Host, Round, Scope, Update};
+use crate::client::Client;
 use crate::client::target::Target;
-use crate::client::{Client, Error};
 use crate::command::control::giver::Giver;
 use crate::command::query::items;
 use crate::exit::Failure;
+use ::client::Error;
 use ::client::Patience;
 use ::client::recovery::{self, Recovery};
 use ::client::typed::{About, Answered};
@@ -290,7 +291,6 @@ fn work(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::figures::text_of;
     use crate::top::rows::Order;
     use serde_json::json;
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -326,8 +326,8 @@ mod tests {
             let answer = if head.contains("domain.hosts") {
                 let hosts: Vec<_> = hosts.iter().map(|host| json!({"host": host, "state": "live"})).collect();
                 json!({"domain": "alpha", "hosts": hosts})
-            } else if text_of(&asked, "host").starts_with("la") {
-                return text_of(&asked, "host") != "last";
+            } else if let Some(host) = asked["host"].as_str().filter(|host| host.starts_with("la")) {
+                return host != "last";
             } else {
                 json!({"total": 1, "processes": [{"pid": 7, "start_ns": 1, "name": "burn"}]})
             };

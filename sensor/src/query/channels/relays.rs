@@ -18,7 +18,7 @@ use crate::sample::beat::{Beat, locked};
 use crate::sample::schedule::{RATE_MIN_HZ, Rate};
 pub use feeding::Running;
 use rpc::elsewhere::Caller;
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::method::Answer;
 use rpc::params::Params;
 use rpc::typed::answered;
@@ -35,6 +35,7 @@ use wire::api::channels::{
 use wire::api::entries::{TakeParams, Taken as Entries};
 use wire::channel::filter::Filter;
 use wire::channel::{Kind, Wanted};
+use wire::fault;
 use wire::query::{Form, Viewer};
 use wire::time::Time;
 

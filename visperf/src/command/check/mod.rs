@@ -9,11 +9,12 @@ mod report;
 mod subjects;
 
 use crate::cli::{OfDomain, chosen};
+use crate::client::Client;
 use crate::client::target::Target;
-use crate::client::{Client, Error};
 use crate::command::query::LIMIT_MAX;
 use crate::exit::{Failure, Level};
 use crate::output::{Output, times};
+use ::client::Error;
 use ::client::Patience;
 use compact_str::CompactString;
 use overlay::clock;

@@ -6,7 +6,7 @@
 mod interrupt;
 
 use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
-use crate::client::{Client, Error, PATIENCE};
+use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
 use crate::command::query::{items, note_missing};
 use crate::exit::Failure;
@@ -15,6 +15,7 @@ use crate::output::figures::count;
 use crate::output::seen::Seen;
 use crate::output::times;
 use crate::output::{Output, note};
+use ::client::Error;
 use ::client::Patience;
 use ::client::recovery::{self, Recovery};
 use ::client::typed::Answered;
@@ -139,8 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     drop(interrupt);
     if let (false, false, Some(call)) = (is_found, args.follow, &args.call) {
         reading.output.flush()?;
-        let calls = if args.local { "sensor.calls" } else { "domain.calls" };
-        call_names::check(&args.query, &args.whose, calls, call)?;
+        call_names::check(&args.query, &args.whose, args.local, call)?;
     }
     if !is_found && !args.follow && !args.query.json {
         note("no event fits");

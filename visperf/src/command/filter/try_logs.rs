@@ -277,16 +277,12 @@ impl Trial<'_> {
     /// After all logs: calls, unknown lines, sums.
     fn end(&mut self) -> Result<(), Failure> {
         if self.args.calls {
-            let calls = self.joiner.calls().map(|call| as_answered(&Call::from(&call)));
+            let mut calls = self.joiner.calls().map(|call| Call::from(&call));
             match self.args.json {
-                true => calls.into_iter().try_for_each(|call| self.output.json(&call?))?,
-                false => print_rows(
-                    call_table(&self.shown_in),
-                    calls.flatten(),
-                    &self.shown_in,
-                    None,
-                    &mut self.output,
-                )?,
+                true => calls.try_for_each(|call| self.output.json(&as_answered(&call)?))?,
+                false => {
+                    print_rows(call_table(&self.shown_in), calls, &self.shown_in, None, &mut self.output)?
+                }
             }
         }
         if self.args.json {

@@ -61,7 +61,7 @@ fn ask(args: &Args, call: &str, samples: SampleChoice) -> Result<Answered<CallPr
 /// Refuse a call that the domain does not know. A user who may not see the domain's calls learns only that no process serves it.
 fn refuse_unknown(args: &Args, call: &str) -> Result<(), Failure> {
     let whose = OfDomain { domain: args.place.domain.clone() };
-    match call_names::check(&args.query, &whose, "domain.calls", call) {
+    match call_names::check(&args.query, &whose, false, call) {
         Err(Failure::Usage(unknown)) if args.query.target.is_anonymous() => {
             Err(Failure::Usage(format!("{unknown}; {MORE}")))
         }

@@ -6,21 +6,22 @@
 //! Not here: how it is printed (`printing`), Ctrl-C (`watch`).
 
 use crate::client::target::Target;
-use crate::client::{Client, Error, PATIENCE};
+use crate::client::{Client, PATIENCE};
 use crate::command::query::items;
 use crate::exit::Failure;
 use crate::output::note;
+use ::client::Error;
 use ::client::Patience;
 use ::client::recovery::{self, Recovery};
 use ::client::typed::About;
 use overlay::clock;
-use rpc::fault::INVALID_PARAMS;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::api::channels::{SubscribeParams, Subscription as Standing, UnsubscribeParams};
 use wire::api::entries::{Entry, TakeParams, Taken};
 use wire::api::{Request as _, Span};
+use wire::fault::INVALID_PARAMS;
 use wire::time::Moment;
 
 /// How long a daemon may wait for a first entry before it answers with none.
@@ -144,7 +145,7 @@ impl Kept {
             packed: self.is_packed,
         };
         // That nothing comes is no news: nothing may pass.
-        let patience = Patience { tell_after: None, ..PATIENCE };
+        let patience = Patience { notice_after: None, ..PATIENCE };
         if self.wish.is_json {
             let answer = self.client.request(&params, &self.wish.about, patience)?;
             return Ok(Came { raw: items(&answer.raw, "entries"), taken: answer.typed });

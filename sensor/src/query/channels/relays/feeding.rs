@@ -13,7 +13,7 @@ use crate::process::tap::Tap;
 use crate::representative::cursor::Cursor;
 use crate::sample::beat::{locked, running};
 use crate::sample::schedule::Rate;
-use rpc::fault::{self, Fault};
+use rpc::fault::Fault;
 use rpc::typed::{answer_of, params_of};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ use wire::api::entries::{TakeParams, Taken};
 use wire::api::{Request, Span};
 use wire::channel::stream::{Body, Entry, RECORDS_MAX};
 use wire::channel::{Budget, CPU_MAX_MS, Kind, QUEUE_MAX_BYTES};
+use wire::fault;
 
 /// Runs the streams.
 pub struct Running {
