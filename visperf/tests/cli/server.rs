@@ -12,9 +12,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use wire::api::Named;
+use wire::api::calls::Call;
 use wire::api::events::{self as api, Attribute, DomainEventsParams, Event, Source};
-use wire::event::Kind;
+use wire::api::{Named, UnixTime};
+use wire::call::State;
+use wire::event::{Kind, Outcome};
 use wire::time::Time;
 
 /// The name of a call wider than its column.
@@ -61,12 +63,12 @@ impl Daemon {
             .parameter(Parameter::new("cursor", Type::Text, "any"));
         let method = declared.handler_now(|params| {
             let from = params.text("cursor")?.map_or(0, |text| text.parse().unwrap());
-            let limit = usize::try_from(params.need_whole("limit")?).unwrap().min(PAGE);
+            let limit = usize::try_from(params.whole("limit")?.unwrap_or(1_000)).unwrap().min(PAGE);
             let of_id = params.text("call")?;
             let ids = (1..=ALL).map(|number| format!("slurm:{number}0"));
             let fitting: Vec<_> = ids.filter(|id| of_id.is_none_or(|of| of == id)).collect();
             let shown = fitting.iter().skip(from).take(limit);
-            let shown = shown.map(|id| Value::object([("id", Value::from(id.as_str()))]));
+            let shown = shown.map(|id| call(id, &[]));
             let mut members =
                 vec![("calls", Value::array(shown)), ("total", Value::from(fitting.len() as u64))];
             let next = from + limit;
@@ -139,25 +141,15 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
             .parameter(Parameter::new("name", Type::Text, "any"));
         registry.add(declared.handler_now(move |_| Ok(answer.clone()))).unwrap();
     };
-    let call = Value::object([
-        ("id", Value::from("slurm:1")),
-        ("state", "ended".into()),
-        ("outcome", "ok".into()),
-        ("started", 10.0.into()),
-        ("ended", 310.0.into()),
-        ("hosts", Value::array(["wn01", "wn02"])),
-    ]);
-    let transfer = Value::object([
-        ("id", Value::from(LONG_CALL)),
-        ("state", "ended".into()),
-        ("outcome", "ok".into()),
-        ("started", 10.0.into()),
-        ("ended", 310.0.into()),
-        ("hosts", Value::array(["se02.alpha.example"])),
-    ]);
     canned(
         "domain.calls",
-        Value::object([("calls", Value::array([call, transfer])), ("total", Value::from(7))]),
+        Value::object([
+            (
+                "calls",
+                Value::array([call("slurm:1", &["wn01", "wn02"]), call(LONG_CALL, &["se02.alpha.example"])]),
+            ),
+            ("total", Value::from(7)),
+        ]),
     );
     let metric = Value::object([
         ("name", Value::from("node_big_total")),
@@ -182,6 +174,33 @@ fn registry(events: &Events, waits: SyncSender<()>) -> Registry {
     registry.add(metrics_method(metric)).unwrap();
     registry.add(events_method(events, waits)).unwrap();
     registry
+}
+
+/// A call that ended well after five minutes.
+fn call(id: &str, hosts: &[&str]) -> Value {
+    let time = |secs| Some(UnixTime(Time::from_secs_f64(secs)));
+    let call = Call {
+        id: id.to_owned(),
+        job: "1".to_owned(),
+        name: String::new(),
+        user: String::new(),
+        from: String::new(),
+        state: State::Ended,
+        submitted: None,
+        offered: None,
+        selected: None,
+        started: time(10.0),
+        ended: time(310.0),
+        offers: Vec::new(),
+        hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
+        outcome: Some(Outcome::Ok),
+        code: String::new(),
+        signal: String::new(),
+        reason: String::new(),
+        tries: 1,
+        events: 2,
+    };
+    rpc::codec::value(&call, &[]).unwrap()
 }
 
 /// One host, which does not report in the domain `away`.
