@@ -10,7 +10,7 @@
 //! let mut client = Client::new(Tcp("127.0.0.1:7317".to_owned()));
 //! let wanted = CallsParams { user: Some("ada".to_owned()), limit: 10, ..CallsParams::default() };
 //! for call in client.call(&DomainCallsParams(wanted), &About::default()).await?.calls {
-//!     println!("{} {}", call.id, call.state);
+//!     println!("{} {}", call.id, call.state.as_str());
 //! }
 //! # Ok(())
 //! # }
