@@ -116,7 +116,7 @@ impl Client {
 /// Made when it is first needed.
 fn runtime(made: &mut Option<Runtime>) -> Result<&Runtime, Error> {
     if made.is_none() {
-        let built = Builder::new_current_thread().enable_all().build();
+        let built = Builder::new_current_thread().enable_io().enable_time().build();
         *made = Some(built.map_err(|error| Error::Unreachable(format!("cannot start: {error}")))?);
     }
     made.as_ref().ok_or_else(|| Error::Unreachable("cannot start".to_owned()))

@@ -4,7 +4,7 @@
 //! order, which must not be carried out twice, is never sent twice.
 //! Not here: the parameters and answers as JSON (`typed`), one exchange (`exchange`), answers that go on (`follow`).
 
-use crate::connect::Connect;
+use crate::connect::{Connect, Connected};
 use crate::error::Error;
 use crate::exchange::{Begun, Connection, Failed, Outgoing, Reply};
 use crate::login::{Account, Login};
@@ -25,6 +25,9 @@ use wire::api::Request;
 const AGAIN: Duration = Duration::from_millis(250);
 const AGAIN_MAX: Duration = Duration::from_secs(8);
 
+/// Longest time for connecting, with all addresses that are tried.
+const CONNECT_MAX: Duration = Duration::from_secs(60);
+
 /// Called with the address of the daemon and how much longer it is waited for.
 type OnWait = Arc<dyn Fn(&str, Duration) + Send + Sync>;
 
@@ -34,11 +37,12 @@ pub struct Client {
     connection: Option<Connection>,
     /// The account, where a proxy is asked.
     account: Option<Account>,
-    login: Option<Login>,
     /// What every path begins with.
     prefix: String,
     patience: Patience,
     on_wait: Option<OnWait>,
+    /// Whether what is sent now must not be sent twice.
+    is_order: bool,
 }
 
 impl fmt::Debug for Client {
@@ -63,18 +67,18 @@ impl Client {
             connect: Arc::new(connect),
             connection: None,
             account: None,
-            login: None,
             prefix: String::new(),
             patience: Patience::default(),
             on_wait: None,
+            is_order: false,
         }
     }
 
     /// The same at a proxy: every request logs in by HTTP Digest, and every path begins with `prefix` (`/d/DOMAIN`).
     #[must_use]
     pub fn logging_in(mut self, login: Login, prefix: impl Into<String>) -> Client {
-        self.account = Some(Account::new(login.clone()));
-        (self.login, self.prefix) = (Some(login), prefix.into());
+        self.account = Some(Account::new(login));
+        self.prefix = prefix.into();
         self
     }
 
@@ -96,11 +100,11 @@ impl Client {
         Client {
             connect: Arc::clone(&self.connect),
             connection: None,
-            account: self.login.clone().map(Account::new),
-            login: self.login.clone(),
+            account: self.account.as_ref().map(Account::another),
             prefix: self.prefix.clone(),
             patience: self.patience,
             on_wait: self.on_wait.clone(),
+            is_order: false,
         }
     }
 
@@ -146,27 +150,34 @@ impl Client {
         about: &About,
         most: Duration,
     ) -> Result<R::Answer, Error> {
-        let mut backoff = Backoff::new(AGAIN, AGAIN_MAX);
-        let mut time_is_up = pin!(tokio::time::sleep(most));
-        loop {
-            let error = match self.call(request, about).await {
-                Err(error) if recovery::of(&error, true) != Recovery::End => error,
-                answered => return answered,
-            };
-            tokio::select! {
-                () = &mut time_is_up => return Err(error),
-                () = tokio::time::sleep(backoff.pause()) => {}
+        let mut last = None;
+        let asking = async {
+            let mut backoff = Backoff::new(AGAIN, AGAIN_MAX);
+            loop {
+                match self.call(request, about).await {
+                    Err(error) if recovery::of(&error, true) != Recovery::End => last = Some(error),
+                    answered => return answered,
+                }
+                tokio::time::sleep(backoff.pause()).await;
             }
-        }
+        };
+        let answered = tokio::time::timeout(most, asking).await;
+        answered.unwrap_or_else(|_| {
+            Err(last.unwrap_or_else(|| Error::Late { address: self.address(), after: most }))
+        })
     }
 
-    /// Calls a method that must not be carried out twice: over a connection of its own, so that it need not be sent again.
+    /// Calls a method that must not be carried out twice: over a connection of its own, and never sent again after it was sent.
     ///
     /// # Errors
-    /// See [`Error`]. The order may have been carried out all the same where it is [`Error::Lost`] or [`Error::Late`].
+    /// See [`Error`]. The order may have been carried out all the same where it is [`Error::Lost`], [`Error::Late`] or
+    /// [`Error::Answer`].
     pub async fn order<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
         self.connection = None;
-        self.call(request, about).await
+        self.is_order = true;
+        let answer = self.call(request, about).await;
+        self.is_order = false;
+        answer
     }
 
     /// Calls a method whose name and parameters are not known to this program.
@@ -238,18 +249,25 @@ impl Client {
     async fn exchange(&mut self, outgoing: &Outgoing<'_>) -> Result<(Connection, Begun), Error> {
         if let Some(mut kept) = self.connection.take() {
             match self.exchange_on(&mut kept, outgoing).await {
+                Err(Failed::Unsent) => {}
                 // Closed while idle: nothing of this request was answered, so it may be sent again.
-                Err(Failed::Closed) => {}
+                Err(Failed::Closed) if !self.is_order => {}
+                Err(Failed::Closed) => return Err(kept.closed_at_once()),
                 Err(Failed::Error(error)) => return Err(error),
                 Ok(started) => return Ok((kept, started)),
             }
         }
-        let mut fresh = Connection::new(self.connect.connect().await?).await?;
+        let mut fresh = Connection::new(self.connected().await?).await?;
         match self.exchange_on(&mut fresh, outgoing).await {
-            Err(Failed::Closed) => Err(fresh.closed_at_once()),
+            Err(Failed::Unsent | Failed::Closed) => Err(fresh.closed_at_once()),
             Err(Failed::Error(error)) => Err(error),
             Ok(started) => Ok((fresh, started)),
         }
+    }
+
+    async fn connected(&self) -> Result<Connected, Error> {
+        let late = |_| Error::Late { address: self.address(), after: CONNECT_MAX };
+        tokio::time::timeout(CONNECT_MAX, self.connect.connect()).await.map_err(late)?
     }
 
     async fn exchange_on(

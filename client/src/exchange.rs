@@ -76,7 +76,9 @@ pub(crate) enum Begun {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// The connection was closed before anything of an answer came: it was idle for too long.
+    /// The connection was closed before the request was sent.
+    Unsent,
+    /// The connection was closed after the request was sent, before anything of an answer came: it was idle for too long.
     Closed,
     /// The error that the caller gets.
     Error(Error),
@@ -94,6 +96,8 @@ pub(crate) struct Connection {
     pub(crate) address: String,
     host: String,
     first: First,
+    /// Whether nothing was asked on it.
+    is_fresh: bool,
 }
 
 impl fmt::Debug for Connection {
@@ -112,7 +116,7 @@ impl Connection {
         let (sender, serving) = made.map_err(|error| error_of(&address, &error, &first))?;
         // An error of the connection reaches the request that it concerns.
         tokio::spawn(serving);
-        Ok(Connection { sender, address, host, first })
+        Ok(Connection { sender, address, host, first, is_fresh: true })
     }
 
     /// Sends a request and reads its answer; of server-sent events the head.
@@ -122,15 +126,19 @@ impl Connection {
         patience: &Patience,
     ) -> Result<Begun, Failed> {
         let request = self.request(outgoing)?;
-        if self.sender.ready().await.is_err() {
-            return Err(Failed::Closed);
+        // A fresh connection takes a request at once, before it reads what a busy daemon says unasked.
+        if !std::mem::take(&mut self.is_fresh) {
+            self.first.forget();
+            if patience.unless_silent(&self.address, self.sender.ready()).await?.is_err() {
+                return Err(Failed::Unsent);
+            }
         }
         let sent = self.sender.try_send_request(request);
         let answered = patience.unless_silent(&self.address, sent).await?;
         let (head, body) = answered
             .map_err(|mut refused| match refused.take_message() {
-                Some(_) => Failed::Closed,
-                None if was_closed(refused.error()) => Failed::Closed,
+                Some(_) => Failed::Unsent,
+                None if was_closed(refused.error()) && self.first.shown().is_empty() => Failed::Closed,
                 None => Failed::Error(error_of(&self.address, refused.error(), &self.first)),
             })?
             .into_parts();
@@ -150,6 +158,7 @@ impl Connection {
             .header(header::USER_AGENT, AGENT);
         if *outgoing.method != Method::GET {
             request = request.header(header::CONTENT_TYPE, outgoing.content_type);
+            request = request.header(header::CONTENT_LENGTH, outgoing.body.len());
         }
         if let Some(authorization) = &outgoing.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
@@ -193,11 +202,14 @@ impl Connection {
 
     /// Why a connection that was just made is closed.
     pub(crate) fn closed_at_once(&self) -> Error {
-        match self.first.shown().as_str() {
-            "" => Error::Lost { address: self.address.clone(), what: "it closed the connection".to_owned() },
-            // It spoke before it was asked.
-            first => self.unexpected(not_http(first)),
-        }
+        let first = self.first.shown();
+        let what = match first.strip_prefix("HTTP/1.") {
+            None if first.is_empty() => "it closed the connection".to_owned(),
+            None => return self.unexpected(not_http(&first)),
+            // A daemon that has no room for another connection says so before it is asked.
+            Some(_) => format!("it closed the connection unasked: {first}"),
+        };
+        Error::Lost { address: self.address.clone(), what }
     }
 
     pub(crate) fn too_large(&self) -> Error {
@@ -223,7 +235,8 @@ fn fields(head: &HeaderMap, name: &HeaderName) -> Vec<String> {
 
 /// Whether the connection ended before the answer began.
 fn was_closed(error: &hyper::Error) -> bool {
-    let is_reset = |kind| matches!(kind, io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let is_reset = |kind| matches!(kind, BrokenPipe | ConnectionReset | ConnectionAborted | UnexpectedEof);
     error.is_canceled()
         || error.is_closed()
         || error.is_incomplete_message()
@@ -248,7 +261,12 @@ fn error_of(address: &str, error: &hyper::Error, first: &First) -> Error {
         return Error::Answer { address, found: "an answer with a head without end".to_owned() };
     }
     if error.is_parse() || error.is_parse_status() {
-        return Error::Answer { address, found: not_http(&first.shown()) };
+        let first = first.shown();
+        let found = if first.starts_with("HTTP/1.") { error.to_string() } else { not_http(&first) };
+        return Error::Answer { address, found };
+    }
+    if let Some(error) = system(error).filter(|error| is_malformed(error)) {
+        return Error::Answer { address, found: error.to_string() };
     }
     let what = match system(error) {
         Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => CUT.to_owned(),
@@ -257,6 +275,12 @@ fn error_of(address: &str, error: &hyper::Error, first: &First) -> Error {
         None => error.to_string(),
     };
     Error::Lost { address, what }
+}
+
+/// Whether the body is not as HTTP/1.1 has it.
+fn is_malformed(error: &io::Error) -> bool {
+    let is_tls = error.get_ref().is_some_and(|inner| inner.is::<tokio_rustls::rustls::Error>());
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) && !is_tls
 }
 
 fn not_http(first: &str) -> String {
@@ -275,6 +299,10 @@ impl First {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let room = SHOWN_LEN_BYTES - noted.len();
         noted.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Its first line.

@@ -15,14 +15,19 @@ use crate::recovery::{self, Backoff, Recovery};
 use bytes::{Buf as _, BytesMut};
 use hyper::body::Incoming;
 use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// The fault of a cursor that a daemon does not know.
+const INVALID_PARAMS: i64 = wire::fault::INVALID_PARAMS as i64;
 /// Longest silence: daemons send a comment after 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// After how long to come back, unless the daemon says another time.
 const RETRY: Duration = Duration::from_secs(2);
 /// Longest pause before another attempt.
 const RETRY_MAX: Duration = Duration::from_secs(8);
+/// What a daemon may say instead of [`RETRY`].
+const RETRY_SAID: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(60);
 
 /// What comes on a stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +50,8 @@ pub enum Item {
     Lost(Error),
     /// The daemon answers again.
     Again,
+    /// The daemon answers again, and does not know the cursor: it has another store. The stream starts over.
+    Restarted,
 }
 
 /// The answers of one method, until it is dropped.
@@ -53,6 +60,8 @@ pub struct Stream {
     client: Client,
     method: String,
     params: Map<String, Value>,
+    /// What was asked for at first, where a cursor stands in `params` by now.
+    original: Option<Map<String, Value>>,
     every_secs: String,
     events: Option<Events>,
     /// Pauses before the next attempt, where the daemon was lost.
@@ -71,7 +80,8 @@ impl Client {
         every_secs: &str,
     ) -> Result<Stream, Error> {
         let (method, every_secs) = (method.to_owned(), every_secs.to_owned());
-        let mut stream = Stream { client: self, method, params, every_secs, events: None, lost: None };
+        let mut stream =
+            Stream { client: self, method, params, original: None, every_secs, events: None, lost: None };
         stream.begin().await?;
         Ok(stream)
     }
@@ -84,8 +94,7 @@ impl Stream {
     /// What no waiting mends; the stream is at its end then.
     pub async fn next_item(&mut self) -> Result<Item, Error> {
         let Some(events) = &mut self.events else {
-            self.reconnect().await?;
-            return Ok(Item::Again);
+            return self.reconnect().await;
         };
         let item = match events.next().await {
             Ok(Some(item)) => item,
@@ -98,7 +107,7 @@ impl Stream {
             Item::Fault { code, message } if recovery::of_fault(*code, true) == Recovery::End => {
                 return Err(Error::Fault { code: *code, message: message.clone() });
             }
-            Item::Fault { .. } | Item::Lost(_) | Item::Again => {}
+            Item::Fault { .. } | Item::Lost(_) | Item::Again | Item::Restarted => {}
         }
         Ok(item)
     }
@@ -113,17 +122,24 @@ impl Stream {
     fn lose(&mut self, error: impl FnOnce(String) -> Error) -> Item {
         let address = self.address();
         let retry = self.events.take().map_or(RETRY, |events| events.retry);
+        let retry = retry.clamp(*RETRY_SAID.start(), *RETRY_SAID.end());
         self.lost = Some(Backoff::new(retry, RETRY_MAX.max(retry)));
         Item::Lost(error(address))
     }
 
-    async fn reconnect(&mut self) -> Result<(), Error> {
+    async fn reconnect(&mut self) -> Result<Item, Error> {
+        let mut item = Item::Again;
         loop {
             let backoff = self.lost.get_or_insert_with(|| Backoff::new(RETRY, RETRY_MAX));
             tokio::time::sleep(backoff.pause()).await;
             match self.begin().await {
+                Ok(()) => return Ok(item),
                 Err(error) if recovery::of(&error, true) != Recovery::End => {}
-                started => return started,
+                Err(Error::Fault { code, .. }) if code == INVALID_PARAMS && self.original.is_some() => {
+                    self.params = self.original.take().unwrap_or_default();
+                    item = Item::Restarted;
+                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -150,9 +166,12 @@ impl Stream {
 
     fn go_on_from(&mut self, cursor: Option<&Value>) {
         if let Some(cursor @ Value::String(_)) = cursor {
+            self.original.get_or_insert_with(|| self.params.clone());
             self.params.insert("cursor".to_owned(), cursor.clone());
-            // The last events were given; the cursor stands behind them.
-            self.params.remove("last");
+            // The cursor stands behind the last events; a span before now would be another one by then.
+            for name in ["last", "since"] {
+                self.params.remove(name);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Logging in at a proxy by HTTP Digest (RFC 7616), request by request.
 //!
-//! Shell: the system's random numbers. Rules: nothing of a question is sent before the proxy has asked who asks, and an answer
-//! counts only if it proves that the proxy knows the account.
+//! Shell: the system's random numbers. Rules: the body of a question is sent only after the proxy has asked who asks, and an
+//! answer counts only if it proves that the proxy knows the account.
 //! Not here: what Digest says (`tunnel::digest`).
 
 use crate::error::Error;
@@ -31,6 +31,9 @@ impl fmt::Debug for Login {
 /// Random bytes of a client's nonce.
 const CNONCE_LEN_BYTES: usize = 16;
 
+/// What a proxy may answer to who has not logged in: who are you, and that there is no room.
+const BEFORE_LOGIN: [u16; 3] = [401, 429, 503];
+
 /// One account at one proxy.
 #[derive(Debug)]
 pub(crate) struct Account {
@@ -43,6 +46,11 @@ impl Account {
         let Login { name, secret, allows_md5 } = login;
         let login = client::Login { name, secret, allows_md5 };
         Account { digest: client::Client::new(login), is_challenged: false }
+    }
+
+    /// The same account, for another connection; what the proxy can do best is known of both.
+    pub(crate) fn another(&self) -> Account {
+        Account { digest: self.digest.another(), is_challenged: false }
     }
 
     /// Whether the proxy has asked who asks.
@@ -62,6 +70,9 @@ impl Account {
     pub(crate) fn handle(&mut self, reply: &Reply, sent: usize) -> Result<Next, Error> {
         let answered =
             Answered { status: reply.status, challenges: &reply.challenges, info: reply.info.as_deref() };
+        if !self.is_challenged && !BEFORE_LOGIN.contains(&reply.status) {
+            return Err(forbidden(&client::Error::NoChallenge));
+        }
         self.is_challenged |= reply.status == 401;
         self.digest.handle(answered, sent).map_err(|error| {
             if error != client::Error::Unproved {
@@ -69,7 +80,11 @@ impl Account {
                 self.digest.forget();
                 self.is_challenged = false;
             }
-            Error::Fault { code: fault::FORBIDDEN.into(), message: error.to_string() }
+            forbidden(&error)
         })
     }
+}
+
+fn forbidden(error: &client::Error) -> Error {
+    Error::Fault { code: fault::FORBIDDEN.into(), message: error.to_string() }
 }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 /// How long an answer is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// The longest time from the request to the end of its answer. Connecting, which is bounded by itself, comes before it.
+    /// The longest time from the request to the end of its answer. Connecting comes before it, and takes 60 s at most.
     pub most: Duration,
     /// The longest time in which nothing of the answer comes.
     pub silence: Duration,

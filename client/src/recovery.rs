@@ -16,7 +16,7 @@ const PASSING: [i32; 3] = [fault::TIMEOUT, fault::BUSY, fault::UNAVAILABLE];
 pub enum Recovery {
     /// Ask the same again after a pause.
     Wait,
-    /// The daemon does not know the subscription or cursor: it is another daemon, or it was restarted. Start over.
+    /// The daemon does not know the subscription: it is another daemon, or it was restarted. Start over.
     Restart,
     /// End: asking again gives the same error.
     End,
@@ -58,9 +58,10 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// From `first` to `most`.
+    /// From `first`, which is a millisecond at least, to `most`.
     #[must_use]
     pub fn new(first: Duration, most: Duration) -> Backoff {
+        let first = first.max(Duration::from_millis(1));
         Backoff { first, most, next: first }
     }
 

@@ -4,6 +4,7 @@
 use client::connect::{Connect, Connected, Connecting, Local, Tcp, reason, tcp};
 use client::door::{Door, Tls};
 use client::follow::Item;
+use client::recovery::{self, Recovery};
 use client::typed::About;
 use client::{Client, Error, Patience};
 use serde_json::{Map, Value, json};
@@ -120,10 +121,11 @@ async fn what_is_no_answer_is_shown_and_said_to_be_none() {
         );
     };
     check("SSH-2.0-OpenSSH_9.2\r\n", "\"SSH-2.0-OpenSSH_9.2\", which is not HTTP").await;
-    check("HTTP/1.1 abc\r\n\r\n", "not HTTP").await;
+    check("HTTP/1.1 abc\r\n\r\n", "invalid HTTP status").await;
     check("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "more than 67108864 bytes").await;
     check("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "").await;
-    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "").await;
+    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "found Invalid chunk size line")
+        .await;
     check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n", "").await;
     check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "").await;
     check("HTTP/1.1 200 OK\r\nX: y", "").await;
@@ -161,6 +163,46 @@ async fn who_speaks_first_is_no_daemon() {
 }
 
 #[tokio::test]
+async fn a_daemon_without_room_says_so_unasked_and_is_waited_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 42\r\nConnection: close\r\n\r\n{\"error\":{\"code\":-32005,\"message\":\"full\"}}";
+            let _ = stream.write_all(busy.as_bytes()).await;
+        }
+    });
+    for _ in 0..20 {
+        let error = client(&address).call_raw("daemon.info", &json!({})).await.unwrap_err();
+        assert_eq!(recovery::of(&error, true), Recovery::Wait, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_not_known_any_more_starts_the_stream_over() {
+    let answer_with = |cursor: &str| {
+        let data = format!("data: {{\"skipped\":0,\"answer\":{{\"cursor\":\"{cursor}\"}}}}\n\n");
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 0\n\n";
+        &*Box::leak(format!("{head}{data}").into_boxed_str())
+    };
+    let unknown = Answer(
+        "HTTP/1.1 400 Bad\r\nContent-Length: 42\r\n\r\n{\"error\":{\"code\":-32602,\"message\":\"none\"}}",
+    );
+    let first = vec![Cut(answer_with("a"))];
+    let (address, _, mut paths) = daemon(vec![first, vec![unknown, Cut(answer_with("b"))]]).await;
+    let params = Map::from_iter([("since".to_owned(), "10m".into())]);
+    let mut stream = client(&address).follow("sensor.events", params, "1").await.unwrap();
+    assert_eq!(stream.next_item().await, Ok(answer(json!({"cursor": "a"}), 0)));
+    assert!(matches!(stream.next_item().await, Ok(Item::Lost(_))));
+    assert_eq!(stream.next_item().await, Ok(Item::Restarted));
+    assert_eq!(stream.next_item().await, Ok(answer(json!({"cursor": "b"}), 0)));
+    let (begin, resumed, again) = (paths.recv().await, paths.recv().await, paths.recv().await);
+    assert_eq!(begin, again);
+    assert!(resumed.is_some_and(|path| path.contains("cursor=a") && !path.contains("since")));
+}
+
+#[tokio::test]
 async fn a_kept_connection_that_was_closed_is_made_again_once() {
     let (address, asked, _) = daemon(vec![vec![WELL, Close], vec![WELL]]).await;
     let mut client = client(&address);
@@ -172,7 +214,9 @@ async fn a_kept_connection_that_was_closed_is_made_again_once() {
 #[tokio::test]
 async fn what_was_answered_in_part_or_late_is_not_asked_again() {
     let part = Cut("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{");
-    for (second, is_late) in [(vec![WELL, part], false), (vec![WELL, Wait], true)] {
+    let part_of_head = Cut("HTTP/1.1 200 OK\r\nX: y");
+    let ends = [(vec![WELL, part], false), (vec![WELL, part_of_head], false), (vec![WELL, Wait], true)];
+    for (second, is_late) in ends {
         let (address, asked, _) = daemon(vec![second, vec![WELL]]).await;
         let mut client = client(&address);
         client.set_patience(Patience::of(Duration::from_millis(500)));
@@ -331,7 +375,7 @@ fn answer(answer: Value, skipped: u64) -> Item {
 async fn a_stream_goes_on_from_the_last_cursor_when_its_connection_is_lost() {
     let first = concat!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "4\r\nretr\r\n8\r\ny: 5\n\nda\r\n34\r\nta: {\"skipped\":2,\"answer\":{\"cursor\":\"c1\",\"n\":1}}\n\n::\n\r\n",
+        "4\r\nretr\r\n8\r\ny: 5\n\nda\r\n35\r\nta: {\"skipped\":2,\"answer\":{\"cursor\":\"c1\",\"n\":1}}\n\n::\n\r\n",
     );
     let second = Cut(concat!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",

@@ -141,6 +141,12 @@ impl Client {
         Ok(())
     }
 
+    /// A client of the same server and account that has not been challenged yet.
+    #[must_use]
+    pub fn another(&self) -> Client {
+        Client { login: self.login.clone(), current: None, strongest: self.strongest }
+    }
+
     /// Forgets the server's nonce, so that the next request is challenged again; what the server can do best is not forgotten.
     pub fn forget(&mut self) {
         self.current = None;

@@ -147,6 +147,9 @@ impl Client {
                     let login = ::client::Login { name, secret, allows_md5 };
                     client.logging_in(login, self.target.via.prefix()).into()
                 }
+                None if self.target.via.logs_in() => {
+                    return Err(Error::Unreachable("a proxy asks for an account".to_owned()));
+                }
                 None => client.into(),
             });
         }

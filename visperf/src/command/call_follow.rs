@@ -48,6 +48,10 @@ pub(crate) fn run(
                 faulty = Some(message);
             }
             Item::Lost(error) => note(&format!("{error}; trying again until it answers (Ctrl-C ends)")),
+            Item::Restarted => note(&format!(
+                "reached {} again; it does not know the last cursor, so its answers start over",
+                stream.address()
+            )),
             Item::Again => note(&format!("reached {} again, going on", stream.address())),
         }
     }
