@@ -6,7 +6,7 @@
 
 use crate::connect::{Connect, Connected};
 use crate::error::Error;
-use crate::exchange::{Begun, Connection, Failed, Outgoing, Reply};
+use crate::exchange::{Connection, Failed, Outgoing, Received, Reply};
 use crate::login::{Account, Login};
 use crate::patience::Patience;
 use crate::recovery::{self, Backoff, Recovery};
@@ -196,11 +196,11 @@ impl Client {
     pub async fn post(&mut self, path: &str, content_type: &str, body: Bytes) -> Result<Answer, Error> {
         let sent = self.send(&Method::POST, path, (content_type, body)).await?;
         match sent {
-            (connection, Begun::Whole(Reply { status, body, .. })) => {
+            (connection, Received::Whole(Reply { status, body, .. })) => {
                 self.connection = Some(connection);
                 Ok(Answer { status, body })
             }
-            (connection, Begun::Events(..)) => {
+            (connection, Received::Events(..)) => {
                 Err(connection.unexpected("answers without end, which were not asked for".to_owned()))
             }
         }
@@ -211,7 +211,7 @@ impl Client {
     }
 
     /// Asks by GET, for answers that go on.
-    pub(crate) async fn get(&mut self, path: &str) -> Result<(Connection, Begun), Error> {
+    pub(crate) async fn get(&mut self, path: &str) -> Result<(Connection, Received), Error> {
         self.send(&Method::GET, path, ("", Bytes::new())).await
     }
 
@@ -226,7 +226,7 @@ impl Client {
         method: &Method,
         path: &str,
         (content_type, body): (&str, Bytes),
-    ) -> Result<(Connection, Begun), Error> {
+    ) -> Result<(Connection, Received), Error> {
         let path = &format!("{}{path}", self.prefix);
         let mut outgoing = Outgoing { method, path, content_type, authorization: None, body: body.clone() };
         for sent in 0..SENT_MAX {
@@ -234,7 +234,7 @@ impl Client {
             outgoing.body = if account.is_challenged() { body.clone() } else { Bytes::new() };
             outgoing.authorization = account.authorization(method.as_str(), path)?;
             let (connection, started) = self.exchange(&outgoing).await?;
-            let (Begun::Whole(reply) | Begun::Events(reply, _)) = &started;
+            let (Received::Whole(reply) | Received::Events(reply, _)) = &started;
             let Some(account) = &mut self.account else { continue };
             match account.handle(reply, sent)? {
                 Next::Again => self.connection = Some(connection),
@@ -246,7 +246,7 @@ impl Client {
     }
 
     /// Sends once, on the connection that stands or a new one.
-    async fn exchange(&mut self, outgoing: &Outgoing<'_>) -> Result<(Connection, Begun), Error> {
+    async fn exchange(&mut self, outgoing: &Outgoing<'_>) -> Result<(Connection, Received), Error> {
         if let Some(mut kept) = self.connection.take() {
             match self.exchange_on(&mut kept, outgoing).await {
                 Err(Failed::Unsent) => {}
@@ -274,7 +274,7 @@ impl Client {
         &self,
         connection: &mut Connection,
         outgoing: &Outgoing<'_>,
-    ) -> Result<Begun, Failed> {
+    ) -> Result<Received, Failed> {
         let (patience, address) = (self.patience, connection.address.clone());
         let exchanged = async { Ok(connection.exchange(outgoing, &patience).await) };
         self.noticed(&address, patience.all(&address, exchanged)).await?

@@ -66,7 +66,7 @@ impl Reply {
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) enum Begun {
+pub(crate) enum Received {
     /// A complete one.
     Whole(Reply),
     /// The head of server-sent events, and their body.
@@ -124,7 +124,7 @@ impl Connection {
         &mut self,
         outgoing: &Outgoing<'_>,
         patience: &Patience,
-    ) -> Result<Begun, Failed> {
+    ) -> Result<Received, Failed> {
         let request = self.request(outgoing)?;
         // A fresh connection takes a request at once, before it reads what a busy daemon says unasked.
         if !std::mem::take(&mut self.is_fresh) {
@@ -144,10 +144,10 @@ impl Connection {
             .into_parts();
         let mut reply = Reply::of(&head);
         if reply.status == 200 && is_events(&head.headers) {
-            return Ok(Begun::Events(reply, body));
+            return Ok(Received::Events(reply, body));
         }
         reply.body = self.whole(body, patience).await?;
-        Ok(Begun::Whole(reply))
+        Ok(Received::Whole(reply))
     }
 
     fn request(&self, outgoing: &Outgoing<'_>) -> Result<Request<Full<Bytes>>, Error> {

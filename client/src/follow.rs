@@ -8,7 +8,7 @@
 
 use crate::client::{Answer, Client};
 use crate::error::Error;
-use crate::exchange::{BODY_LEN_MAX_BYTES, Begun, Connection};
+use crate::exchange::{BODY_LEN_MAX_BYTES, Connection, Received};
 use crate::patience::Patience;
 use crate::query;
 use crate::recovery::{self, Backoff, Recovery};
@@ -150,12 +150,12 @@ impl Stream {
         let path = format!("/api/v1/{}?{}", self.method, query::encoded(&params)?);
         let (connection, started) = self.client.get(&path).await?;
         match started {
-            Begun::Events(_, body) => {
+            Received::Events(_, body) => {
                 self.events = Some(Events { connection, body, unread: BytesMut::new(), retry: RETRY });
                 self.lost = None;
                 Ok(())
             }
-            Begun::Whole(reply) => {
+            Received::Whole(reply) => {
                 self.client.keep(connection);
                 self.client.read(&Answer { status: reply.status, body: reply.body })?;
                 let found = "one answer where many were asked for; is it of an older version?".to_owned();
