@@ -1,6 +1,6 @@
 //! A subscription that is kept up: whichever daemon answers for its place, and however often that is another.
 //!
-//! Rule: nothing ends it but what no waiting mends (`::client::recovery`). That nobody answers is told once, and that somebody does
+//! Rule: nothing ends it but what no waiting mends (`::client::recovery`). That no daemon answers is said once, and that one does
 //! again, with what was missed between. Events and calls are gone on with where they were, as long as the same sensor has them, so
 //! that none is lost on the way and none comes twice.
 //! Not here: how it is printed (`printing`), Ctrl-C (`watch`).
