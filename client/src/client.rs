@@ -6,7 +6,7 @@
 
 use crate::connect::{Connect, Connected};
 use crate::error::Error;
-use crate::exchange::{Connection, Failed, Outgoing, Received, Reply};
+use crate::exchange::{BODY_LEN_MAX_BYTES, Connection, Failed, Outgoing, Received, Reply};
 use crate::login::{Account, Login};
 use crate::patience::Patience;
 use crate::recovery::{self, Backoff, Recovery};
@@ -41,6 +41,7 @@ pub struct Client {
     prefix: String,
     patience: Patience,
     on_wait: Option<OnWait>,
+    body_max: usize,
     /// Whether what is sent now must not be sent twice.
     is_order: bool,
 }
@@ -70,6 +71,7 @@ impl Client {
             prefix: String::new(),
             patience: Patience::default(),
             on_wait: None,
+            body_max: BODY_LEN_MAX_BYTES,
             is_order: false,
         }
     }
@@ -89,6 +91,13 @@ impl Client {
         self
     }
 
+    /// Refuses answers of more than so many bytes; 64 MiB unless set.
+    #[must_use]
+    pub fn answers_up_to(mut self, bytes: usize) -> Client {
+        self.body_max = bytes;
+        self
+    }
+
     /// How long answers are waited for from now on.
     pub fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
@@ -104,6 +113,7 @@ impl Client {
             prefix: self.prefix.clone(),
             patience: self.patience,
             on_wait: self.on_wait.clone(),
+            body_max: self.body_max,
             is_order: false,
         }
     }
@@ -257,7 +267,7 @@ impl Client {
                 Ok(started) => return Ok((kept, started)),
             }
         }
-        let mut fresh = Connection::new(self.connected().await?).await?;
+        let mut fresh = Connection::new(self.connected().await?, self.body_max).await?;
         match self.exchange_on(&mut fresh, outgoing).await {
             Err(Failed::Unsent | Failed::Closed) => Err(fresh.closed_at_once()),
             Err(Failed::Error(error)) => Err(error),

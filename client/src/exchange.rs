@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Largest body of an answer, in bytes: twice what a daemon answers at most.
+/// Largest body of an answer unless the program sets another, in bytes: twice what a daemon answers at most.
 pub(crate) const BODY_LEN_MAX_BYTES: usize = 64 << 20;
 /// Largest head of an answer, in bytes; ours have some hundred.
 const HEAD_LEN_MAX_BYTES: usize = 64 << 10;
@@ -95,6 +95,8 @@ pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     pub(crate) address: String,
     host: String,
+    /// Largest body of an answer, in bytes.
+    pub(crate) body_max: usize,
     first: First,
     /// Whether nothing was asked on it.
     is_fresh: bool,
@@ -108,7 +110,7 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     /// On this connection, which a task of the present runtime serves until its end.
-    pub(crate) async fn new(connected: Connected) -> Result<Connection, Error> {
+    pub(crate) async fn new(connected: Connected, body_max: usize) -> Result<Connection, Error> {
         let Connected { stream, address, host } = connected;
         let first = First::default();
         let stream = TokioIo::new(Noted { stream, first: first.clone() });
@@ -116,7 +118,7 @@ impl Connection {
         let (sender, serving) = made.map_err(|error| error_of(&address, &error, &first))?;
         // An error of the connection reaches the request that it concerns.
         tokio::spawn(serving);
-        Ok(Connection { sender, address, host, first, is_fresh: true })
+        Ok(Connection { sender, address, host, body_max, first, is_fresh: true })
     }
 
     /// Sends a request and reads its answer; of server-sent events the head.
@@ -188,11 +190,11 @@ impl Connection {
     /// A whole body.
     async fn whole(&self, mut body: Incoming, patience: &Patience) -> Result<Vec<u8>, Error> {
         let len = body.size_hint().exact().unwrap_or_default();
-        let len = usize::try_from(len).ok().filter(|len| *len <= BODY_LEN_MAX_BYTES);
+        let len = usize::try_from(len).ok().filter(|len| *len <= self.body_max);
         let mut whole = Vec::new();
         whole.reserve_exact(len.ok_or_else(|| self.too_large())?.min(1 << 20));
         while let Some(part) = self.part(&mut body, patience).await? {
-            if whole.len() + part.len() > BODY_LEN_MAX_BYTES {
+            if whole.len() + part.len() > self.body_max {
                 return Err(self.too_large());
             }
             whole.extend_from_slice(&part);
@@ -213,7 +215,7 @@ impl Connection {
     }
 
     pub(crate) fn too_large(&self) -> Error {
-        self.unexpected(format!("an answer of more than {BODY_LEN_MAX_BYTES} bytes"))
+        self.unexpected(format!("an answer of more than {} bytes", self.body_max))
     }
 
     /// What answers is no daemon of ours.

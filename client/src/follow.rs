@@ -8,7 +8,7 @@
 
 use crate::client::{Answer, Client};
 use crate::error::Error;
-use crate::exchange::{BODY_LEN_MAX_BYTES, Connection, Received};
+use crate::exchange::{Connection, Received};
 use crate::patience::Patience;
 use crate::query;
 use crate::recovery::{self, Backoff, Recovery};
@@ -214,7 +214,7 @@ impl Events {
                 return Ok(Some(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()));
             }
             looked_at = self.unread.len();
-            if looked_at > BODY_LEN_MAX_BYTES {
+            if looked_at > self.connection.body_max {
                 return Err(self.connection.too_large());
             }
             let patience = Patience::of(SILENCE_MAX);

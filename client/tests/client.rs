@@ -136,6 +136,19 @@ async fn what_is_no_answer_is_shown_and_said_to_be_none() {
 }
 
 #[tokio::test]
+async fn a_program_bounds_answers_as_it_likes() {
+    let five = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345";
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n123\r\n2\r\n45\r\n0\r\n\r\n";
+    for (answer, most, expected) in
+        [(five, 5, true), (five, 4, false), (chunked, 5, true), (chunked, 4, false)]
+    {
+        let (address, ..) = daemon(vec![vec![Answer(answer)]]).await;
+        let answered = client(&address).answers_up_to(most).call_raw("x", &json!({})).await;
+        assert_eq!(answered.is_ok(), expected, "{answered:?} of {most} bytes at most");
+    }
+}
+
+#[tokio::test]
 async fn a_head_without_end_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

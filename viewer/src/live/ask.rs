@@ -17,6 +17,9 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(35);
 /// How long an answer may take of which parts keep coming: the largest, on a slow line.
 const ANSWER_MAX: Duration = Duration::from_secs(300);
 
+/// Largest answer, in bytes: what a daemon answers at most.
+const ANSWER_LEN_MAX_BYTES: usize = 32 << 20;
+
 /// A daemon to ask.
 #[derive(Debug)]
 pub struct Client {
@@ -34,7 +37,7 @@ impl Client {
     /// The same, where an answer of which nothing comes for so long is given up.
     #[must_use]
     pub fn within(address: Where, silence: Duration) -> Client {
-        let client = client::Client::new(address.clone());
+        let client = client::Client::new(address.clone()).answers_up_to(ANSWER_LEN_MAX_BYTES);
         let client = match &address {
             Where::Here(_) | Where::Local(_) => client,
             Where::Proxy(proxy) => client.logging_in(proxy.login(), ""),
