@@ -11,9 +11,9 @@
 use crate::handle::{Found, Handle, Known};
 use crate::methods;
 use crate::registry::State;
+use rpc::dispatch::method::Registry;
+use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use rpc::method::Registry;
-use rpc::typed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
@@ -110,7 +110,11 @@ impl fmt::Debug for Hosts {
 ///
 /// # Errors
 /// If a method or a path of the same name is there already.
-pub fn add(registry: &mut Registry, handle: &Handle, hosts: Hosts) -> Result<(), rpc::method::Error> {
+pub fn add(
+    registry: &mut Registry,
+    handle: &Handle,
+    hosts: Hosts,
+) -> Result<(), rpc::dispatch::method::Error> {
     let handle = handle.clone();
     registry.add(typed::method(move |_, params: TargetsParams| {
         let (handle, hosts) = (handle.clone(), hosts.clone());

@@ -6,9 +6,9 @@
 use crate::discovery::Hosts;
 use crate::handle::{Found, Handle, Known};
 use crate::registry::{Answer, State};
+use rpc::dispatch::method::Registry;
+use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use rpc::method::Registry;
-use rpc::typed;
 use std::future::ready;
 use std::time::Duration;
 use wire::api::directory::{self as api, Domain, Domains, DomainsParams, ResolveParams};
@@ -22,7 +22,7 @@ const KNOWN_TOLD_MAX: usize = 10;
 ///
 /// # Errors
 /// If a method of the same name is there already.
-pub fn add(registry: &mut Registry, handle: &Handle) -> Result<(), rpc::method::Error> {
+pub fn add(registry: &mut Registry, handle: &Handle) -> Result<(), rpc::dispatch::method::Error> {
     add_with_hosts(registry, handle, Hosts::none())
 }
 
@@ -34,7 +34,7 @@ pub fn add_with_hosts(
     registry: &mut Registry,
     handle: &Handle,
     hosts: Hosts,
-) -> Result<(), rpc::method::Error> {
+) -> Result<(), rpc::dispatch::method::Error> {
     let (own, listing) = (handle.clone(), handle.clone());
     registry.add(typed::method(move |_, params: ResolveParams| {
         ready(named(&params.domain).and_then(|domain| resolve(&own, &domain)))
@@ -170,7 +170,7 @@ mod tests {
     use crate::registry;
     use crate::testing::{domain, leave, part, statement};
     use rpc::dispatch::Dispatcher;
-    use rpc::elsewhere::Caller;
+    use rpc::dispatch::elsewhere::Caller;
     use rpc::limits::Limits;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,9 +5,9 @@
 use directory::handle::{Handle, SystemClock};
 use directory::methods;
 use directory::registry::Registry;
-use rpc::config::Listen;
+use rpc::dispatch::statistics::Statistics;
+use rpc::http::config::Listen;
 use rpc::limits::Limits;
-use rpc::statistics::Statistics;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
@@ -50,14 +50,15 @@ async fn prometheus_takes_the_targets() {
     let handle = Handle::new(Registry::new(10), SystemClock);
     handle.register(record("UT-ICL", &["n1", "n2.site.example"])).expect("accepted");
     handle.register(record("SDSC", &["m1"])).expect("accepted");
-    let mut registry = rpc::method::Registry::new();
+    let mut registry = rpc::dispatch::method::Registry::new();
     methods::add(&mut registry, &handle).expect("new names");
     let any: Listen = "127.0.0.1:0".parse().expect("an address");
-    let listener = rpc::server::bind(any).await.expect("a free port");
+    let listener = rpc::http::server::bind(any).await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let shutdown = CancellationToken::new();
     let statistics = Arc::new(Statistics::default());
-    let server = rpc::server::serve(listener, registry, Limits::default(), statistics, shutdown.clone());
+    let server =
+        rpc::http::server::serve(listener, registry, Limits::default(), statistics, shutdown.clone());
     let server = tokio::spawn(server);
 
     let answer = get(address, "/sd/prometheus?port=9100").await;

@@ -7,7 +7,7 @@
 use crate::door::lock;
 use crate::figures::Figures;
 use crate::grant::{Class, Grant, Rights};
-use rpc::entrance::{Access, Asked, Held};
+use rpc::dispatch::scope::{Access, Asked, Held};
 use rpc::fault::Fault;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -4,7 +4,7 @@
 //! loopback alone: what others send beyond it is encrypted, whatever the section says.
 //! Not here: accounts (`account_file`), the overlay (`overlay::config`).
 
-use rpc::config::Listen;
+use rpc::http::config::Listen;
 use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ pub struct Config {
 pub enum Error {
     /// `listen` is no address.
     #[error("{0}")]
-    Listen(rpc::config::Error),
+    Listen(rpc::http::config::Error),
     /// One of the two files alone.
     #[error("expected certificate and key together, found one of them")]
     Half {

@@ -15,8 +15,9 @@ use crate::nonces::RANDOM_LEN_BYTES;
 use crate::place::{self, Place};
 use crate::visitors::Visitors;
 use overlay::clock;
-use rpc::entrance::{Access, Admitted, Entrance, Entry, Knock, Scope, Turned};
+use rpc::dispatch::scope::{Access, Scope};
 use rpc::fault::Fault;
+use rpc::http::entrance::{Admitted, Entrance, Entry, Knock, Turned};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -261,7 +262,7 @@ mod tests {
     use super::*;
     use crate::account::{Account, Name, Proofs};
     use crate::grant::asked;
-    use rpc::entrance::Held;
+    use rpc::dispatch::scope::Held;
     use std::collections::BTreeMap;
     use tunnel::digest::client::{self, Client};
 

@@ -13,7 +13,7 @@
 //! some domains is told of no others; who logged in by MD5 alone is a viewer at most, whatever the account says.
 //! Not here: who it is (`login`).
 
-use rpc::entrance::Asked;
+use rpc::dispatch::scope::Asked;
 use std::collections::BTreeSet;
 use std::fmt;
 use wire::id::{DomainName, HostName};

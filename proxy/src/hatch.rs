@@ -5,7 +5,7 @@
 //! Not here: the table of what is carried (`overlay::net::carried::tunnels`), HTTP (`rpc`).
 
 use overlay::net::carried::tunnels::{FIRST_BYTE, Tunnels, UPGRADE_BEGINS};
-use rpc::hatch::{Asked, Duplex, Hatch, Told, Work};
+use rpc::http::hatch::{Asked, Duplex, Hatch, Told, Work};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;

@@ -8,7 +8,7 @@ use crate::access::Visit;
 use crate::door::{Passes, lock};
 use crate::login::Login;
 use overlay::clock;
-use rpc::entrance::{Access, Asked, Held};
+use rpc::dispatch::scope::{Access, Asked, Held};
 use rpc::fault::Fault;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

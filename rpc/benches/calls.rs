@@ -4,11 +4,11 @@
 //! `cargo bench -p rpc --bench calls -- [SECONDS]` (2 unless given). Client and server share this process
 //! and this machine, so the figures are what both together do. The client writes and reads raw bytes.
 
-use rpc::config::Listen;
+use rpc::codec::value::Value;
+use rpc::dispatch::method::{Declaration, Registry};
+use rpc::http::config::Listen;
+use rpc::http::server;
 use rpc::limits::Limits;
-use rpc::method::{Declaration, Registry};
-use rpc::server;
-use rpc::value::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

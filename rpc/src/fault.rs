@@ -43,7 +43,7 @@ impl Fault {
     /// [`METHOD_NOT_FOUND`], with where to look. A name longer than any method's is not repeated.
     #[must_use]
     pub fn method_not_found(name: &str) -> Fault {
-        let shown = if name.len() <= crate::method::NAME_MAX_BYTES { name } else { "of this length" };
+        let shown = if name.len() <= crate::limits::METHOD_NAME_BYTES { name } else { "of this length" };
         Fault::new(METHOD_NOT_FOUND, format!("no method {shown:?}; system.listMethods lists them"))
     }
 

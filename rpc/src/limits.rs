@@ -4,7 +4,7 @@
 //! Each limit is a named constant with its reason; [`Limits`] carries them so that tests can lower them.
 //! Not here: what happens at a limit (`framing`, `guarded_stream`, `connections`, `dispatch`).
 
-use crate::follow::bounds::Bounds;
+use crate::stream_limits::Bounds;
 use std::time::Duration;
 
 /// Largest body: the largest useful request is a multicall of some hundred KiB.
@@ -35,6 +35,8 @@ pub const NODES: usize = 10_000;
 pub const ATTRIBUTES: usize = 64;
 /// Most parameters in a query string.
 pub const QUERY_PARAMETERS: usize = 64;
+/// Longest name of a method.
+pub const METHOD_NAME_BYTES: usize = 64;
 /// Most calls in one `system.multicall`.
 pub const MULTICALL_CALLS: usize = 100;
 /// Largest answer, so that one multicall cannot take all memory.

@@ -6,17 +6,17 @@
 mod served;
 
 use proptest::prelude::*;
+use rpc::codec::packed;
+use rpc::codec::value::Value;
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
-use rpc::entrance::Scope;
+use rpc::dispatch::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::dispatch::method::{Declaration, Registry};
+use rpc::dispatch::params::Params;
+use rpc::dispatch::scope::Scope;
+use rpc::dispatch::written::{Answered, document};
 use rpc::fault::Fault;
+use rpc::http::server::Door;
 use rpc::limits::Limits;
-use rpc::method::{Declaration, Registry};
-use rpc::packed;
-use rpc::params::Params;
-use rpc::server::Door;
-use rpc::value::Value;
-use rpc::written::{Answered, document};
 use served::{Served, call};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -4,8 +4,9 @@
 
 mod served;
 
-use rpc::entrance::{Access, Admitted, Asked, Entrance, Entry, Held, Knock, Scope, Turned};
+use rpc::dispatch::scope::{Access, Asked, Held, Scope};
 use rpc::fault::Fault;
+use rpc::http::entrance::{Admitted, Entrance, Entry, Knock, Turned};
 use rpc::limits::Limits;
 use served::{Answer, Served};
 use std::sync::Arc;

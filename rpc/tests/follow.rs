@@ -6,14 +6,15 @@
 
 mod served;
 
-use rpc::entrance::{Access, Admitted, Asked, Entrance, Entry, Held, Knock, Scope};
+use rpc::codec::value::Value;
+use rpc::dispatch::method::{Declaration, Registry};
+use rpc::dispatch::params::{Parameter, Type};
+use rpc::dispatch::scope::{Access, Asked, Held, Scope};
 use rpc::fault::Fault;
-use rpc::follow::bounds::{Bounds, ENCRYPTED_BYTES, SOCKET_BYTES_LARGE};
+use rpc::http::entrance::{Admitted, Entrance, Entry, Knock};
+use rpc::http::server::Door;
 use rpc::limits::Limits;
-use rpc::method::{Declaration, Registry};
-use rpc::params::{Parameter, Type};
-use rpc::server::Door;
-use rpc::value::Value;
+use rpc::stream_limits::{Bounds, ENCRYPTED_BYTES, SOCKET_BYTES_LARGE};
 use serde_json::Value as Json;
 use served::Served;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -5,12 +5,12 @@
 
 mod served;
 
+use rpc::codec::value::Value;
+use rpc::dispatch::method::{Declaration, Registry};
+use rpc::dispatch::params::{Parameter, Type};
 use rpc::fault::Fault;
+use rpc::http::server::Door;
 use rpc::limits::Limits;
-use rpc::method::{Declaration, Registry};
-use rpc::params::{Parameter, Type};
-use rpc::server::Door;
-use rpc::value::Value;
 use serde_json::Value as Json;
 use served::Served;
 use std::io::{BufRead, BufReader, Write};

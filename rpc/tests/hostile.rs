@@ -8,8 +8,8 @@
 
 mod served;
 
+use rpc::codec::xmlrpc::parse_call;
 use rpc::limits::Limits;
-use rpc::xmlrpc::parse_call;
 use served::{Served, call, echo};
 use wire::fault;
 

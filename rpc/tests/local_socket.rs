@@ -1,12 +1,12 @@
 //! Queries on a local socket, as its clients make them.
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
+use rpc::codec::value::Value;
 use rpc::dispatch::Dispatcher;
+use rpc::dispatch::method::{Declaration, Registry};
+use rpc::http::listener::{self, Error, LocalListener};
+use rpc::http::server;
 use rpc::limits::Limits;
-use rpc::listener::{self, Error, LocalListener};
-use rpc::method::{Declaration, Registry};
-use rpc::server;
-use rpc::value::Value;
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt as _;

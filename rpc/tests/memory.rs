@@ -4,9 +4,9 @@
 //! One test in one binary, for the allocator counts the whole process.
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
-use rpc::json::parse_params;
+use rpc::codec::json::parse_params;
+use rpc::codec::xmlrpc::parse_call;
 use rpc::limits::Limits;
-use rpc::xmlrpc::parse_call;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -6,10 +6,10 @@
 mod served;
 
 use proptest::prelude::*;
+use rpc::codec::value::Value;
+use rpc::codec::xml_writer::{write_answer, write_value};
+use rpc::codec::xmlrpc::parse_call;
 use rpc::limits::Limits;
-use rpc::value::Value;
-use rpc::xml_writer::{write_answer, write_value};
-use rpc::xmlrpc::parse_call;
 use served::{Answer, Served};
 use std::collections::BTreeMap;
 use std::error::Error;

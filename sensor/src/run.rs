@@ -53,7 +53,7 @@ pub enum Error {
     Recorder(#[from] store::Error),
     /// Two methods have one name.
     #[error(transparent)]
-    Method(#[from] rpc::method::Error),
+    Method(#[from] rpc::dispatch::method::Error),
     /// The report cannot be made.
     #[error("the journal cannot be read for the report: {0}; check the state directory")]
     Report(std::io::Error),
@@ -267,8 +267,8 @@ impl Sensor {
     ///
     /// # Errors
     /// If two have one name, which a test rules out.
-    pub fn methods(&self) -> Result<rpc::method::Registry, Error> {
-        let mut registry = rpc::method::Registry::new();
+    pub fn methods(&self) -> Result<rpc::dispatch::method::Registry, Error> {
+        let mut registry = rpc::dispatch::method::Registry::new();
         let (reader, joiner) = (self.tail.reader(), Arc::clone(&self.joiner));
         let events = query::events::Events::new(reader, joiner, self.ending.clone());
         let tail = Arc::clone(&self.tail);

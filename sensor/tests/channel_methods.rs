@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use rpc::dispatch::Dispatcher;
+use rpc::dispatch::method::Registry;
+use rpc::http::listener::LocalListener;
 use rpc::limits::Limits;
-use rpc::listener::LocalListener;
-use rpc::method::Registry;
 use sensor::channel::fields::Subject;
 use sensor::channel::fields::call::Calls;
 use sensor::channel::fields::event::Events;
@@ -45,7 +45,7 @@ impl Host {
         let folder = tempfile::tempdir().unwrap();
         let listener = LocalListener::bind(&folder.path().join("s.sock")).unwrap();
         let dispatcher = Arc::new(Dispatcher::new(registry, Limits::default(), Arc::default()));
-        let serving = rpc::server::serve_local(listener, dispatcher, CancellationToken::new());
+        let serving = rpc::http::server::serve_local(listener, dispatcher, CancellationToken::new());
         tokio::spawn(serving);
         Host { tap: hub.tap(), hub, folder, view: View::default(), swept: 0 }
     }

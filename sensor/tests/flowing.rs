@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::dispatch::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::dispatch::method::{Answer, Registry};
+use rpc::dispatch::params::Params;
 use rpc::fault::Fault;
 use rpc::limits::Limits;
-use rpc::method::{Answer, Registry};
-use rpc::params::Params;
-use rpc::value::{Name, Value};
 use sensor::config::{Config, RawConfig};
 use sensor::query::channels::relays::{Asker, Relays};
 use sensor::query::declared;

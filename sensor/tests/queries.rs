@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::Caller;
-use rpc::entrance::Scope;
+use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::scope::Scope;
+use rpc::dispatch::written::{Answered, document};
 use rpc::limits::Limits;
-use rpc::value::{Name, Value};
-use rpc::written::{Answered, document};
 use sensor::config::{Config, FirstStartWord, RawConfig, RawTail};
 use sensor::run::Sensor;
 use std::sync::Arc;

@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::dispatch::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::dispatch::method::{Answer, Registry};
+use rpc::dispatch::params::Params;
 use rpc::fault::Fault;
 use rpc::limits::Limits;
-use rpc::method::{Answer, Registry};
-use rpc::params::Params;
-use rpc::value::{Name, Value};
 use sensor::channel::hub::Hub;
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
@@ -467,7 +467,7 @@ async fn the_representative_gives_packed_entries_too() {
         let params =
             vec![("subscription", id(&made)), ("wait", Value::Double(10.0)), ("packed", Value::Bool(true))];
         let answer = story.at_representative("sensor.take", params).await.unwrap();
-        let taken = rpc::typed::answer_of::<TakeParams>(answer).unwrap();
+        let taken = rpc::dispatch::typed::answer_of::<TakeParams>(answer).unwrap();
         assert!(taken.entries.is_empty() && taken.booted.is_some(), "{taken:?}");
         next = taken.next;
         entries.extend(taken.packed_entries().unwrap().unwrap());

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::Caller;
+use rpc::dispatch::elsewhere::Caller;
 use rpc::limits::Limits;
-use rpc::value::{Name, Value};
 use sensor::config::{Config, RawConfig};
 use sensor::process::source::Kind;
 use sensor::run::Sensor;

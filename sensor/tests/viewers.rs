@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::Caller;
+use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::method::Registry;
 use rpc::limits::Limits;
-use rpc::method::Registry;
-use rpc::value::{Name, Value};
 use sensor::channel::hub::{Budget as Shares, Hub};
 use sensor::process::source::View;
 use sensor::process::table::Coverage;

@@ -9,6 +9,7 @@ mod dependencies;
 mod links;
 mod manifests;
 mod purity;
+mod rooms;
 mod sources;
 
 use std::path::{Path, PathBuf};

@@ -17,8 +17,8 @@ mod xmlrpc_c;
 
 mod rust;
 
-use rpc::method::{Declaration, Registry};
-use rpc::value::Value;
+use rpc::codec::value::Value;
+use rpc::dispatch::method::{Declaration, Registry};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -146,10 +146,10 @@ impl Numbers {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let listener = rpc::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+                let listener = rpc::http::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 let (limits, counts) = (rpc::limits::Limits::default(), Arc::default());
-                rpc::server::serve(listener, registry(), limits, counts, told).await.unwrap();
+                rpc::http::server::serve(listener, registry(), limits, counts, told).await.unwrap();
             });
         });
         Numbers { address: hear.recv().unwrap(), shutdown, thread: Some(thread) }

@@ -1,7 +1,7 @@
 //! Owner of a port that is in use: the process that listens there, as far as `/proc` shows it to this user.
 //!
 //! Shell: it reads `/proc`. Rule: a message is only added to; where no owner is seen it stays as it is.
-//! Not here: listening, and what fails there (`rpc::server`, `overlay::net`).
+//! Not here: listening, and what fails there (`rpc::http::server`, `overlay::net`).
 
 use crate::output::clean;
 use std::fs;

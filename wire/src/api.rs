@@ -1,7 +1,7 @@
 //! The query interface: the parameters and the answer of each method, said once.
 //!
 //! Pure. Handlers, the commands and introspection use these types; their doc comments are what `system.methodHelp` answers. Methods that
-//! are not here yet are declared by hand (`rpc::method`). A method's parameters are a structure that implements [`Request`]; the parameters
+//! are not here yet are declared by hand (`rpc::dispatch::method`). A method's parameters are a structure that implements [`Request`]; the parameters
 //! `domain`, `host`, `big_integers` and `follow`, which many methods have, are not in it.
 //! Rules: a name carries its unit (`age_secs`, `memory_used_bytes`); a field without a value is left out; a field that is added later has a
 //! default, as a daemon of the version before does not send it.

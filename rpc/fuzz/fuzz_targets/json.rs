@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rpc::json::{parse_params, write_answer};
+use rpc::codec::json::{parse_params, write_answer};
 use rpc::limits::Limits;
 
 fuzz_target!(|body: &[u8]| {

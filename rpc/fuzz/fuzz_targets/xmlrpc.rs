@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use rpc::limits::Limits;
-use rpc::xml_writer::write_value;
-use rpc::xmlrpc::parse_call;
+use rpc::codec::xml_writer::write_value;
+use rpc::codec::xmlrpc::parse_call;
 
 fuzz_target!(|body: &[u8]| {
     let limits = Limits::default();

@@ -4,7 +4,7 @@
 //! Rule: the document is to the byte that of the answer with all items in it.
 
 use super::{Error, Writer};
-use crate::{json, xml_writer};
+use super::{json, xml_writer};
 use serde::Serialize;
 use wire::query::{Form, Syntax};
 

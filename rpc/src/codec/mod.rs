@@ -6,20 +6,30 @@
 //! Pure: no runtime, no file, no socket, no clock.
 //! Not here: reading requests (`json`, `xmlrpc`).
 
+pub mod json;
+pub mod moment;
+pub mod packed;
+pub mod value;
+pub mod xml_writer;
+pub mod xmlrpc;
+
+pub(crate) mod plain;
+pub(crate) mod query;
+pub(crate) mod xml_tokens;
+
 mod decimal;
 mod items;
 mod key;
-pub(crate) mod plain;
 mod tree;
 mod writer;
+mod xml_scalars;
 
 pub(crate) use decimal::write_double;
 pub use items::Items;
 pub use tree::{NotOfType, Source, Tree};
 pub use writer::{Error, Writer};
 
-use crate::value::Value;
-use crate::{json, xml_writer};
+use crate::codec::value::Value;
 use serde::Serialize;
 use std::fmt::Display;
 use wire::api::Renamed;

@@ -1,9 +1,9 @@
 //! Trees of [`Value`]: what a sink builds, what is given to a sink, and what a type is read from.
 //!
-//! Pure. Not here: the values themselves (`crate::value`).
+//! Pure. Not here: the values themselves (`crate::codec::value`).
 
 use super::Sink;
-use crate::value::{Name, Value};
+use crate::codec::value::{Name, Value};
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;

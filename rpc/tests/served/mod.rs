@@ -2,16 +2,16 @@
 #![allow(dead_code, unreachable_pub)] // each test binary uses a part of it
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
-use rpc::config::Listen;
+use rpc::codec::value::Value;
 use rpc::dispatch::Dispatcher;
-use rpc::entrance::Entrance;
+use rpc::dispatch::method::{Declaration, Registry};
+use rpc::dispatch::params::{Parameter, Type};
+use rpc::dispatch::statistics::{Snapshot, Statistics};
 use rpc::fault::Fault;
+use rpc::http::config::Listen;
+use rpc::http::entrance::Entrance;
+use rpc::http::server;
 use rpc::limits::Limits;
-use rpc::method::{Declaration, Registry};
-use rpc::params::{Parameter, Type};
-use rpc::server;
-use rpc::statistics::{Snapshot, Statistics};
-use rpc::value::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The owners of subscriptions.
 //!
-//! Pure. Rule: what belongs to one owner does not exist for another. Not here: who a caller is (`rpc::elsewhere`).
+//! Pure. Rule: what belongs to one owner does not exist for another. Not here: who a caller is (`rpc::dispatch::elsewhere`).
 
 use std::fmt;
 use wire::query::{Asker, Principal, Viewer};

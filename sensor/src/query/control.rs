@@ -7,10 +7,10 @@
 use crate::control::desk::{Done, Handle};
 use crate::control::refusal::Refusal;
 use crate::process::details::Users;
-use rpc::apart::Apart;
+use rpc::dispatch::apart::Apart;
+use rpc::dispatch::method::Method;
+use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use rpc::method::Method;
-use rpc::typed;
 use wire::api::control::{ControlAnswer, ControlParams};
 use wire::fault;
 

@@ -3,7 +3,7 @@
 //! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
 //! Not here: the answers.
 
-use rpc::method::Declaration;
+use rpc::dispatch::method::Declaration;
 use wire::api::calls::{DomainCallsParams, SensorCallsParams};
 use wire::api::channels::{
     AlterParams, ChannelsParams, SubscribeParams, SubscriptionsParams, UnsubscribeParams,

@@ -2,10 +2,10 @@
 //!
 //! Pure. Not here: finding them (`events`, `domain_events`), what an answer has of one (`wire::api`).
 
+use rpc::codec::value::Value;
 use rpc::codec::{self, Items};
+use rpc::dispatch::written::Answered;
 use rpc::fault::Fault;
-use rpc::value::Value;
-use rpc::written::Answered;
 use serde::Serialize;
 use wire::api::events::EventRef;
 use wire::event::Event;

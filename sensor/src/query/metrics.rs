@@ -4,9 +4,9 @@
 
 use crate::sample::glob::Glob;
 use crate::sample::sampler::Handle;
+use rpc::dispatch::method::Method;
+use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use rpc::method::Method;
-use rpc::typed;
 use wire::api::UnixTime;
 use wire::api::metrics::{
     self as api, Labels, MetricsParams, Sample, SensorMetrics, SensorMetricsParams, Value,

@@ -8,10 +8,10 @@
 use crate::module::desk::{Handle, Refusal, Told};
 use crate::module::protocol::{Flow, Hello, Wants};
 use crate::module::spec::Runs;
-use rpc::elsewhere::Caller;
+use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::method::Method;
+use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use rpc::method::Method;
-use rpc::typed;
 use wire::api::modules::{
     ChangeModuleParams, Module, ModuleAct, ModuleForm, ModuleKind, ModuleState, ModuleWants, Modules,
     ModulesParams, WantedProcesses,

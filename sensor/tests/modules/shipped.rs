@@ -1,10 +1,10 @@
 //! The modules that ship, in a real sensor: a collector's figures among the host's, and a handler that has them drawn.
 
 use crate::rig::{Rig, mode, until};
+use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::elsewhere::Caller;
+use rpc::dispatch::elsewhere::Caller;
 use rpc::limits::Limits;
-use rpc::value::{Name, Value};
 use sensor::config::{Config, RawConfig};
 use sensor::module::spec::Spec;
 use sensor::run::Sensor;

@@ -14,16 +14,17 @@ use crate::serve::elsewhere::{self, Hop};
 use ::client::Error;
 use daemon::shutdown::Signals;
 use overlay::visit::{Errand, Error as VisitError, Visit};
+use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::entrance::{Admitted, Entrance, Entry, Knock, Scope, Turned};
+use rpc::dispatch::method::{Declaration, Registry};
+use rpc::dispatch::params::Params;
+use rpc::dispatch::scope::Scope;
+use rpc::dispatch::statistics::Statistics;
+use rpc::dispatch::written::Answered;
 use rpc::fault::Fault;
+use rpc::http::entrance::{Admitted, Entrance, Entry, Knock, Turned};
+use rpc::http::server;
 use rpc::limits::{CALL_TIME, Limits};
-use rpc::method::{Declaration, Registry};
-use rpc::params::Params;
-use rpc::server;
-use rpc::statistics::Statistics;
-use rpc::value::{Name, Value};
-use rpc::written::Answered;
 use std::fmt;
 use std::io;
 use std::pin::pin;
@@ -191,7 +192,7 @@ async fn opened(errand: Errand) -> Result<Visit, VisitError> {
 }
 
 /// Every method that daemons of domains answer; the representative is asked for each.
-fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::method::Error> {
+fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::dispatch::method::Error> {
     let mut registry = Registry::new();
     let of_directories = [
         Declaration::of::<ResolveParams>(),

@@ -9,7 +9,7 @@ use ::client::Error;
 use ::client::connect::{self, Connect, Connected, Connecting};
 use ::client::door::certificate_refused;
 use overlay::identity::state_folder::{SOCKETS, sockets_of};
-use rpc::config::PORT_DEFAULT as PORT;
+use rpc::http::config::PORT_DEFAULT as PORT;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -206,7 +206,7 @@ async fn open(address: &str) -> io::Result<Connected> {
     let Some(path) = address.strip_prefix(SOCKET_MARK).map(Path::new) else {
         return connect::tcp(address, None).await;
     };
-    let stream = rpc::listener::connect(path)?;
+    let stream = rpc::http::listener::connect(path)?;
     stream.set_nonblocking(true)?;
     Ok(connect::local(path, UnixStream::from_std(stream)?))
 }

@@ -11,7 +11,7 @@ use daemon::config_file::{self, ConfigError};
 use daemon::shutdown::GRACE;
 use daemon::telemetry::{self, Form};
 use jiff::tz::TimeZone;
-use rpc::config::Listen;
+use rpc::http::config::Listen;
 use sensor::journal::lock;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,8 @@ impl Places {
     /// The address, if one was given.
     pub(crate) fn listen(&self) -> Result<Option<Listen>, Failure> {
         let parse = |text: &String| {
-            text.parse().map_err(|error: rpc::config::Error| Failure::Usage(format!("--listen: {error}")))
+            text.parse()
+                .map_err(|error: rpc::http::config::Error| Failure::Usage(format!("--listen: {error}")))
         };
         self.listen.as_ref().map(parse).transpose()
     }

@@ -8,7 +8,7 @@ use crate::output::note;
 use crate::serve::gateway::Told;
 use crate::serve::grid::Plan;
 use proxy::config::{LISTEN_DEFAULT, Tls};
-use rpc::config::Listen;
+use rpc::http::config::Listen;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut config = file.proxy.unwrap_or_default();
     if let Some(text) = &args.door {
         let usage = |error: &dyn std::fmt::Display| Failure::Usage(format!("--door: {error}"));
-        let listen: Listen = text.parse().map_err(|error: rpc::config::Error| usage(&error))?;
+        let listen: Listen = text.parse().map_err(|error: rpc::http::config::Error| usage(&error))?;
         let is_plain = file.is_plain_proxy && config.tls == Tls::Plain;
         config = config.at(listen, is_plain).map_err(|error| usage(&error))?;
     }

@@ -5,7 +5,7 @@
 use crate::client::via::Via;
 use crate::exit::Failure;
 use crate::output::note;
-use rpc::config::Listen;
+use rpc::http::config::Listen;
 use std::net::TcpListener;
 
 /// Where it listens unless told otherwise: beside a daemon of this machine.

@@ -2,12 +2,12 @@
 //!
 //! [`now`] is the one place where the program reads the calendar; everything else is given the time.
 //! Rule: a time is printed with its offset from UTC, in a column on a terminal once, in its head.
-//! Not here: how times are read (`rpc::moment`).
+//! Not here: how times are read (`rpc::codec::moment`).
 
 use crate::output::Output;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use rpc::moment;
+use rpc::codec::moment;
 use std::time::{Duration, SystemTime};
 use wire::time::Time;
 

@@ -9,7 +9,7 @@ use super::elsewhere;
 use super::others::Others;
 use directory::discovery::{HostState, Hosts, Listed};
 use overlay::clock;
-use rpc::value::Value;
+use rpc::codec::value::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -37,10 +37,10 @@ use proxy::door::{Door, Member, Passes};
 use proxy::hatch::Inlet;
 use proxy::watch::Watch;
 use rpc::dispatch::Dispatcher;
+use rpc::dispatch::method::Registry;
 use rpc::fault::Fault;
-use rpc::follow::bounds::Bounds;
 use rpc::limits::Limits;
-use rpc::method::Registry;
+use rpc::stream_limits::Bounds;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -216,7 +216,7 @@ impl Gateway {
     ///
     /// # Errors
     /// If a method of the same name is there already.
-    pub(crate) fn add_methods(&self, registry: &mut Registry) -> Result<(), rpc::method::Error> {
+    pub(crate) fn add_methods(&self, registry: &mut Registry) -> Result<(), rpc::dispatch::method::Error> {
         for declaration in sensor::query::declared::all() {
             // The router sends each elsewhere, or says why it cannot.
             registry
@@ -251,7 +251,7 @@ impl Gateway {
             net: self.net,
         };
         let (listener, watch) = (self.listener, self.watch);
-        let door = rpc::server::Door {
+        let door = rpc::http::server::Door {
             entrance: Some(self.door),
             tls: self.certificate.map(|certificate| certificate.acceptor()),
             hatch: Some(Arc::new(Inlet::new(self.tunnels))),
@@ -265,7 +265,7 @@ impl Gateway {
         tasks.spawn_sure("directories", hold(directories, shutdown.clone()));
         let ending = shutdown.clone();
         tasks.spawn_sure("contacts", async move { others.contacts.tend(ending).await });
-        tasks.spawn("door", rpc::server::serve_behind(door, listener, dispatcher, shutdown.clone()));
+        tasks.spawn("door", rpc::http::server::serve_behind(door, listener, dispatcher, shutdown.clone()));
     }
 }
 
@@ -345,7 +345,7 @@ async fn open_door(
         }
     };
     let certificate = origin.map(Certificate::open).transpose()?;
-    let listener = rpc::server::bind(config.listen).await?;
+    let listener = rpc::http::server::bind(config.listen).await?;
     let address = listener.local_addr().context("the listener does not tell its address")?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let channel = format!("{scheme}://{address}").into_bytes();
@@ -357,7 +357,7 @@ async fn open_door(
 #[cfg(test)]
 mod tests {
     use proxy::grant::Class;
-    use rpc::method::Declaration;
+    use rpc::dispatch::method::Declaration;
     use std::collections::BTreeMap;
     use wire::api::directory::{DomainsParams, ResolveParams, TargetsParams};
 

@@ -18,12 +18,12 @@ use directory::handle::SystemClock;
 use directory::run::Directory;
 use overlay::identity::state_folder::SOCKET_NAMES;
 use overlay::net::handle::Handle;
-use rpc::config::{Listen, PORT_DEFAULT};
 use rpc::dispatch::Dispatcher;
+use rpc::dispatch::method::Registry;
+use rpc::dispatch::statistics::Statistics;
+use rpc::http::config::{Listen, PORT_DEFAULT};
+use rpc::http::listener::LocalListener;
 use rpc::limits::Limits;
-use rpc::listener::LocalListener;
-use rpc::method::Registry;
-use rpc::statistics::Statistics;
 use sd_notify::NotifyState;
 use sensor::journal::lock::Lock;
 use sensor::run::Sensor;
@@ -319,10 +319,10 @@ impl Grid {
             member.spawn(&mut tasks, Arc::clone(&dispatcher), &shutdown);
         }
         if let Ok(local) = local {
-            let serving = rpc::server::serve_local(local, Arc::clone(&dispatcher), shutdown.clone());
+            let serving = rpc::http::server::serve_local(local, Arc::clone(&dispatcher), shutdown.clone());
             tasks.spawn_sure("queries of local clients", serving);
         }
-        tasks.spawn("queries", rpc::server::serve_methods(listener, dispatcher, shutdown.clone()));
+        tasks.spawn("queries", rpc::http::server::serve_methods(listener, dispatcher, shutdown.clone()));
         more(&mut tasks);
         state_dir::write_listen(&state, &address.to_string(), socket.as_deref(), &files);
         tell_service_manager(&[NotifyState::Ready]);
@@ -435,13 +435,13 @@ fn bind_local(
 
 async fn bind(listen: Option<Listen>) -> anyhow::Result<tokio::net::TcpListener> {
     if let Some(listen) = listen {
-        return Ok(rpc::server::bind(listen).await?);
+        return Ok(rpc::http::server::bind(listen).await?);
     }
-    match rpc::server::bind(LISTEN_DEFAULT.into()).await {
+    match rpc::http::server::bind(LISTEN_DEFAULT.into()).await {
         Ok(listener) => Ok(listener),
         Err(error) => {
             tracing::info!(%error, "taking another port");
-            Ok(rpc::server::bind(SocketAddr::from(([127, 0, 0, 1], 0)).into()).await?)
+            Ok(rpc::http::server::bind(SocketAddr::from(([127, 0, 0, 1], 0)).into()).await?)
         }
     }
 }

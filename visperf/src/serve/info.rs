@@ -2,9 +2,9 @@
 //!
 //! Rule: health and figures are asked when the call comes, never remembered.
 
-use rpc::method::Method;
-use rpc::statistics::Statistics;
-use rpc::typed;
+use rpc::dispatch::method::Method;
+use rpc::dispatch::statistics::Statistics;
+use rpc::dispatch::typed;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tunnel::ladder::Rung;

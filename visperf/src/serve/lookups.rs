@@ -17,9 +17,9 @@ use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::resolve::asker::Asker;
 use overlay::resolve::{self, Heard, Outcome, Source};
+use rpc::dispatch::method::Registry;
+use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use rpc::method::Registry;
-use rpc::typed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl Lookups {
     ///
     /// # Errors
     /// If one of the same name is there already.
-    pub(crate) fn add(self, registry: &mut Registry) -> Result<(), rpc::method::Error> {
+    pub(crate) fn add(self, registry: &mut Registry) -> Result<(), rpc::dispatch::method::Error> {
         let own = self.clone();
         registry.add(typed::method(move |caller, params: ResolveParams| {
             let (own, is_client) = (own.clone(), caller.peer.is_none());

@@ -27,8 +27,8 @@ use overlay::net::event_loop::directory_connections;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
+use rpc::dispatch::method::Registry;
 use rpc::fault::Fault;
-use rpc::method::Registry;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Replica {
     ///
     /// # Errors
     /// If a method of the same name is there already.
-    pub(crate) fn add_forwarded(&self, registry: &mut Registry) -> Result<(), rpc::method::Error> {
+    pub(crate) fn add_forwarded(&self, registry: &mut Registry) -> Result<(), rpc::dispatch::method::Error> {
         for declaration in sensor::query::declared::all() {
             // The router sends each elsewhere, or says why it cannot.
             registry.add(

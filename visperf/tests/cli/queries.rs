@@ -181,7 +181,7 @@ fn a_daemon_of_another_kind_says_whom_to_ask() {
 #[test]
 fn documents_name_the_port_where_daemons_answer() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let usual = format!("127.0.0.1:{}", rpc::config::PORT_DEFAULT);
+    let usual = format!("127.0.0.1:{}", rpc::http::config::PORT_DEFAULT);
     let tunnel = "127.0.0.1:7327";
     assert!(Home::new().run(&["tunnel", "--help"]).ok().out.contains(&format!("default: {tunnel}")));
     let mut named = 0;
@@ -201,7 +201,7 @@ fn documents_name_the_port_where_daemons_answer() {
                     Some("service.md") => &[0, 2, 6],
                     _ => &[0],
                 };
-                let expected = |after| format!("127.0.0.1:{}", rpc::config::PORT_DEFAULT + after);
+                let expected = |after| format!("127.0.0.1:{}", rpc::http::config::PORT_DEFAULT + after);
                 let address = address.trim_end_matches(['.', ':']);
                 let is_expected = ports_after.iter().any(|after| address == expected(*after));
                 assert!(is_expected || address == tunnel, "{}: {address}", path.display());

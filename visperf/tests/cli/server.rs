@@ -1,11 +1,11 @@
 //! A daemon of canned answers, on the real RPC server.
 
+use rpc::codec::value::Value;
+use rpc::dispatch::method::{Declaration, Registry};
+use rpc::dispatch::params::{Parameter, Params, Type};
+use rpc::dispatch::typed;
 use rpc::fault::Fault;
 use rpc::limits::Limits;
-use rpc::method::{Declaration, Registry};
-use rpc::params::{Parameter, Params, Type};
-use rpc::typed;
-use rpc::value::Value;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -88,10 +88,10 @@ impl Daemon {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let listener = rpc::server::bind(address.parse().unwrap()).await.unwrap();
+                let listener = rpc::http::server::bind(address.parse().unwrap()).await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
                 let limits = Limits { drain_time: Duration::ZERO, ..Limits::default() };
-                rpc::server::serve(listener, registry, limits, Arc::default(), token).await.unwrap();
+                rpc::http::server::serve(listener, registry, limits, Arc::default(), token).await.unwrap();
             });
         });
         Daemon { address: tell.recv().unwrap(), asked_to_wait, shutdown, thread: Some(thread) }
@@ -204,7 +204,7 @@ fn call(id: &str, hosts: &[&str]) -> Value {
 }
 
 /// One host, which does not report in the domain `away`.
-fn hosts_method() -> rpc::method::Method {
+fn hosts_method() -> rpc::dispatch::method::Method {
     let declared =
         Declaration::new("domain.hosts", "canned").parameter(Parameter::new("domain", Type::Text, "any"));
     declared.handler_now(|params| {
@@ -221,7 +221,7 @@ fn hosts_method() -> rpc::method::Method {
 }
 
 /// One metric: its newest value, or its samples where the history is requested by its own parameter.
-fn metrics_method(newest: Value) -> rpc::method::Method {
+fn metrics_method(newest: Value) -> rpc::dispatch::method::Method {
     Declaration::new("domain.metrics", "canned")
         .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 10_000 }, "any"))
         .parameter(Parameter::new("name", Type::Text, "any"))
@@ -275,7 +275,7 @@ fn resolve(params: &Params) -> Result<Value, Fault> {
     }
 }
 
-fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::method::Method {
+fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::dispatch::method::Method {
     let events = Arc::clone(events);
     typed::method(move |_, DomainEventsParams(params)| {
         let (events, asked_to_wait) = (Arc::clone(&events), asked_to_wait.clone());

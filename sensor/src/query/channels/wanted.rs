@@ -4,8 +4,8 @@
 //! with the parameter it is in.
 
 use crate::process::details;
+use rpc::codec::value::Value;
 use rpc::fault::Fault;
-use rpc::value::Value;
 use std::fmt::Display;
 use wire::api::channels::{Selection, Settings};
 use wire::channel::{Kind, Rate, Wanted, expression};

@@ -1,0 +1,456 @@
+//! The methods of a daemon: what each is called, takes and gives, and the handler that answers it.
+//!
+//! A daemon fills one [`Registry`]; several daemons in one process merge theirs.
+//! Invariant: a name is registered once; names under `system.` belong to `introspection`.
+//! Not here: how a call arrives (`server`), is checked (`params`) or is run (`dispatch`).
+
+use crate::codec::value::{Name, Value};
+use crate::dispatch::elsewhere::{Caller, Elsewhere};
+use crate::dispatch::introspection::Introspection;
+use crate::dispatch::params::{BIG_INTEGERS, Parameter, Params, Type};
+use crate::dispatch::schema::Typed;
+use crate::dispatch::written::{Answered, Answering};
+use crate::fault::Fault;
+use crate::limits::METHOD_NAME_BYTES;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use wire::query::Form;
+
+/// The name in a query that asks for answer after answer; no method has a parameter of this name.
+pub(crate) const FOLLOW: &str = "follow";
+
+/// The type of what is followed.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// What a handler gives back while it works.
+pub type Answer = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send>>;
+
+/// Why a registry refuses a method. These are mistakes of a program, not of its user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two methods have one name.
+    #[error("expected each method once, found {0} twice; give one of them another name")]
+    Duplicate(String),
+    /// Not of the form `word.word`.
+    #[error("expected a method name such as sensor.events, at most 64 bytes, outside system., found {0:?}")]
+    Name(String),
+    /// Two parameters have one name, or one has the name that every method has.
+    #[error(
+        "expected each parameter of {method} once, found {parameter} twice (big_integers and follow are built in)"
+    )]
+    DuplicateParameter {
+        /// The method.
+        method: String,
+        /// The parameter.
+        parameter: String,
+    },
+    /// A path is there twice, or stands for no reading method.
+    #[error("expected the path {path} once, for a method that only reads, found it twice or for {method}")]
+    Path {
+        /// The path.
+        path: String,
+        /// The method.
+        method: String,
+    },
+}
+
+/// What is told about a method before it is called.
+#[derive(Clone, Debug)]
+pub struct Declaration {
+    pub(crate) name: &'static str,
+    pub(crate) summary: Name,
+    pub(crate) details: Name,
+    pub(crate) reading: Reading,
+    pub(crate) located: Located,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) positional: Option<&'static str>,
+    pub(crate) result_type: &'static str,
+    pub(crate) result_help: Name,
+    /// The types of which it was declared, if it was.
+    pub(crate) typed: Option<Typed>,
+}
+
+/// Whether a call changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// It only reads: HTTP GET may call it.
+    Only,
+    /// It keeps something for who asks, and changes nothing for others: POST only, and other daemons may hand it on.
+    ForAsker,
+    /// It may change something: POST only.
+    Changes,
+    /// It changes something, and what it is given proves by itself who wants that: POST only, and a daemon may call it
+    /// for another.
+    Signed,
+}
+
+/// Whether another daemon may have to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Located {
+    /// Whichever daemon is asked answers.
+    Here,
+    /// `domain` and `host` say which ([`crate::dispatch::elsewhere`]).
+    Named,
+}
+
+/// A method with its handler.
+pub struct Method {
+    pub(crate) declaration: Declaration,
+    pub(crate) handler: Handler,
+}
+
+/// Answers calls of one method: with a document only where a form is named.
+type Handling = dyn Fn(&Caller, Params, Option<Form>) -> Answering + Send + Sync;
+
+pub(crate) enum Handler {
+    Daemon(Box<Handling>),
+    Introspection(Introspection),
+}
+
+impl Declaration {
+    /// A method `daemon.word` with a summary of one line. It may change something until [`Self::reading`].
+    #[must_use]
+    pub fn new(name: &'static str, summary: impl Into<Name>) -> Declaration {
+        Declaration {
+            name,
+            summary: summary.into(),
+            details: Name::default(),
+            reading: Reading::Changes,
+            located: Located::Here,
+            parameters: Vec::new(),
+            positional: None,
+            result_type: "struct",
+            result_help: Name::default(),
+            typed: None,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it has a parameter of this name.
+    #[must_use]
+    pub fn takes(&self, parameter: &str) -> bool {
+        self.parameters.iter().any(|known| known.name == parameter)
+    }
+
+    /// Whether its parameter of this name is a list.
+    pub(crate) fn is_list(&self, parameter: &str) -> bool {
+        self.parameters.iter().any(|known| known.name == parameter && known.kind.is_list())
+    }
+
+    /// Whether its parameter of this name is a time.
+    pub(crate) fn is_time(&self, parameter: &str) -> bool {
+        self.parameters.iter().any(|known| known.name == parameter && matches!(known.kind, Type::Time))
+    }
+
+    /// Whether it changes nothing for others by its caller's word alone, as [`crate::dispatch::scope::Access::may`] is told.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        self.reading != Reading::Changes
+    }
+
+    /// It only reads, so GET may call it.
+    #[must_use]
+    pub fn reading(mut self) -> Declaration {
+        self.reading = Reading::Only;
+        self
+    }
+
+    /// It keeps something for who asks, and changes nothing for others: other daemons may hand it on, though not by GET.
+    #[must_use]
+    pub fn for_asker(mut self) -> Declaration {
+        self.reading = Reading::ForAsker;
+        self
+    }
+
+    /// It changes something, and what it is given proves by itself who wants that: it does not matter who hands it on.
+    #[must_use]
+    pub fn signed(mut self) -> Declaration {
+        self.reading = Reading::Signed;
+        self
+    }
+
+    /// It is about a domain, which the parameter `domain` names; whichever daemon is asked hands the call to the one
+    /// that can answer.
+    #[must_use]
+    pub fn of_domain(mut self) -> Declaration {
+        self.located = Located::Named;
+        let domain = "of this domain; the daemon's own unless given";
+        self.parameters.push(Parameter::new("domain", Type::Text, domain));
+        self
+    }
+
+    /// It is about a host of a domain, which `domain` and `host` name; likewise.
+    #[must_use]
+    pub fn of_host(mut self) -> Declaration {
+        self = self.of_domain();
+        self.parameters.push(Parameter::new(
+            "host",
+            Type::Text,
+            "of this host; the daemon's own unless given",
+        ));
+        self
+    }
+
+    /// What else `system.methodHelp` says.
+    #[must_use]
+    pub fn details(mut self, details: impl Into<Name>) -> Declaration {
+        self.details = details.into();
+        self
+    }
+
+    /// One more parameter.
+    #[must_use]
+    pub fn parameter(mut self, parameter: Parameter) -> Declaration {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// A single value that is no structure is taken as this parameter (the `system.` methods of other
+    /// servers take theirs so).
+    #[must_use]
+    pub(crate) fn positional(mut self, parameter: &'static str) -> Declaration {
+        self.positional = Some(parameter);
+        self
+    }
+
+    /// The XML-RPC type of the result (`struct` until said otherwise) and what is in it.
+    #[must_use]
+    pub fn returns(mut self, result_type: &'static str, help: impl Into<Name>) -> Declaration {
+        (self.result_type, self.result_help) = (result_type, help.into());
+        self
+    }
+
+    /// The method, answered by a future.
+    #[must_use]
+    pub fn handler<H, F>(self, handler: H) -> Method
+    where
+        H: Fn(Params) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Value, Fault>> + Send + 'static,
+    {
+        self.handler_for(move |_, params| handler(params))
+    }
+
+    /// Likewise, where the answer depends on who asks.
+    #[must_use]
+    pub fn handler_for<H, F>(self, handler: H) -> Method
+    where
+        H: Fn(&Caller, Params) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Value, Fault>> + Send + 'static,
+    {
+        let boxed = move |caller: &Caller, params, _: Option<Form>| {
+            let answer = handler(caller, params);
+            Box::pin(async move { answer.await.map(Answered::Value) }) as Answering
+        };
+        Method { declaration: self, handler: Handler::Daemon(Box::new(boxed)) }
+    }
+
+    /// Likewise, where the answer may be written as a document at once: in the form that is named, if one is.
+    #[must_use]
+    pub fn handler_writing<H, F>(self, handler: H) -> Method
+    where
+        H: Fn(Params, Option<Form>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Answered, Fault>> + Send + 'static,
+    {
+        let boxed = move |_: &Caller, params, form| Box::pin(handler(params, form)) as Answering;
+        Method { declaration: self, handler: Handler::Daemon(Box::new(boxed)) }
+    }
+
+    /// The method, answered at once. The handler runs on a runtime thread and must not block.
+    #[must_use]
+    pub fn handler_now<H>(self, handler: H) -> Method
+    where
+        H: Fn(&Params) -> Result<Value, Fault> + Send + Sync + 'static,
+    {
+        self.handler(move |params| std::future::ready(handler(&params)))
+    }
+}
+
+/// The methods that one address answers.
+pub struct Registry {
+    methods: BTreeMap<&'static str, Method>,
+    /// Paths that answer GET as a method does.
+    paths: BTreeMap<&'static str, &'static str>,
+    elsewhere: Option<Box<dyn Elsewhere>>,
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry::new()
+    }
+}
+
+impl Registry {
+    /// A registry with the `system.` methods only.
+    #[must_use]
+    pub fn new() -> Registry {
+        let methods = crate::dispatch::introspection::methods();
+        let methods = methods.into_iter().map(|method| (method.declaration.name, method)).collect();
+        Registry { methods, paths: BTreeMap::new(), elsewhere: None }
+    }
+
+    /// From now on calls of [`Declaration::of_domain`] methods go where `elsewhere` says.
+    pub fn set_elsewhere(&mut self, elsewhere: Box<dyn Elsewhere>) {
+        self.elsewhere = Some(elsewhere);
+    }
+
+    pub(crate) fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        self.elsewhere.as_deref()
+    }
+
+    /// Adds a method.
+    ///
+    /// # Errors
+    /// If its name is taken, malformed or reserved, or a parameter is declared twice; nothing is added then.
+    pub fn add(&mut self, method: Method) -> Result<(), Error> {
+        let Declaration { name, parameters, .. } = &method.declaration;
+        if !is_name(name) || name.starts_with("system.") {
+            return Err(Error::Name((*name).to_owned()));
+        }
+        for (at, parameter) in parameters.iter().enumerate() {
+            let taken = parameters[..at].iter().any(|earlier| earlier.is_called_as(parameter));
+            if taken || parameter.name == BIG_INTEGERS || parameter.name == FOLLOW {
+                let (method, parameter) = ((*name).to_owned(), parameter.name.clone().into_owned());
+                return Err(Error::DuplicateParameter { method, parameter });
+            }
+        }
+        if self.methods.contains_key(name) {
+            return Err(Error::Duplicate((*name).to_owned()));
+        }
+        self.methods.insert(method.declaration.name, method);
+        Ok(())
+    }
+
+    /// From now on GET of `path` answers what the reading method `name` answers, as JSON, for programs that
+    /// expect their own path.
+    ///
+    /// # Errors
+    /// If the path is taken, or there is no such method that only reads; nothing is added then.
+    pub fn add_path(&mut self, path: &'static str, name: &'static str) -> Result<(), Error> {
+        let reads = self.get(name).is_some_and(|method| method.declaration.reading == Reading::Only);
+        if !reads || !path.starts_with('/') || self.paths.contains_key(path) {
+            return Err(Error::Path { path: path.to_owned(), method: name.to_owned() });
+        }
+        self.paths.insert(path, name);
+        Ok(())
+    }
+
+    /// The paths of [`Registry::add_path`] and the methods they stand for, by path.
+    pub fn paths(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.paths.iter().map(|(path, name)| (*path, *name))
+    }
+
+    pub(crate) fn at_path(&self, path: &str) -> Option<&'static str> {
+        self.paths.get(path).copied()
+    }
+
+    /// Adds every method and path of another daemon.
+    ///
+    /// # Errors
+    /// If a name is taken; nothing is added then.
+    pub fn merge(&mut self, other: Registry) -> Result<(), Error> {
+        let added = other.methods.into_iter().filter(|(name, _)| !name.starts_with("system."));
+        let added: Vec<_> = added.collect();
+        if let Some((name, _)) = added.iter().find(|(name, _)| self.methods.contains_key(name)) {
+            return Err(Error::Duplicate((*name).to_owned()));
+        }
+        if let Some((path, name)) = other.paths.iter().find(|(path, _)| self.paths.contains_key(*path)) {
+            return Err(Error::Path { path: (*path).to_owned(), method: (*name).to_owned() });
+        }
+        self.methods.extend(added);
+        self.paths.extend(other.paths);
+        Ok(())
+    }
+
+    /// The names of all methods, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.methods.keys().copied()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Method> {
+        self.methods.get(name)
+    }
+
+    pub(crate) fn declarations(&self) -> impl Iterator<Item = &Declaration> {
+        self.methods.values().map(|method| &method.declaration)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    name.len() <= METHOD_NAME_BYTES && name.split('.').count() >= 2 && name.split('.').all(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn method(name: &'static str) -> Method {
+        Declaration::new(name, "says nothing").handler_now(|_| Ok(Value::Nil))
+    }
+
+    #[test]
+    fn names_are_checked() {
+        let check = |name, fits| assert_eq!(Registry::new().add(method(name)).is_ok(), fits, "{name}");
+        check("sensor.events", true);
+        check("sensor.events_2", true);
+        for name in ["sensor", "", ".", "a.", "Sensor.x", "system.new", "a b.c", "a/b.c"] {
+            check(name, false);
+        }
+    }
+
+    #[test]
+    fn a_name_is_registered_once() {
+        let mut registry = Registry::new();
+        registry.add(method("a.b")).unwrap();
+        assert_eq!(registry.add(method("a.b")), Err(Error::Duplicate("a.b".into())));
+        let mut other = Registry::new();
+        other.add(method("a.b")).unwrap();
+        other.add(method("a.c")).unwrap();
+        assert_eq!(registry.merge(other), Err(Error::Duplicate("a.b".into())));
+        assert!(registry.get("a.c").is_none(), "a refused merge adds nothing");
+        let mut third = Registry::new();
+        third.add(method("b.b")).unwrap();
+        registry.merge(third).unwrap();
+        assert!(registry.get("b.b").is_some());
+    }
+
+    #[test]
+    fn a_path_stands_for_one_reading_method() {
+        let mut registry = Registry::new();
+        registry.add(method("a.b")).unwrap();
+        registry.add(Declaration::new("a.c", "reads").reading().handler_now(|_| Ok(Value::Nil))).unwrap();
+        let refused = |path: &str, method: &str| Error::Path { path: path.into(), method: method.into() };
+        assert_eq!(registry.add_path("/x", "a.b"), Err(refused("/x", "a.b")), "it may change something");
+        assert_eq!(registry.add_path("/x", "a.d"), Err(refused("/x", "a.d")));
+        registry.add(Declaration::new("a.e", "changes").signed().handler_now(|_| Ok(Value::Nil))).unwrap();
+        assert_eq!(registry.add_path("/x", "a.e"), Err(refused("/x", "a.e")), "a proof is no reading");
+        registry.add_path("/x", "a.c").unwrap();
+        assert_eq!(registry.add_path("/x", "a.c"), Err(refused("/x", "a.c")));
+        let mut other = Registry::new();
+        other.add(Declaration::new("b.c", "reads").reading().handler_now(|_| Ok(Value::Nil))).unwrap();
+        other.add_path("/x", "b.c").unwrap();
+        assert_eq!(registry.merge(other), Err(refused("/x", "b.c")));
+        assert_eq!(registry.at_path("/x"), Some("a.c"));
+    }
+
+    #[test]
+    fn a_parameter_is_declared_once() {
+        for name in ["x", BIG_INTEGERS, FOLLOW] {
+            let twice = Declaration::new("a.b", "")
+                .parameter(Parameter::new("x", Type::Text, ""))
+                .parameter(Parameter::new(name, Type::Text, ""))
+                .handler_now(|_| Ok(Value::Nil));
+            assert!(matches!(Registry::new().add(twice), Err(Error::DuplicateParameter { .. })));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a server has counted since it started.
+//!
+//! Pure: plain atomic counters; each is exact, but two read one after the other need not fit together.
+//! Not here: the counters of what a daemon does (the daemons keep them).
+
+use crate::codec::value::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters of one server, shared with whoever shows them (`daemon.info`).
+#[derive(Debug, Default)]
+pub struct Statistics {
+    pub(crate) connections_total: Counter,
+    pub(crate) connections_open: Counter,
+    pub(crate) connections_refused_total: Counter,
+    pub(crate) requests_total: Counter,
+    pub(crate) requests_refused_total: Counter,
+    pub(crate) calls_total: Counter,
+    pub(crate) calls_in_work: Counter,
+    pub(crate) faults_total: Counter,
+    pub(crate) panics_total: Counter,
+    pub(crate) received_bytes: Counter,
+    pub(crate) sent_bytes: Counter,
+    pub(crate) followers: Counter,
+    pub(crate) follows_total: Counter,
+    pub(crate) follows_refused_total: Counter,
+    pub(crate) followers_cut_total: Counter,
+    pub(crate) updates_total: Counter,
+    pub(crate) updates_skipped_total: Counter,
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Connections accepted and served.
+    pub connections_total: u64,
+    /// Connections open now.
+    pub connections_open: u64,
+    /// Connections refused because there were too many.
+    pub connections_refused_total: u64,
+    /// HTTP requests answered, those refused included.
+    pub requests_total: u64,
+    /// HTTP requests refused before any call: ambiguous, too large, too late, from a web page.
+    pub requests_refused_total: u64,
+    /// Calls begun, each call of a multicall included.
+    pub calls_total: u64,
+    /// Calls in work now.
+    pub calls_in_work: u64,
+    /// Faults answered.
+    pub faults_total: u64,
+    /// Handlers that panicked (each is also a fault).
+    pub panics_total: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Those who follow now.
+    pub followers: u64,
+    /// Those who ever followed.
+    pub follows_total: u64,
+    /// Those who were refused, for there were as many as may be.
+    pub follows_refused_total: u64,
+    /// Those who were let go: they took nothing, were too far behind, or may no longer.
+    pub followers_cut_total: u64,
+    /// Answers and faults that were sent to those who follow.
+    pub updates_total: u64,
+    /// Those that somebody who was slow did not get.
+    pub updates_skipped_total: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds, and gives what it was before.
+    pub(crate) fn add(&self, more: u64) -> u64 {
+        self.0.fetch_add(more, Ordering::Relaxed)
+    }
+
+    pub(crate) fn subtract(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Statistics {
+    /// The counters now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            connections_total: self.connections_total.get(),
+            connections_open: self.connections_open.get(),
+            connections_refused_total: self.connections_refused_total.get(),
+            requests_total: self.requests_total.get(),
+            requests_refused_total: self.requests_refused_total.get(),
+            calls_total: self.calls_total.get(),
+            calls_in_work: self.calls_in_work.get(),
+            faults_total: self.faults_total.get(),
+            panics_total: self.panics_total.get(),
+            received_bytes: self.received_bytes.get(),
+            sent_bytes: self.sent_bytes.get(),
+            followers: self.followers.get(),
+            follows_total: self.follows_total.get(),
+            follows_refused_total: self.follows_refused_total.get(),
+            followers_cut_total: self.followers_cut_total.get(),
+            updates_total: self.updates_total.get(),
+            updates_skipped_total: self.updates_skipped_total.get(),
+        }
+    }
+}
+
+impl From<Snapshot> for Value {
+    fn from(snapshot: Snapshot) -> Value {
+        Value::object([
+            ("connections_total", snapshot.connections_total),
+            ("connections_open", snapshot.connections_open),
+            ("connections_refused_total", snapshot.connections_refused_total),
+            ("requests_total", snapshot.requests_total),
+            ("requests_refused_total", snapshot.requests_refused_total),
+            ("calls_total", snapshot.calls_total),
+            ("calls_in_work", snapshot.calls_in_work),
+            ("faults_total", snapshot.faults_total),
+            ("panics_total", snapshot.panics_total),
+            ("received_bytes", snapshot.received_bytes),
+            ("sent_bytes", snapshot.sent_bytes),
+            ("followers", snapshot.followers),
+            ("follows_total", snapshot.follows_total),
+            ("follows_refused_total", snapshot.follows_refused_total),
+            ("followers_cut_total", snapshot.followers_cut_total),
+            ("updates_total", snapshot.updates_total),
+            ("updates_skipped_total", snapshot.updates_skipped_total),
+        ])
+    }
+}

@@ -1,0 +1,304 @@
+//! A connection as hyper reads it: only bytes that the framing admits, each in time.
+//!
+//! hyper's own header deadline would also close idle connections after it, and it has none for bodies or
+//! for clients that do not take their answer; so all deadlines of a connection are kept here.
+//! A refused head is replaced by a request for [`REFUSED_TARGET`], so that its answer comes after those of
+//! the requests before it; a refused body ends in an error, which `routes` answers.
+//! Not here: what is refused (`framing`), the text of the answer (`routes`).
+
+use crate::dispatch::statistics::Statistics;
+use crate::http::framing::{Framing, Phase, Refusal};
+use crate::http::socket;
+use crate::limits::Limits;
+use crate::stream::pipe::Pipe;
+use crate::stream_limits::{SOCKET_BYTES, SOCKET_BYTES_LARGE};
+use bytes::{Buf, BytesMut};
+use std::future::Future;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::io::poll_read_buf;
+
+/// The target of the request that stands for one which was refused.
+pub(crate) const REFUSED_TARGET: &str = "/.refused";
+const REFUSED_REQUEST: &[u8] = b"GET /.refused HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+
+/// Read at once: more than most requests, little enough for thousands of connections.
+const READ_BYTES: usize = 8 << 10;
+/// After an answer that ends the connection early, so much more is read and so long, for closing with
+/// bytes unread would take the answer away from the client.
+const LINGER_BYTES: usize = 256 << 10;
+const LINGER_TIME: Duration = Duration::from_secs(1);
+
+/// Why a connection's bytes are not read on; set once, by the stream, for the answer.
+pub(crate) type RefusalCell = Arc<OnceLock<Refusal>>;
+
+/// What is below a stream, where that is known.
+pub(crate) type Below<S> = fn(&S) -> Option<BorrowedFd<'_>>;
+
+pub(crate) struct GuardedStream<S> {
+    stream: S,
+    below: Below<S>,
+    framing: Framing,
+    limits: Arc<Limits>,
+    statistics: Arc<Statistics>,
+    refusal: RefusalCell,
+    pipe: Arc<Pipe>,
+    /// So little was the system told to keep, for somebody follows; not at all yet where it is 0.
+    kept_bytes: usize,
+    buffer: BytesMut,
+    /// So many bytes at the start of the buffer may be read.
+    admitted: usize,
+    /// The client sends no more, or nothing it sends is read any more.
+    ended: bool,
+    reading: Deadline,
+    writing: Deadline,
+    lingered_bytes: usize,
+}
+
+/// A timer that is set for one thing at a time.
+#[derive(Default)]
+struct Deadline {
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// What it is set for: a phase of one request.
+    set_for: Option<(Phase, u64)>,
+}
+
+impl Deadline {
+    /// Starts, unless it runs for this phase of this request already, and tells whether it passed.
+    fn poll(&mut self, context: &mut Context<'_>, phase: (Phase, u64), time: Duration) -> Poll<()> {
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(time)));
+        if self.set_for.replace(phase) != Some(phase) {
+            sleep.as_mut().reset(Instant::now() + time);
+        }
+        sleep.as_mut().poll(context)
+    }
+
+    fn stop(&mut self) {
+        self.set_for = None;
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
+    pub(crate) fn new(
+        (stream, below): (S, Below<S>),
+        limits: Arc<Limits>,
+        statistics: Arc<Statistics>,
+        refusal: RefusalCell,
+        pipe: Arc<Pipe>,
+    ) -> GuardedStream<S> {
+        GuardedStream {
+            stream,
+            below,
+            framing: Framing::new(&limits),
+            limits,
+            statistics,
+            refusal,
+            pipe,
+            kept_bytes: 0,
+            buffer: BytesMut::new(),
+            admitted: 0,
+            ended: false,
+            reading: Deadline::default(),
+            writing: Deadline::default(),
+            lingered_bytes: 0,
+        }
+    }
+
+    /// Admits what it can of the buffer.
+    fn admit(&mut self) -> io::Result<()> {
+        while self.admitted < self.buffer.len() && !self.ended {
+            let phase = self.framing.phase(self.buffer.len() - self.admitted);
+            match self.framing.admit(&self.buffer[self.admitted..]) {
+                Ok(0) => break,
+                Ok(count) => self.admitted += count,
+                Err(_) if self.admitted > 0 => break,
+                Err(refusal) => return self.refused(refusal, phase),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets hyper see the refusal: as a request in place of a head, as an error within a body.
+    fn refused(&mut self, refusal: Refusal, phase: Phase) -> io::Result<()> {
+        self.framing.refuse(refusal);
+        self.buffer.clear();
+        self.admitted = 0;
+        self.ended = true;
+        let _ = self.refusal.set(refusal);
+        if phase == Phase::Body {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, refusal.message));
+        }
+        self.buffer.extend_from_slice(REFUSED_REQUEST);
+        self.admitted = REFUSED_REQUEST.len();
+        Ok(())
+    }
+
+    /// What happens when the time of a phase is over.
+    fn late(&mut self, phase: Phase) -> io::Result<()> {
+        match phase {
+            Phase::Fresh | Phase::Idle | Phase::Refused => {
+                self.ended = true;
+                Ok(())
+            }
+            Phase::Head => self.refused(
+                Refusal { status: 408, message: "expected the whole head within 5 s, found a part" },
+                phase,
+            ),
+            Phase::Body => self.refused(
+                Refusal { status: 408, message: "expected the whole body within 15 s, found a part" },
+                phase,
+            ),
+        }
+    }
+
+    fn time(&self, phase: Phase) -> Duration {
+        match phase {
+            Phase::Fresh | Phase::Head => self.limits.head_time,
+            Phase::Idle => self.limits.idle_time,
+            Phase::Body => self.limits.body_time,
+            Phase::Refused => LINGER_TIME,
+        }
+    }
+
+    /// Reads and discards until the client closes, so that it sees the answer before the end.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let phase = self.framing.phase(self.buffer.len() - self.admitted);
+        if matches!(phase, Phase::Fresh | Phase::Idle) && !self.ended {
+            return Poll::Ready(Ok(()));
+        }
+        self.ended = true;
+        loop {
+            self.buffer.clear();
+            self.admitted = 0;
+            if self.lingered_bytes > LINGER_BYTES {
+                return Poll::Ready(Ok(()));
+            }
+            match poll_read_buf(Pin::new(&mut self.stream), context, &mut self.buffer) {
+                Poll::Ready(Ok(count)) if count > 0 => self.lingered_bytes += count,
+                Poll::Ready(_) => return Poll::Ready(Ok(())),
+                Poll::Pending => return self.writing.poll(context, (Phase::Refused, 0), LINGER_TIME).map(Ok),
+            }
+        }
+    }
+
+    /// Counts what was written, or gives up on a client that takes nothing.
+    fn written(
+        &mut self,
+        context: &mut Context<'_>,
+        count: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(count)) = &count {
+            self.statistics.sent_bytes.add(*count as u64);
+        }
+        if count.is_ready() {
+            self.writing.stop();
+            return count;
+        }
+        self.poll_late(context).map(Err)
+    }
+
+    /// What is told of a client that takes nothing, when it had its time.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        ready!(self.writing.poll(context, (Phase::Body, 0), self.limits.write_time));
+        self.pipe.cut();
+        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of its answer in time"))
+    }
+
+    /// While somebody follows, what was written has a deadline until the system took it, and little is kept there.
+    fn poll_flush_following(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_large = self.pipe.longest_bytes() > SOCKET_BYTES;
+        let kept_bytes = if is_large { SOCKET_BYTES_LARGE } else { SOCKET_BYTES };
+        if self.kept_bytes != kept_bytes {
+            self.kept_bytes = kept_bytes;
+            if let Some(stream) = (self.below)(&self.stream) {
+                socket::narrow(stream, kept_bytes);
+            }
+        }
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() {
+            self.writing.stop();
+            self.pipe.clear();
+            return flushed;
+        }
+        self.poll_late(context).map(Err)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for GuardedStream<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if this.admitted == 0 {
+                this.admit()?;
+            }
+            if this.admitted > 0 {
+                let count = this.admitted.min(out.remaining());
+                out.put_slice(&this.buffer[..count]);
+                this.buffer.advance(count);
+                this.admitted -= count;
+                return Poll::Ready(Ok(()));
+            }
+            if this.ended {
+                return Poll::Ready(Ok(()));
+            }
+            this.buffer.reserve(READ_BYTES);
+            match poll_read_buf(Pin::new(&mut this.stream), context, &mut this.buffer) {
+                Poll::Ready(Ok(0)) => this.ended = true,
+                Poll::Ready(Ok(count)) => _ = this.statistics.received_bytes.add(count as u64),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    let phase = this.framing.phase(this.buffer.len());
+                    let time = this.time(phase);
+                    ready!(this.reading.poll(context, (phase, this.framing.requests()), time));
+                    this.late(phase)?;
+                }
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let count = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.written(context, count)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let count = Pin::new(&mut this.stream).poll_write_vectored(context, parts);
+        this.written(context, count)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.pipe.is_following() {
+            return this.poll_flush_following(context);
+        }
+        Pin::new(&mut this.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+        this.poll_linger(context)
+    }
+}

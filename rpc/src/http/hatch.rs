@@ -1,0 +1,178 @@
+//! What comes in at a door and is no call: connections and requests that carry something else, handed on as they are.
+//!
+//! ```text
+//! a connection ── its first byte ──▶ Hatch::takes_plain ─▶ handed on, before TLS
+//!      │ TLS
+//!      └── its first bytes ────────▶ begins with Hatch::UPGRADE ─▶ handed on, before HTTP
+//!      └── a request for /tunnel… ─▶ its whole body ─▶ Hatch::ask ─▶ an answer
+//! ```
+//! Rules: what is handed on counts as a connection of its source until it ends; the first bytes have as long as a head has,
+//! and none of them is lost; a body has the bounds of every body.
+//! Not here: what is carried and for whom (the proxy).
+
+use crate::http::socket::Socket;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// What is done with a connection or a request.
+pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Bytes both ways.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
+
+/// A request that is none for a method.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Whether it is a POST; else it is a GET.
+    pub is_post: bool,
+    /// The path, which begins with what [`Hatch::path`] says.
+    pub path: &'a str,
+    /// What stands behind `?`.
+    pub query: &'a str,
+    /// The body.
+    pub body: &'a [u8],
+    /// From where.
+    pub source: SocketAddr,
+}
+
+/// What it is answered.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The body, of bytes.
+    pub body: Vec<u8>,
+}
+
+/// Takes what is no call.
+pub trait Hatch: Send + Sync {
+    /// Whether a connection is for it that begins with `byte`, before anything is encrypted.
+    fn takes_plain(&self, byte: u8) -> bool;
+
+    /// Such a connection, until it ends.
+    fn take_plain(&self, stream: TcpStream, source: SocketAddr) -> Work<'_, ()>;
+
+    /// What a connection begins with that is for it, within TLS where there is one.
+    fn upgrade(&self) -> &'static [u8];
+
+    /// Such a connection, until it ends.
+    fn take_upgrade(&self, stream: Box<dyn Duplex>, source: SocketAddr) -> Work<'_, ()>;
+
+    /// What paths begin with that are for it.
+    fn path(&self) -> &'static str;
+
+    /// One request for such a path.
+    fn ask<'a>(&'a self, asked: Asked<'a>) -> Work<'a, Told>;
+}
+
+/// A stream of which the first bytes were read already.
+pub(crate) struct Begun<S> {
+    begins: Vec<u8>,
+    read: usize,
+    stream: S,
+}
+
+impl<S: AsyncRead + Unpin> Begun<S> {
+    /// Read as far as shows whether `stream` begins with `expected`; whether it does. A stream that ends sooner does not.
+    pub(crate) async fn look(mut stream: S, expected: &[u8]) -> io::Result<(Begun<S>, bool)> {
+        let mut begins = vec![0; expected.len()];
+        let mut read = 0;
+        while read < begins.len() && expected.starts_with(&begins[..read]) {
+            match stream.read(&mut begins[read..]).await? {
+                0 => break,
+                count => read += count,
+            }
+        }
+        begins.truncate(read);
+        let is_it = begins == expected;
+        Ok((Begun { begins, read: 0, stream }, is_it))
+    }
+}
+
+impl<S: Socket> Socket for Begun<S> {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.stream.socket()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let left = &this.begins[this.read..];
+        if left.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(context, out);
+        }
+        let count = left.len().min(out.remaining());
+        out.put_slice(&left[..count]);
+        this.read += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt as _;
+
+    #[tokio::test]
+    async fn what_was_looked_at_is_read_again() {
+        let check = async |said: &[u8], expected: bool| {
+            let (mut from, to) = tokio::io::duplex(64);
+            // In pieces, as a network may bring it.
+            for part in said.chunks(5) {
+                from.write_all(part).await.unwrap();
+            }
+            drop(from);
+            let (mut begun, is_it) = Begun::look(to, b"GET /tunnel ").await.unwrap();
+            let mut read = Vec::new();
+            begun.read_to_end(&mut read).await.unwrap();
+            assert_eq!((read.as_slice(), is_it), (said, expected));
+        };
+        check(b"GET /tunnel HTTP/1.1\r\n\r\n", true).await;
+        check(b"GET /tunnel/abc HTTP/1.1\r\n\r\n", false).await;
+        check(b"POST /RPC2 HTTP/1.1\r\n\r\n", false).await;
+        check(b"GET /tun", false).await;
+        check(b"", false).await;
+    }
+}

@@ -1,0 +1,380 @@
+//! Following a reading method: its answers, one after the other, as server-sent events on one connection.
+//!
+//! ```text
+//! GET /api/v1/METHOD?…&follow=SECONDS ─▶ wanted ─▶ Follows::begin: declared, granted, place ─▶ Following (the body)
+//!                    a task of each question: when due ─▶ dispatch ─▶ event ─▶ table ─▶ all who follow it
+//!                    each second: who may no longer is let go; who was told nothing for a while is sent a comment
+//! ```
+//! Rules: the same question of many is asked once and written once; who may follow is looked at when it begins and each second
+//! after; the lock is held for one decision, never across an await; a question ends with its last follower.
+//! Not here: decisions (`table`, `places`), bytes (`event`), sockets (`guarded_stream`).
+
+pub(crate) mod body;
+pub(crate) mod pipe;
+pub(crate) mod wanted;
+
+mod event;
+mod places;
+mod position;
+mod table;
+
+use crate::codec::json;
+use crate::codec::value::{Name, Value};
+use crate::dispatch::method::{Handler, Method, Reading};
+use crate::dispatch::params::BIG_INTEGERS;
+use crate::dispatch::scope::{Access, Asked, Held, Scope};
+use crate::dispatch::statistics::Statistics;
+use crate::dispatch::written::Answered;
+use crate::dispatch::{Dispatcher, checked, now, too_large};
+use crate::fault::Fault;
+use crate::stream_limits::Bounds;
+use body::Following;
+use bytes::Bytes;
+use event::Event;
+use pipe::Conversation;
+use places::Asker;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+use table::{Key, Next, Place, Table};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio_util::sync::CancellationToken;
+use wanted::Wanted;
+use wire::fault;
+use wire::query::Viewer;
+use wire::time::Moment;
+
+/// The parameter of methods that wait until there is something.
+const WAIT: &str = "wait";
+
+/// All who follow at one listener.
+pub(crate) struct Follows {
+    inner: Mutex<Inner>,
+    bounds: Bounds,
+    statistics: Arc<Statistics>,
+    began: Instant,
+    to_ask: mpsc::Sender<Asking>,
+}
+
+struct Inner {
+    table: Table<Option<Arc<Permit>>>,
+    /// What ends the task of each question.
+    stops: BTreeMap<u64, CancellationToken>,
+    /// Questions so far that have a position of their own.
+    positions: u64,
+}
+
+/// What somebody was allowed.
+struct Permit {
+    access: Arc<dyn Access>,
+    method: &'static str,
+    domain: Option<String>,
+    host: Option<String>,
+}
+
+/// A question that is asked as long as it is followed.
+struct Asking {
+    question: u64,
+    method: &'static str,
+    arguments: Vec<Value>,
+    stop: CancellationToken,
+    /// Whether each answer continues at the cursor of the one before.
+    has_cursor: bool,
+    /// The place among calls in work of who followed it first, until the first answer.
+    held: Option<Held>,
+    /// On whose behalf; all who follow it share one answer.
+    viewer: Viewer,
+}
+
+/// The tasks of one listener's questions.
+pub(crate) struct Tasks {
+    new: mpsc::Receiver<Asking>,
+}
+
+impl Follows {
+    pub(crate) fn new(bounds: Bounds, statistics: Arc<Statistics>) -> (Arc<Follows>, Tasks) {
+        let (to_ask, new) = mpsc::channel(bounds.questions.max(1));
+        let inner =
+            Mutex::new(Inner { table: Table::new(bounds.clone()), stops: BTreeMap::new(), positions: 0 });
+        (Arc::new(Follows { inner, bounds, statistics, began: Instant::now(), to_ask }), Tasks { new })
+    }
+
+    /// How many follow.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().table.len()
+    }
+
+    /// Somebody follows `method` from now on.
+    ///
+    /// # Errors
+    /// If it cannot be followed, may not be by who asks, or is not declared so; or there are as many as may be.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        dispatcher: &Dispatcher,
+        scope: &Scope,
+        (method, arguments): (&Method, Vec<Value>),
+        every: Duration,
+        conversation: &Conversation,
+    ) -> Result<Following, Fault> {
+        let declaration = &method.declaration;
+        let name = declaration.name;
+        if declaration.reading != Reading::Only || matches!(method.handler, Handler::Introspection(_)) {
+            return Err(Fault::invalid_request(format!(
+                "{name} cannot be followed: expected a method that reads how something is"
+            )));
+        }
+        let (params, held) = checked(method, arguments.clone(), &dispatcher.limits, scope)?;
+        let is_none =
+            |value: &Value| matches!(value, Value::Nil | Value::Int(0)) || *value == Value::Double(0.0);
+        if params.value(WAIT).is_some_and(|value| !is_none(value)) {
+            return Err(Fault::invalid_params(format!(
+                "{WAIT}: expected none where {name} is followed, found one; follow says how often it is asked"
+            )));
+        }
+        let integers = given(&arguments, BIG_INTEGERS);
+        let mut values = params.values().to_vec();
+        for (name, value) in values.iter_mut().filter(|(name, _)| declaration.is_time(name)) {
+            // A span before now is counted back from each question, not from the first one.
+            if let Some(text @ Value::Text(_)) = given(&arguments, name) {
+                *value = text.clone();
+            }
+        }
+        values.extend(integers.map(|value| (Name::Borrowed(BIG_INTEGERS), value.clone())));
+        values.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let values = Value::Struct(values);
+        let has_cursor = position::has_cursor(declaration);
+        let position = if has_cursor { self.new_position() } else { 0 };
+        let viewer = scope.viewer;
+        let key = Key { method: name, params: json::write_answer(&values), every, position, viewer };
+        let owned = |name| params.text(name).map(|text| text.map(str::to_owned));
+        let (domain, host) = (owned("domain")?, owned("host")?);
+        let access = scope.access.clone();
+        let account = access.as_ref().map(|access| access.who().into());
+        let permit = access.map(|access| Arc::new(Permit { access, method: name, domain, host }));
+        let asker = Asker { source: conversation.source.key(), account };
+        let place = self.take(key, asker, permit, |question, stop| Asking {
+            question,
+            method: name,
+            arguments: vec![values],
+            stop,
+            has_cursor,
+            held: Some(held),
+            viewer,
+        })?;
+        Ok(Following::new(Arc::clone(self), place, Arc::clone(&conversation.pipe)))
+    }
+
+    /// The number of a question that advances by its own cursor, which a later follower cannot share.
+    fn new_position(&self) -> u64 {
+        let mut inner = self.lock();
+        inner.positions += 1;
+        inner.positions
+    }
+
+    fn take(
+        &self,
+        key: Key,
+        asker: Asker,
+        permit: Option<Arc<Permit>>,
+        asking: impl FnOnce(u64, CancellationToken) -> Asking,
+    ) -> Result<Place, Fault> {
+        let busy = |refused: &dyn std::fmt::Display| Fault::new(fault::BUSY, refused.to_string());
+        let mut inner = self.lock();
+        let begun = inner.table.begin(key, asker, permit, self.now());
+        let (place, is_new) = begun.map_err(|refused| {
+            self.statistics.follows_refused_total.add(1);
+            busy(&refused)
+        })?;
+        if is_new {
+            let stop = CancellationToken::new();
+            if self.to_ask.try_send(asking(place.question, stop.clone())).is_err() {
+                inner.table.leave(place);
+                return Err(busy(
+                    &"expected fewer questions that are followed anew at a time; ask again later",
+                ));
+            }
+            inner.stops.insert(place.question, stop);
+        }
+        drop(inner);
+        self.statistics.follows_total.add(1);
+        self.statistics.followers.add(1);
+        Ok(place)
+    }
+
+    /// What the one at `place` gets.
+    pub(crate) fn next(&self, place: Place, is_clear: bool, waker: &Waker) -> Next {
+        let next = self.lock().table.poll(place, is_clear, waker, self.now());
+        match &next {
+            Next::Event(_, skipped) => {
+                self.statistics.updates_total.add(1);
+                self.statistics.updates_skipped_total.add(*skipped);
+            }
+            Next::Comment | Next::Nothing | Next::End(_) => {}
+        }
+        next
+    }
+
+    /// The one at `place` left; whether because it took nothing.
+    pub(crate) fn leave(&self, place: Place, is_cut: bool) {
+        let mut inner = self.lock();
+        if inner.table.leave(place)
+            && let Some(stop) = inner.stops.remove(&place.question)
+        {
+            stop.cancel();
+        }
+        drop(inner);
+        self.statistics.followers.subtract(1);
+        self.statistics.followers_cut_total.add(u64::from(is_cut));
+    }
+
+    /// Nobody follows any more, from now on.
+    pub(crate) fn end(&self) {
+        let woken = self.lock().table.end();
+        wake(woken);
+    }
+
+    /// Lets go of who may no longer follow, and reminds connections on which nothing was sent that they are used.
+    fn look(&self) {
+        let (silent, all) = {
+            let mut inner = self.lock();
+            (inner.table.silent(self.now()), inner.table.all())
+        };
+        wake(silent);
+        // Not under the lock: whoever decides has one of its own.
+        for (place, permit) in all {
+            let Some(Err(fault)) = permit.map(|permit| permit.check()) else { continue };
+            let waker = self.lock().table.let_go(place, self.farewell(&fault));
+            self.statistics.followers_cut_total.add(1);
+            wake(waker);
+        }
+    }
+
+    /// What somebody is told last.
+    fn farewell(&self, fault: &Fault) -> Bytes {
+        Event::fault(0, now(), fault).bytes(0).1
+    }
+
+    /// An answer for all who follow; whether it was delivered, and not a fault in its place.
+    fn put(&self, question: u64, number: u64, answer: Result<Bytes, Fault>) -> bool {
+        let most = self.bounds.answer_bytes;
+        let written = answer.and_then(|text| if text.len() > most { Err(too_large(most)) } else { Ok(text) });
+        let len_bytes = written.as_ref().map_or(0, Bytes::len);
+        let slow = Fault::new(
+            fault::BUSY,
+            "expected that answers are taken as they come, found too much waiting for those who are slow; follow again, \
+             less often",
+        );
+        let (has_room, gone) = self.lock().table.make_room(question, len_bytes, &self.farewell(&slow));
+        self.statistics.followers_cut_total.add(gone.len() as u64);
+        wake(gone);
+        let written = if has_room { written } else { Err(slow) };
+        if let Err(fault) = &written
+            && does_not_pass(fault)
+        {
+            wake(self.lock().table.let_all_go(question, &self.farewell(fault)));
+            return false;
+        }
+        let event = match &written {
+            Ok(json) => Event::answer(number, now(), &String::from_utf8_lossy(json)),
+            Err(fault) => Event::fault(number, now(), fault),
+        };
+        let woken = self.lock().table.put(question, event, self.now());
+        wake(woken);
+        written.is_ok()
+    }
+
+    fn now(&self) -> Moment {
+        Moment(self.began.elapsed())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // What is behind it is changed by single steps, each whole.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permit {
+    fn check(&self) -> Result<(), Fault> {
+        let (domain, host) = (self.domain.as_deref(), self.host.as_deref());
+        self.access.may_still(Asked { method: self.method, is_reading: true, domain, host, kind: None })
+    }
+}
+
+impl Tasks {
+    /// Asks what is followed, as long as it is polled.
+    pub(crate) async fn run(mut self, follows: Arc<Follows>, dispatcher: Arc<Dispatcher>) {
+        let mut asked = JoinSet::new();
+        let mut look = interval(follows.bounds.look_interval);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                Some(asking) = self.new.recv() => {
+                    asked.spawn(asking.run(Arc::clone(&follows), Arc::clone(&dispatcher)));
+                }
+                Some(_) = asked.join_next() => {}
+                _ = look.tick() => follows.look(),
+            }
+        }
+    }
+}
+
+impl Asking {
+    async fn run(mut self, follows: Arc<Follows>, dispatcher: Arc<Dispatcher>) {
+        let stop = self.stop.clone();
+        let asking = async {
+            let mut number = 0;
+            loop {
+                let at = follows.lock().table.ask_at(self.question, follows.now());
+                let Some(at) = at else { return };
+                sleep_until(follows.began + at.0).await;
+                // A slow follower would otherwise skip answers, and with them events.
+                if self.has_cursor && !follows.lock().table.is_given(self.question) {
+                    continue;
+                }
+                let answer = dispatcher
+                    .call_for_all(self.viewer, follows.bounds.ask_time, self.method, self.arguments.clone())
+                    .await
+                    .map(Answered::into_json);
+                drop(self.held.take());
+                number += 1;
+                let is_delivered = follows.put(self.question, number, answer.clone());
+                if self.has_cursor
+                    && is_delivered
+                    && let Ok(answer) = answer
+                {
+                    position::advance(&mut self.arguments, &answer);
+                }
+            }
+        };
+        tokio::select! {
+            () = asking => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+impl Wanted {
+    /// What this request wants.
+    pub(crate) fn of_request<B>(request: &hyper::Request<B>) -> Result<Option<Wanted>, Fault> {
+        let accept = request.headers().get(hyper::header::ACCEPT).and_then(|value| value.to_str().ok());
+        Wanted::of(request.uri().query().unwrap_or_default(), accept)
+    }
+}
+
+/// Whether every answer to the same question would be this fault. What is too large now may be smaller later.
+fn does_not_pass(fault: &Fault) -> bool {
+    fault::is_final(fault.code) && fault.code != fault::TOO_LARGE
+}
+
+/// What was given for `name`.
+fn given<'a>(arguments: &'a [Value], name: &str) -> Option<&'a Value> {
+    let Some(Value::Struct(members)) = arguments.first() else { return None };
+    members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+fn wake(all: impl IntoIterator<Item = Waker>) {
+    all.into_iter().for_each(Waker::wake);
+}
