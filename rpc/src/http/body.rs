@@ -2,18 +2,20 @@
 //!
 //! Invariant: bodies above [`Limits::small_body_bytes`] take part of one budget for the whole server, so that
 //! many connections cannot each hold the largest body.
-//! Not here: deadlines (`guarded_stream`), what the body means (`xmlrpc`, `json`).
+//! Not here: its time (`guarded_stream`), what it means (`codec`).
 
 use crate::codec::xmlrpc;
 use crate::fault::Fault;
-use crate::http::guarded_stream::RefusalCell;
-use crate::http::routes::refusal_fault;
+use crate::http::answer::refusal_fault;
+use crate::http::framing::Refusal;
 use crate::limits::Limits;
+use axum::body::HttpBody as _;
+use axum::extract::Request;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::Request;
-use hyper::body::{Body, Incoming};
 use hyper::header::CONTENT_ENCODING;
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::fault;
@@ -44,11 +46,7 @@ impl Bodies {
     }
 
     /// Reads the whole body.
-    pub(crate) async fn read(
-        &self,
-        request: Request<Incoming>,
-        refusal: &RefusalCell,
-    ) -> Result<Held, Fault> {
+    pub(crate) async fn read(&self, request: Request) -> Result<Held, Fault> {
         if let Some(encoding) = request.headers().get(CONTENT_ENCODING)
             && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
         {
@@ -67,7 +65,7 @@ impl Bodies {
         let mut first = Bytes::new();
         let mut rest = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| cut_short(refusal))?;
+            let frame = frame.map_err(|error| cut_short(&error))?;
             let Ok(data) = frame.into_data() else { continue };
             if first.is_empty() && rest.is_empty() {
                 first = data;
@@ -100,7 +98,14 @@ impl Bodies {
     }
 }
 
-fn cut_short(refusal: &RefusalCell) -> Fault {
-    let cut = Fault::new(fault::TRANSPORT, "expected as many bytes of body as announced, found fewer");
-    refusal.get().map_or(cut, |refusal| refusal_fault(*refusal))
+/// Why a body ends before its end: what the framing refused, or its sender went.
+fn cut_short(error: &(dyn Error + 'static)) -> Fault {
+    let causes = std::iter::successors(Some(error), |error| Error::source(*error));
+    let refusal = causes
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .find_map(|cause| cause.get_ref()?.downcast_ref::<Refusal>());
+    refusal.map_or_else(
+        || Fault::new(fault::TRANSPORT, "expected as many bytes of body as announced, found fewer"),
+        |refusal| refusal_fault(*refusal),
+    )
 }

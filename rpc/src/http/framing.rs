@@ -5,12 +5,13 @@
 //! anyone sees: a bare line feed, `Transfer-Encoding` beside `Content-Length`, equal lengths given twice.
 //! This looks at the bytes first and refuses them, so that hyper sees complete, unambiguous heads only.
 //! Invariant: bytes are admitted in order and once; after a refusal none are.
-//! Not here: sockets and deadlines (`guarded_stream`), what a request asks for (`routes`).
+//! Not here: sockets and deadlines (`guarded_stream`), what a request asks for (`router`).
 
 use crate::limits::Limits;
 
 /// Why the bytes of a connection are not read on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct Refusal {
     /// The HTTP status of the answer.
     pub(crate) status: u16,

@@ -1,10 +1,11 @@
 //! A connection as hyper reads it: only bytes that the framing admits, each in time.
 //!
 //! hyper's own header deadline would also close idle connections after it, and it has none for bodies or
-//! for clients that do not take their answer; so all deadlines of a connection are kept here.
-//! A refused head is replaced by a request for [`REFUSED_TARGET`], so that its answer comes after those of
-//! the requests before it; a refused body ends in an error, which `routes` answers.
-//! Not here: what is refused (`framing`), the text of the answer (`routes`).
+//! for clients that do not take their answer; so all deadlines of a connection are kept here, where one is set only when
+//! there is something to wait for.
+//! To hyper a refused head is the end of what comes, after which it answers what came before; a refused body is an error.
+//! Whoever owns the stream answers the refusal then, and ends the connection.
+//! Not here: what is refused (`framing`), the text of the answer (`answer`).
 
 use crate::dispatch::statistics::Statistics;
 use crate::http::framing::{Framing, Phase, Refusal};
@@ -17,26 +18,15 @@ use std::future::Future;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
-/// The target of the request that stands for one which was refused.
-pub(crate) const REFUSED_TARGET: &str = "/.refused";
-const REFUSED_REQUEST: &[u8] = b"GET /.refused HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-
 /// Read at once: more than most requests, little enough for thousands of connections.
 const READ_BYTES: usize = 8 << 10;
-/// After an answer that ends the connection early, so much more is read and so long, for closing with
-/// bytes unread would take the answer away from the client.
-const LINGER_BYTES: usize = 256 << 10;
-const LINGER_TIME: Duration = Duration::from_secs(1);
-
-/// Why a connection's bytes are not read on; set once, by the stream, for the answer.
-pub(crate) type RefusalCell = Arc<OnceLock<Refusal>>;
 
 /// What is below a stream, where that is known.
 pub(crate) type Below<S> = fn(&S) -> Option<BorrowedFd<'_>>;
@@ -47,7 +37,8 @@ pub(crate) struct GuardedStream<S> {
     framing: Framing,
     limits: Arc<Limits>,
     statistics: Arc<Statistics>,
-    refusal: RefusalCell,
+    /// The head that was refused.
+    refusal: Option<Refusal>,
     pipe: Arc<Pipe>,
     /// So little was the system told to keep, for somebody follows; not at all yet where it is 0.
     kept_bytes: usize,
@@ -58,7 +49,6 @@ pub(crate) struct GuardedStream<S> {
     ended: bool,
     reading: Deadline,
     writing: Deadline,
-    lingered_bytes: usize,
 }
 
 /// A timer that is set for one thing at a time.
@@ -89,7 +79,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         (stream, below): (S, Below<S>),
         limits: Arc<Limits>,
         statistics: Arc<Statistics>,
-        refusal: RefusalCell,
         pipe: Arc<Pipe>,
     ) -> GuardedStream<S> {
         GuardedStream {
@@ -98,7 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
             framing: Framing::new(&limits),
             limits,
             statistics,
-            refusal,
+            refusal: None,
             pipe,
             kept_bytes: 0,
             buffer: BytesMut::new(),
@@ -106,7 +95,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
             ended: false,
             reading: Deadline::default(),
             writing: Deadline::default(),
-            lingered_bytes: 0,
         }
     }
 
@@ -124,67 +112,44 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         Ok(())
     }
 
-    /// Lets hyper see the refusal: as a request in place of a head, as an error within a body.
+    /// Lets hyper see the refusal: as the end in place of a head, as an error within a body.
     fn refused(&mut self, refusal: Refusal, phase: Phase) -> io::Result<()> {
         self.framing.refuse(refusal);
         self.buffer.clear();
         self.admitted = 0;
         self.ended = true;
-        let _ = self.refusal.set(refusal);
         if phase == Phase::Body {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, refusal.message));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, refusal));
         }
-        self.buffer.extend_from_slice(REFUSED_REQUEST);
-        self.admitted = REFUSED_REQUEST.len();
+        self.refusal = Some(refusal);
         Ok(())
     }
 
     /// What happens when the time of a phase is over.
     fn late(&mut self, phase: Phase) -> io::Result<()> {
-        match phase {
+        let message = match phase {
+            Phase::Head => "expected the whole head within 5 s, found a part",
+            Phase::Body => "expected the whole body within 15 s, found a part",
             Phase::Fresh | Phase::Idle | Phase::Refused => {
                 self.ended = true;
-                Ok(())
+                return Ok(());
             }
-            Phase::Head => self.refused(
-                Refusal { status: 408, message: "expected the whole head within 5 s, found a part" },
-                phase,
-            ),
-            Phase::Body => self.refused(
-                Refusal { status: 408, message: "expected the whole body within 15 s, found a part" },
-                phase,
-            ),
-        }
+        };
+        self.refused(Refusal { status: 408, message }, phase)
     }
 
     fn time(&self, phase: Phase) -> Duration {
         match phase {
-            Phase::Fresh | Phase::Head => self.limits.head_time,
+            Phase::Fresh | Phase::Head | Phase::Refused => self.limits.head_time,
             Phase::Idle => self.limits.idle_time,
             Phase::Body => self.limits.body_time,
-            Phase::Refused => LINGER_TIME,
         }
     }
 
-    /// Reads and discards until the client closes, so that it sees the answer before the end.
-    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// The stream below; the head that was refused; and whether the client may have sent more than was read.
+    pub(crate) fn into_parts(self) -> (S, Option<Refusal>, bool) {
         let phase = self.framing.phase(self.buffer.len() - self.admitted);
-        if matches!(phase, Phase::Fresh | Phase::Idle) && !self.ended {
-            return Poll::Ready(Ok(()));
-        }
-        self.ended = true;
-        loop {
-            self.buffer.clear();
-            self.admitted = 0;
-            if self.lingered_bytes > LINGER_BYTES {
-                return Poll::Ready(Ok(()));
-            }
-            match poll_read_buf(Pin::new(&mut self.stream), context, &mut self.buffer) {
-                Poll::Ready(Ok(count)) if count > 0 => self.lingered_bytes += count,
-                Poll::Ready(_) => return Poll::Ready(Ok(())),
-                Poll::Pending => return self.writing.poll(context, (Phase::Refused, 0), LINGER_TIME).map(Ok),
-            }
-        }
+        (self.stream, self.refusal, !matches!(phase, Phase::Fresh | Phase::Idle))
     }
 
     /// Counts what was written, or gives up on a client that takes nothing.
@@ -296,9 +261,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         Pin::new(&mut this.stream).poll_flush(context)
     }
 
+    /// The end of what hyper does with it, not of the connection.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
-        this.poll_linger(context)
+        self.poll_flush(context)
     }
 }

@@ -1,7 +1,8 @@
 //! HTTP: the sockets of a daemon, what may come in there, and which call each request is.
 //!
 //! ```text
-//! socket ─▶ server ─▶ TLS, if any ─▶ guarded_stream (framing, deadlines) ─▶ hyper ─▶ routes: origin, entrance, body ─▶ codec, dispatch
+//! socket ─▶ server ─▶ connection: TLS, hatch ─▶ guarded_stream (framing, deadlines) ─▶ hyper ─▶ router (axum): origin, entrance
+//!                                                                              calls ◀─ a path ─┘
 //! ```
 //! Not here: what is answered (`dispatch`), how it is written (`codec`).
 
@@ -11,10 +12,13 @@ pub mod hatch;
 pub mod listener;
 pub mod server;
 
+mod answer;
 mod body;
+mod calls;
+mod connection;
 mod connections;
 mod framing;
 mod guarded_stream;
 mod origin;
-mod routes;
+mod router;
 mod socket;

@@ -1,4 +1,4 @@
-//! The body of an answer: whole, or event by event as long as somebody follows.
+//! The body of an answer that goes on: event by event as long as somebody follows.
 //!
 //! Not here: which event is next (`table`), whether the client takes it (`pipe`).
 
@@ -7,62 +7,10 @@ use super::event::{self, Event};
 use super::pipe::Pipe;
 use super::table::{Next, Place};
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body, Frame};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-
-/// What a request is answered with.
-pub(crate) enum Content {
-    Whole(Full<Bytes>),
-    Following(Box<Following>),
-}
-
-impl Default for Content {
-    fn default() -> Content {
-        Content::Whole(Full::default())
-    }
-}
-
-impl<T: Into<Bytes>> From<T> for Content {
-    fn from(whole: T) -> Content {
-        Content::Whole(Full::new(whole.into()))
-    }
-}
-
-impl Body for Content {
-    type Data = Bytes;
-    type Error = Gone;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Gone>>> {
-        match self.get_mut() {
-            Content::Whole(body) => Pin::new(body)
-                .poll_frame(context)
-                .map(|next| next.map(|it| it.map_err(|never| match never {}))),
-            Content::Following(following) => {
-                following.poll_next(context).map(|next| next.map(|it| it.map(Frame::data)))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Content::Whole(body) => body.is_end_stream(),
-            Content::Following(_) => false,
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Content::Whole(body) => body.size_hint(),
-            Content::Following(_) => SizeHint::default(),
-        }
-    }
-}
 
 /// It was let go while it had something in hand: the connection ends at once, with what is left of that.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +73,18 @@ impl Following {
         };
         self.pipe.fill(bytes.len());
         Poll::Ready(Some(Ok(bytes)))
+    }
+}
+
+impl Body for Following {
+    type Data = Bytes;
+    type Error = Gone;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Gone>>> {
+        self.get_mut().poll_next(context).map(|next| next.map(|it| it.map(Frame::data)))
     }
 }
 

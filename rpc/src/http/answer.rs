@@ -1,0 +1,103 @@
+//! Answers of HTTP: documents and faults with their status and fields.
+//!
+//! Not here: which answer a request gets (`router`, `calls`).
+
+use crate::codec::{json, xml_tokens};
+use crate::dispatch::method::EVENT_STREAM;
+use crate::fault::Fault;
+use crate::http::framing::Refusal;
+use crate::stream::body::Following;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Method, StatusCode};
+use wire::fault;
+
+pub(super) const XML: HeaderValue = HeaderValue::from_static("text/xml; charset=utf-8");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// A whole answer.
+pub(super) fn respond(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Response {
+    let mut answer = Response::new(Body::from(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, content_type);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A document may be another daemon's words: no browser looks for itself what it may be.
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// Answers that go on until the client has enough of them.
+pub(super) fn stream(following: Following) -> Response {
+    let mut answer = Response::new(Body::new(following));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    closing(answer)
+}
+
+/// A fault, with its status.
+pub(super) fn json_fault(fault: &Fault) -> Response {
+    let status = StatusCode::from_u16(fault.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    respond(status, JSON, json::write_fault(fault))
+}
+
+/// OPTIONS is answered with what is allowed; every other method is refused with it.
+pub(super) fn not_allowed(method: &Method, allowed: &'static str, expected: &str) -> Response {
+    let mut answer = if method == Method::OPTIONS {
+        let mut answer = Response::new(Body::empty());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        answer
+    } else {
+        let message = format!("expected {expected}, found {}", xml_tokens::shown(method.as_str()));
+        let fault = Fault::new(fault::TRANSPORT, message);
+        respond(StatusCode::METHOD_NOT_ALLOWED, JSON, json::write_fault(&fault))
+    };
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+pub(super) fn with_fields(mut answer: Response, fields: Vec<(&'static str, String)>) -> Response {
+    for (name, value) in fields {
+        // What an entrance says is made of what was read from a field before, or of its own words.
+        if let Ok(value) = HeaderValue::try_from(value) {
+            answer.headers_mut().append(HeaderName::from_static(name), value);
+        }
+    }
+    answer
+}
+
+/// The same, after which the connection ends.
+pub(super) fn closing(mut answer: Response) -> Response {
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// The answer to a client that gets none by a request, because there is no place for it or its head is refused.
+pub(super) fn without_request(status: u16, fault: &Fault) -> String {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    let body = json::write_fault(fault);
+    let retry = if status == StatusCode::SERVICE_UNAVAILABLE { "retry-after: 1\r\n" } else { "" };
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncache-control: no-store\r\n{retry}connection: close\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The fault of bytes that the framing refused.
+pub(super) fn refusal_fault(refusal: Refusal) -> Fault {
+    let code = match refusal.status {
+        408 => fault::TIMEOUT,
+        413 | 414 | 431 => fault::TOO_LARGE,
+        _ => fault::TRANSPORT,
+    };
+    let message = refusal.message;
+    let message =
+        if message.starts_with("expected") { message.to_owned() } else { format!("expected {message}") };
+    Fault::new(code, message)
+}

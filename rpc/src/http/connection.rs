@@ -1,0 +1,180 @@
+//! One connection of a daemon, from its first byte to its end.
+//!
+//! ```text
+//! first byte ─▶ hatch, if it takes it │ TLS, if any ─▶ first bytes ─▶ hatch, if it takes them │ hyper ─▶ router ─▶ the end
+//! ```
+//! Rule: what was answered reaches the client before the connection ends, also where it was sending meanwhile.
+//! Not here: how many there may be (`connections`), bytes and deadlines (`guarded_stream`).
+
+use crate::dispatch::source::Source;
+use crate::dispatch::statistics::Statistics;
+use crate::fault::Fault;
+use crate::http::answer::{refusal_fault, without_request};
+use crate::http::framing::Refusal;
+use crate::http::guarded_stream::{Below, GuardedStream};
+use crate::http::hatch::{Begun, Hatch};
+use crate::http::router::Paths;
+use crate::http::socket::Socket;
+use crate::limits::Limits;
+use crate::stream::pipe::{Conversation, Pipe};
+use crate::stream_limits::ENCRYPTED_BYTES;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+use wire::fault;
+
+/// After an answer that ends the connection early, so much more is read and so long, for closing with
+/// bytes unread would take the answer away from the client.
+const LINGER_BYTES: usize = 256 << 10;
+const LINGER_TIME: Duration = Duration::from_secs(1);
+
+/// What one connection needs.
+pub(crate) struct Connection {
+    pub(crate) source: Source,
+    pub(crate) paths: Paths,
+    pub(crate) hatch: Option<Arc<dyn Hatch>>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) statistics: Arc<Statistics>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Connection {
+    /// A connection as it comes, encrypted by `tls` where there is one.
+    pub(crate) async fn serve_any(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        let hatch = self.hatch.clone();
+        if let Some(hatch) = &hatch {
+            let mut first = [0];
+            let Some(Ok(_)) = self.in_time(stream.peek(&mut first)).await else { return };
+            if hatch.takes_plain(first[0]) {
+                self.until_shutdown(hatch.take_plain(stream, self.source.address())).await;
+                return;
+            }
+        }
+        match tls {
+            None => self.serve_begun(stream).await,
+            Some(tls) => match self.in_time(tls.accept(stream)).await {
+                Some(Ok(mut stream)) => {
+                    stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED_BYTES));
+                    self.serve_begun(stream).await;
+                }
+                Some(Err(error)) => tracing::trace!(%error, "a connection was not encrypted"),
+                None => {}
+            },
+        }
+    }
+
+    /// The same within TLS.
+    pub(crate) async fn serve_begun<S: Socket + Send + 'static>(self, stream: S) {
+        let socket: fn(&S) -> Option<BorrowedFd<'_>> = |stream| Some(stream.socket());
+        let Some(hatch) = self.hatch.clone() else { return self.serve(stream, socket).await };
+        match self.in_time(Begun::look(stream, hatch.upgrade())).await {
+            Some(Ok((stream, true))) => {
+                self.until_shutdown(hatch.take_upgrade(Box::new(stream), self.source.address())).await;
+            }
+            Some(Ok((stream, false))) => self.serve(stream, |begun| Some(begun.socket())).await,
+            Some(Err(_)) | None => {}
+        }
+    }
+
+    /// What comes before the head of a request has as long as that.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = tokio::time::timeout(self.limits.head_time, work) => done.ok(),
+            () = self.shutdown.cancelled() => None,
+        }
+    }
+
+    async fn until_shutdown(&self, work: impl Future<Output = ()>) {
+        tokio::select! {
+            () = work => {}
+            () = self.shutdown.cancelled() => {}
+        }
+    }
+
+    /// A connection with what returns the socket below it, where that is known.
+    pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S, socket: Below<S>) {
+        let conversation = Conversation { source: self.source, pipe: Arc::<Pipe>::default() };
+        let (limits, statistics) = (Arc::clone(&self.limits), Arc::clone(&self.statistics));
+        let pipe = Arc::clone(&conversation.pipe);
+        let mut guarded = GuardedStream::new((stream, socket), limits, statistics, pipe);
+        if let Err(error) = self.answer_requests(&mut guarded, &conversation).await {
+            tracing::trace!(%error, "a connection ended early");
+            return;
+        }
+        let (mut stream, refusal, has_more) = guarded.into_parts();
+        let last = refusal.map(|refusal| self.refused(refusal)).unwrap_or_default();
+        if has_more {
+            end(stream, &last).await;
+        } else {
+            let _ = tokio::time::timeout(LINGER_TIME, stream.shutdown()).await;
+        }
+    }
+
+    async fn answer_requests<S: AsyncRead + AsyncWrite + Unpin + Send>(
+        &self,
+        guarded: &mut GuardedStream<S>,
+        conversation: &Conversation,
+    ) -> hyper::Result<()> {
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(conversation.clone());
+            // It is always ready, as its documentation says.
+            self.paths.clone().call(request)
+        });
+        // The guarded stream keeps the deadlines; a client that closed its sending side still gets its answer.
+        let connection = http1::Builder::new()
+            .half_close(true)
+            .header_read_timeout(None)
+            .max_headers(self.limits.headers)
+            .serve_connection(TokioIo::new(guarded), service);
+        let mut connection = pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        }
+    }
+
+    /// What a client is answered whose head was refused.
+    fn refused(&self, refusal: Refusal) -> String {
+        self.statistics.requests_total.add(1);
+        self.statistics.requests_refused_total.add(1);
+        without_request(refusal.status, &refusal_fault(refusal))
+    }
+}
+
+/// Says that there are too many connections, to a client that may not have asked anything yet.
+pub(crate) async fn end_busy(stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let fault = Fault::new(fault::BUSY, "expected fewer connections; close some, or ask again later");
+    end(stream, &without_request(503, &fault)).await;
+}
+
+/// Ends a connection with its last words, so that its client sees what it was answered.
+async fn end(mut stream: impl AsyncRead + AsyncWrite + Unpin, last: &str) {
+    let ending = async {
+        stream.write_all(last.as_bytes()).await?;
+        stream.shutdown().await?;
+        let (mut unread, mut left) = ([0; 4096], LINGER_BYTES);
+        while left > 0 {
+            match stream.read(&mut unread).await? {
+                0 => break,
+                count => left = left.saturating_sub(count),
+            }
+        }
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(LINGER_TIME, ending).await;
+}
