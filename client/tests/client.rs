@@ -6,7 +6,7 @@ use client::door::{Door, Tls};
 use client::follow::Item;
 use client::recovery::{self, Recovery};
 use client::typed::About;
-use client::{Client, Error, Patience};
+use client::{Client, Error, Login, Patience};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use wire::api::control::ControlParams;
 use wire::api::daemon::InfoParams;
+use wire::fault::FORBIDDEN;
 
 /// What is done with one request.
 #[derive(Clone, Copy)]
@@ -249,6 +250,39 @@ async fn an_order_is_sent_once() {
     let error = client.order(&ControlParams::default(), &About::default()).await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     assert_eq!(asked.load(Ordering::SeqCst), 2, "it is not known whether it was obeyed");
+}
+
+fn logging_in(address: &str) -> Client {
+    let login = Login { name: "ana".into(), secret: "s".into(), allows_md5: false };
+    client(address).logging_in(login, "/d/UT-ICL")
+}
+
+const CHALLENGE: Does = Answer(
+    "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"x\", qop=\"auth\", algorithm=SHA-256, nonce=\"n\"\r\n\
+     Content-Length: 0\r\n\r\n",
+);
+
+#[tokio::test]
+async fn an_order_is_not_sent_again_over_the_connection_that_asked_who_asks() {
+    // The connection is kept after the challenge, and closed when the order with its login had come whole.
+    let (address, asked, _) = daemon(vec![vec![CHALLENGE, Close], vec![CHALLENGE, WELL]]).await;
+    let mut client = logging_in(&address);
+    let error = client.order(&ControlParams::default(), &About::default()).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "it is not known whether it was obeyed");
+}
+
+#[tokio::test]
+async fn an_answer_before_the_login_is_not_believed() {
+    let missing = Answer(
+        "HTTP/1.1 404 No\r\nContent-Length: 39\r\n\r\n{\"error\":{\"code\":-32001,\"message\":\"x\"}}",
+    );
+    for does in [WELL, missing] {
+        let (address, asked, _) = daemon(vec![vec![does, does]]).await;
+        let error = logging_in(&address).call_raw("daemon.info", &json!({})).await.unwrap_err();
+        assert!(matches!(&error, Error::Fault { code, .. } if *code == i64::from(FORBIDDEN)), "{error}");
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
 }
 
 #[tokio::test]
