@@ -7,23 +7,24 @@ use super::{CALLS_DEFAULT, Entry, Joiner, bear};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// As it is kept, of entries that are owned when it is read and borrowed when it is written.
 #[derive(Serialize, Deserialize)]
-struct Snapshot {
-    entries: Vec<Entry>,
+struct Snapshot<E> {
+    entries: Vec<E>,
     calls_max: u64,
     dropped: u64,
 }
 
 impl Serialize for Joiner {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        // Borrowing twin of `Snapshot`: postcard writes both alike.
-        (self.entries.values().collect::<Vec<_>>(), self.calls_max as u64, self.dropped).serialize(to)
+        let entries: Vec<_> = self.entries.values().collect();
+        Snapshot { entries, calls_max: self.calls_max as u64, dropped: self.dropped }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Joiner {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Joiner, D::Error> {
-        let Snapshot { entries, calls_max, dropped } = Snapshot::deserialize(from)?;
+        let Snapshot { entries, calls_max, dropped } = Snapshot::<Entry>::deserialize(from)?;
         let mut joiner = Joiner::new(usize::try_from(calls_max).unwrap_or(CALLS_DEFAULT));
         joiner.dropped = dropped;
         for entry in entries {

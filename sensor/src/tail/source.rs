@@ -198,11 +198,11 @@ impl Source {
             return self.before;
         }
         let len = BEFORE_LEN_MAX_BYTES.min(usize::try_from(offset).unwrap_or(usize::MAX));
-        let back = usize::try_from(self.lines.position() - offset).unwrap_or(usize::MAX);
+        // Nothing is held of what is not read yet.
+        let back = self.lines.position().checked_sub(offset).and_then(|back| usize::try_from(back).ok());
         for held in [&self.tail[..], buffer] {
-            if let Some(bytes) =
-                held.len().checked_sub(back).and_then(|end| Some(&held[end.checked_sub(len)?..end]))
-            {
+            let end = back.and_then(|back| held.len().checked_sub(back));
+            if let Some(bytes) = end.and_then(|end| Some(&held[end.checked_sub(len)?..end])) {
                 return Print::of(bytes);
             }
         }

@@ -50,8 +50,25 @@ pub(super) struct Line {
 struct State {
     carrier: Carrier,
     turn: Turn,
-    /// Waits for bytes, for room, or for the end.
-    owner: Option<Waker>,
+    waiting: Waiting,
+}
+
+/// The tasks that wait for a stream; its halves may be of several.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// For bytes.
+    reader: Option<Waker>,
+    /// For room.
+    writer: Option<Waker>,
+    /// For the end.
+    closer: Option<Waker>,
+}
+
+impl Waiting {
+    fn take(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        let Waiting { reader, writer, closer } = std::mem::take(self);
+        [reader, writer, closer].into_iter().flatten()
+    }
 }
 
 /// The stream itself. Dropping it gives the carrier up.
@@ -67,21 +84,19 @@ pub(super) struct Carried {
 impl Line {
     pub(super) fn open() -> Arc<Line> {
         let carrier = Carrier::new(clock::now());
-        let state = State { carrier, turn: Turn(0), owner: None };
+        let state = State { carrier, turn: Turn(0), waiting: Waiting::default() };
         Arc::new(Line { state: Mutex::new(state), changed: Notify::new() })
     }
 
     /// One step of the carrier; everybody who waits looks again.
     fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
-        let (done, owner) = {
+        let (done, waiting) = {
             let mut state = self.lock();
             let done = step(&mut state, clock::now());
-            (done, state.owner.take())
+            (done, state.waiting.take())
         };
         self.changed.notify_waiters();
-        if let Some(owner) = owner {
-            owner.wake();
-        }
+        waiting.for_each(Waker::wake);
         done
     }
 
@@ -262,7 +277,7 @@ impl futures::AsyncRead for Carried {
         let mut state = self.line.lock();
         if state.carrier.waiting() == 0 {
             if !state.carrier.is_read_out() {
-                state.owner = Some(cx.waker().clone());
+                state.waiting.reader = Some(cx.waker().clone());
                 return Poll::Pending;
             }
             return Poll::Ready(match state.carrier.end() {
@@ -287,7 +302,7 @@ impl futures::AsyncWrite for Carried {
             }
             let count = state.carrier.write(bytes, clock::now());
             if count == 0 && !bytes.is_empty() {
-                state.owner = Some(cx.waker().clone());
+                state.waiting.writer = Some(cx.waker().clone());
             }
             count
         };
@@ -313,10 +328,44 @@ impl futures::AsyncWrite for Carried {
                 return Poll::Ready(Ok(()));
             }
             state.carrier.close(clock::now());
-            state.owner = Some(cx.waker().clone());
+            state.waiting.closer = Some(cx.waker().clone());
         }
         this.line.changed.notify_waiters();
         this.drive(cx);
         if this.line.end().is_some() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::task::{ArcWake, waker};
+    use futures::{AsyncRead as _, AsyncWrite as _};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl ArcWake for Woken {
+        fn wake_by_ref(woken: &Arc<Woken>) {
+            woken.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn tasks_that_read_write_and_close_are_each_woken() {
+        let line = Line::open();
+        let mut carried = Carried::new(Arc::clone(&line), None, Box::new(()));
+        let tasks = [const { || Arc::new(Woken::default()) }; 3].map(|new| new());
+        let wakers = tasks.clone().map(waker);
+        let [mut reader, mut writer, mut closer] = wakers.each_ref().map(Context::from_waker);
+        assert!(Pin::new(&mut carried).poll_read(&mut reader, &mut [0; 8]).is_pending());
+        // Until there is no room for more.
+        while Pin::new(&mut carried).poll_write(&mut writer, &[0; 4096]).is_ready() {}
+        assert!(Pin::new(&mut carried).poll_close(&mut closer).is_pending());
+        line.give_up();
+        for (woken, name) in tasks.iter().zip(["reader", "writer", "closer"]) {
+            assert!(woken.0.load(Ordering::Relaxed) > 0, "{name}");
+        }
     }
 }
