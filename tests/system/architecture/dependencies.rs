@@ -12,8 +12,8 @@ const KEPT: &[(&str, &[&str])] = &[
     ("libp2p", &["overlay"]),
     ("egui", &["viewer"]),
     ("eframe", &["viewer"]),
-    // The proxy's routes that upgrade a connection are axum's.
-    ("axum", &["rpc", "proxy"]),
+    ("axum", &["rpc"]),
+    ("tower", &["rpc"]),
     ("dxr", &["rpc"]),
     ("quick-xml", &["rpc"]),
     ("xmlrpc", &["visperf", "system-tests"]),
@@ -77,7 +77,7 @@ fn what_the_table_forbids_is_found() {
         "net = { package = \"libp2p-tcp\", version = \"1\" }",
         &["sensor may not name libp2p-tcp: libp2p is for overlay"],
     );
-    check("daemon", "daemon", "axum = \"1\"", &["daemon may not name axum: axum is for rpc, proxy"]);
+    check("daemon", "daemon", "axum = \"1\"", &["daemon may not name axum: axum is for rpc"]);
     check("common", "common", "", &["common: not in the table of crates"]);
     check(
         "wire",
