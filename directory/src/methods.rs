@@ -170,7 +170,7 @@ mod tests {
     use crate::registry;
     use crate::testing::{domain, leave, part, statement};
     use rpc::dispatch::Dispatcher;
-    use rpc::dispatch::elsewhere::Caller;
+    use rpc::dispatch::forward::Caller;
     use rpc::limits::Limits;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};

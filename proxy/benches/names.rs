@@ -12,7 +12,7 @@
 use overlay::dice::Dice;
 use proxy::account::{Account, Accounts, Name, Proofs};
 use proxy::grant::{Chosen, Class, Grant, Rights};
-use proxy::login::{Knock, Login, Offer, Verdict};
+use proxy::login::{Attempt, Login, Offer, Verdict};
 use proxy::nonces::RANDOM_LEN_BYTES;
 use std::hint::black_box;
 use std::net::IpAddr;
@@ -34,9 +34,9 @@ fn account(name: &str) -> Account {
     Account { name, rights: Rights::Viewer, grant, proofs }
 }
 
-fn knock(authorization: Option<&str>, offer: Offer) -> Knock<'_> {
+fn attempt(authorization: Option<&str>, offer: Offer) -> Attempt<'_> {
     let source = IpAddr::from([10, 0, 0, 1]);
-    Knock { method: "POST", target: "/d/UT-ICL/RPC2", authorization, source, channel: b"door", offer }
+    Attempt { method: "POST", target: "/d/UT-ICL/RPC2", authorization, source, channel: b"door", offer }
 }
 
 struct Bench {
@@ -65,7 +65,7 @@ impl Bench {
     /// A login under this name by a wrong secret.
     fn wrong(&mut self, name: &str, offer: Offer) -> (String, Offer) {
         let Verdict::Challenge(fields, _) =
-            self.login.handle_knock(knock(None, offer), [0; RANDOM_LEN_BYTES], self.now)
+            self.login.handle_attempt(attempt(None, offer), [0; RANDOM_LEN_BYTES], self.now)
         else {
             panic!("let in")
         };
@@ -81,7 +81,8 @@ impl Bench {
         let mut random = [0; RANDOM_LEN_BYTES];
         random[..8].copy_from_slice(&self.dice.draw().to_be_bytes());
         let began = Instant::now();
-        let verdict = black_box(self.login.handle_knock(knock(Some(&wrong.0), wrong.1), random, self.now));
+        let verdict =
+            black_box(self.login.handle_attempt(attempt(Some(&wrong.0), wrong.1), random, self.now));
         let took = began.elapsed();
         assert!(matches!(verdict, Verdict::Challenge(..)), "{verdict:?}");
         took.as_nanos() as f64

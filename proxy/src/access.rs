@@ -7,7 +7,7 @@
 use crate::door::lock;
 use crate::figures::Figures;
 use crate::grant::{Class, Grant, Rights};
-use rpc::dispatch::scope::{Access, Asked, Held};
+use rpc::dispatch::permissions::{CallTarget, Permissions, Permit};
 use rpc::fault::Fault;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -76,7 +76,7 @@ pub struct Visit {
 
 impl Visit {
     /// A place among the calls for `domain`, if the call is for one's representative.
-    fn wait_at(&self, class: Class, domain: Option<&str>) -> Result<Held, Fault> {
+    fn wait_at(&self, class: Class, domain: Option<&str>) -> Result<Permit, Fault> {
         let domain = domain.and_then(|name| DomainName::try_from(name).ok());
         let (Some(domain), false) = (domain, matches!(class, Class::Grid | Class::Proxy)) else {
             return Ok(Box::new(()));
@@ -106,8 +106,8 @@ pub fn account(of: &[u8], what: &[u8]) -> Account {
     Account(short)
 }
 
-impl Access for Visit {
-    fn may(&self, asked: Asked<'_>) -> Result<Held, Fault> {
+impl Permissions for Visit {
+    fn may(&self, asked: CallTarget<'_>) -> Result<Permit, Fault> {
         let method = asked.method;
         let Visit { name, grant, rights, .. } = self;
         grant.check(*rights, asked).map_err(|refused| {

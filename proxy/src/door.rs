@@ -15,9 +15,9 @@ use crate::nonces::RANDOM_LEN_BYTES;
 use crate::place::{self, Place};
 use crate::visitors::Visitors;
 use overlay::clock;
-use rpc::dispatch::scope::{Access, Scope};
+use rpc::dispatch::permissions::{Permissions, Scope};
 use rpc::fault::Fault;
-use rpc::http::entrance::{Admitted, Entrance, Entry, Knock, Turned};
+use rpc::http::authorizer::{Admitted, Authorizer, Credentials, Decision, Rejected};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -121,28 +121,32 @@ impl Door {
         told
     }
 
-    fn verdict(&self, knock: &Knock<'_>, offer: Offer) -> Option<Verdict> {
+    fn verdict(&self, credentials: &Credentials<'_>, offer: Offer) -> Option<Verdict> {
         let mut random = [0; RANDOM_LEN_BYTES];
         getrandom::fill(&mut random).ok()?;
-        let knock = login::Knock {
-            method: knock.method,
-            target: knock.target,
-            authorization: knock.authorization,
-            source: knock.source,
+        let attempt = login::Attempt {
+            method: credentials.method,
+            target: credentials.target,
+            authorization: credentials.authorization,
+            source: credentials.source,
             channel: &self.channel,
             offer,
         };
-        Some(lock(&self.login).handle_knock(knock, random, clock::now()))
+        Some(lock(&self.login).handle_attempt(attempt, random, clock::now()))
     }
 
-    fn admit(&self, visitor: Visitor, shown: Shown, place: Place, info: Option<String>) -> Entry {
+    fn admit(&self, visitor: Visitor, shown: Shown, place: Place, info: Option<String>) -> Decision {
         let name = visitor.name.clone();
         let fields: Vec<_> = info.into_iter().map(|info| ("authentication-info", info)).collect();
         let Some(seat) = Seat::take(&self.in_work, name, IN_WORK_MAX) else {
             self.figures.busy_total.add();
             let message =
                 format!("expected at most {IN_WORK_MAX} requests of one account in work, found more");
-            return Entry::Turned(Turned { status: 503, fields, fault: Fault::new(fault::BUSY, message) });
+            return Decision::Rejected(Rejected {
+                status: 503,
+                fields,
+                fault: Fault::new(fault::BUSY, message),
+            });
         };
         self.figures.admitted_total.add();
         match visitor.by {
@@ -155,18 +159,18 @@ impl Door {
         let Visitor { name, grant, rights, .. } = visitor;
         let in_work_max = IN_WORK_FOR_DOMAIN_MAX;
         let visit = Visit { name, grant, rights, for_domain, in_work_max, figures };
-        let access: Arc<dyn Access> = Arc::new(Lasting { visit, shown, login: Arc::clone(&self.login) });
+        let access: Arc<dyn Permissions> = Arc::new(Lasting { visit, shown, login: Arc::clone(&self.login) });
         let scope = Scope {
             domain: place.domain.map(|name| name.to_string()),
             host: place.host.map(|name| name.to_string()),
             access: Some(access),
             ..Scope::default()
         };
-        Entry::Admitted(Admitted { path: place.rest, scope, fields, seat: Box::new(seat) })
+        Decision::Admitted(Admitted { path: place.rest, scope, fields, permit: Box::new(seat) })
     }
 
     /// Somebody shows a pass.
-    fn show(&self, passes: &Arc<dyn Passes>, pass: &str, source: IpAddr, place: Option<Place>) -> Entry {
+    fn show(&self, passes: &Arc<dyn Passes>, pass: &str, source: IpAddr, place: Option<Place>) -> Decision {
         let now = clock::now();
         if let Err(wait) = lock(&self.login).check_pass(source, now) {
             self.figures.held_up_total.add();
@@ -182,7 +186,7 @@ impl Door {
                     "www-authenticate",
                     "Bearer realm=\"visperf\", error=\"invalid_token\"".to_owned(),
                 )];
-                return Entry::Turned(Turned {
+                return Decision::Rejected(Rejected {
                     status: 401,
                     fields,
                     fault: Fault::new(fault::FORBIDDEN, why),
@@ -201,23 +205,23 @@ impl Door {
     }
 }
 
-impl Entrance for Door {
-    fn knock(&self, knock: &Knock<'_>) -> Entry {
-        let place = place::of(knock.path);
+impl Authorizer for Door {
+    fn authorize(&self, credentials: &Credentials<'_>) -> Decision {
+        let place = place::of(credentials.path);
         let offer = match (self.takes_md5, &place) {
             (false, _) => Offer::Sha256,
             (true, Some(Place { is_md5: true, .. })) => Offer::Md5,
             (true, _) => Offer::Both,
         };
         if let (Some(passes), Some(pass)) =
-            (&self.passes, knock.authorization.and_then(|value| of_scheme(value, "Bearer")))
+            (&self.passes, credentials.authorization.and_then(|value| of_scheme(value, "Bearer")))
         {
-            return self.show(passes, pass, knock.source, place);
+            return self.show(passes, pass, credentials.source, place);
         }
         let turned = |status, fields, code, message: String| {
-            Entry::Turned(Turned { status, fields, fault: Fault::new(code, message) })
+            Decision::Rejected(Rejected { status, fields, fault: Fault::new(code, message) })
         };
-        match self.verdict(knock, offer) {
+        match self.verdict(credentials, offer) {
             None => turned(503, Vec::new(), fault::SYSTEM, "the system gives no random numbers".to_owned()),
             Some(Verdict::In(visitor, info)) => match (place, visitor.proof.clone()) {
                 (Some(place), Some(proof)) => self.admit(visitor, Shown::Proof(proof), place, Some(info)),
@@ -240,16 +244,16 @@ impl Entrance for Door {
     }
 }
 
-fn held_up(wait: Duration) -> Entry {
+fn held_up(wait: Duration) -> Decision {
     let secs = wait.as_secs() + 1;
     let message = format!("too many logins failed; try again in {secs} s");
     let fields = vec![("retry-after", secs.to_string())];
-    Entry::Turned(Turned { status: 429, fields, fault: Fault::new(fault::BUSY, message) })
+    Decision::Rejected(Rejected { status: 429, fields, fault: Fault::new(fault::BUSY, message) })
 }
 
-fn no_place(fields: Vec<(&'static str, String)>) -> Entry {
+fn no_place(fields: Vec<(&'static str, String)>) -> Decision {
     let message = "expected /d/DOMAIN/RPC2, /d/DOMAIN/HOST/RPC2 or the same with /api/v1, found another path";
-    Entry::Turned(Turned { status: 404, fields, fault: Fault::new(fault::NOT_FOUND, message) })
+    Decision::Rejected(Rejected { status: 404, fields, fault: Fault::new(fault::NOT_FOUND, message) })
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -262,7 +266,7 @@ mod tests {
     use super::*;
     use crate::account::{Account, Name, Proofs};
     use crate::grant::asked;
-    use rpc::dispatch::scope::Held;
+    use rpc::dispatch::permissions::Permit;
     use std::collections::BTreeMap;
     use tunnel::digest::client::{self, Client};
 
@@ -286,7 +290,7 @@ mod tests {
     fn what_goes_on_ends_with_the_account_its_secret_or_its_grant() {
         let check = |now: &Accounts, expected: Result<(), &str>| {
             let door = door(false);
-            let Entry::Admitted(admitted) = enter(&door, "/d/UT-ICL/RPC2") else { panic!("not in") };
+            let Decision::Admitted(admitted) = enter(&door, "/d/UT-ICL/RPC2") else { panic!("not in") };
             let access = admitted.scope.access.expect("guarded");
             let still = || access.may_still(asked("domain.events", Some("UT-ICL"), None));
             assert_eq!((access.who(), still()), ("ana", Ok(())));
@@ -310,12 +314,12 @@ mod tests {
     fn each_account_is_another_one_to_those_inside_and_so_is_one_that_may_see_less() {
         let door = door(false);
         let ana = || {
-            let Entry::Admitted(admitted) = enter(&door, "/d/UT-ICL/wn01/RPC2") else { panic!("not in") };
+            let Decision::Admitted(admitted) = enter(&door, "/d/UT-ICL/wn01/RPC2") else { panic!("not in") };
             admitted.scope.access.and_then(|access| access.account()).expect("guarded")
         };
         let before = ana();
         assert_eq!(ana(), before, "of whichever request");
-        let Entry::Admitted(member) = knock(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+        let Decision::Admitted(member) = authorize(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
             panic!("not in")
         };
         let member = member.scope.access.and_then(|access| access.account()).expect("guarded");
@@ -340,16 +344,16 @@ mod tests {
     #[test]
     fn a_member_comes_in_by_its_pass_and_sees_its_own_domain() {
         let door = door(false);
-        let Entry::Admitted(admitted) = knock(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+        let Decision::Admitted(admitted) = authorize(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
             panic!("not in")
         };
         let access = admitted.scope.access.expect("guarded");
         assert!(access.may(asked("sensor.events", Some("CERN"), None)).is_ok());
         assert!(access.may(asked("sensor.events", Some("UT-ICL"), None)).is_err());
         assert!(access.may(asked("sensor.record", Some("CERN"), None)).is_err());
-        drop(admitted.seat);
+        drop(admitted.permit);
         for _ in 0..100 {
-            let Entry::Turned(turned) = knock(&door, "/d/CERN/RPC2", Some("Bearer bad")) else {
+            let Decision::Rejected(turned) = authorize(&door, "/d/CERN/RPC2", Some("Bearer bad")) else {
                 panic!("in")
             };
             assert!(matches!(turned.status, 401 | 429), "{}", turned.status);
@@ -358,13 +362,13 @@ mod tests {
         assert!(told["admitted_by_pass_total"] == 1 && told["held_up_total"] > 50, "{told:?}");
     }
 
-    fn knock(door: &Door, path: &str, authorization: Option<&str>) -> Entry {
+    fn authorize(door: &Door, path: &str, authorization: Option<&str>) -> Decision {
         let source = [10, 0, 0, 1].into();
-        door.knock(&Knock { method: "POST", target: path, path, authorization, source })
+        door.authorize(&Credentials { method: "POST", target: path, path, authorization, source })
     }
 
     fn client(door: &Door, path: &str) -> Client {
-        let Entry::Turned(turned) = knock(door, path, None) else { panic!("let in") };
+        let Decision::Rejected(turned) = authorize(door, path, None) else { panic!("let in") };
         assert_eq!(turned.status, 401);
         let login = client::Login { name: "ana".into(), secret: "secret".into(), allows_md5: true };
         let mut client = Client::new(login);
@@ -372,15 +376,15 @@ mod tests {
         client
     }
 
-    fn enter(door: &Door, path: &str) -> Entry {
+    fn enter(door: &Door, path: &str) -> Decision {
         let said = client(door, path).authorization("POST", path, "c").unwrap();
-        knock(door, path, Some(&said))
+        authorize(door, path, Some(&said))
     }
 
     #[test]
     fn who_comes_in_may_call_what_is_granted() {
         let door = door(false);
-        let Entry::Admitted(admitted) = enter(&door, "/d/UT-ICL/wn01/RPC2") else { panic!("not in") };
+        let Decision::Admitted(admitted) = enter(&door, "/d/UT-ICL/wn01/RPC2") else { panic!("not in") };
         assert_eq!((admitted.path.as_str(), admitted.scope.domain.as_deref()), ("/RPC2", Some("UT-ICL")));
         assert_eq!(admitted.scope.host.as_deref(), Some("wn01"));
         let access = admitted.scope.access.expect("guarded");
@@ -398,7 +402,7 @@ mod tests {
         for _ in 0..IN_WORK_MAX {
             inside.push(enter(&door, "/RPC2"));
         }
-        let Entry::Turned(turned) = enter(&door, "/RPC2") else { panic!("let in") };
+        let Decision::Rejected(turned) = enter(&door, "/RPC2") else { panic!("let in") };
         assert_eq!(turned.status, 503);
         let told: BTreeMap<_, _> = door.told().into_iter().collect();
         assert_eq!(
@@ -407,7 +411,7 @@ mod tests {
             "it was not let in"
         );
         inside.pop();
-        assert!(matches!(enter(&door, "/RPC2"), Entry::Admitted(_)));
+        assert!(matches!(enter(&door, "/RPC2"), Decision::Admitted(_)));
         drop(inside);
         assert!(lock(&door.in_work).is_empty());
     }
@@ -416,17 +420,18 @@ mod tests {
     fn an_account_has_so_many_calls_for_one_domain_however_it_asks() {
         let door = door(false);
         let access = |path: &str| match enter(&door, path) {
-            Entry::Admitted(Admitted { scope, .. }) => scope.access.expect("guarded"),
-            Entry::Turned(turned) => panic!("turned away: {turned:?}"),
+            Decision::Admitted(Admitted { scope, .. }) => scope.access.expect("guarded"),
+            Decision::Rejected(turned) => panic!("turned away: {turned:?}"),
         };
         let (one, other) = (access("/d/UT-ICL/RPC2"), access("/RPC2"));
-        let call = |access: &Arc<dyn Access>| access.may(asked("sensor.take", Some("UT-ICL"), Some("wn01")));
-        let mut waiting: Vec<Held> = (0..IN_WORK_FOR_DOMAIN_MAX).map(|_| call(&one).unwrap()).collect();
+        let call =
+            |access: &Arc<dyn Permissions>| access.may(asked("sensor.take", Some("UT-ICL"), Some("wn01")));
+        let mut waiting: Vec<Permit> = (0..IN_WORK_FOR_DOMAIN_MAX).map(|_| call(&one).unwrap()).collect();
         let fault = call(&other).expect_err("as many wait as may");
         assert_eq!(fault.code, fault::BUSY);
         assert!(fault.message.contains("8 calls of one account in work for one domain"), "{fault}");
         assert!(other.may(asked("directory.resolve", Some("UT-ICL"), None)).is_ok(), "nobody waits there");
-        let Entry::Admitted(member) = knock(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+        let Decision::Admitted(member) = authorize(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
             panic!("not in")
         };
         let member = member.scope.access.expect("guarded");
@@ -440,12 +445,15 @@ mod tests {
     #[test]
     fn a_path_that_is_none_is_told_only_to_who_came_in() {
         let door = door(true);
-        assert!(matches!(knock(&door, "/d/no!/RPC2", None), Entry::Turned(Turned { status: 401, .. })));
-        assert!(matches!(enter(&door, "/d/no!/RPC2"), Entry::Turned(Turned { status: 404, .. })));
-        let Entry::Turned(md5) = knock(&door, "/md5/RPC2", None) else { panic!("let in") };
+        assert!(matches!(
+            authorize(&door, "/d/no!/RPC2", None),
+            Decision::Rejected(Rejected { status: 401, .. })
+        ));
+        assert!(matches!(enter(&door, "/d/no!/RPC2"), Decision::Rejected(Rejected { status: 404, .. })));
+        let Decision::Rejected(md5) = authorize(&door, "/md5/RPC2", None) else { panic!("let in") };
         assert!(md5.fields.len() == 1 && md5.fields[0].1.contains("algorithm=MD5"), "{:?}", md5.fields);
-        assert!(matches!(enter(&door, "/md5/RPC2"), Entry::Admitted(_)));
-        let Entry::Turned(both) = knock(&door, "/RPC2", None) else { panic!("let in") };
+        assert!(matches!(enter(&door, "/md5/RPC2"), Decision::Admitted(_)));
+        let Decision::Rejected(both) = authorize(&door, "/RPC2", None) else { panic!("let in") };
         assert!(both.fields[0].1.contains("SHA-256") && both.fields[1].1.contains("MD5"));
     }
 }

@@ -13,7 +13,7 @@
 //! some domains is told of no others; who logged in by MD5 alone is a viewer at most, whatever the account says.
 //! Not here: who it is (`login`).
 
-use rpc::dispatch::scope::Asked;
+use rpc::dispatch::permissions::CallTarget;
 use std::collections::BTreeSet;
 use std::fmt;
 use wire::id::{DomainName, HostName};
@@ -174,7 +174,7 @@ impl Class {
 
     /// That of a call: who subscribes to events or calls reads what logs say.
     #[must_use]
-    pub fn of_call(asked: Asked<'_>) -> Class {
+    pub fn of_call(asked: CallTarget<'_>) -> Class {
         match (Class::of(asked.method, asked.is_reading), asked.kind) {
             (Class::Figures, Some(kind)) if !KINDS_OF_FIGURES.contains(&kind) => Class::Logs,
             (class, _) => class,
@@ -234,7 +234,7 @@ impl Grant {
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&self, rights: Rights, asked: Asked<'_>) -> Result<(), Refused> {
+    pub fn check(&self, rights: Rights, asked: CallTarget<'_>) -> Result<(), Refused> {
         let class = Class::of_call(asked);
         let method = || asked.method.to_owned();
         if !self.classes.contains(&class) {
@@ -252,7 +252,7 @@ impl Grant {
         }
     }
 
-    fn check_domain(&self, asked: Asked<'_>) -> Result<(), Refused> {
+    fn check_domain(&self, asked: CallTarget<'_>) -> Result<(), Refused> {
         let domain = asked.domain.and_then(|name| DomainName::try_from(name).ok());
         match (&self.domains, domain) {
             (Chosen::All, _) => Ok(()),
@@ -261,7 +261,7 @@ impl Grant {
         }
     }
 
-    fn check_place(&self, asked: Asked<'_>) -> Result<(), Refused> {
+    fn check_place(&self, asked: CallTarget<'_>) -> Result<(), Refused> {
         self.check_domain(asked)?;
         let host = asked.host.and_then(|name| HostName::try_from(name).ok());
         match (&self.hosts, host) {
@@ -274,8 +274,8 @@ impl Grant {
 
 /// A call as tests ask it: only one that records is more than reading.
 #[cfg(test)]
-pub(crate) fn asked<'a>(method: &'a str, domain: Option<&'a str>, host: Option<&'a str>) -> Asked<'a> {
-    Asked { method, is_reading: !method.ends_with("record"), domain, host, kind: None }
+pub(crate) fn asked<'a>(method: &'a str, domain: Option<&'a str>, host: Option<&'a str>) -> CallTarget<'a> {
+    CallTarget { method, is_reading: !method.ends_with("record"), domain, host, kind: None }
 }
 
 #[cfg(test)]
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn domain_host_class_and_rights_are_each_needed() {
         let (all, some) = (grant(&[]), grant(&["wn01"]));
-        let check = |grant: &Grant, rights, asked: Asked<'_>, expected: Option<Refused>| {
+        let check = |grant: &Grant, rights, asked: CallTarget<'_>, expected: Option<Refused>| {
             assert_eq!(grant.check(rights, asked).err(), expected, "{asked:?}");
         };
         let viewer = Rights::Viewer;
@@ -362,7 +362,7 @@ mod tests {
         for (kind, may) in
             [("process", true), ("host", true), ("event", false), ("call", false), ("other", false)]
         {
-            let asked = Asked { kind: Some(kind), ..asked("sensor.subscribe", Some("UT-ICL"), None) };
+            let asked = CallTarget { kind: Some(kind), ..asked("sensor.subscribe", Some("UT-ICL"), None) };
             assert_eq!(figures.check(viewer, asked).is_ok(), may, "{kind}");
         }
         let refused = Refused::Class { method: "sensor.events".into(), class: Class::Logs };

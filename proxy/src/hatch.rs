@@ -5,7 +5,7 @@
 //! Not here: the table of what is carried (`overlay::net::carried::tunnels`), HTTP (`rpc`).
 
 use overlay::net::carried::tunnels::{FIRST_BYTE, Tunnels, UPGRADE_BEGINS};
-use rpc::http::hatch::{Asked, Duplex, Hatch, Told, Work};
+use rpc::http::upgrade::{Duplex, Upgrade, UpgradeAnswer, UpgradeRequest, Work};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -21,7 +21,7 @@ impl Inlet {
     }
 }
 
-impl Hatch for Inlet {
+impl Upgrade for Inlet {
     fn takes_plain(&self, byte: u8) -> bool {
         byte == FIRST_BYTE
     }
@@ -46,11 +46,11 @@ impl Hatch for Inlet {
         overlay::net::carried::PATH
     }
 
-    fn ask<'a>(&'a self, asked: Asked<'a>) -> Work<'a, Told> {
+    fn ask<'a>(&'a self, asked: UpgradeRequest<'a>) -> Work<'a, UpgradeAnswer> {
         Box::pin(async move {
-            let Asked { is_post, path, query, body, source } = asked;
+            let UpgradeRequest { is_post, path, query, body, source } = asked;
             let answer = self.0.ask((is_post, path, query), body, source).await;
-            Told { status: answer.status, body: answer.body }
+            UpgradeAnswer { status: answer.status, body: answer.body }
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::access::Visit;
 use crate::door::{Passes, lock};
 use crate::login::Login;
 use overlay::clock;
-use rpc::dispatch::scope::{Access, Asked, Held};
+use rpc::dispatch::permissions::{CallTarget, Permissions, Permit};
 use rpc::fault::Fault;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -43,12 +43,12 @@ pub(crate) struct Lasting {
     pub(crate) login: Arc<Mutex<Login>>,
 }
 
-impl Access for Lasting {
-    fn may(&self, asked: Asked<'_>) -> Result<Held, Fault> {
+impl Permissions for Lasting {
+    fn may(&self, asked: CallTarget<'_>) -> Result<Permit, Fault> {
         self.visit.may(asked)
     }
 
-    fn may_still(&self, asked: Asked<'_>) -> Result<(), Fault> {
+    fn may_still(&self, asked: CallTarget<'_>) -> Result<(), Fault> {
         let Visit { name, grant, rights, .. } = &self.visit;
         let forbidden = |why: String| Fault::new(fault::FORBIDDEN, why);
         let checked = match &self.shown {

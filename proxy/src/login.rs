@@ -1,7 +1,7 @@
 //! Who a request comes from, by HTTP Digest (RFC 7616): the server's side as a pure core.
 //!
 //! ```text
-//! Knock ─▶ too many failures? ─▶ readable? ─▶ proved? ─▶ nonce live and count new? ─▶ In, or Challenge, or Wait
+//! Attempt ─▶ too many failures? ─▶ readable? ─▶ proved? ─▶ nonce live and count new? ─▶ In, or Challenge, or Wait
 //! ```
 //! Pure; callers pass `now` and random bytes. Rules: a name that is not there costs the same work as one that is, and is
 //! told alike; `stale` is said only to who proved the account; a nonce is spent only by who proved it; an account
@@ -45,7 +45,7 @@ impl Offer {
 
 /// What is known of a request before its body.
 #[derive(Clone, Copy, Debug)]
-pub struct Knock<'a> {
+pub struct Attempt<'a> {
     /// Its method of HTTP.
     pub method: &'a str,
     /// What it asks for, as it was sent: path and query.
@@ -135,13 +135,18 @@ impl Login {
     }
 
     /// What is to be done with a request.
-    pub fn handle_knock(&mut self, knock: Knock<'_>, random: [u8; RANDOM_LEN_BYTES], now: Moment) -> Verdict {
-        let source = Source::from(knock.source);
-        let credentials = match knock.authorization.map(Credentials::read) {
-            None => return self.challenge(knock, random, now, None),
+    pub fn handle_attempt(
+        &mut self,
+        attempt: Attempt<'_>,
+        random: [u8; RANDOM_LEN_BYTES],
+        now: Moment,
+    ) -> Verdict {
+        let source = Source::from(attempt.source);
+        let credentials = match attempt.authorization.map(Credentials::read) {
+            None => return self.challenge(attempt, random, now, None),
             Some(Ok(None)) => {
                 let why = "expected Digest credentials, found another scheme; Basic is never taken";
-                return self.challenge(knock, random, now, Some(why));
+                return self.challenge(attempt, random, now, Some(why));
             }
             Some(Ok(Some(credentials))) => credentials,
             Some(Err(error)) => return Verdict::Unreadable(error.to_string()),
@@ -153,23 +158,23 @@ impl Login {
         if let Err(wait) = self.attempts.check(&credentials.username, source, now) {
             return Verdict::Wait(wait);
         }
-        if credentials.uri != knock.target {
+        if credentials.uri != attempt.target {
             return Verdict::Unreadable(
                 "expected as uri what the request asks for, found another".to_owned(),
             );
         }
-        let Some(account) = self.known.prove(&knock, &credentials) else {
+        let Some(account) = self.known.prove(&attempt, &credentials) else {
             self.attempts.handle_failure(&credentials.username, source, now);
-            return self.challenge(knock, random, now, Some("name or secret is wrong"));
+            return self.challenge(attempt, random, now, Some("name or secret is wrong"));
         };
-        let bound = bound(knock);
+        let bound = bound(attempt);
         let (Seen::Live(nonce), Ok(count)) =
             (self.nonces.look(&credentials.nonce, &bound, now), credentials.count())
         else {
-            return self.stale(knock, random, now);
+            return self.stale(attempt, random, now);
         };
         if self.nonces.spend(nonce, count, now).is_err() {
-            return self.stale(knock, random, now);
+            return self.stale(attempt, random, now);
         }
         // Not before: whoever captured a login has no right of the owner's where it sends that again.
         self.attempts.handle_success(&credentials.username, source, now);
@@ -221,19 +226,19 @@ impl Login {
         self.nonces.used_len()
     }
 
-    fn stale(&self, knock: Knock<'_>, random: [u8; RANDOM_LEN_BYTES], now: Moment) -> Verdict {
-        let fields = self.fields(knock, random, now, true);
+    fn stale(&self, attempt: Attempt<'_>, random: [u8; RANDOM_LEN_BYTES], now: Moment) -> Verdict {
+        let fields = self.fields(attempt, random, now, true);
         Verdict::Challenge(fields, "the nonce is used up; the same secret will do with the new one")
     }
 
     fn challenge(
         &self,
-        knock: Knock<'_>,
+        attempt: Attempt<'_>,
         random: [u8; RANDOM_LEN_BYTES],
         now: Moment,
         why: Option<&'static str>,
     ) -> Verdict {
-        let fields = self.fields(knock, random, now, false);
+        let fields = self.fields(attempt, random, now, false);
         Verdict::Challenge(
             fields,
             why.unwrap_or("expected credentials, found none; send them by HTTP Digest"),
@@ -242,17 +247,17 @@ impl Login {
 
     fn fields(
         &self,
-        knock: Knock<'_>,
+        attempt: Attempt<'_>,
         random: [u8; RANDOM_LEN_BYTES],
         now: Moment,
         is_stale: bool,
     ) -> Vec<String> {
-        let nonce = self.nonces.issue(random, &bound(knock), now);
+        let nonce = self.nonces.issue(random, &bound(attempt), now);
         let one = |algorithm: &Algorithm| {
             let realm = self.known.realm.clone();
             Challenge { realm, nonce: nonce.clone(), algorithm: *algorithm, is_stale }.write()
         };
-        knock.offer.algorithms().iter().map(one).collect()
+        attempt.offer.algorithms().iter().map(one).collect()
     }
 }
 
@@ -265,14 +270,14 @@ impl Known {
     }
 
     /// The account that `credentials` prove, by a hash that was offered and that it has.
-    fn prove(&self, knock: &Knock<'_>, credentials: &Credentials) -> Option<Arc<Account>> {
+    fn prove(&self, attempt: &Attempt<'_>, credentials: &Credentials) -> Option<Arc<Account>> {
         let algorithm = credentials.algorithm;
         let account = self.by_name.get(&credentials.username);
         let proof = account.and_then(|account| account.proofs.by(algorithm));
         let nobody = &self.nobody[usize::from(algorithm == Algorithm::Md5)];
         // The same work for a name that is not there, and for one that has no such proof.
-        let is_proved = proof.unwrap_or(nobody).is_proved_by(knock.method, credentials);
-        let may = knock.offer.algorithms().contains(&algorithm) && credentials.realm == self.realm;
+        let is_proved = proof.unwrap_or(nobody).is_proved_by(attempt.method, credentials);
+        let may = attempt.offer.algorithms().contains(&algorithm) && credentials.realm == self.realm;
         (is_proved && proof.is_some() && may).then(|| account.cloned()).flatten()
     }
 }
@@ -284,12 +289,12 @@ fn passes_of(source: IpAddr) -> String {
 }
 
 /// A nonce is bound to the listener and to where its client is.
-fn bound(knock: Knock<'_>) -> Vec<u8> {
-    let source = match knock.source.to_canonical() {
+fn bound(attempt: Attempt<'_>) -> Vec<u8> {
+    let source = match attempt.source.to_canonical() {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
-    [&[u8::try_from(source.len()).unwrap_or(0)], source.as_slice(), knock.channel].concat()
+    [&[u8::try_from(source.len()).unwrap_or(0)], source.as_slice(), attempt.channel].concat()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 const CONNECTIONS: [usize; 3] = [1, 100, 1_000];
 
 /// One kind of request, and how its path and body look.
-struct Asked {
+struct CallTarget {
     name: &'static str,
     request: Vec<u8>,
 }
@@ -94,7 +94,7 @@ fn registry() -> Registry {
     registry
 }
 
-fn requests() -> Vec<Asked> {
+fn requests() -> Vec<CallTarget> {
     let post = |path: &str, body: &str| {
         format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
     };
@@ -105,13 +105,13 @@ fn requests() -> Vec<Asked> {
         post("/RPC2", &body)
     };
     vec![
-        Asked { name: "XML-RPC, 2 values", request: xml("bench.small") },
-        Asked {
+        CallTarget { name: "XML-RPC, 2 values", request: xml("bench.small") },
+        CallTarget {
             name: "JSON, 2 values",
             request: post("/api/v1/bench.small", "{\"big_integers\":\"number\"}"),
         },
-        Asked { name: "XML-RPC, 100 events", request: xml("bench.events") },
-        Asked { name: "JSON, 100 events", request: post("/api/v1/bench.events", "{}") },
+        CallTarget { name: "XML-RPC, 100 events", request: xml("bench.events") },
+        CallTarget { name: "JSON, 100 events", request: post("/api/v1/bench.events", "{}") },
     ]
 }
 

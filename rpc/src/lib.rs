@@ -6,8 +6,8 @@
 //!                                              └▶ elsewhere ─▶ a document that another daemon wrote ─▶ http
 //!                   └▶ stream: one question of many, answer by answer ─▶ dispatch …
 //! ```
-//! Each folder imports only those after it: `http`, `stream`, `dispatch`, `codec`; and all of them what stands beside the folders.
-//! Not here: any state of any daemon; who may come in ([`http::entrance`] asks whoever decides that).
+//! Each folder imports only those after it: `http`, `stream`, `dispatch`, `codec`; and all of them the files beside the folders.
+//! Not here: any state of any daemon; accounts (an [`http::authorizer::Authorizer`] decides).
 
 pub mod codec;
 pub mod dispatch;

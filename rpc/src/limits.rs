@@ -4,7 +4,7 @@
 //! Each limit is a named constant with its reason; [`Limits`] carries them so that tests can lower them.
 //! Not here: what happens at a limit (`framing`, `guarded_stream`, `connections`, `dispatch`).
 
-use crate::stream_limits::Bounds;
+use crate::stream_limits::StreamLimits;
 use std::time::Duration;
 
 /// Largest body: the largest useful request is a multicall of some hundred KiB.
@@ -41,7 +41,7 @@ pub const METHOD_NAME_BYTES: usize = 64;
 pub const MULTICALL_CALLS: usize = 100;
 /// Largest answer, so that one multicall cannot take all memory.
 pub const ANSWER_BYTES: usize = 32 << 20;
-/// Most connections at a time, each some 20 KiB of buffers; those on which somebody follows have bounds of their own.
+/// Most connections at a time, each some 20 KiB of buffers; streams have limits of their own.
 pub const CONNECTIONS: usize = 2_000;
 /// Most connections from one address, so that one host leaves room for others.
 pub const CONNECTIONS_PER_ADDRESS: usize = 1_200;
@@ -77,7 +77,7 @@ pub struct Limits {
     pub calls_in_work: usize,
     pub small_body_bytes: usize,
     pub large_bodies_bytes: usize,
-    pub follow: Bounds,
+    pub follow: StreamLimits,
 }
 
 impl Default for Limits {
@@ -104,7 +104,7 @@ impl Default for Limits {
             calls_in_work: CALLS_IN_WORK,
             small_body_bytes: SMALL_BODY_BYTES,
             large_bodies_bytes: LARGE_BODIES_BYTES,
-            follow: Bounds::default(),
+            follow: StreamLimits::default(),
         }
     }
 }

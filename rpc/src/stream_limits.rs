@@ -1,15 +1,15 @@
 //! How much following a daemon takes on.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Each bound is a named constant with its reason; [`Bounds`] carries them so that tests and a proxy can have others.
-//! Not here: what happens at a bound (`table`, `wanted`, `guarded_stream`).
+//! Each bound is a named constant with its reason; [`StreamLimits`] carries them so that tests and a proxy can have others.
+//! Not here: what happens at a bound (`stream`, `http::guarded_stream`).
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Seconds between two answers: fast enough for a picture that moves, and slow enough that a forgotten one is noticed.
 pub const EVERY_SECS: RangeInclusive<f64> = 0.1..=60.0;
-/// Seconds between two answers where none are told.
+/// Default interval between two answers, in seconds.
 pub const EVERY_SECS_DEFAULT: f64 = 1.0;
 /// Followers at a time of a daemon on loopback: half of its connections.
 pub const FOLLOWERS: usize = 1_000;
@@ -23,18 +23,18 @@ pub const QUESTIONS: usize = 256;
 pub const QUESTIONS_OF_ACCOUNT: usize = 32;
 /// Largest answer that is followed: more belongs into a question of its own.
 pub const ANSWER_BYTES: usize = 4 << 20;
-/// Answers that are older than the latest and still in somebody's hand, all together.
+/// Total size of answers that are older than the latest and still being sent to a client.
 pub const HELD_BYTES: usize = 256 << 20;
 /// How long one answer may take: longer than a new representative is looked for, shorter than a client's patience.
 pub const ASK_TIME: Duration = Duration::from_secs(10);
 /// After so long without anything a comment is sent: translators of addresses forget what is silent for 30 s.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How often it is looked whether those who follow still may.
+/// How often the permissions of streams are checked again.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A client that lost its connection comes back after so many milliseconds, each after another time of these.
 pub const RETRY_MS: RangeInclusive<u64> = 1_000..=5_000;
 /// Bytes that the system keeps for one follower before it has taken them, as they are asked for: the kernel doubles it for its
-/// own bookkeeping (socket(7), `SO_SNDBUF`), and says that there is room when a third is free. So whoever takes some hundred bytes
+/// own bookkeeping (socket(7), `SO_SNDBUF`), and says that there is room when a third is free. So a client that takes some hundred bytes
 /// a second is seen to take them within [`crate::limits::WRITE_TIME`].
 pub const SOCKET_BYTES: usize = 4 << 10;
 /// The same where answers are larger than that: far away a client gets so much in each round trip and no more.
@@ -45,7 +45,7 @@ pub const ENCRYPTED_BYTES: usize = 32 << 10;
 /// The bounds of one server.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // each field is the constant of the same name, documented above
-pub struct Bounds {
+pub struct StreamLimits {
     pub followers: usize,
     pub followers_of_source: usize,
     pub followers_of_account: usize,
@@ -58,9 +58,9 @@ pub struct Bounds {
     pub look_interval: Duration,
 }
 
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds {
+impl Default for StreamLimits {
+    fn default() -> StreamLimits {
+        StreamLimits {
             followers: FOLLOWERS,
             followers_of_source: FOLLOWERS_OF_SOURCE,
             followers_of_account: FOLLOWERS_OF_ACCOUNT,

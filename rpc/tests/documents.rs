@@ -6,16 +6,16 @@
 mod served;
 
 use proptest::prelude::*;
-use rpc::codec::packed;
 use rpc::codec::value::Value;
+use rpc::codec::value_codec;
 use rpc::dispatch::Dispatcher;
-use rpc::dispatch::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::dispatch::encoded_answer::{Answered, document};
+use rpc::dispatch::forward::{Caller, Forward, Forwarding, forwarded};
 use rpc::dispatch::method::{Declaration, Registry};
 use rpc::dispatch::params::Params;
-use rpc::dispatch::scope::Scope;
-use rpc::dispatch::written::{Answered, document};
+use rpc::dispatch::permissions::Scope;
 use rpc::fault::Fault;
-use rpc::http::server::Door;
+use rpc::http::server::ListenerOptions;
 use rpc::limits::Limits;
 use served::{Served, call};
 use std::sync::{Arc, Mutex};
@@ -42,17 +42,17 @@ struct Hop {
     way: Arc<Mutex<Way>>,
 }
 
-impl Elsewhere for Hop {
+impl Forward for Hop {
     fn ask(
         &self,
         caller: &Caller,
         method: &'static str,
         params: &Params,
         form: Option<Form>,
-    ) -> Option<Asking> {
+    ) -> Option<Forwarding> {
         let (far, way, caller) = (Arc::clone(&self.far), *self.way.lock().unwrap(), *caller);
         let params = params.values().to_vec();
-        Some(asked(Box::pin(async move {
+        Some(forwarded(Box::pin(async move {
             match (way, form) {
                 (Way::Words(words), _) => Ok(Answered::Written(words.into())),
                 (Way::Written, Some(form)) => {
@@ -63,8 +63,8 @@ impl Elsewhere for Hop {
                 }
                 (Way::Written, None) | (Way::Packed, _) => {
                     let mut bytes = Vec::new();
-                    packed::write(&far.call_for(&caller, method, params).await?, &mut bytes);
-                    Ok(Answered::Value(packed::read(&bytes).unwrap()))
+                    value_codec::write(&far.call_for(&caller, method, params).await?, &mut bytes);
+                    Ok(Answered::Value(value_codec::read(&bytes).unwrap()))
                 }
             }
         })))
@@ -92,11 +92,11 @@ impl Pair {
         let way = Arc::new(Mutex::new(Way::Packed));
         let far = Arc::new(Dispatcher::new(far, Limits::default(), Arc::default()));
         near.set_elsewhere(Box::new(Hop { far, way: Arc::clone(&way) }));
-        Pair { kept, way, near: Served::start_of(near, Door::default(), limits) }
+        Pair { kept, way, near: Served::start_of(near, ListenerOptions::default(), limits) }
     }
 
     /// Status and body of each way to ask for it.
-    fn asked(&self, way: Way, integers: &str) -> Vec<(u16, String)> {
+    fn forwarded(&self, way: Way, integers: &str) -> Vec<(u16, String)> {
         *self.way.lock().unwrap() = way;
         let member = |value: &str| {
             format!(
@@ -140,7 +140,7 @@ fn what_is_handed_on_as_it_was_written_is_what_would_be_written_anew() {
     let ran = runner.run(&any_value(), |value| {
         *pair.kept.lock().unwrap() = Ok(value);
         for integers in ["number", "string", "double"] {
-            prop_assert_eq!(pair.asked(Way::Written, integers), pair.asked(Way::Packed, integers));
+            prop_assert_eq!(pair.forwarded(Way::Written, integers), pair.forwarded(Way::Packed, integers));
         }
         Ok(())
     });
@@ -157,8 +157,8 @@ fn faults_are_faults_with_their_status_whatever_was_asked_for() {
         Fault::new(-7, "a code of nobody's"),
     ] {
         *pair.kept.lock().unwrap() = Err(fault.clone());
-        let written = pair.asked(Way::Written, "number");
-        assert_eq!(written, pair.asked(Way::Packed, "number"));
+        let written = pair.forwarded(Way::Written, "number");
+        assert_eq!(written, pair.forwarded(Way::Packed, "number"));
         assert_eq!((written[0].0, written[1].0), (fault.http_status(), 200));
         assert!(written[1].1.contains("<fault>"), "{written:?}");
     }
@@ -168,8 +168,8 @@ fn faults_are_faults_with_their_status_whatever_was_asked_for() {
 fn a_document_above_the_limit_is_a_fault() {
     let pair = Pair::start(Limits { answer_bytes: 1000, ..Limits::default() });
     *pair.kept.lock().unwrap() = Ok("x".repeat(1000).into());
-    let written = pair.asked(Way::Written, "number");
-    assert_eq!(written[..2], pair.asked(Way::Packed, "number")[..2]);
+    let written = pair.forwarded(Way::Written, "number");
+    assert_eq!(written[..2], pair.forwarded(Way::Packed, "number")[..2]);
     assert_eq!(written[0].0, 413, "{written:?}");
     assert!(written[1].1.contains("<int>-32001</int>"), "{written:?}");
 }
@@ -178,7 +178,7 @@ fn a_document_above_the_limit_is_a_fault() {
 fn words_that_are_no_document_end_where_they_end_and_stand_beside_nobody_elses() {
     let pair = Pair::start(Limits::default());
     let words = "}]\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno";
-    let told = pair.asked(Way::Words(words), "number");
+    let told = pair.forwarded(Way::Words(words), "number");
     assert_eq!(told[0], (200, words.to_owned()));
     assert_eq!(told[1], (200, words.to_owned()));
     let head = pair.near.get("/api/v1/test.far").head;

@@ -9,12 +9,12 @@ mod served;
 use rpc::codec::value::Value;
 use rpc::dispatch::method::{Declaration, Registry};
 use rpc::dispatch::params::{Parameter, Type};
-use rpc::dispatch::scope::{Access, Asked, Held, Scope};
+use rpc::dispatch::permissions::{CallTarget, Permissions, Permit, Scope};
 use rpc::fault::Fault;
-use rpc::http::entrance::{Admitted, Entrance, Entry, Knock};
-use rpc::http::server::Door;
+use rpc::http::authorizer::{Admitted, Authorizer, Credentials, Decision};
+use rpc::http::server::ListenerOptions;
 use rpc::limits::Limits;
-use rpc::stream_limits::{Bounds, ENCRYPTED_BYTES, SOCKET_BYTES_LARGE};
+use rpc::stream_limits::{ENCRYPTED_BYTES, SOCKET_BYTES_LARGE, StreamLimits};
 use serde_json::Value as Json;
 use served::Served;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -33,7 +33,7 @@ struct Inside {
 }
 
 /// A server whose one method tells how often it was asked, with so many bytes beside it.
-fn start(bytes: usize, door: Door, limits: Limits) -> (Served, Arc<Inside>) {
+fn start(bytes: usize, options: ListenerOptions, limits: Limits) -> (Served, Arc<Inside>) {
     let inside = Arc::new(Inside::default());
     let own = Arc::clone(&inside);
     let mut registry = Registry::new();
@@ -55,7 +55,7 @@ fn start(bytes: usize, door: Door, limits: Limits) -> (Served, Arc<Inside>) {
     registry.add(tick).unwrap();
     let keeps = Declaration::new("test.keeps", "Keeps something").handler_now(|_| Ok(Value::Nil));
     registry.add(keeps).unwrap();
-    (Served::start_of(registry, door, limits), inside)
+    (Served::start_of(registry, options, limits), inside)
 }
 
 /// What came as one event.
@@ -135,13 +135,13 @@ impl Follower {
     }
 }
 
-fn follow(bounds: Bounds) -> Limits {
+fn follow(bounds: StreamLimits) -> Limits {
     Limits { follow: bounds, ..Limits::default() }
 }
 
 #[test]
 fn a_span_before_now_moves_with_each_question_and_is_shared() {
-    let (served, inside) = start(9, Door::default(), Limits::default());
+    let (served, inside) = start(9, ListenerOptions::default(), Limits::default());
     let mut all: Vec<Follower> = (0..4).map(|_| Follower::begin(&served, "since=1h&follow=0.1")).collect();
     for follower in &mut all {
         let since = [(); 3].map(|()| follower.next().unwrap().data["answer"]["since"].as_f64().unwrap());
@@ -153,7 +153,7 @@ fn a_span_before_now_moves_with_each_question_and_is_shared() {
 
 #[test]
 fn the_same_question_of_many_is_asked_once() {
-    let (served, inside) = start(9, Door::default(), Limits::default());
+    let (served, inside) = start(9, ListenerOptions::default(), Limits::default());
     let mut all: Vec<Follower> = (0..8).map(|_| Follower::begin(&served, "follow=0.1")).collect();
     let mut last = 0;
     for _ in 0..5 {
@@ -179,7 +179,7 @@ fn the_same_question_of_many_is_asked_once() {
 
 #[test]
 fn chunks_are_events_to_who_speaks_http_1_1() {
-    let (served, _) = start(9, Door::default(), Limits::default());
+    let (served, _) = start(9, ListenerOptions::default(), Limits::default());
     let mut stream = served.connect();
     let head = "GET /api/v1/test.tick HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
@@ -204,7 +204,7 @@ fn narrow(served: &Served) -> (TcpStream, usize) {
 #[test]
 fn who_is_slow_gets_the_latest_and_never_more_than_the_bound_waits() {
     const EACH: usize = 8 << 10;
-    let (served, inside) = start(EACH, Door::default(), Limits::default());
+    let (served, inside) = start(EACH, ListenerOptions::default(), Limits::default());
     let (stream, kept) = narrow(&served);
     let mut slow = Follower::over(stream, "follow=0.1");
     let mut quick = Follower::begin(&served, "follow=0.1");
@@ -236,7 +236,7 @@ fn who_is_slow_gets_the_latest_and_never_more_than_the_bound_waits() {
 #[test]
 fn who_takes_nothing_is_cut_off_and_others_are_not() {
     let limits = Limits { write_time: Duration::from_millis(700), ..Limits::default() };
-    let (served, _) = start(16 << 10, Door::default(), limits);
+    let (served, _) = start(16 << 10, ListenerOptions::default(), limits);
     let (stream, _) = narrow(&served);
     let _stalled = Follower::over(stream, "follow=0.1");
     let mut quick = Follower::begin(&served, "follow=0.1");
@@ -247,7 +247,7 @@ fn who_takes_nothing_is_cut_off_and_others_are_not() {
 
 #[test]
 fn a_fault_is_an_event_and_the_answers_go_on() {
-    let (served, inside) = start(9, Door::default(), Limits::default());
+    let (served, inside) = start(9, ListenerOptions::default(), Limits::default());
     let mut follower = Follower::begin(&served, "follow=0.1");
     assert!(follower.next().unwrap().kind.is_none());
     inside.is_away.store(true, Ordering::Relaxed);
@@ -261,7 +261,7 @@ fn a_fault_is_an_event_and_the_answers_go_on() {
 
 #[test]
 fn a_fault_that_does_not_pass_is_the_last_that_comes() {
-    let (served, inside) = start(9, Door::default(), Limits::default());
+    let (served, inside) = start(9, ListenerOptions::default(), Limits::default());
     let mut followers = [(); 2].map(|()| Follower::begin(&served, "follow=0.1"));
     assert!(followers.iter_mut().all(|follower| follower.next().unwrap().kind.is_none()));
     inside.is_refusing.store(true, Ordering::Relaxed);
@@ -279,13 +279,13 @@ fn a_fault_that_does_not_pass_is_the_last_that_comes() {
 /// Lets in everybody as `ana`, as long as it may.
 struct Gate(Arc<AtomicBool>);
 
-impl Access for Gate {
-    fn may(&self, _: Asked<'_>) -> Result<Held, Fault> {
-        self.may_still(Asked { method: "", is_reading: true, domain: None, host: None, kind: None })
-            .map(|()| Box::new(()) as Held)
+impl Permissions for Gate {
+    fn may(&self, _: CallTarget<'_>) -> Result<Permit, Fault> {
+        self.may_still(CallTarget { method: "", is_reading: true, domain: None, host: None, kind: None })
+            .map(|()| Box::new(()) as Permit)
     }
 
-    fn may_still(&self, _: Asked<'_>) -> Result<(), Fault> {
+    fn may_still(&self, _: CallTarget<'_>) -> Result<(), Fault> {
         match self.0.load(Ordering::Relaxed) {
             true => Ok(()),
             false => Err(Fault::new(fault::FORBIDDEN, "no longer")),
@@ -297,22 +297,26 @@ impl Access for Gate {
     }
 }
 
-impl Entrance for Gate {
-    fn knock(&self, knock: &Knock<'_>) -> Entry {
-        let access: Arc<dyn Access> = Arc::new(Gate(Arc::clone(&self.0)));
+impl Authorizer for Gate {
+    fn authorize(&self, authorize: &Credentials<'_>) -> Decision {
+        let access: Arc<dyn Permissions> = Arc::new(Gate(Arc::clone(&self.0)));
         let scope = Scope { access: Some(access), ..Scope::default() };
         let fields = vec![("authentication-info", "welcome".to_owned())];
-        Entry::Admitted(Admitted { path: knock.path.to_owned(), scope, fields, seat: Box::new(()) })
+        Decision::Admitted(Admitted { path: authorize.path.to_owned(), scope, fields, permit: Box::new(()) })
     }
 }
 
 #[test]
 fn who_may_no_longer_is_told_so_and_cut_off() {
     let may = Arc::new(AtomicBool::new(true));
-    let door = Door { entrance: Some(Arc::new(Gate(Arc::clone(&may)))), ..Door::default() };
-    let bounds =
-        Bounds { look_interval: Duration::from_millis(50), followers_of_account: 2, ..Bounds::default() };
-    let (served, _) = start(9, door, follow(bounds));
+    let options =
+        ListenerOptions { authorizer: Some(Arc::new(Gate(Arc::clone(&may)))), ..ListenerOptions::default() };
+    let bounds = StreamLimits {
+        look_interval: Duration::from_millis(50),
+        followers_of_account: 2,
+        ..StreamLimits::default()
+    };
+    let (served, _) = start(9, options, follow(bounds));
     let mut often = Follower::begin(&served, "follow=0.1");
     // This one would not be told anything for a minute.
     let mut seldom = Follower::begin(&served, "follow=60");
@@ -332,7 +336,11 @@ fn who_may_no_longer_is_told_so_and_cut_off() {
 
 #[test]
 fn what_waits_or_changes_something_is_not_followed() {
-    let (served, _) = start(9, Door::default(), follow(Bounds { followers: 1, ..Bounds::default() }));
+    let (served, _) = start(
+        9,
+        ListenerOptions::default(),
+        follow(StreamLimits { followers: 1, ..StreamLimits::default() }),
+    );
     let check = |path: &str, status: u16, code: i32, words: &str| {
         let answer = served.get(path);
         assert_eq!((answer.status, answer.fault_code()), (status, Some(code)), "{path}: {answer:?}");
@@ -351,12 +359,12 @@ fn what_waits_or_changes_something_is_not_followed() {
 
 #[test]
 fn silence_is_filled_and_the_end_comes_at_once() {
-    let bounds = Bounds {
+    let bounds = StreamLimits {
         keep_alive: Duration::from_millis(200),
         look_interval: Duration::from_millis(50),
-        ..Bounds::default()
+        ..StreamLimits::default()
     };
-    let (mut served, _) = start(9, Door::default(), follow(bounds));
+    let (mut served, _) = start(9, ListenerOptions::default(), follow(bounds));
     let mut follower = Follower::begin(&served, "follow=60");
     assert_eq!(follower.next().unwrap().number, 1);
     assert_eq!(follower.lines(), [":"]);

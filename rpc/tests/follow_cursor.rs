@@ -9,7 +9,7 @@ use rpc::codec::value::Value;
 use rpc::dispatch::method::{Declaration, Registry};
 use rpc::dispatch::params::{Parameter, Type};
 use rpc::fault::Fault;
-use rpc::http::server::Door;
+use rpc::http::server::ListenerOptions;
 use rpc::limits::Limits;
 use serde_json::Value as Json;
 use served::Served;
@@ -61,7 +61,7 @@ fn start(beside: usize) -> (Served, Arc<List>) {
         own.page(params.text("cursor")?.unwrap_or_default(), params.flag("last")? == Some(true), beside)
     });
     registry.add(method).unwrap();
-    (Served::start_of(registry, Door::default(), Limits::default()), list)
+    (Served::start_of(registry, ListenerOptions::default(), Limits::default()), list)
 }
 
 struct Follower(BufReader<TcpStream>);

@@ -5,7 +5,7 @@
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::dispatch::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::dispatch::forward::{Caller, Forward, Forwarding, forwarded};
 use rpc::dispatch::method::{Answer, Registry};
 use rpc::dispatch::params::Params;
 use rpc::fault::Fault;
@@ -67,15 +67,15 @@ impl Asker for Way {
 
 struct Beyond(Relays);
 
-impl Elsewhere for Beyond {
+impl Forward for Beyond {
     fn ask(
         &self,
         caller: &Caller,
         method: &'static str,
         params: &Params,
         form: Option<Form>,
-    ) -> Option<Asking> {
-        self.0.ask(caller, "head", method, params, form).map(asked)
+    ) -> Option<Forwarding> {
+        self.0.ask(caller, "head", method, params, form).map(forwarded)
     }
 }
 

@@ -4,9 +4,9 @@
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::dispatch::elsewhere::Caller;
-use rpc::dispatch::scope::Scope;
-use rpc::dispatch::written::{Answered, document};
+use rpc::dispatch::encoded_answer::{Answered, document};
+use rpc::dispatch::forward::Caller;
+use rpc::dispatch::permissions::Scope;
 use rpc::limits::Limits;
 use sensor::config::{Config, FirstStartWord, RawConfig, RawTail};
 use sensor::run::Sensor;

@@ -4,7 +4,7 @@
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::forward::Caller;
 use rpc::limits::Limits;
 use sensor::config::{Config, RawConfig};
 use sensor::recorder::desk::{Handle, Order};

@@ -5,7 +5,7 @@
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::dispatch::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::dispatch::forward::{Caller, Forward, Forwarding, forwarded};
 use rpc::dispatch::method::{Answer, Registry};
 use rpc::dispatch::params::Params;
 use rpc::fault::Fault;
@@ -85,15 +85,15 @@ impl Asker for Host {
 /// The representative knows of one host.
 struct Way(Relays);
 
-impl Elsewhere for Way {
+impl Forward for Way {
     fn ask(
         &self,
         caller: &Caller,
         method: &'static str,
         params: &Params,
         form: Option<Form>,
-    ) -> Option<Asking> {
-        self.0.ask(caller, "wn07", method, params, form).map(asked)
+    ) -> Option<Forwarding> {
+        self.0.ask(caller, "wn07", method, params, form).map(forwarded)
     }
 }
 

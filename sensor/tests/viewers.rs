@@ -4,7 +4,7 @@
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::forward::Caller;
 use rpc::dispatch::method::Registry;
 use rpc::limits::Limits;
 use sensor::channel::hub::{Budget as Shares, Hub};

@@ -4,7 +4,7 @@
 //! Pure. Rules: what is left of time and hops travels with the question and only shrinks, so that a question
 //! can neither run in a circle nor outlive its asker; whoever knows the answer writes it as the client will read it, if
 //! its asker says how, and whoever is between hands its bytes on.
-//! Not here: how parameters and results are packed (`rpc::codec::packed`), who answers (the daemons).
+//! Not here: how parameters and results are packed (`rpc::codec::value_codec`), who answers (the daemons).
 
 use crate::id::PeerKey;
 use compact_str::CompactString;

@@ -27,9 +27,9 @@ fn accounts() -> Accounts {
     accounts
 }
 
-fn knock<'a>(authorization: Option<&'a str>, offer: Offer) -> Knock<'a> {
+fn attempt<'a>(authorization: Option<&'a str>, offer: Offer) -> Attempt<'a> {
     let source = IpAddr::from([10, 0, 0, 1]);
-    Knock { method: "POST", target: "/d/UT-ICL/RPC2", authorization, source, channel: b"door", offer }
+    Attempt { method: "POST", target: "/d/UT-ICL/RPC2", authorization, source, channel: b"door", offer }
 }
 
 impl World {
@@ -38,15 +38,15 @@ impl World {
         World { login: Login::new(&accounts(), [9; 32]), now, drawn: 0 }
     }
 
-    fn knock(&mut self, knock: Knock<'_>) -> Verdict {
+    fn attempt(&mut self, attempt: Attempt<'_>) -> Verdict {
         self.drawn += 1;
         let mut random = [0; RANDOM_LEN_BYTES];
         random[..8].copy_from_slice(&self.drawn.to_be_bytes());
-        self.login.handle_knock(knock, random, self.now)
+        self.login.handle_attempt(attempt, random, self.now)
     }
 
     fn fields(&mut self, authorization: Option<&str>, offer: Offer) -> Vec<String> {
-        match self.knock(knock(authorization, offer)) {
+        match self.attempt(attempt(authorization, offer)) {
             Verdict::Challenge(fields, _) => fields,
             other @ (Verdict::In(..) | Verdict::Wait(_) | Verdict::Unreadable(_)) => {
                 panic!("expected a challenge, found {other:?}")
@@ -64,7 +64,7 @@ impl World {
     }
 
     fn is_in(&mut self, authorization: &str, offer: Offer) -> bool {
-        matches!(self.knock(knock(Some(authorization), offer)), Verdict::In(..))
+        matches!(self.attempt(attempt(Some(authorization), offer)), Verdict::In(..))
     }
 }
 
@@ -78,7 +78,7 @@ fn a_right_secret_is_let_in_and_the_answer_proves_the_server() {
     let mut client = world.client("ana", SECRET, Offer::Sha256);
     for _ in 0..3 {
         let said = authorize(&mut client);
-        let Verdict::In(visitor, info) = world.knock(knock(Some(&said), Offer::Sha256)) else {
+        let Verdict::In(visitor, info) = world.attempt(attempt(Some(&said), Offer::Sha256)) else {
             panic!("not in")
         };
         assert_eq!((visitor.rights, visitor.by), (Rights::Operator, By::Digest(Algorithm::Sha256)));
@@ -110,8 +110,8 @@ fn captured_logins_are_not_let_in_again() {
         };
         let said = other.write();
         let target = other.uri.clone();
-        let knock = Knock { target: &target, ..knock(Some(&said), Offer::Both) };
-        let verdict = world.knock(knock);
+        let attempt = Attempt { target: &target, ..attempt(Some(&said), Offer::Both) };
+        let verdict = world.attempt(attempt);
         assert!(matches!(verdict, Verdict::Challenge(..)), "{number}: {said}: {verdict:?}");
         // What is tested is that it is not let in, not that it has to wait.
         world.login.attempts = Attempts::default();
@@ -120,10 +120,11 @@ fn captured_logins_are_not_let_in_again() {
     assert_eq!(tried, 10_000);
     // By another listener, from another host, and after a new start.
     let fresh = authorize(&mut client);
-    let elsewhere = Knock { channel: b"another door", ..knock(Some(&fresh), Offer::Both) };
-    assert!(!matches!(world.knock(elsewhere), Verdict::In(..)));
-    let from_elsewhere = Knock { source: IpAddr::from([10, 0, 0, 2]), ..knock(Some(&fresh), Offer::Both) };
-    assert!(!matches!(world.knock(from_elsewhere), Verdict::In(..)));
+    let elsewhere = Attempt { channel: b"another door", ..attempt(Some(&fresh), Offer::Both) };
+    assert!(!matches!(world.attempt(elsewhere), Verdict::In(..)));
+    let from_elsewhere =
+        Attempt { source: IpAddr::from([10, 0, 0, 2]), ..attempt(Some(&fresh), Offer::Both) };
+    assert!(!matches!(world.attempt(from_elsewhere), Verdict::In(..)));
     let mut restarted = World { login: Login::new(&accounts(), [1; 32]), ..World::new() };
     assert!(!restarted.is_in(&fresh, Offer::Both));
     assert!(world.is_in(&fresh, Offer::Both), "where it belongs it is let in");
@@ -148,10 +149,10 @@ fn md5_lets_in_marked_accounts_where_it_is_offered_as_viewers() {
     let mut world = World::new();
     let said = |world: &mut World, name: &str, offer| authorize(&mut world.client(name, SECRET, offer));
     let old = said(&mut world, "old", Offer::Md5);
-    let Verdict::In(visitor, _) = world.knock(knock(Some(&old), Offer::Md5)) else { panic!("not in") };
+    let Verdict::In(visitor, _) = world.attempt(attempt(Some(&old), Offer::Md5)) else { panic!("not in") };
     assert_eq!((visitor.rights, visitor.by), (Rights::Viewer, By::Digest(Algorithm::Md5)));
     let old = said(&mut world, "old", Offer::Both);
-    let Verdict::In(visitor, _) = world.knock(knock(Some(&old), Offer::Both)) else { panic!("not in") };
+    let Verdict::In(visitor, _) = world.attempt(attempt(Some(&old), Offer::Both)) else { panic!("not in") };
     assert_eq!((visitor.rights, visitor.by), (Rights::Operator, By::Digest(Algorithm::Sha256)));
     // SHA-256 struck out on the way: an account that has it alone is not let in by less.
     let ana = said(&mut world, "ana", Offer::Md5);
@@ -167,21 +168,21 @@ fn what_is_no_login_is_refused_each_in_its_way() {
     let mut world = World::new();
     let mut client = world.client("ana", SECRET, Offer::Sha256);
     let said = authorize(&mut client);
-    let other = Knock { target: "/d/CERN/RPC2", ..knock(Some(&said), Offer::Sha256) };
-    assert!(matches!(world.knock(other), Verdict::Unreadable(_)));
-    let got = Knock { method: "GET", ..knock(Some(&said), Offer::Sha256) };
-    assert!(matches!(world.knock(got), Verdict::Challenge(..)));
+    let other = Attempt { target: "/d/CERN/RPC2", ..attempt(Some(&said), Offer::Sha256) };
+    assert!(matches!(world.attempt(other), Verdict::Unreadable(_)));
+    let got = Attempt { method: "GET", ..attempt(Some(&said), Offer::Sha256) };
+    assert!(matches!(world.attempt(got), Verdict::Challenge(..)));
     assert!(world.is_in(&said, Offer::Sha256));
-    assert!(matches!(world.knock(knock(Some("Basic YW5hOng="), Offer::Sha256)), Verdict::Challenge(..)));
-    assert!(matches!(world.knock(knock(Some("Digest x"), Offer::Sha256)), Verdict::Unreadable(_)));
+    assert!(matches!(world.attempt(attempt(Some("Basic YW5hOng="), Offer::Sha256)), Verdict::Challenge(..)));
+    assert!(matches!(world.attempt(attempt(Some("Digest x"), Offer::Sha256)), Verdict::Unreadable(_)));
     let nobody = authorize(&mut world.client("nobody", SECRET, Offer::Sha256));
     let told = |verdict: Verdict| match verdict {
         Verdict::Challenge(_, why) => why,
         other @ (Verdict::In(..) | Verdict::Wait(_) | Verdict::Unreadable(_)) => panic!("{other:?}"),
     };
     let guess = authorize(&mut world.client("ana", "a guess", Offer::Sha256));
-    let (nobody, guess) = (knock(Some(&nobody), Offer::Sha256), knock(Some(&guess), Offer::Sha256));
-    assert_eq!(told(world.knock(nobody)), told(world.knock(guess)), "names are not told");
+    let (nobody, guess) = (attempt(Some(&nobody), Offer::Sha256), attempt(Some(&guess), Offer::Sha256));
+    assert_eq!(told(world.attempt(nobody)), told(world.attempt(guess)), "names are not told");
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn failures_are_held_up_and_new_accounts_taken_up() {
     let mut last = None;
     for _ in 0..30 {
         let said = authorize(&mut world.client("bob", "a guess", Offer::Sha256));
-        last = Some(world.knock(knock(Some(&said), Offer::Sha256)));
+        last = Some(world.attempt(attempt(Some(&said), Offer::Sha256)));
     }
     assert!(matches!(last, Some(Verdict::Wait(_))), "{last:?}");
     world.now = world.now.plus(Duration::from_secs(60));
@@ -210,8 +211,8 @@ fn a_login_that_is_sent_again_makes_no_home_of_where_it_comes_from() {
     let said = authorize(&mut world.client("ana", SECRET, Offer::Sha256));
     assert!(world.is_in(&said, Offer::Sha256));
     let elsewhere = IpAddr::from([10, 0, 0, 2]);
-    let again = Knock { source: elsewhere, ..knock(Some(&said), Offer::Sha256) };
-    assert!(matches!(world.knock(again), Verdict::Challenge(..)));
+    let again = Attempt { source: elsewhere, ..attempt(Some(&said), Offer::Sha256) };
+    assert!(matches!(world.attempt(again), Verdict::Challenge(..)));
     for number in 0..100 {
         world.login.attempts.handle_failure(&format!("guess{number}"), elsewhere.into(), world.now);
     }
@@ -231,7 +232,7 @@ fn what_is_no_name_of_an_account_holds_nobody_up() {
         let said = Credentials { username: name.to_owned(), ..right }.write();
         for source in 0..200_u8 {
             let from = IpAddr::from([10, 1, 1, source]);
-            let verdict = world.knock(Knock { source: from, ..knock(Some(&said), Offer::Sha256) });
+            let verdict = world.attempt(Attempt { source: from, ..attempt(Some(&said), Offer::Sha256) });
             assert!(matches!(verdict, Verdict::Unreadable(_)), "{name}: {verdict:?}");
         }
     }

@@ -15,8 +15,8 @@ use proxy::hatch::Inlet;
 use rpc::dispatch::Dispatcher;
 use rpc::dispatch::method::Registry;
 use rpc::dispatch::statistics::Statistics;
-use rpc::http::hatch::{Asked, Duplex, Hatch, Told, Work};
-use rpc::http::server::{self, Door};
+use rpc::http::server::{self, ListenerOptions};
+use rpc::http::upgrade::{Duplex, Upgrade, UpgradeAnswer, UpgradeRequest, Work};
 use rpc::limits::Limits;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ pub(crate) struct Wall {
 /// The hatch behind a wall.
 struct Walled(Inlet, Wall);
 
-impl Hatch for Walled {
+impl Upgrade for Walled {
     fn takes_plain(&self, byte: u8) -> bool {
         assert!(byte != FIRST_BYTE || self.0.takes_plain(byte));
         !self.1.stops_plain && self.0.takes_plain(byte)
@@ -166,7 +166,7 @@ impl Hatch for Walled {
         self.0.path()
     }
 
-    fn ask<'a>(&'a self, asked: Asked<'a>) -> Work<'a, Told> {
+    fn ask<'a>(&'a self, asked: UpgradeRequest<'a>) -> Work<'a, UpgradeAnswer> {
         self.0.ask(asked)
     }
 }
@@ -191,14 +191,13 @@ impl Gate {
         let tls = Certificate::open(origin).expect("a certificate").acceptor();
         let tunnels = Tunnels::new(&end.handle);
         let hatch = Walled(Inlet::new(Arc::clone(&tunnels)), wall);
-        let door = Door { entrance: None, tls: Some(tls), hatch: Some(Arc::new(hatch)) };
+        let door = ListenerOptions { authorizer: None, tls: Some(tls), upgrade: Some(Arc::new(hatch)) };
         let listener = server::bind("127.0.0.1:0".parse().expect("an address")).await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let dispatcher = Dispatcher::new(Registry::new(), Limits::default(), Arc::new(Statistics::default()));
         let mut serving = JoinSet::new();
         serving.spawn(async move {
-            let _ =
-                server::serve_behind(door, listener, Arc::new(dispatcher), CancellationToken::new()).await;
+            let _ = server::serve_with(door, listener, Arc::new(dispatcher), CancellationToken::new()).await;
         });
         Gate { end, door: address, tunnels, _folder: folder, _serving: serving }
     }

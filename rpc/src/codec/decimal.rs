@@ -3,7 +3,7 @@
 //! Pure. Rule: the digits are the fewest that the number is read back from, as those of the general way are.
 
 /// Below this, numbers are closer to each other than a millionth, so no two decimals of six places are the same number, and none
-/// of fewer places stands for one of six.
+/// of fewer places is written as one of six.
 const EXACT_BELOW: f64 = 4_294_967_296.0;
 /// A one with six decimals.
 const SCALE: u64 = 1_000_000;

@@ -3,7 +3,7 @@
 //! Pure: no runtime, no file, no socket, no clock.
 //! Reading counts depth and parts as it goes and refuses a member given twice. Writing: integers exactly,
 //! bytes as base64 text, numbers that are not finite as the strings `NaN`, `Infinity` and `-Infinity`.
-//! Not here: which body belongs to which method (`routes`).
+//! Not here: which body belongs to which method (`http::router`).
 
 use super::xmlrpc;
 use crate::codec;

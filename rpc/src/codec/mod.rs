@@ -8,8 +8,8 @@
 
 pub mod json;
 pub mod moment;
-pub mod packed;
 pub mod value;
+pub mod value_codec;
 pub mod xml_writer;
 pub mod xmlrpc;
 
@@ -103,7 +103,7 @@ pub fn document_of_value(form: Form, value: &Value) -> String {
     })
 }
 
-/// What stands around the value of an answer.
+/// The text around the value of an answer.
 fn framed(syntax: Syntax, fill: impl FnOnce(&mut String)) -> String {
     let (start, end) = match syntax {
         Syntax::Json => ("", "\n"),

@@ -1,4 +1,4 @@
-//! How much of a text stands for itself, eight bytes at a time: texts are most of an answer.
+//! Length of the prefix of a text that needs no escape, eight bytes at a time: texts are most of an answer.
 //!
 //! Pure.
 

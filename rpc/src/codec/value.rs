@@ -40,7 +40,7 @@ pub const XML_INTEGERS: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::M
 /// The whole numbers that JavaScript holds exactly: up to 2^53 either way.
 pub const JSON_INTEGERS: std::ops::RangeInclusive<i64> = -(1 << 53)..=1 << 53;
 
-/// The whole numbers that clients hold exactly who read this.
+/// The range of integers that clients of this syntax represent exactly.
 #[must_use]
 pub fn held_by(syntax: Syntax) -> &'static std::ops::RangeInclusive<i64> {
     match syntax {

@@ -33,7 +33,7 @@ pub struct Writer<'a, S> {
 pub struct Parts<'a, S> {
     writer: Writer<'a, S>,
     count: usize,
-    /// The part of an enumeration, whose name stands around the value.
+    /// The variant of an enumeration, whose name is written around the value.
     is_variant: bool,
 }
 

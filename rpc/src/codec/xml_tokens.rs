@@ -110,7 +110,7 @@ impl<'a> Tokens<'a> {
                     return Err(self.malformed("the end with elements still open"));
                 }
                 Ok(Event::Eof) => return Ok(Token::End),
-                // The parser's own text may repeat parts of the request, so only the place is told.
+                // The parser's own text may repeat parts of the request, so only the position is reported.
                 Err(_) => return Err(self.malformed("something else")),
             }
         }
@@ -206,7 +206,7 @@ pub(crate) fn decode(body: &[u8]) -> Result<Cow<'_, str>, Fault> {
         }
         Some(name) => return Err(unsupported(shown(&name))),
     };
-    // Nearly every request is told fit by its bytes alone: U+FFFE and U+FFFF begin with EF.
+    // Nearly every request is found valid by its bytes alone: U+FFFE and U+FFFF begin with EF.
     if text.bytes().all(|byte| (byte >= b' ' && byte != 0xEF) || matches!(byte, b'\t' | b'\n' | b'\r')) {
         return Ok(text);
     }

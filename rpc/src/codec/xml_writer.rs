@@ -16,10 +16,10 @@ use base64::engine::general_purpose::STANDARD;
 use std::fmt::{Display, Write};
 use wire::query::Integers;
 
-/// What stands before the value of an answer to a call that succeeded.
+/// The text before the value in the answer to a successful call.
 pub(crate) const ANSWER_BEGINS: &str =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?><methodResponse><params><param>";
-/// What stands behind it.
+/// The text after it.
 pub(crate) const ANSWER_ENDS: &str = "</param></params></methodResponse>";
 
 /// The answer to a call that succeeded.
@@ -58,7 +58,7 @@ pub fn write_value(out: &mut String, value: &Value) {
 /// What has a meaning in a text, beside control characters; with the byte that characters begin with which XML does not have.
 const SPECIAL: [u8; 4] = [b'&', b'<', b'>', 0xEF];
 
-/// What stands around a value of each kind.
+/// The tags around a value of each kind.
 const BOOLEAN: (&str, &str) = ("<value><boolean>", "</boolean></value>");
 const INT: (&str, &str) = ("<value><int>", "</int></value>");
 const I8: (&str, &str) = ("<value><i8>", "</i8></value>");
@@ -202,7 +202,7 @@ impl codec::Sink for Sink<'_> {
     }
 }
 
-/// The text that stands for a number which is not finite.
+/// The text of a number that is not finite.
 pub(crate) fn not_finite(number: f64) -> &'static str {
     if number.is_nan() {
         "NaN"

@@ -8,7 +8,7 @@
 //! ```
 //! Reading is strict: one root, every element where it belongs, no member twice, no text between elements.
 //! Not here: decoding and limits (`xml_tokens`), scalar texts (`xml_scalars`), answers (`xml_writer`), HTTP
-//! (`routes`).
+//! (`http::router`).
 
 use crate::codec::value::{Name, Value};
 use crate::codec::xml_scalars;

@@ -6,13 +6,13 @@
 use super::openapi;
 use crate::codec::json;
 use crate::codec::value::{Name, Value, held_by};
-use crate::dispatch::elsewhere::{Asking, Caller};
+use crate::dispatch::encoded_answer::Answered;
+use crate::dispatch::forward::{Caller, Forwarding};
 use crate::dispatch::introspection::{self, Introspection};
 use crate::dispatch::method::{Handler, Located, Method, Reading, Registry};
 use crate::dispatch::params::Params;
-use crate::dispatch::scope::{Held, Scope};
+use crate::dispatch::permissions::{Permit, Scope};
 use crate::dispatch::statistics::Statistics;
-use crate::dispatch::written::Answered;
 use crate::fault::Fault;
 use crate::limits::Limits;
 use bytes::Bytes;
@@ -35,7 +35,7 @@ pub struct Dispatcher {
     openapi: OnceLock<Bytes>,
 }
 
-/// For whom a call is run, and what it may reach.
+/// The caller of a call, and its scope.
 type Whose<'a> = (&'a Caller, &'a Scope);
 
 /// As what an answer is wanted.
@@ -129,7 +129,7 @@ impl Dispatcher {
         self.in_time(time_left, run).await
     }
 
-    /// Calls `name` with what the request gave, as far as `scope` allows; the answer is for who reads `syntax`: integers that
+    /// Calls `name` with what the request gave, as far as `scope` allows; the answer is for a client that reads `syntax`: integers that
     /// such a client may not hold come as the call asked.
     pub(crate) async fn call(
         &self,
@@ -143,7 +143,7 @@ impl Dispatcher {
             .await
     }
 
-    /// The same within `time`, for clients who read JSON, ask on behalf of one viewer and were each admitted before.
+    /// The same within `time`, for clients that read JSON, act on behalf of one viewer and were each authorized before.
     pub(crate) async fn call_for_all(
         &self,
         viewer: Viewer,
@@ -236,7 +236,7 @@ impl Dispatcher {
         method: &Method,
         params: &Params,
         form: Option<Form>,
-    ) -> Option<Asking> {
+    ) -> Option<Forwarding> {
         match method.declaration.located {
             Located::Here => None,
             Located::Named => self.registry.elsewhere()?.ask(caller, method.declaration.name, params, form),
@@ -262,7 +262,7 @@ impl Dispatcher {
         Ok(Value::Array(answers))
     }
 
-    /// One call of a multicall. Its answer stands beside others in one document, so it is no document itself.
+    /// One call of a multicall. Its answer is part of one document with others, so it is not encoded itself.
     async fn inner(
         &self,
         whose: Whose<'_>,
@@ -313,7 +313,7 @@ pub(crate) fn checked(
     arguments: Vec<Value>,
     limits: &Limits,
     scope: &Scope,
-) -> Result<(Params, Held), Fault> {
+) -> Result<(Params, Permit), Fault> {
     let (params, _) = check(method, arguments, limits, scope)?;
     let held = scope.check(&method.declaration, &params)?;
     Ok((params, held))

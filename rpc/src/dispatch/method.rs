@@ -5,11 +5,11 @@
 //! Not here: how a call arrives (`server`), is checked (`params`) or is run (`dispatch`).
 
 use crate::codec::value::{Name, Value};
-use crate::dispatch::elsewhere::{Caller, Elsewhere};
+use crate::dispatch::encoded_answer::{Answered, Answering};
+use crate::dispatch::forward::{Caller, Forward};
 use crate::dispatch::introspection::Introspection;
 use crate::dispatch::params::{BIG_INTEGERS, Parameter, Params, Type};
 use crate::dispatch::schema::Typed;
-use crate::dispatch::written::{Answered, Answering};
 use crate::fault::Fault;
 use crate::limits::METHOD_NAME_BYTES;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub enum Error {
         /// The parameter.
         parameter: String,
     },
-    /// A path is there twice, or stands for no reading method.
+    /// A path is there twice, or its method does not only read.
     #[error("expected the path {path} once, for a method that only reads, found it twice or for {method}")]
     Path {
         /// The path.
@@ -56,7 +56,7 @@ pub enum Error {
     },
 }
 
-/// What is told about a method before it is called.
+/// Declaration of a method: name, parameters, documentation.
 #[derive(Clone, Debug)]
 pub struct Declaration {
     pub(crate) name: &'static str,
@@ -77,11 +77,11 @@ pub struct Declaration {
 pub(crate) enum Reading {
     /// It only reads: HTTP GET may call it.
     Only,
-    /// It keeps something for who asks, and changes nothing for others: POST only, and other daemons may hand it on.
+    /// It keeps something for the caller, and changes nothing for others: POST only, and other daemons may forward it.
     ForAsker,
     /// It may change something: POST only.
     Changes,
-    /// It changes something, and what it is given proves by itself who wants that: POST only, and a daemon may call it
+    /// It changes something, and what it is given proves by itself who ordered it: POST only, and a daemon may call it
     /// for another.
     Signed,
 }
@@ -91,7 +91,7 @@ pub(crate) enum Reading {
 pub(crate) enum Located {
     /// Whichever daemon is asked answers.
     Here,
-    /// `domain` and `host` say which ([`crate::dispatch::elsewhere`]).
+    /// `domain` and `host` say which ([`crate::dispatch::forward`]).
     Named,
 }
 
@@ -149,7 +149,7 @@ impl Declaration {
         self.parameters.iter().any(|known| known.name == parameter && matches!(known.kind, Type::Time))
     }
 
-    /// Whether it changes nothing for others by its caller's word alone, as [`crate::dispatch::scope::Access::may`] is told.
+    /// Whether it changes nothing for others by its caller's word alone, as [`crate::dispatch::permissions::Permissions::may`] receives it.
     #[must_use]
     pub fn is_reading(&self) -> bool {
         self.reading != Reading::Changes
@@ -162,14 +162,14 @@ impl Declaration {
         self
     }
 
-    /// It keeps something for who asks, and changes nothing for others: other daemons may hand it on, though not by GET.
+    /// It keeps something for the caller, and changes nothing for others: other daemons may forward it, though not by GET.
     #[must_use]
     pub fn for_asker(mut self) -> Declaration {
         self.reading = Reading::ForAsker;
         self
     }
 
-    /// It changes something, and what it is given proves by itself who wants that: it does not matter who hands it on.
+    /// It changes something, and what it is given proves by itself who ordered it, whichever daemon forwards it.
     #[must_use]
     pub fn signed(mut self) -> Declaration {
         self.reading = Reading::Signed;
@@ -237,7 +237,7 @@ impl Declaration {
         self.handler_for(move |_, params| handler(params))
     }
 
-    /// Likewise, where the answer depends on who asks.
+    /// Likewise, if the answer depends on the caller.
     #[must_use]
     pub fn handler_for<H, F>(self, handler: H) -> Method
     where
@@ -277,7 +277,7 @@ pub struct Registry {
     methods: BTreeMap<&'static str, Method>,
     /// Paths that answer GET as a method does.
     paths: BTreeMap<&'static str, &'static str>,
-    elsewhere: Option<Box<dyn Elsewhere>>,
+    elsewhere: Option<Box<dyn Forward>>,
 }
 
 impl Default for Registry {
@@ -295,12 +295,12 @@ impl Registry {
         Registry { methods, paths: BTreeMap::new(), elsewhere: None }
     }
 
-    /// From now on calls of [`Declaration::of_domain`] methods go where `elsewhere` says.
-    pub fn set_elsewhere(&mut self, elsewhere: Box<dyn Elsewhere>) {
+    /// From now on calls of [`Declaration::of_domain`] methods are forwarded by `elsewhere`.
+    pub fn set_elsewhere(&mut self, elsewhere: Box<dyn Forward>) {
         self.elsewhere = Some(elsewhere);
     }
 
-    pub(crate) fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+    pub(crate) fn elsewhere(&self) -> Option<&dyn Forward> {
         self.elsewhere.as_deref()
     }
 
@@ -341,7 +341,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The paths of [`Registry::add_path`] and the methods they stand for, by path.
+    /// The paths of [`Registry::add_path`] and their methods, by path.
     pub fn paths(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.paths.iter().map(|(path, name)| (*path, *name))
     }

@@ -340,7 +340,7 @@ mod tests {
     /// More of
     /// it.
     #[derive(Serialize, Deserialize, JsonSchema)]
-    struct Asked {
+    struct CallTarget {
         /// At most so many.
         #[serde(default = "most")]
         #[schemars(range(min = 1, max = 1000))]
@@ -392,13 +392,13 @@ mod tests {
 
     #[test]
     fn the_first_paragraph_is_the_summary() {
-        let parts = summary_and_details(&of_params::<Asked>());
+        let parts = summary_and_details(&of_params::<CallTarget>());
         assert_eq!(parts, ("What is asked".to_owned(), "More of it.".to_owned()));
     }
 
     #[test]
     fn parameters_have_the_type_bounds_default_and_help_of_their_field() {
-        let all = parameters(&of_params::<Asked>());
+        let all = parameters(&of_params::<CallTarget>());
         let shown = |name: &str| {
             let one = all.iter().find(|one| one.name == name).expect("it is a field");
             (one.kind.clone(), one.help.to_string(), one.required, one.default.clone())
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_outlined_with_what_is_in_its_structures() {
-        let lines = outline(&of_answer::<Asked>());
+        let lines = outline(&of_answer::<CallTarget>());
         for line in [
             "\n  limit: a whole number; At most so many.",
             "\n  since: a time, seconds since 1970; From this moment on.",

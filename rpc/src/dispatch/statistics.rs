@@ -6,7 +6,7 @@
 use crate::codec::value::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of one server, shared with whoever shows them (`daemon.info`).
+/// Counters of one server, shared with `daemon.info`.
 #[derive(Debug, Default)]
 pub struct Statistics {
     pub(crate) connections_total: Counter,
@@ -41,7 +41,7 @@ pub struct Snapshot {
     pub requests_total: u64,
     /// HTTP requests refused before any call: ambiguous, too large, too late, from a web page.
     pub requests_refused_total: u64,
-    /// Calls begun, each call of a multicall included.
+    /// Calls started, each call of a multicall included.
     pub calls_total: u64,
     /// Calls in work now.
     pub calls_in_work: u64,
@@ -53,17 +53,17 @@ pub struct Snapshot {
     pub received_bytes: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
-    /// Those who follow now.
+    /// Open streams.
     pub followers: u64,
-    /// Those who ever followed.
+    /// Streams started.
     pub follows_total: u64,
-    /// Those who were refused, for there were as many as may be.
+    /// Streams refused because of a limit.
     pub follows_refused_total: u64,
-    /// Those who were let go: they took nothing, were too far behind, or may no longer.
+    /// Streams closed because the client read nothing, was too far behind, or lost its permission.
     pub followers_cut_total: u64,
-    /// Answers and faults that were sent to those who follow.
+    /// Answers and faults sent to streams.
     pub updates_total: u64,
-    /// Those that somebody who was slow did not get.
+    /// Answers that slow streams skipped.
     pub updates_skipped_total: u64,
 }
 

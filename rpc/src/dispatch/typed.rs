@@ -4,11 +4,11 @@
 
 use crate::codec::value::{Name, Value};
 use crate::codec::{self, Source};
-use crate::dispatch::elsewhere::Caller;
+use crate::dispatch::encoded_answer::{Answered, Answering};
+use crate::dispatch::forward::Caller;
 use crate::dispatch::method::{Declaration, Handler, Method, Reading};
 use crate::dispatch::params::Params;
 use crate::dispatch::schema;
-use crate::dispatch::written::{Answered, Answering};
 use crate::fault::Fault;
 use serde::Deserialize as _;
 use std::collections::HashSet;

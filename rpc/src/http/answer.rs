@@ -1,4 +1,4 @@
-//! Answers of HTTP: documents and faults with their status and fields.
+//! HTTP responses: documents and faults with their status and header fields.
 //!
 //! Not here: which answer a request gets (`router`, `calls`).
 
@@ -32,7 +32,7 @@ pub(super) fn respond(status: StatusCode, content_type: HeaderValue, body: impl 
     answer
 }
 
-/// Answers that go on until the client has enough of them.
+/// A stream of answers, until the client closes it.
 pub(super) fn stream(following: Following) -> Response {
     let mut answer = Response::new(Body::new(following));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
@@ -63,7 +63,7 @@ pub(super) fn not_allowed(method: &Method, allowed: &'static str, expected: &str
 
 pub(super) fn with_fields(mut answer: Response, fields: Vec<(&'static str, String)>) -> Response {
     for (name, value) in fields {
-        // What an entrance says is made of what was read from a field before, or of its own words.
+        // What an authorizer says is made of what was read from a field before, or of its own words.
         if let Ok(value) = HeaderValue::try_from(value) {
             answer.headers_mut().append(HeaderName::from_static(name), value);
         }
@@ -71,13 +71,13 @@ pub(super) fn with_fields(mut answer: Response, fields: Vec<(&'static str, Strin
     answer
 }
 
-/// The same, after which the connection ends.
+/// The same response, after which the connection is closed.
 pub(super) fn closing(mut answer: Response) -> Response {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-/// The answer to a client that gets none by a request, because there is no place for it or its head is refused.
+/// The response to a client that is over the connection limit, or whose request head is refused.
 pub(super) fn without_request(status: u16, fault: &Fault) -> String {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
     let body = json::write_fault(fault);

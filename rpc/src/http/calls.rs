@@ -1,19 +1,19 @@
-//! One request is one call: its body or query is read, the call is run, and its answer written.
+//! Handlers: read the body or query of a request, run its call, write the answer.
 //!
 //! Not here: which paths are calls (`router`), how bodies are read and answers written (`codec`).
 
 use crate::codec::value::Value;
 use crate::codec::{json as json_codec, query, xml_writer, xmlrpc};
+use crate::dispatch::encoded_answer::Answered;
 use crate::dispatch::method::Declaration;
-use crate::dispatch::scope::Scope;
+use crate::dispatch::permissions::Scope;
 use crate::dispatch::too_large;
-use crate::dispatch::written::Answered;
 use crate::fault::Fault;
 use crate::http::answer::{self, BYTES, JSON, XML, closing, json_fault, not_allowed, respond};
-use crate::http::hatch::Asked;
 use crate::http::router::{self, Served};
-use crate::stream::pipe::Conversation;
-use crate::stream::wanted::Wanted;
+use crate::http::upgrade::UpgradeRequest;
+use crate::stream::backpressure::ClientConnection;
+use crate::stream::request::StreamRequest;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use wire::query::Syntax;
 
 type Shared = State<Arc<Served>>;
-type Whose = Extension<Conversation>;
+type Whose = Extension<ClientConnection>;
 
 /// A call by XML-RPC.
 pub(super) async fn xml(State(served): Shared, Extension(conversation): Whose, request: Request) -> Response {
@@ -65,7 +65,7 @@ pub(super) async fn json(
     }
 }
 
-/// The same by a link: its parameters are the query, which may ask for answer after answer.
+/// A call of the method `name` by GET: its parameters are the query, which may request a stream of answers.
 pub(super) async fn json_by_link(
     served: Arc<Served>,
     Extension(conversation): Whose,
@@ -76,30 +76,32 @@ pub(super) async fn json_by_link(
     let Some(method) = served.dispatcher.registry.get(name) else {
         return served.json_fault(&Fault::method_not_found(name));
     };
-    let wanted = if request.method() == Method::GET { Wanted::of_request(&request) } else { Ok(None) };
+    let wanted = if request.method() == Method::GET { StreamRequest::of_request(&request) } else { Ok(None) };
     match wanted {
         Ok(None) => {
             let query = request.uri().query().unwrap_or_default();
             served.call(&scope, name, served.parameters(&method.declaration, query)).await
         }
         Ok(Some(wanted)) => {
-            let begun = served.parameters(&method.declaration, &wanted.query).and_then(|arguments| {
+            let started = served.parameters(&method.declaration, &wanted.query).and_then(|arguments| {
                 let asked = (method, arguments);
                 served.follows.begin(&served.dispatcher, &scope, asked, wanted.every, &conversation)
             });
-            begun.map_or_else(|fault| served.json_fault(&fault), answer::stream)
+            started.map_or_else(|fault| served.json_fault(&fault), answer::stream)
         }
         Err(fault) => served.json_fault(&fault),
     }
 }
 
-/// A request that is no call: whoever makes it is known by what it carries, not here.
+/// A tunnelled request, which is not a call and is authenticated by what it carries.
 pub(super) async fn hand_on(
     State(served): Shared,
     Extension(conversation): Whose,
     request: Request,
 ) -> Response {
-    let Some(hatch) = &served.hatch else { return json_fault(&Fault::not_found("nothing is carried here")) };
+    let Some(upgrade) = &served.upgrade else {
+        return json_fault(&Fault::not_found("nothing is carried here"));
+    };
     let is_post = request.method() == Method::POST;
     if !is_post && request.method() != Method::GET {
         return not_allowed(request.method(), "GET, POST", "GET or POST");
@@ -110,8 +112,8 @@ pub(super) async fn hand_on(
         Err(fault) => return served.unread(served.json_fault(&fault)),
     };
     let query = uri.query().unwrap_or_default();
-    let asked = Asked { is_post, path: uri.path(), query, body: &held.bytes, source };
-    let given = hatch.ask(asked).await;
+    let asked = UpgradeRequest { is_post, path: uri.path(), query, body: &held.bytes, source };
+    let given = upgrade.ask(asked).await;
     respond(StatusCode::from_u16(given.status).unwrap_or(StatusCode::BAD_REQUEST), BYTES, given.body)
 }
 
@@ -133,7 +135,7 @@ impl Served {
         }
     }
 
-    /// A body was not read to its end, so the next request could not be found.
+    /// The answer to a request whose body was not read to its end, so that the next one could not be found.
     fn unread(&self, answer: Response) -> Response {
         self.dispatcher.statistics.requests_refused_total.add(1);
         closing(answer)

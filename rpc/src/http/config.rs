@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-/// The port of daemons that were told no other.
+/// Default port of daemons.
 pub const PORT_DEFAULT: u16 = 7317;
 
 /// An address to listen on: `127.0.0.1:7317`, `[::1]:7317`, `localhost:0` (0: any free port).

@@ -1,9 +1,9 @@
-//! One connection of a daemon, from its first byte to its end.
+//! Connection task: from the first byte of a client to the end.
 //!
 //! ```text
-//! first byte ─▶ hatch, if it takes it │ TLS, if any ─▶ first bytes ─▶ hatch, if it takes them │ hyper ─▶ router ─▶ the end
+//! first byte ─▶ upgrade, if it takes it │ TLS, if any ─▶ first bytes ─▶ upgrade, if it takes them │ hyper ─▶ router ─▶ the end
 //! ```
-//! Rule: what was answered reaches the client before the connection ends, also where it was sending meanwhile.
+//! Rule: responses reach the client before the connection is closed, also while it is still sending.
 //! Not here: how many there may be (`connections`), bytes and deadlines (`guarded_stream`).
 
 use crate::dispatch::source::Source;
@@ -12,11 +12,11 @@ use crate::fault::Fault;
 use crate::http::answer::{refusal_fault, without_request};
 use crate::http::framing::Refusal;
 use crate::http::guarded_stream::{Below, GuardedStream};
-use crate::http::hatch::{Begun, Hatch};
 use crate::http::router::Paths;
 use crate::http::socket::Socket;
+use crate::http::upgrade::{Prefixed, Upgrade};
 use crate::limits::Limits;
-use crate::stream::pipe::{Conversation, Pipe};
+use crate::stream::backpressure::{Backpressure, ClientConnection};
 use crate::stream_limits::ENCRYPTED_BYTES;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -35,8 +35,8 @@ use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 use wire::fault;
 
-/// After an answer that ends the connection early, so much more is read and so long, for closing with
-/// bytes unread would take the answer away from the client.
+/// After a response that ends the connection early, this many bytes are read and discarded, for this long: closing with
+/// unread bytes would discard the response at the client.
 const LINGER_BYTES: usize = 256 << 10;
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
@@ -44,7 +44,7 @@ const LINGER_TIME: Duration = Duration::from_secs(1);
 pub(crate) struct Connection {
     pub(crate) source: Source,
     pub(crate) paths: Paths,
-    pub(crate) hatch: Option<Arc<dyn Hatch>>,
+    pub(crate) upgrade: Option<Arc<dyn Upgrade>>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) statistics: Arc<Statistics>,
     pub(crate) shutdown: CancellationToken,
@@ -53,12 +53,12 @@ pub(crate) struct Connection {
 impl Connection {
     /// A connection as it comes, encrypted by `tls` where there is one.
     pub(crate) async fn serve_any(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
-        let hatch = self.hatch.clone();
-        if let Some(hatch) = &hatch {
+        let upgrade = self.upgrade.clone();
+        if let Some(upgrade) = &upgrade {
             let mut first = [0];
             let Some(Ok(_)) = self.in_time(stream.peek(&mut first)).await else { return };
-            if hatch.takes_plain(first[0]) {
-                self.until_shutdown(hatch.take_plain(stream, self.source.address())).await;
+            if upgrade.takes_plain(first[0]) {
+                self.until_shutdown(upgrade.take_plain(stream, self.source.address())).await;
                 return;
             }
         }
@@ -78,12 +78,12 @@ impl Connection {
     /// The same within TLS.
     pub(crate) async fn serve_begun<S: Socket + Send + 'static>(self, stream: S) {
         let socket: fn(&S) -> Option<BorrowedFd<'_>> = |stream| Some(stream.socket());
-        let Some(hatch) = self.hatch.clone() else { return self.serve(stream, socket).await };
-        match self.in_time(Begun::look(stream, hatch.upgrade())).await {
+        let Some(upgrade) = self.upgrade.clone() else { return self.serve(stream, socket).await };
+        match self.in_time(Prefixed::look(stream, upgrade.upgrade())).await {
             Some(Ok((stream, true))) => {
-                self.until_shutdown(hatch.take_upgrade(Box::new(stream), self.source.address())).await;
+                self.until_shutdown(upgrade.take_upgrade(Box::new(stream), self.source.address())).await;
             }
-            Some(Ok((stream, false))) => self.serve(stream, |begun| Some(begun.socket())).await,
+            Some(Ok((stream, false))) => self.serve(stream, |prefixed| Some(prefixed.socket())).await,
             Some(Err(_)) | None => {}
         }
     }
@@ -105,7 +105,7 @@ impl Connection {
 
     /// A connection with what returns the socket below it, where that is known.
     pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S, socket: Below<S>) {
-        let conversation = Conversation { source: self.source, pipe: Arc::<Pipe>::default() };
+        let conversation = ClientConnection { source: self.source, pipe: Arc::<Backpressure>::default() };
         let (limits, statistics) = (Arc::clone(&self.limits), Arc::clone(&self.statistics));
         let pipe = Arc::clone(&conversation.pipe);
         let mut guarded = GuardedStream::new((stream, socket), limits, statistics, pipe);
@@ -125,7 +125,7 @@ impl Connection {
     async fn answer_requests<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         guarded: &mut GuardedStream<S>,
-        conversation: &Conversation,
+        conversation: &ClientConnection,
     ) -> hyper::Result<()> {
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(conversation.clone());
@@ -148,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// What a client is answered whose head was refused.
+    /// The response to a refused request head.
     fn refused(&self, refusal: Refusal) -> String {
         self.statistics.requests_total.add(1);
         self.statistics.requests_refused_total.add(1);
@@ -156,13 +156,13 @@ impl Connection {
     }
 }
 
-/// Says that there are too many connections, to a client that may not have asked anything yet.
+/// Refuses a connection over the limit, whose client may not have sent anything yet.
 pub(crate) async fn end_busy(stream: impl AsyncRead + AsyncWrite + Unpin) {
     let fault = Fault::new(fault::BUSY, "expected fewer connections; close some, or ask again later");
     end(stream, &without_request(503, &fault)).await;
 }
 
-/// Ends a connection with its last words, so that its client sees what it was answered.
+/// Closes a connection after a last response, so that the client can read all responses.
 async fn end(mut stream: impl AsyncRead + AsyncWrite + Unpin, last: &str) {
     let ending = async {
         stream.write_all(last.as_bytes()).await?;

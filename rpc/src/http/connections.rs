@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(connections.open, 3);
         let four = address("10.0.0.4");
         assert!(!connections.admit(four, 0));
-        assert!(connections.admit(four, 1), "on one of them somebody follows");
+        assert!(connections.admit(four, 1), "one of them carries a stream");
     }
 
     #[test]

@@ -26,9 +26,9 @@ pub(crate) enum Phase {
     Fresh,
     /// Between two requests.
     Idle,
-    /// A head has begun.
+    /// Within a head.
     Head,
-    /// A body has begun.
+    /// Within a body.
     Body,
     /// The connection is not read on.
     Refused,

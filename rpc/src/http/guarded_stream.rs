@@ -3,15 +3,15 @@
 //! hyper's own header deadline would also close idle connections after it, and it has none for bodies or
 //! for clients that do not take their answer; so all deadlines of a connection are kept here, where one is set only when
 //! there is something to wait for.
-//! To hyper a refused head is the end of what comes, after which it answers what came before; a refused body is an error.
-//! Whoever owns the stream answers the refusal then, and ends the connection.
+//! hyper sees a refused head as the end of the input, so it still answers the requests before it; a refused body is an error.
+//! The owner of the stream then answers the refusal and closes the connection.
 //! Not here: what is refused (`framing`), the text of the answer (`answer`).
 
 use crate::dispatch::statistics::Statistics;
 use crate::http::framing::{Framing, Phase, Refusal};
 use crate::http::socket;
 use crate::limits::Limits;
-use crate::stream::pipe::Pipe;
+use crate::stream::backpressure::Backpressure;
 use crate::stream_limits::{SOCKET_BYTES, SOCKET_BYTES_LARGE};
 use bytes::{Buf, BytesMut};
 use std::future::Future;
@@ -39,8 +39,8 @@ pub(crate) struct GuardedStream<S> {
     statistics: Arc<Statistics>,
     /// The head that was refused.
     refusal: Option<Refusal>,
-    pipe: Arc<Pipe>,
-    /// So little was the system told to keep, for somebody follows; not at all yet where it is 0.
+    pipe: Arc<Backpressure>,
+    /// Size of the socket's send buffer set for a stream, in bytes; 0 if it was not set yet.
     kept_bytes: usize,
     buffer: BytesMut,
     /// So many bytes at the start of the buffer may be read.
@@ -60,7 +60,7 @@ struct Deadline {
 }
 
 impl Deadline {
-    /// Starts, unless it runs for this phase of this request already, and tells whether it passed.
+    /// Starts, unless it runs for this phase of this request already; ready when it has passed.
     fn poll(&mut self, context: &mut Context<'_>, phase: (Phase, u64), time: Duration) -> Poll<()> {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(time)));
         if self.set_for.replace(phase) != Some(phase) {
@@ -79,7 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         (stream, below): (S, Below<S>),
         limits: Arc<Limits>,
         statistics: Arc<Statistics>,
-        pipe: Arc<Pipe>,
+        pipe: Arc<Backpressure>,
     ) -> GuardedStream<S> {
         GuardedStream {
             stream,
@@ -168,14 +168,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         self.poll_late(context).map(Err)
     }
 
-    /// What is told of a client that takes nothing, when it had its time.
+    /// The error of a client that reads nothing, once its time is over.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         ready!(self.writing.poll(context, (Phase::Body, 0), self.limits.write_time));
         self.pipe.cut();
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of its answer in time"))
     }
 
-    /// While somebody follows, what was written has a deadline until the system took it, and little is kept there.
+    /// For a stream, flushing has a deadline, and the socket's send buffer is small.
     fn poll_flush_following(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_large = self.pipe.longest_bytes() > SOCKET_BYTES;
         let kept_bytes = if is_large { SOCKET_BYTES_LARGE } else { SOCKET_BYTES };

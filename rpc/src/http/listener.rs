@@ -1,6 +1,6 @@
 //! The sockets on which a daemon listens: TCP, and a local one whose clients the kernel identifies.
 //!
-//! Rules: a local socket may be used by every user who reaches its folder; a file that is no socket is never removed, and a socket
+//! Rules: every user with access to its folder may use a local socket; a file that is no socket is never removed, and a socket
 //! on which another daemon listens is left to it. The path may be longer than an address of a socket (108 bytes, unix(7)).
 //! Not here: what is served (`server`).
 
@@ -17,7 +17,7 @@ use wire::query::Viewer;
 
 /// Longest path that is an address of a socket: 108 bytes, with the zero at its end.
 const PATH_MAX_BYTES: usize = 107;
-/// Every local user may connect: who it is decides what it sees.
+/// Every local user may connect: its identity decides what it sees.
 const MODE: u32 = 0o666;
 
 /// Why a server does not run.

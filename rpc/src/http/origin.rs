@@ -1,7 +1,7 @@
 //! Whether a web browser made a request on behalf of a page from elsewhere.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! A daemon on loopback trusts whoever is on the machine; a browser there runs the pages of anyone. A page
+//! A daemon on loopback trusts every program on the machine; a browser there runs the pages of anyone. A page
 //! from elsewhere shows itself by `Origin` or `Sec-Fetch-Site`; one that had its own name resolve to
 //! 127.0.0.1 (DNS rebinding) shows that name in `Host`.
 //! Not here: authentication.
@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use std::net::IpAddr;
 use wire::fault::FORBIDDEN;
 
-/// The headers by which a browser tells for whom it asks.
+/// The headers by which a browser names the page that makes a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked<'a> {
     pub(crate) host: Option<&'a str>,

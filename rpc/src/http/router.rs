@@ -1,4 +1,4 @@
-//! What each path and method of HTTP answers, and what each request passes before.
+//! Router: which handler answers each path and method of HTTP, and the layers that a request passes before.
 //!
 //! ```text
 //! POST /RPC2 (and POST /)     XML-RPC                   faults with status 200, as XML-RPC has them
@@ -8,26 +8,26 @@
 //! GET  /api/v1/openapi.json   the same as an OpenAPI document
 //! GET  /                      how to ask, for people
 //! GET  PATH                   a reading method under the path that another program expects
-//! GET, POST /tunnel…          what is no call           bytes, where there is a hatch for it
+//! GET, POST /tunnel…          what is no call           bytes, where there is a upgrade for it
 //! ```
-//! A request passes, in order: Host and Origin, the hatch, the entrance where there is one, the path, the body within its
-//! limits, the codec, the call. Only the first happens before it is known who asks; what is for the hatch is known by what it
+//! A request passes, in order: Host and Origin, the upgrade, the authorizer where there is one, the path, the body within its
+//! limits, the codec, the call. Only the first happens before the client is authorized; a tunnelled request is authenticated by what it
 //! carries.
 //! Not here: sockets (`server`), heads that cannot be read in one way (`framing`), calls (`calls`, `dispatch`).
 
 use crate::codec::json;
 use crate::dispatch::method::{Method as Declared, Reading};
-use crate::dispatch::scope::Scope;
+use crate::dispatch::permissions::Scope;
 use crate::dispatch::{Dispatcher, introspection};
 use crate::fault::Fault;
 use crate::http::answer::{self, JSON, TEXT, closing, json_fault, not_allowed, respond};
+use crate::http::authorizer::{Admitted, Authorizer, Credentials, Decision, Rejected};
 use crate::http::body::Bodies;
 use crate::http::calls;
-use crate::http::entrance::{Admitted, Entrance, Entry, Knock, Turned};
-use crate::http::hatch::Hatch;
 use crate::http::origin::{self, Asked, Names};
+use crate::http::upgrade::Upgrade;
 use crate::stream::Follows;
-use crate::stream::pipe::Conversation;
+use crate::stream::backpressure::ClientConnection;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -49,32 +49,32 @@ pub(crate) struct Served {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) bodies: Bodies,
     pub(crate) names: Names,
-    /// Who may come in; anybody where there is none.
-    pub(crate) entrance: Option<Arc<dyn Entrance>>,
-    /// What is no call is for it.
-    pub(crate) hatch: Option<Arc<dyn Hatch>>,
+    /// Authorizes requests; every client is allowed without one.
+    pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
+    /// Takes connections and requests that are not calls.
+    pub(crate) upgrade: Option<Arc<dyn Upgrade>>,
     pub(crate) follows: Arc<Follows>,
 }
 
 type Shared = State<Arc<Served>>;
 
-/// The paths of a daemon, behind what stands before them.
-pub(crate) type Paths = ValidateRequestHeader<Router, Look>;
+/// The router of a daemon behind its origin check.
+pub(crate) type Paths = ValidateRequestHeader<Router, CheckOrigin>;
 
-/// The paths of a daemon, behind what stands before them.
+/// The routes of a daemon and the layers before them.
 pub(crate) fn paths(served: &Arc<Served>) -> Paths {
     let mut router = methods(served);
-    if served.entrance.is_some() {
-        // It may name another path, so it stands before the choice of one.
+    if served.authorizer.is_some() {
+        // It may rewrite the path, so it runs before the router chooses a route.
         let enter = from_fn_with_state(Arc::clone(served), enter).layer(router);
         router = Router::new().fallback_service(enter);
     }
-    if let Some(hatch) = &served.hatch {
-        let (path, below) = (hatch.path(), format!("{}/{{*rest}}", hatch.path()));
+    if let Some(upgrade) = &served.upgrade {
+        let (path, below) = (upgrade.path(), format!("{}/{{*rest}}", upgrade.path()));
         let carried = Router::new().route(path, any(calls::hand_on)).route(&below, any(calls::hand_on));
         router = carried.with_state(Arc::clone(served)).fallback_service(router);
     }
-    ValidateRequestHeaderLayer::custom(Look(Arc::clone(served))).layer(router)
+    ValidateRequestHeaderLayer::custom(CheckOrigin(Arc::clone(served))).layer(router)
 }
 
 fn methods(served: &Arc<Served>) -> Router {
@@ -100,7 +100,7 @@ fn methods(served: &Arc<Served>) -> Router {
     router.fallback(no_path).with_state(Arc::clone(served))
 }
 
-/// A method by JSON: by a link too, where it only reads.
+/// The route of a method by JSON: by GET too, if it only reads.
 fn call(method: &Declared) -> MethodRouter<Arc<Served>> {
     let name = method.declaration.name;
     let posted = post(move |State(served): Shared, scope, request| calls::json(served, scope, name, request));
@@ -116,11 +116,11 @@ fn call(method: &Declared) -> MethodRouter<Arc<Served>> {
     }
 }
 
-/// Refuses requests of pages from elsewhere.
+/// Origin check: refuses requests of web pages from other sites.
 #[derive(Clone)]
-pub(crate) struct Look(Arc<Served>);
+pub(crate) struct CheckOrigin(Arc<Served>);
 
-impl<B> ValidateRequest<B> for Look {
+impl<B> ValidateRequest<B> for CheckOrigin {
     type ResponseBody = Body;
 
     fn validate(&mut self, request: &mut hyper::Request<B>) -> Result<(), Response> {
@@ -142,19 +142,19 @@ fn asked(fields: &HeaderMap) -> Asked<'_> {
     }
 }
 
-/// Asks the entrance, which sees the head; nothing of the body was read yet.
+/// Authorizes a request by its head, before anything of the body is read.
 async fn enter(
     State(served): Shared,
-    Extension(conversation): Extension<Conversation>,
+    Extension(conversation): Extension<ClientConnection>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let entry = match &served.entrance {
+    let entry = match &served.authorizer {
         None => return next.run(request).await,
-        Some(entrance) => knock(entrance.as_ref(), &conversation, &request),
+        Some(authorizer) => authorize(authorizer.as_ref(), &conversation, &request),
     };
     match entry {
-        Entry::Admitted(Admitted { path, scope, fields, seat: _seat }) => {
+        Decision::Admitted(Admitted { path, scope, fields, permit: _seat }) => {
             let target = match request.uri().query() {
                 Some(query) => format!("{path}?{query}"),
                 None => path,
@@ -164,7 +164,7 @@ async fn enter(
             request.extensions_mut().insert(scope);
             answer::with_fields(next.run(request).await, fields)
         }
-        Entry::Turned(Turned { status, fields, fault }) => {
+        Decision::Rejected(Rejected { status, fields, fault }) => {
             served.dispatcher.statistics.requests_refused_total.add(1);
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::FORBIDDEN);
             answer::with_fields(respond(status, JSON, json::write_fault(&fault)), fields)
@@ -172,15 +172,15 @@ async fn enter(
     }
 }
 
-fn knock(entrance: &dyn Entrance, conversation: &Conversation, request: &Request) -> Entry {
+fn authorize(authorizer: &dyn Authorizer, conversation: &ClientConnection, request: &Request) -> Decision {
     let mut shown = request.headers().get_all(AUTHORIZATION).iter();
     let (authorization, more) = (shown.next(), shown.next());
     if more.is_some() {
         let fault = Fault::new(fault::TRANSPORT, "expected Authorization once, found it twice");
-        return Entry::Turned(Turned { status: 400, fields: Vec::new(), fault });
+        return Decision::Rejected(Rejected { status: 400, fields: Vec::new(), fault });
     }
     let uri = request.uri();
-    entrance.knock(&Knock {
+    authorizer.authorize(&Credentials {
         method: request.method().as_str(),
         target: uri.path_and_query().map_or(uri.path(), |target| target.as_str()),
         path: uri.path(),
@@ -189,8 +189,8 @@ fn knock(entrance: &dyn Entrance, conversation: &Conversation, request: &Request
     })
 }
 
-/// What calls of a request may reach: as the entrance says, or what whoever is at this host may.
-pub(super) fn scope(request: &Request, conversation: &Conversation) -> Scope {
+/// The scope of a request's calls: as the authorizer says, or that of a local client.
+pub(super) fn scope(request: &Request, conversation: &ClientConnection) -> Scope {
     let entered = request.extensions().get::<Scope>().cloned();
     entered.unwrap_or_else(|| Scope { viewer: conversation.source.viewer(), ..Scope::default() })
 }

@@ -1,22 +1,22 @@
 //! The listener of a daemon: accepts connections within their limits, serves them, drains at the end.
 //!
 //! One task owns the listener and the table of connections; each connection is a task of its set, none is
-//! detached. A [`Door`] stands before those that come from beyond this machine.
+//! detached. [`ListenerOptions`] say how clients from other machines are authorized.
 //! Not here: what is answered (`router`), what one connection is (`connection`).
 
 use crate::dispatch::Dispatcher;
 use crate::dispatch::method::Registry;
 use crate::dispatch::source::{Source, SourceKey};
 use crate::dispatch::statistics::Statistics;
+use crate::http::authorizer::Authorizer;
 use crate::http::body::Bodies;
 use crate::http::config::Listen;
 use crate::http::connection::{self, Connection};
 use crate::http::connections::Connections;
-use crate::http::entrance::Entrance;
-use crate::http::hatch::Hatch;
 use crate::http::listener::{Accepted, Listener, LocalListener};
 use crate::http::origin::Names;
 use crate::http::router::{self, Paths, Served};
+use crate::http::upgrade::Upgrade;
 use crate::limits::Limits;
 use crate::stream::Follows;
 use std::collections::HashMap;
@@ -32,8 +32,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use crate::http::listener::{Error, bind};
 
-/// Connections beyond the limit that are told so at a time; further ones are just closed.
-const TOLD_BUSY: usize = 64;
+/// Connections over the limit that are answered at a time; further ones are just closed.
+const REJECTING_MAX: usize = 64;
 /// After an accept that failed (no file descriptors left), as long a pause.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -41,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// `limits.drain_time` at most. `statistics` counts; its other owners may read it at any time.
 ///
 /// # Errors
-/// If the listener does not tell its address; it has served nothing then.
+/// If the listener does not report its address; nothing was served then.
 pub async fn serve(
     listener: TcpListener,
     registry: Registry,
@@ -52,15 +52,15 @@ pub async fn serve(
     serve_methods(listener, Arc::new(Dispatcher::new(registry, limits, statistics)), shutdown).await
 }
 
-/// What stands before a listener.
+/// Options of a listener: authorization, encryption, protocol upgrades.
 #[derive(Clone, Default)]
-pub struct Door {
-    /// Who may come in; anybody where there is none.
-    pub entrance: Option<Arc<dyn Entrance>>,
+pub struct ListenerOptions {
+    /// Authorizes requests; every client is allowed without one.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
     /// How connections are encrypted; not at all where there is none.
     pub tls: Option<TlsAcceptor>,
     /// What is no call is for it; refused where there is none.
-    pub hatch: Option<Arc<dyn Hatch>>,
+    pub upgrade: Option<Arc<dyn Upgrade>>,
 }
 
 /// As [`serve`], with methods that are called from elsewhere too.
@@ -72,35 +72,41 @@ pub async fn serve_methods(
     dispatcher: Arc<Dispatcher>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
-    serve_behind(Door::default(), listener, dispatcher, shutdown).await
+    serve_with(ListenerOptions::default(), listener, dispatcher, shutdown).await
 }
 
-/// As [`serve_methods`], for those that `door` lets in.
+/// As [`serve_methods`], with `options`.
 ///
 /// # Errors
 /// As [`serve`].
-pub async fn serve_behind(
-    door: Door,
+pub async fn serve_with(
+    options: ListenerOptions,
     listener: TcpListener,
     dispatcher: Arc<Dispatcher>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::Address)?;
-    let is_for_here = door.entrance.as_ref().is_none_or(|entrance| entrance.is_for_this_host());
+    let is_for_here = options.authorizer.as_ref().is_none_or(|authorizer| authorizer.serves_this_host());
     let is_known_here = Listen::from(address).is_loopback() && is_for_here;
     let names = if is_known_here { Names::Loopback } else { Names::Any };
-    serve_accepted(door, (Listener::Tcp(listener), names), dispatcher, shutdown).await;
+    serve_accepted(options, (Listener::Tcp(listener), names), dispatcher, shutdown).await;
     Ok(())
 }
 
-/// As [`serve_methods`], for clients of a local socket, each on behalf of its user. Places for connections and followers are
+/// As [`serve_methods`], for clients of a local socket, each on behalf of its user. StreamCounts for connections and followers are
 /// its own: clients on TCP take none of them.
 pub async fn serve_local(listener: LocalListener, dispatcher: Arc<Dispatcher>, shutdown: CancellationToken) {
-    serve_accepted(Door::default(), (Listener::Local(listener), Names::Loopback), dispatcher, shutdown).await;
+    serve_accepted(
+        ListenerOptions::default(),
+        (Listener::Local(listener), Names::Loopback),
+        dispatcher,
+        shutdown,
+    )
+    .await;
 }
 
 async fn serve_accepted(
-    door: Door,
+    options: ListenerOptions,
     (listener, names): (Listener, Names),
     dispatcher: Arc<Dispatcher>,
     shutdown: CancellationToken,
@@ -108,10 +114,10 @@ async fn serve_accepted(
     let shared = Arc::new(dispatcher.limits.clone());
     let bodies = Bodies::new(&shared);
     let drain_time = shared.drain_time;
-    let Door { entrance, tls, hatch } = door;
+    let ListenerOptions { authorizer, tls, upgrade } = options;
     let (follows, tasks) = Follows::new(shared.follow.clone(), Arc::clone(&dispatcher.statistics));
     let mut following = pin!(tasks.run(Arc::clone(&follows), Arc::clone(&dispatcher)));
-    let served = Arc::new(Served { dispatcher, bodies, names, entrance, hatch, follows });
+    let served = Arc::new(Served { dispatcher, bodies, names, authorizer, upgrade, follows });
     let mut server = Server {
         table: Connections::new(&shared),
         limits: shared,
@@ -121,14 +127,14 @@ async fn serve_accepted(
         shutdown: shutdown.clone(),
         connections: JoinSet::new(),
         sources: HashMap::new(),
-        told_busy: JoinSet::new(),
+        rejecting: JoinSet::new(),
     };
     loop {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
             Some(ended) = server.connections.join_next_with_id() => server.ended(ended.map_or_else(|error| error.id(), |(id, ())| id)),
-            Some(_) = server.told_busy.join_next() => {}
+            Some(_) = server.rejecting.join_next() => {}
             () = following.as_mut() => {}
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => server.accepted(accepted),
@@ -146,14 +152,14 @@ async fn serve_accepted(
 
 /// Serves one connection that is there already, such as one end of a pair within this process, until it ends or `shutdown`.
 pub async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin + Send>(
-    entrance: Arc<dyn Entrance>,
+    authorizer: Arc<dyn Authorizer>,
     dispatcher: Arc<Dispatcher>,
     stream: S,
     shutdown: CancellationToken,
 ) {
     let limits = Arc::new(dispatcher.limits.clone());
     let bodies = Bodies::new(&limits);
-    let entrance = Some(entrance);
+    let authorizer = Some(authorizer);
     let (follows, tasks) = Follows::new(limits.follow.clone(), Arc::clone(&dispatcher.statistics));
     let following = tasks.run(Arc::clone(&follows), Arc::clone(&dispatcher));
     let ending = Arc::clone(&follows);
@@ -163,10 +169,11 @@ pub async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin + Send>(
         std::future::pending::<()>().await;
     };
     let statistics = Arc::clone(&dispatcher.statistics);
-    let served = Arc::new(Served { dispatcher, bodies, names: Names::Any, entrance, hatch: None, follows });
+    let served =
+        Arc::new(Served { dispatcher, bodies, names: Names::Any, authorizer, upgrade: None, follows });
     let source = Source::Network(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let paths = router::paths(&served);
-    let serving = Connection { source, paths, hatch: None, limits, statistics, shutdown: shutdown.clone() };
+    let serving = Connection { source, paths, upgrade: None, limits, statistics, shutdown: shutdown.clone() };
     tokio::select! {
         () = serving.serve(stream, |_| None) => {}
         () = following => {}
@@ -184,7 +191,7 @@ struct Server {
     connections: JoinSet<()>,
     /// The other end of each task of `connections`.
     sources: HashMap<Id, SourceKey>,
-    told_busy: JoinSet<()>,
+    rejecting: JoinSet<()>,
 }
 
 impl Server {
@@ -222,8 +229,8 @@ impl Server {
         }
         self.statistics().connections_refused_total.add(1);
         tracing::debug!(?source, "refused a connection, there are too many");
-        if self.told_busy.len() < TOLD_BUSY && is_plain {
-            self.told_busy.spawn(connection::end_busy(stream));
+        if self.rejecting.len() < REJECTING_MAX && is_plain {
+            self.rejecting.spawn(connection::end_busy(stream));
         }
         None
     }
@@ -232,7 +239,7 @@ impl Server {
         Connection {
             source,
             paths: self.paths.clone(),
-            hatch: self.served.hatch.clone(),
+            upgrade: self.served.upgrade.clone(),
             limits: Arc::clone(&self.limits),
             statistics: Arc::clone(self.statistics()),
             shutdown: self.shutdown.clone(),
@@ -268,6 +275,6 @@ impl Server {
             self.statistics().connections_open.subtract(cut as u64);
         }
         self.connections.shutdown().await;
-        self.told_busy.shutdown().await;
+        self.rejecting.shutdown().await;
     }
 }

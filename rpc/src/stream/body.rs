@@ -1,10 +1,10 @@
-//! The body of an answer that goes on: event by event as long as somebody follows.
+//! The body of a stream: event by event until the client or the daemon closes it.
 //!
-//! Not here: which event is next (`table`), whether the client takes it (`pipe`).
+//! Not here: which event is next (`table`), whether the client takes it (`backpressure`).
 
 use super::Follows;
+use super::backpressure::Backpressure;
 use super::event::{self, Event};
-use super::pipe::Pipe;
 use super::table::{Next, Place};
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
@@ -12,16 +12,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// It was let go while it had something in hand: the connection ends at once, with what is left of that.
+/// The stream was closed while an event was being sent: the connection is closed at once, with the rest of it.
 #[derive(Debug, thiserror::Error)]
-#[error("whoever followed was let go")]
+#[error("the stream was closed")]
 pub(crate) struct Gone;
 
-/// Somebody's following, until it is dropped.
+/// A client's stream, until it is dropped.
 pub(crate) struct Following {
     follows: Arc<Follows>,
     place: Place,
-    pipe: Arc<Pipe>,
+    pipe: Arc<Backpressure>,
     /// What goes before anything else.
     first: Option<Bytes>,
     /// What the client has not taken whole yet: while it is here it counts as held.
@@ -30,7 +30,7 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    pub(crate) fn new(follows: Arc<Follows>, place: Place, pipe: Arc<Pipe>) -> Following {
+    pub(crate) fn new(follows: Arc<Follows>, place: Place, pipe: Arc<Backpressure>) -> Following {
         pipe.begin();
         let first = Some(event::retry(place.follower));
         Following { follows, place, pipe, first, in_hand: None, is_over: false }

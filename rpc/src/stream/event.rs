@@ -1,4 +1,4 @@
-//! An answer as those who follow it get it: server-sent events (WHATWG HTML living standard, section 9.2).
+//! Server-sent events: an answer as its streams send it (WHATWG HTML living standard, section 9.2).
 //!
 //! ```text
 //! retry: 2317                                                     once, at the beginning
@@ -12,9 +12,9 @@
 //!
 //! :                                                               a comment, where nothing else was sent for a while
 //! ```
-//! Pure. Rules: an event is written once for all who get it; only what one has missed stands in a head of its own. Each is one
-//! line of data, whatever the answer holds: a line end within it would begin an event of somebody else's making.
-//! Not here: who gets which (`table`).
+//! Pure. Rules: an event is encoded once for all streams; only the number of skipped ones is in a head of its own. Each is one
+//! line of data, whatever the answer holds: a line end within it would start an event of another origin.
+//! Not here: which stream gets which (`table`).
 
 use crate::codec::json;
 use crate::fault::Fault;
@@ -37,7 +37,7 @@ pub(crate) struct Event {
     number: u64,
     kind: Kind,
     whole: Bytes,
-    /// From here on it is the same for all who get it.
+    /// From here on it is the same for all streams.
     shared_from: usize,
 }
 
@@ -72,7 +72,7 @@ impl Event {
         self.whole.len()
     }
 
-    /// Its bytes for somebody who did not get so many before it: what is its own, if anything, and what is shared.
+    /// Its bytes for a stream that skipped so many before it: its own head, if any, and the shared part.
     pub(crate) fn bytes(&self, skipped: u64) -> (Option<Bytes>, Bytes) {
         if skipped == 0 {
             return (None, self.whole.clone());
@@ -94,8 +94,8 @@ fn one_line(json: &str) -> String {
     json.trim().replace(['\n', '\r'], " ")
 }
 
-/// What every client is told first: after how long it may come back when the connection ends. Each is told another time, so
-/// that all of them do not come at once; `seed` is what tells them apart.
+/// The first line of every stream: the client's reconnection delay. Each gets another one, by `seed`, so
+/// that all of them do not reconnect at once.
 pub(crate) fn retry(seed: u64) -> Bytes {
     let (least, most) = (*RETRY_MS.start(), *RETRY_MS.end());
     // Fibonacci hashing: neighbours are far apart.
@@ -129,10 +129,10 @@ mod tests {
     #[test]
     fn a_fault_is_an_event_of_its_own_kind() {
         let fault = Fault::unavailable("h1 is away,\nh2 too");
-        let told = text(&Event::fault(18, Time::from_micros(1_000_000), &fault), 1);
+        let written = text(&Event::fault(18, Time::from_micros(1_000_000), &fault), 1);
         let expected = "event: fault\nid: 18\ndata: {\"skipped\":1,\"time\":1.000000,\"error\":{\"code\":-32011,\
                         \"message\":\"h1 is away,\\nh2 too\"}}\n\n";
-        assert_eq!(told, expected);
+        assert_eq!(written, expected);
     }
 
     #[test]
@@ -147,18 +147,18 @@ mod tests {
 
     #[test]
     fn clients_come_back_after_different_times() {
-        let mut told: Vec<u64> = (0..1000)
+        let mut delays: Vec<u64> = (0..1000)
             .map(|seed| {
                 let text = String::from_utf8(retry(seed).to_vec()).unwrap();
                 text.trim_end().strip_prefix("retry: ").unwrap().parse().unwrap()
             })
             .collect();
-        told.sort_unstable();
-        assert!(RETRY_MS.contains(&told[0]) && RETRY_MS.contains(&told[999]));
+        delays.sort_unstable();
+        assert!(RETRY_MS.contains(&delays[0]) && RETRY_MS.contains(&delays[999]));
         let quarter = (RETRY_MS.end() - RETRY_MS.start()) / 4;
         for part in 0..4 {
             let from = RETRY_MS.start() + part * quarter;
-            let within = told.iter().filter(|ms| (from..from + quarter).contains(ms)).count();
+            let within = delays.iter().filter(|ms| (from..from + quarter).contains(ms)).count();
             assert!((200..=300).contains(&within), "{within} of 1000 within a quarter");
         }
     }

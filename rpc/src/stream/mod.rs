@@ -1,38 +1,39 @@
-//! Following a reading method: its answers, one after the other, as server-sent events on one connection.
+//! Streams: the answers of a reading method, one after the other, as server-sent events on one connection.
 //!
 //! ```text
-//! GET /api/v1/METHOD?…&follow=SECONDS ─▶ wanted ─▶ Follows::begin: declared, granted, place ─▶ Following (the body)
-//!                    a task of each question: when due ─▶ dispatch ─▶ event ─▶ table ─▶ all who follow it
-//!                    each second: who may no longer is let go; who was told nothing for a while is sent a comment
+//! GET /api/v1/METHOD?…&follow=SECONDS ─▶ request ─▶ Follows::begin: declared, permitted, counted ─▶ Following (the body)
+//!                    a task of each question: when due ─▶ dispatch ─▶ event ─▶ table ─▶ its streams
+//!                    each second: streams without permission are closed; idle ones are sent a comment
 //! ```
-//! Rules: the same question of many is asked once and written once; who may follow is looked at when it begins and each second
-//! after; the lock is held for one decision, never across an await; a question ends with its last follower.
-//! Not here: decisions (`table`, `places`), bytes (`event`), sockets (`guarded_stream`).
+//! Rules: identical requests share one call and one encoding; permissions are checked when a stream starts and each second
+//! after; the lock is held for one decision, never across an await; a question ends with its last stream.
+//! Not here: decisions (`table`, `limits`), bytes (`event`), sockets (`guarded_stream`).
 
+pub(crate) mod backpressure;
 pub(crate) mod body;
-pub(crate) mod pipe;
-pub(crate) mod wanted;
+pub(crate) mod request;
 
 mod event;
-mod places;
+mod limits;
 mod position;
 mod table;
 
 use crate::codec::json;
 use crate::codec::value::{Name, Value};
+use crate::dispatch::encoded_answer::Answered;
 use crate::dispatch::method::{Handler, Method, Reading};
 use crate::dispatch::params::BIG_INTEGERS;
-use crate::dispatch::scope::{Access, Asked, Held, Scope};
+use crate::dispatch::permissions::{CallTarget, Permissions, Permit, Scope};
 use crate::dispatch::statistics::Statistics;
-use crate::dispatch::written::Answered;
 use crate::dispatch::{Dispatcher, checked, now, too_large};
 use crate::fault::Fault;
-use crate::stream_limits::Bounds;
+use crate::stream_limits::StreamLimits;
+use backpressure::ClientConnection;
 use body::Following;
 use bytes::Bytes;
 use event::Event;
-use pipe::Conversation;
-use places::Asker;
+use limits::Asker;
+use request::StreamRequest;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -42,7 +43,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
-use wanted::Wanted;
 use wire::fault;
 use wire::query::Viewer;
 use wire::time::Moment;
@@ -50,26 +50,26 @@ use wire::time::Moment;
 /// The parameter of methods that wait until there is something.
 const WAIT: &str = "wait";
 
-/// All who follow at one listener.
+/// All streams of one listener.
 pub(crate) struct Follows {
     inner: Mutex<Inner>,
-    bounds: Bounds,
+    bounds: StreamLimits,
     statistics: Arc<Statistics>,
     began: Instant,
     to_ask: mpsc::Sender<Asking>,
 }
 
 struct Inner {
-    table: Table<Option<Arc<Permit>>>,
+    table: Table<Option<Arc<Grant>>>,
     /// What ends the task of each question.
     stops: BTreeMap<u64, CancellationToken>,
     /// Questions so far that have a position of their own.
     positions: u64,
 }
 
-/// What somebody was allowed.
-struct Permit {
-    access: Arc<dyn Access>,
+/// What a client was allowed when its stream began.
+struct Grant {
+    access: Arc<dyn Permissions>,
     method: &'static str,
     domain: Option<String>,
     host: Option<String>,
@@ -83,9 +83,9 @@ struct Asking {
     stop: CancellationToken,
     /// Whether each answer continues at the cursor of the one before.
     has_cursor: bool,
-    /// The place among calls in work of who followed it first, until the first answer.
-    held: Option<Held>,
-    /// On whose behalf; all who follow it share one answer.
+    /// The permit of the first stream's call, until the first answer.
+    held: Option<Permit>,
+    /// On whose behalf; all its streams share one answer.
     viewer: Viewer,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Tasks {
 }
 
 impl Follows {
-    pub(crate) fn new(bounds: Bounds, statistics: Arc<Statistics>) -> (Arc<Follows>, Tasks) {
+    pub(crate) fn new(bounds: StreamLimits, statistics: Arc<Statistics>) -> (Arc<Follows>, Tasks) {
         let (to_ask, new) = mpsc::channel(bounds.questions.max(1));
         let inner =
             Mutex::new(Inner { table: Table::new(bounds.clone()), stops: BTreeMap::new(), positions: 0 });
@@ -107,17 +107,17 @@ impl Follows {
         self.lock().table.len()
     }
 
-    /// Somebody follows `method` from now on.
+    /// Starts a stream of `method`.
     ///
     /// # Errors
-    /// If it cannot be followed, may not be by who asks, or is not declared so; or there are as many as may be.
+    /// If the method cannot be streamed, the caller may not call it, the parameters are wrong, or a limit is reached.
     pub(crate) fn begin(
         self: &Arc<Self>,
         dispatcher: &Dispatcher,
         scope: &Scope,
         (method, arguments): (&Method, Vec<Value>),
         every: Duration,
-        conversation: &Conversation,
+        conversation: &ClientConnection,
     ) -> Result<Following, Fault> {
         let declaration = &method.declaration;
         let name = declaration.name;
@@ -153,7 +153,7 @@ impl Follows {
         let (domain, host) = (owned("domain")?, owned("host")?);
         let access = scope.access.clone();
         let account = access.as_ref().map(|access| access.who().into());
-        let permit = access.map(|access| Arc::new(Permit { access, method: name, domain, host }));
+        let permit = access.map(|access| Arc::new(Grant { access, method: name, domain, host }));
         let asker = Asker { source: conversation.source.key(), account };
         let place = self.take(key, asker, permit, |question, stop| Asking {
             question,
@@ -178,13 +178,13 @@ impl Follows {
         &self,
         key: Key,
         asker: Asker,
-        permit: Option<Arc<Permit>>,
+        permit: Option<Arc<Grant>>,
         asking: impl FnOnce(u64, CancellationToken) -> Asking,
     ) -> Result<Place, Fault> {
         let busy = |refused: &dyn std::fmt::Display| Fault::new(fault::BUSY, refused.to_string());
         let mut inner = self.lock();
-        let begun = inner.table.begin(key, asker, permit, self.now());
-        let (place, is_new) = begun.map_err(|refused| {
+        let started = inner.table.begin(key, asker, permit, self.now());
+        let (place, is_new) = started.map_err(|refused| {
             self.statistics.follows_refused_total.add(1);
             busy(&refused)
         })?;
@@ -192,9 +192,7 @@ impl Follows {
             let stop = CancellationToken::new();
             if self.to_ask.try_send(asking(place.question, stop.clone())).is_err() {
                 inner.table.leave(place);
-                return Err(busy(
-                    &"expected fewer questions that are followed anew at a time; ask again later",
-                ));
+                return Err(busy(&"expected fewer new streams at a time; try again later"));
             }
             inner.stops.insert(place.question, stop);
         }
@@ -230,20 +228,20 @@ impl Follows {
         self.statistics.followers_cut_total.add(u64::from(is_cut));
     }
 
-    /// Nobody follows any more, from now on.
+    /// Closes all streams.
     pub(crate) fn end(&self) {
         let woken = self.lock().table.end();
         wake(woken);
     }
 
-    /// Lets go of who may no longer follow, and reminds connections on which nothing was sent that they are used.
+    /// Closes streams that lost their permission, and sends comments on idle ones.
     fn look(&self) {
         let (silent, all) = {
             let mut inner = self.lock();
             (inner.table.silent(self.now()), inner.table.all())
         };
         wake(silent);
-        // Not under the lock: whoever decides has one of its own.
+        // Not under the lock: the permissions have one of their own.
         for (place, permit) in all {
             let Some(Err(fault)) = permit.map(|permit| permit.check()) else { continue };
             let waker = self.lock().table.let_go(place, self.farewell(&fault));
@@ -252,19 +250,19 @@ impl Follows {
         }
     }
 
-    /// What somebody is told last.
+    /// The last event of a stream.
     fn farewell(&self, fault: &Fault) -> Bytes {
         Event::fault(0, now(), fault).bytes(0).1
     }
 
-    /// An answer for all who follow; whether it was delivered, and not a fault in its place.
+    /// Hands an answer to all streams of a question; whether it was delivered, and not a fault in its place.
     fn put(&self, question: u64, number: u64, answer: Result<Bytes, Fault>) -> bool {
         let most = self.bounds.answer_bytes;
         let written = answer.and_then(|text| if text.len() > most { Err(too_large(most)) } else { Ok(text) });
         let len_bytes = written.as_ref().map_or(0, Bytes::len);
         let slow = Fault::new(
             fault::BUSY,
-            "expected that answers are taken as they come, found too much waiting for those who are slow; follow again, \
+            "expected that answers are taken as they come, found too much waiting for slow clients; follow again, \
              less often",
         );
         let (has_room, gone) = self.lock().table.make_room(question, len_bytes, &self.farewell(&slow));
@@ -296,10 +294,10 @@ impl Follows {
     }
 }
 
-impl Permit {
+impl Grant {
     fn check(&self) -> Result<(), Fault> {
         let (domain, host) = (self.domain.as_deref(), self.host.as_deref());
-        self.access.may_still(Asked { method: self.method, is_reading: true, domain, host, kind: None })
+        self.access.may_still(CallTarget { method: self.method, is_reading: true, domain, host, kind: None })
     }
 }
 
@@ -356,11 +354,11 @@ impl Asking {
     }
 }
 
-impl Wanted {
+impl StreamRequest {
     /// What this request wants.
-    pub(crate) fn of_request<B>(request: &hyper::Request<B>) -> Result<Option<Wanted>, Fault> {
+    pub(crate) fn of_request<B>(request: &hyper::Request<B>) -> Result<Option<StreamRequest>, Fault> {
         let accept = request.headers().get(hyper::header::ACCEPT).and_then(|value| value.to_str().ok());
-        Wanted::of(request.uri().query().unwrap_or_default(), accept)
+        StreamRequest::of(request.uri().query().unwrap_or_default(), accept)
     }
 }
 

@@ -1,18 +1,18 @@
-//! Who follows which question: when each is asked, who gets which of its answers, who misses some, who is let go.
+//! Table of streams: when each question is asked, which stream gets which answer, which skips some, which is closed.
 //!
 //! ```text
 //! begin ─▶ a place ─▶ poll: an event, a comment, nothing yet, the end ─▶ leave
-//! ask_at ─▶ (asked by the shell) ─▶ put: an event for all who follow that question ─▶ whom to wake
+//! ask_at ─▶ (asked by the shell) ─▶ put: an event for all streams of that question ─▶ wakers
 //! ```
-//! Pure: callers pass `now`, and wake whom they are told. Invariants: a question is asked once for all who follow it, and never
-//! while it is in work; whoever is slow gets the latest event alone, with the number of those it missed; of events that are no
-//! longer the latest at most [`Bounds::held_bytes`] are kept, by letting go of those who are behind; nobody is told anything after
-//! it was decided that it may no longer follow.
-//! Not here: asking and waking (`mod`), what takes no bytes at all (`guarded_stream`), how many may follow (`places`).
+//! Pure: callers pass `now`, and wake the returned wakers. Invariants: a question is asked once for all its streams, and never
+//! while it is in work; a slow stream gets only the latest event, with the number of skipped ones; of events that are no
+//! longer the latest at most [`StreamLimits::held_bytes`] are kept, by closing streams that are behind; nothing is sent after
+//! its permission ended.
+//! Not here: asking and waking (`mod`), what takes no bytes at all (`guarded_stream`), limits (`limits`).
 
 use super::event::Event;
-use super::places::{Asker, Places, Refused};
-use crate::stream_limits::Bounds;
+use super::limits::{Asker, Refused, StreamCounts};
+use crate::stream_limits::StreamLimits;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -54,11 +54,11 @@ pub(crate) enum Next {
     End(Option<Bytes>),
 }
 
-/// The table; of each follower `W` is kept for whoever looks whether it still may.
+/// The table; `W` of each stream is for checking its permission again.
 #[derive(Debug)]
 pub(crate) struct Table<W> {
-    bounds: Bounds,
-    places: Places,
+    bounds: StreamLimits,
+    places: StreamCounts,
     by_key: BTreeMap<Key, u64>,
     questions: BTreeMap<u64, Question<W>>,
     /// The number of the next question or follower.
@@ -72,7 +72,7 @@ struct Question<W> {
     /// When it is asked next.
     next: Moment,
     latest: Option<(Arc<Event>, Moment)>,
-    /// Those before, as far as somebody has them in hand still.
+    /// Earlier ones that are still being sent.
     held: Vec<Weak<Event>>,
     followers: BTreeMap<u64, Follower<W>>,
 }
@@ -93,13 +93,13 @@ struct Follower<W> {
 }
 
 impl<W: Clone> Table<W> {
-    pub(crate) fn new(bounds: Bounds) -> Table<W> {
-        let places = Places::new(&bounds);
+    pub(crate) fn new(bounds: StreamLimits) -> Table<W> {
+        let places = StreamCounts::new(&bounds);
         let (by_key, questions) = (BTreeMap::new(), BTreeMap::new());
         Table { bounds, places, by_key, questions, next_id: 1, is_ended: false }
     }
 
-    /// One more follows `key`; whether nobody did before, so that it has to be asked from now on.
+    /// Adds a stream of `key`; whether it is the first, so that the question has to be asked from now on.
     pub(crate) fn begin(
         &mut self,
         key: Key,
@@ -121,7 +121,7 @@ impl<W: Clone> Table<W> {
             followers: BTreeMap::new(),
         });
         self.by_key.entry(key).or_insert(question);
-        // What was told just now is told to whoever comes; what is older would be believed to be of now.
+        // A fresh answer is sent to a new stream; an older one would be taken for current.
         let seen = asked.latest.as_ref().map_or(0, |(event, at)| {
             if now.since(*at) <= every * 2 { event.number() - 1 } else { event.number() }
         });
@@ -131,7 +131,7 @@ impl<W: Clone> Table<W> {
         Ok((Place { question, follower }, known.is_none()))
     }
 
-    /// Whoever was there follows no longer; whether it was the last of its question, which is then forgotten.
+    /// Removes a stream; whether it was the last of its question, which is then forgotten.
     pub(crate) fn leave(&mut self, place: Place) -> bool {
         let Some(question) = self.questions.get_mut(&place.question) else { return false };
         let Some(gone) = question.followers.remove(&place.follower) else { return false };
@@ -148,7 +148,7 @@ impl<W: Clone> Table<W> {
         self.places.len()
     }
 
-    /// When a question is to be asked, which is then taken as asked; none where nobody follows it any more.
+    /// When a question is to be asked, which then counts as asked; none if it has no stream any more.
     pub(crate) fn ask_at(&mut self, question: u64, now: Moment) -> Option<Moment> {
         let asked = self.questions.get_mut(&question)?;
         let at = asked.next.max(now);
@@ -166,7 +166,7 @@ impl<W: Clone> Table<W> {
         asked.followers.values().all(|one| one.seen >= latest || one.end.is_some())
     }
 
-    /// Whether there is place for an answer of so many bytes, after those who are behind were let go if that makes it.
+    /// Whether there is room for an answer of so many bytes, after closing streams that are behind if that makes it.
     pub(crate) fn make_room(
         &mut self,
         question: u64,
@@ -186,7 +186,7 @@ impl<W: Clone> Table<W> {
         (false, woken)
     }
 
-    /// The next event of a question; whom to wake.
+    /// The next event of a question; returns the wakers.
     pub(crate) fn put(&mut self, question: u64, event: Event, now: Moment) -> Vec<Waker> {
         let Some(asked) = self.questions.get_mut(&question) else { return Vec::new() };
         asked.held.retain(|event| event.strong_count() > 0);
@@ -223,7 +223,7 @@ impl<W: Clone> Table<W> {
         Next::Nothing
     }
 
-    /// Whom to wake, for nothing was sent to them for a while.
+    /// The wakers of idle streams.
     pub(crate) fn silent(&mut self, now: Moment) -> Vec<Waker> {
         let keep_alive = self.bounds.keep_alive;
         let followers = self.questions.values_mut().flat_map(|question| question.followers.values_mut());
@@ -231,7 +231,7 @@ impl<W: Clone> Table<W> {
         silent.filter_map(|one| one.waker.take()).collect()
     }
 
-    /// All who follow, for whoever looks whether they still may.
+    /// All streams, for checking their permissions.
     pub(crate) fn all(&self) -> Vec<(Place, W)> {
         let of = |(id, question): (&u64, &Question<W>)| {
             let place = |follower: &u64| Place { question: *id, follower: *follower };
@@ -241,25 +241,25 @@ impl<W: Clone> Table<W> {
         self.questions.iter().flat_map(of).collect()
     }
 
-    /// The one at `place` gets `last` and nothing more; whom to wake.
+    /// Closes the stream at `place` with `last`; returns its waker.
     pub(crate) fn let_go(&mut self, place: Place, last: Bytes) -> Option<Waker> {
         self.questions.get_mut(&place.question)?.followers.get_mut(&place.follower)?.let_go(Some(last))
     }
 
-    /// All who follow a question get `last` and nothing more; whom to wake.
+    /// Closes all streams of a question with `last`; returns their wakers.
     pub(crate) fn let_all_go(&mut self, question: u64, last: &Bytes) -> Vec<Waker> {
         let Some(asked) = self.questions.get_mut(&question) else { return Vec::new() };
         asked.followers.values_mut().filter_map(|one| one.let_go(Some(last.clone()))).collect()
     }
 
-    /// Nobody gets anything more, nor whoever begins from now on; whom to wake.
+    /// Closes all streams, and every later one; returns the wakers.
     pub(crate) fn end(&mut self) -> Vec<Waker> {
         self.is_ended = true;
         let followers = self.questions.values_mut().flat_map(|question| question.followers.values_mut());
         followers.filter_map(|one| one.let_go(None)).collect()
     }
 
-    /// Bytes of events that are no longer the latest, and in somebody's hand.
+    /// Bytes of events that are not the latest and still being sent.
     fn held_bytes(&self) -> usize {
         let held = self.questions.values().flat_map(|question| question.held.iter());
         held.filter_map(Weak::upgrade).map(|event| event.len_bytes()).sum()

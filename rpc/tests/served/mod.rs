@@ -8,8 +8,8 @@ use rpc::dispatch::method::{Declaration, Registry};
 use rpc::dispatch::params::{Parameter, Type};
 use rpc::dispatch::statistics::{Snapshot, Statistics};
 use rpc::fault::Fault;
+use rpc::http::authorizer::Authorizer;
 use rpc::http::config::Listen;
-use rpc::http::entrance::Entrance;
 use rpc::http::server;
 use rpc::limits::Limits;
 use std::io::{Read, Write};
@@ -90,21 +90,22 @@ pub fn registry() -> Registry {
 
 impl Served {
     pub fn start(limits: Limits) -> Served {
-        Served::start_with(server::Door::default(), registry(), limits)
+        Served::start_with(server::ListenerOptions::default(), registry(), limits)
     }
 
-    /// One of other methods, behind `door`.
-    pub fn start_of(registry: Registry, door: server::Door, limits: Limits) -> Served {
-        Served::start_with(door, registry, limits)
+    /// One of other methods, behind `options`.
+    pub fn start_of(registry: Registry, options: server::ListenerOptions, limits: Limits) -> Served {
+        Served::start_with(options, registry, limits)
     }
 
-    /// One that lets in whom `entrance` does.
-    pub fn start_behind(entrance: Arc<dyn Entrance>, limits: Limits) -> Served {
-        let door = server::Door { entrance: Some(entrance), ..server::Door::default() };
-        Served::start_with(door, registry(), limits)
+    /// One that lets in whom `authorizer` does.
+    pub fn start_behind(authorizer: Arc<dyn Authorizer>, limits: Limits) -> Served {
+        let options =
+            server::ListenerOptions { authorizer: Some(authorizer), ..server::ListenerOptions::default() };
+        Served::start_with(options, registry(), limits)
     }
 
-    fn start_with(door: server::Door, registry: Registry, limits: Limits) -> Served {
+    fn start_with(options: server::ListenerOptions, registry: Registry, limits: Limits) -> Served {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let listen: Listen = "127.0.0.1:0".parse().unwrap();
@@ -112,7 +113,7 @@ impl Served {
         let address = listener.local_addr().unwrap();
         let (statistics, shutdown) = (Arc::new(Statistics::default()), CancellationToken::new());
         let dispatcher = Arc::new(Dispatcher::new(registry, limits, statistics.clone()));
-        let serving = server::serve_behind(door, listener, dispatcher, shutdown.clone());
+        let serving = server::serve_with(options, listener, dispatcher, shutdown.clone());
         let task = Some(runtime.spawn(serving));
         Served { address, statistics, shutdown, task, runtime }
     }

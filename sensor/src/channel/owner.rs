@@ -1,6 +1,6 @@
 //! The owners of subscriptions.
 //!
-//! Pure. Rule: what belongs to one owner does not exist for another. Not here: who a caller is (`rpc::dispatch::elsewhere`).
+//! Pure. Rule: what belongs to one owner does not exist for another. Not here: who a caller is (`rpc::dispatch::forward`).
 
 use std::fmt;
 use wire::query::{Asker, Principal, Viewer};

@@ -17,7 +17,7 @@ use crate::serving::meant::Meant;
 use crate::serving::watch;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
-use rpc::dispatch::apart::Apart;
+use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
@@ -104,7 +104,7 @@ impl CallProcesses {
     /// The method.
     #[must_use]
     pub fn method(&self) -> Method {
-        let (own, apart) = (self.clone(), Apart::new("looking for processes", AT_ONCE_MAX));
+        let (own, apart) = (self.clone(), BlockingPool::new("looking for processes", AT_ONCE_MAX));
         // Looked at once, so that a process has one start and a sample one time in all answers.
         let booted = processes::booted();
         typed::method(move |caller, params: CallProcessesParams| {

@@ -18,8 +18,8 @@ use crate::channel::fields::process::Processes;
 use crate::channel::hub::{Answer, Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
 use crate::channel::subscription::Standing;
 use crate::representative::cursor::Cursor;
-use rpc::dispatch::apart::Apart;
-use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::blocking_pool::BlockingPool;
+use rpc::dispatch::forward::Caller;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed::method;
 use rpc::fault::Fault;
@@ -57,7 +57,7 @@ impl Channels {
     pub fn methods(&self) -> Vec<Method> {
         let own = || self.clone();
         let (subscribing, altering, ending, listing, taking) = (own(), own(), own(), own(), own());
-        let names = Apart::new("asking for a user's number", NAMES_AT_ONCE_MAX);
+        let names = BlockingPool::new("asking for a user's number", NAMES_AT_ONCE_MAX);
         let of_altered = names.clone();
         // Looked at once, so that a process has one start as long as the sensor runs.
         let booted = processes::booted();
@@ -84,7 +84,7 @@ impl Channels {
         &self,
         caller: &Caller,
         params: &SubscribeParams,
-        names: &Apart,
+        names: &BlockingPool,
     ) -> Result<Subscription, Fault> {
         let SubscribeParams { kind, settings, cursor } = params;
         of_peer(caller, settings)?;
@@ -134,7 +134,7 @@ impl Channels {
         &self,
         caller: &Caller,
         params: &AlterParams,
-        names: &Apart,
+        names: &BlockingPool,
     ) -> Result<Subscription, Fault> {
         of_peer(caller, &params.settings)?;
         let id = self.id(caller, &params.subscription)?;
@@ -199,7 +199,7 @@ fn patience(params: &TakeParams, left: Duration) -> (usize, Duration) {
 }
 
 /// The number of the user whose processes a call selects, if it does.
-async fn uid(kind: Kind, settings: &Settings, names: &Apart) -> Result<Option<u32>, Fault> {
+async fn uid(kind: Kind, settings: &Settings, names: &BlockingPool) -> Result<Option<u32>, Fault> {
     match wanted::user_of_processes(kind, settings) {
         Some(user) => names.run(move || wanted::uid(&user)).await.map(Some),
         None => Ok(None),

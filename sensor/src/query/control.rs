@@ -7,7 +7,7 @@
 use crate::control::desk::{Done, Handle};
 use crate::control::refusal::Refusal;
 use crate::process::details::Users;
-use rpc::dispatch::apart::Apart;
+use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
@@ -23,7 +23,7 @@ const IN_WORK_MAX: usize = 4;
 /// The method.
 #[must_use]
 pub fn method(desk: &Handle) -> Method {
-    let (desk, apart) = (desk.clone(), Apart::new("obeying an order", IN_WORK_MAX));
+    let (desk, apart) = (desk.clone(), BlockingPool::new("obeying an order", IN_WORK_MAX));
     typed::method(move |_, ControlParams { order }| {
         let (desk, apart) = (desk.clone(), apart.clone());
         async move {

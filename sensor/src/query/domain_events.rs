@@ -12,10 +12,10 @@ use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::office::Handle;
 use crate::representative::store::reader::Stored;
 use compact_str::CompactString;
-use rpc::dispatch::apart::Apart;
+use rpc::dispatch::blocking_pool::BlockingPool;
+use rpc::dispatch::encoded_answer::Answered;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
-use rpc::dispatch::written::Answered;
 use rpc::fault::Fault;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,14 +32,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub struct Events {
     office: Handle,
     ending: CancellationToken,
-    apart: Apart,
+    apart: BlockingPool,
 }
 
 impl Events {
     /// Of what members reported. Once `ending` fires nobody waits any longer for events.
     #[must_use]
     pub fn new(office: Handle, ending: CancellationToken) -> Events {
-        Events { office, ending, apart: Apart::new("reading the domain's events", READ_AT_ONCE_MAX) }
+        Events { office, ending, apart: BlockingPool::new("reading the domain's events", READ_AT_ONCE_MAX) }
     }
 
     /// `domain.events`.

@@ -10,10 +10,10 @@ use crate::journal::reader::{Page, Reader};
 use crate::representative::cursor::Cursor;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
-use rpc::dispatch::apart::Apart;
+use rpc::dispatch::blocking_pool::BlockingPool;
+use rpc::dispatch::encoded_answer::Answered;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
-use rpc::dispatch::written::Answered;
 use rpc::fault::Fault;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +37,7 @@ pub struct Events {
     reader: Reader,
     joiner: Arc<Mutex<Joiner>>,
     ending: CancellationToken,
-    apart: Apart,
+    apart: BlockingPool,
 }
 
 /// Readings at a time: each is short, and one that waits for its first event is none.
@@ -98,7 +98,7 @@ impl Events {
     /// for events.
     #[must_use]
     pub fn new(reader: Reader, joiner: Arc<Mutex<Joiner>>, ending: CancellationToken) -> Events {
-        Events { reader, joiner, ending, apart: Apart::new("reading the journal", READ_AT_ONCE_MAX) }
+        Events { reader, joiner, ending, apart: BlockingPool::new("reading the journal", READ_AT_ONCE_MAX) }
     }
 
     /// `sensor.events`.

@@ -4,7 +4,7 @@
 
 use rpc::codec::value::Value;
 use rpc::codec::{self, Items};
-use rpc::dispatch::written::Answered;
+use rpc::dispatch::encoded_answer::Answered;
 use rpc::fault::Fault;
 use serde::Serialize;
 use wire::api::events::EventRef;

@@ -8,7 +8,7 @@
 use crate::module::desk::{Handle, Refusal, Told};
 use crate::module::protocol::{Flow, Hello, Wants};
 use crate::module::spec::Runs;
-use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::forward::Caller;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;

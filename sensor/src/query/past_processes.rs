@@ -9,7 +9,7 @@ use crate::process::procfs::boot_ns;
 use crate::process::sight::Sight;
 use crate::recorder::desk::Handle;
 use crate::recorder::store;
-use rpc::dispatch::apart::Apart;
+use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
@@ -36,7 +36,7 @@ const PERIOD_MIN: Duration = Duration::from_millis(50);
 /// The method; without a recorder it says so.
 #[must_use]
 pub fn method(recorder: Option<Handle>) -> Method {
-    let apart = Apart::new("reading past sweeps", AT_ONCE_MAX);
+    let apart = BlockingPool::new("reading past sweeps", AT_ONCE_MAX);
     // Looked at once, so that a sweep has one time in all answers.
     let booted = processes::booted();
     typed::method(move |caller, params: PastProcessesParams| {

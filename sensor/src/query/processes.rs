@@ -11,7 +11,7 @@ use crate::process::sampler::Handle;
 use crate::process::sight::Sight;
 use crate::process::source::View;
 use compact_str::CompactString;
-use rpc::dispatch::apart::Apart;
+use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
@@ -32,7 +32,7 @@ const AT_ONCE_MAX: usize = 4;
 #[must_use]
 pub fn method(sampler: &Handle, proc: &Path) -> Method {
     let (sampler, proc): (_, Arc<Path>) = (sampler.clone(), proc.into());
-    let apart = Apart::new("reading the processes", AT_ONCE_MAX);
+    let apart = BlockingPool::new("reading the processes", AT_ONCE_MAX);
     // Looked at once, so that a process has one start as long as the sensor runs, whatever happens to the calendar.
     let booted = booted();
     typed::method(move |caller, params: ProcessesParams| {

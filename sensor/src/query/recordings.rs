@@ -7,7 +7,7 @@ use super::samples::{Samples, Wanted};
 use crate::recorder::desk::{Handle, Order, Refusal};
 use crate::recorder::store::{self, Kept};
 use crate::recorder::trigger::{self, Count};
-use rpc::dispatch::apart::Apart;
+use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
@@ -31,7 +31,7 @@ const NOTE_LEN_MAX_BYTES: usize = 1000;
 #[must_use]
 pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
     let (listed, ordered, read) = (recorder.clone(), recorder.clone(), recorder.clone());
-    let apart = Apart::new("reading the recording", AT_ONCE_MAX);
+    let apart = BlockingPool::new("reading the recording", AT_ONCE_MAX);
     let of_file = apart.clone();
     [
         typed::method(move |_, RecordingsParams {}| ready(Ok(list(listed.as_ref())))),
@@ -140,7 +140,7 @@ async fn record(recorder: &Handle, params: RecordParams) -> Result<RecordAnswer,
 
 async fn recording(
     recorder: Handle,
-    apart: &Apart,
+    apart: &BlockingPool,
     params: RecordingParams,
     viewer: Viewer,
 ) -> Result<RecordingSamples, Fault> {
@@ -189,7 +189,11 @@ fn unknown(id: &str) -> Fault {
     Fault::not_found(format!("there is no recording {id:?}; sensor.recordings lists them"))
 }
 
-async fn file(recorder: Handle, apart: &Apart, params: RecordingFileParams) -> Result<RecordingPart, Fault> {
+async fn file(
+    recorder: Handle,
+    apart: &BlockingPool,
+    params: RecordingFileParams,
+) -> Result<RecordingPart, Fault> {
     let RecordingFileParams { id, offset, limit } = params;
     let answer = move || {
         let (is_over, path) = recorder

@@ -3,7 +3,7 @@
 use crate::rig::{Rig, mode, until};
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
-use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::forward::Caller;
 use rpc::limits::Limits;
 use sensor::config::{Config, RawConfig};
 use sensor::module::spec::Spec;

@@ -16,13 +16,13 @@ use daemon::shutdown::Signals;
 use overlay::visit::{Errand, Error as VisitError, Visit};
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
+use rpc::dispatch::encoded_answer::Answered;
 use rpc::dispatch::method::{Declaration, Registry};
 use rpc::dispatch::params::Params;
-use rpc::dispatch::scope::Scope;
+use rpc::dispatch::permissions::Scope;
 use rpc::dispatch::statistics::Statistics;
-use rpc::dispatch::written::Answered;
 use rpc::fault::Fault;
-use rpc::http::entrance::{Admitted, Entrance, Entry, Knock, Turned};
+use rpc::http::authorizer::{Admitted, Authorizer, Credentials, Decision, Rejected};
 use rpc::http::server;
 use rpc::limits::{CALL_TIME, Limits};
 use std::fmt;
@@ -144,12 +144,15 @@ impl Inside {
             self.within.0.domain.clone(),
             self.shutdown.clone(),
         ));
-        let door = server::Door { entrance: Some(self.within.clone()), ..server::Door::default() };
+        let options = server::ListenerOptions {
+            authorizer: Some(self.within.clone()),
+            ..server::ListenerOptions::default()
+        };
         let serving = async {
             listener.set_nonblocking(true).map_err(|error| error.to_string())?;
             let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
             let served =
-                server::serve_behind(door, listener, Arc::clone(&self.dispatcher), self.shutdown.clone());
+                server::serve_with(options, listener, Arc::clone(&self.dispatcher), self.shutdown.clone());
             served.await.map_err(|error| error.to_string())
         };
         runtime.block_on(serving)
@@ -253,10 +256,10 @@ impl Asking {
 /// Knows the one domain behind it, and the one host if one was named.
 struct Within(Behind);
 
-impl Entrance for Within {
-    fn knock(&self, knock: &Knock<'_>) -> Entry {
+impl Authorizer for Within {
+    fn authorize(&self, credentials: &Credentials<'_>) -> Decision {
         let Behind { domain, host } = &self.0;
-        let place = proxy::place::of(knock.path).filter(|place| {
+        let place = proxy::place::of(credentials.path).filter(|place| {
             let is_host = place.host.is_none() || host.is_none() || place.host == *host;
             is_host && place.domain.as_ref().is_none_or(|named| named == domain)
         });
@@ -265,17 +268,17 @@ impl Entrance for Within {
                 "expected /RPC2, /api/v1/METHOD, or one of these behind /d/{domain}, found another path"
             );
             let fault = Fault::new(fault::NOT_FOUND, message);
-            return Entry::Turned(Turned { status: 404, fields: Vec::new(), fault });
+            return Decision::Rejected(Rejected { status: 404, fields: Vec::new(), fault });
         };
         let scope = Scope {
             domain: place.domain.map(|name| name.to_string()),
             host: place.host.map(|name| name.to_string()),
             ..Scope::default()
         };
-        Entry::Admitted(Admitted { path: place.rest, scope, fields: Vec::new(), seat: Box::new(()) })
+        Decision::Admitted(Admitted { path: place.rest, scope, fields: Vec::new(), permit: Box::new(()) })
     }
 
-    fn is_for_this_host(&self) -> bool {
+    fn serves_this_host(&self) -> bool {
         true
     }
 }

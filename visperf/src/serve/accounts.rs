@@ -4,7 +4,7 @@
 //! Not here: how an account is told (`proxy::access`), what belongs to it (`sensor::channel::hub`).
 
 use proxy::access;
-use rpc::dispatch::elsewhere::Caller;
+use rpc::dispatch::forward::Caller;
 use wire::query::{Account, Asker, Viewer};
 
 /// For whom a call is handed on.

@@ -18,12 +18,12 @@ use overlay::domain::{DomainHandle, View};
 use overlay::identity::admission::Principal;
 use overlay::net::handle::{AskError, Handle};
 use overlay::net::protocol::Protocol;
-use rpc::codec::packed;
 use rpc::codec::value::{Name, Value};
-use rpc::dispatch::elsewhere::{Asking, Caller, Elsewhere, asked};
+use rpc::codec::value_codec;
+use rpc::dispatch::encoded_answer::Answered;
+use rpc::dispatch::forward::{Caller, Forward, Forwarding, forwarded};
 use rpc::dispatch::method::Answer as Pending;
 use rpc::dispatch::params::Params;
-use rpc::dispatch::written::Answered;
 use rpc::fault::Fault;
 use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
@@ -108,21 +108,21 @@ impl fmt::Display for Way {
     }
 }
 
-impl Elsewhere for Router {
+impl Forward for Router {
     fn ask(
         &self,
         caller: &Caller,
         method: &'static str,
         params: &Params,
         form: Option<Form>,
-    ) -> Option<Asking> {
+    ) -> Option<Forwarding> {
         let way = match self.way(caller, method, params) {
             Ok(None) => return None,
             Ok(Some(way)) => way,
             Err(fault) => return Some(Box::pin(std::future::ready(Err(fault)))),
         };
         if let Way::Relay(host) = &way {
-            return self.relays.as_ref()?.ask(caller, host.as_str(), method, params, form).map(asked);
+            return self.relays.as_ref()?.ask(caller, host.as_str(), method, params, form).map(forwarded);
         }
         let Some(hops_left) = caller.hops_left.checked_sub(1) else {
             let fault = unavailable(format!(
@@ -329,8 +329,8 @@ pub(crate) struct Alone {
     pub(crate) host: HostName,
 }
 
-impl Elsewhere for Alone {
-    fn ask(&self, _: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Asking> {
+impl Forward for Alone {
+    fn ask(&self, _: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Forwarding> {
         let other = |name: &'static str, own: &str| {
             params.text(name).ok().flatten().filter(|named| *named != own).map(str::to_owned)
         };
@@ -356,7 +356,7 @@ pub(crate) fn question(
     hops_left: u8,
 ) -> Question {
     let mut packed_params = Vec::new();
-    packed::write(&Value::Struct(params), &mut packed_params);
+    value_codec::write(&Value::Struct(params), &mut packed_params);
     let time_left_ms = millis(time_left);
     Question {
         method: method.into(),
@@ -411,7 +411,9 @@ fn read_for(hop: &Hop, form: Option<Form>, bytes: Bytes) -> Result<Answered, Fau
         unavailable(format!("the answer of {hop} cannot be read: {error}; is it of another version?"))
     };
     match postcard::from_bytes(&bytes).map_err(|error| unreadable(&error))? {
-        Answer::Done(packed) => packed::read(packed).map(Answered::Value).map_err(|error| unreadable(&error)),
+        Answer::Done(packed) => {
+            value_codec::read(packed).map(Answered::Value).map_err(|error| unreadable(&error))
+        }
         Answer::Written(document) if form.is_some() => Ok(Answered::Written(bytes.slice_ref(document))),
         Answer::Written(_) => Err(unreadable(&"a document came where a value was asked for")),
         Answer::Fault { code, message } => Err(Fault::new(code, message.to_owned())),

@@ -14,7 +14,7 @@ use overlay::clock;
 use overlay::domain::View;
 use overlay::net::handle::{AskError, Handle};
 use overlay::net::protocol::Protocol;
-use rpc::dispatch::written::Answered;
+use rpc::dispatch::encoded_answer::Answered;
 use rpc::fault::Fault;
 use std::time::Duration;
 use wire::fault;

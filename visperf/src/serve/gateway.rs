@@ -40,7 +40,7 @@ use rpc::dispatch::Dispatcher;
 use rpc::dispatch::method::Registry;
 use rpc::fault::Fault;
 use rpc::limits::Limits;
-use rpc::stream_limits::Bounds;
+use rpc::stream_limits::StreamLimits;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -79,11 +79,11 @@ pub(crate) fn limits() -> Limits {
         connections_per_address: CONNECTIONS_OF_ADDRESS,
         answer_bytes: ANSWER_BYTES,
         calls_in_work: CALLS_IN_WORK,
-        follow: Bounds {
+        follow: StreamLimits {
             followers: FOLLOWERS,
             followers_of_source: CONNECTIONS_OF_ADDRESS,
             questions: QUESTIONS,
-            ..Bounds::default()
+            ..StreamLimits::default()
         },
         ..Limits::default()
     }
@@ -251,10 +251,10 @@ impl Gateway {
             net: self.net,
         };
         let (listener, watch) = (self.listener, self.watch);
-        let door = rpc::http::server::Door {
-            entrance: Some(self.door),
+        let door = rpc::http::server::ListenerOptions {
+            authorizer: Some(self.door),
             tls: self.certificate.map(|certificate| certificate.acceptor()),
-            hatch: Some(Arc::new(Inlet::new(self.tunnels))),
+            upgrade: Some(Arc::new(Inlet::new(self.tunnels))),
         };
         overlay.spawn(tasks, shutdown.clone());
         tasks.spawn("look-up", asking.run(shutdown.clone()));
@@ -265,7 +265,7 @@ impl Gateway {
         tasks.spawn_sure("directories", hold(directories, shutdown.clone()));
         let ending = shutdown.clone();
         tasks.spawn_sure("contacts", async move { others.contacts.tend(ending).await });
-        tasks.spawn("door", rpc::http::server::serve_behind(door, listener, dispatcher, shutdown.clone()));
+        tasks.spawn("door", rpc::http::server::serve_with(door, listener, dispatcher, shutdown.clone()));
     }
 }
 

@@ -14,7 +14,7 @@ use overlay::net::protocol::Protocol;
 use overlay::resolve::Outcome;
 use overlay::resolve::asker::Asker;
 use rpc::codec::value::Value;
-use rpc::dispatch::written::Answered;
+use rpc::dispatch::encoded_answer::Answered;
 use rpc::fault::Fault;
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,12 +12,12 @@ use overlay::net::handle::Answer as Reply;
 use proxy::access::{IN_WORK_OF_VISITORS_MAX, InWork, Visit as Access};
 use proxy::figures::Figures;
 use proxy::visitors;
-use rpc::codec::packed;
 use rpc::codec::value::Value;
+use rpc::codec::value_codec;
 use rpc::dispatch::Dispatcher;
-use rpc::dispatch::elsewhere::Caller;
-use rpc::dispatch::scope::Scope;
-use rpc::dispatch::written::{self, Answered};
+use rpc::dispatch::encoded_answer::{self, Answered};
+use rpc::dispatch::forward::Caller;
+use rpc::dispatch::permissions::Scope;
 use rpc::fault::Fault;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -172,7 +172,7 @@ async fn run(
         Fault::new(fault::INVALID_REQUEST, format!("a question handed on: {what}"))
     };
     let question = Question::from_bytes(body).map_err(|error| unreadable(&error))?;
-    let params = packed::read(&question.params).map_err(|error| unreadable(&error))?;
+    let params = value_codec::read(&question.params).map_err(|error| unreadable(&error))?;
     let Value::Struct(params) = params else { return Err(unreadable(&"its parameters are no structure")) };
     let caller = Caller {
         peer: Some(peer),
@@ -186,11 +186,11 @@ async fn run(
         // Written here, or by whoever was asked from here, whose words are not looked at.
         (Answered::Written(document), _) => bytes_of(&Answer::Written(&document)),
         (Answered::Value(value), Some(form)) => {
-            bytes_of(&Answer::Written(written::document(form, &value).as_bytes()))
+            bytes_of(&Answer::Written(encoded_answer::document(form, &value).as_bytes()))
         }
         (Answered::Value(value), None) => {
             let mut bytes = Vec::new();
-            packed::write(&value, &mut bytes);
+            value_codec::write(&value, &mut bytes);
             bytes_of(&Answer::Done(&bytes))
         }
     })
@@ -264,7 +264,7 @@ mod tests {
         let answer = run(&dispatcher(), (VISITOR, Vouching::None), &scope, &question.to_bytes()).await;
         let bytes = answer.map_err(|fault| fault.code)?;
         let Answer::Done(packed) = postcard::from_bytes(&bytes).unwrap() else { panic!("{bytes:?}") };
-        assert_eq!(packed::read(packed).unwrap(), "answered".into());
+        assert_eq!(value_codec::read(packed).unwrap(), "answered".into());
         Ok(())
     }
 

@@ -50,8 +50,11 @@ async fn parameters_come_by_name_in_one_structure() {
 
 struct Holding(Arc<()>);
 
-impl crate::dispatch::scope::Access for Holding {
-    fn may(&self, _: crate::dispatch::scope::Asked<'_>) -> Result<crate::dispatch::scope::Held, Fault> {
+impl crate::dispatch::permissions::Permissions for Holding {
+    fn may(
+        &self,
+        _: crate::dispatch::permissions::CallTarget<'_>,
+    ) -> Result<crate::dispatch::permissions::Permit, Fault> {
         Ok(Box::new(Arc::clone(&self.0)))
     }
 }
@@ -70,12 +73,18 @@ async fn what_a_call_holds_is_held_until_it_ends() {
 
 struct Next;
 
-impl crate::dispatch::elsewhere::Elsewhere for Next {
-    fn ask(&self, caller: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Asking> {
+impl crate::dispatch::forward::Forward for Next {
+    fn ask(
+        &self,
+        caller: &Caller,
+        method: &'static str,
+        params: &Params,
+        _: Option<Form>,
+    ) -> Option<Forwarding> {
         let host = params.text("host").ok()??.to_owned();
-        let told = format!("{method} on {host}, {} hops", caller.hops_left);
+        let answer = format!("{method} on {host}, {} hops", caller.hops_left);
         // It took a while to find out that it is this one.
-        let found = (host != "n1").then_some(Answered::Value(told.into()));
+        let found = (host != "n1").then_some(Answered::Value(answer.into()));
         Some(Box::pin(async move { Ok(found) }))
     }
 }

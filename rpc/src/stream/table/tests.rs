@@ -1,4 +1,4 @@
-//! The table by examples, and by whatever somebody might do in whatever order.
+//! The table by examples, and by random operations in random order.
 
 use super::*;
 use crate::dispatch::source::SourceKey;
@@ -55,7 +55,7 @@ fn poll(table: &mut Table<()>, place: Place, is_clear: bool, ms: u64) -> Option<
 
 #[test]
 fn the_same_question_of_two_is_one_and_ends_with_the_last() {
-    let mut table = Table::new(Bounds::default());
+    let mut table = Table::new(StreamLimits::default());
     let (one, is_new) = begin(&mut table, "a", 0);
     let (two, is_new_too) = begin(&mut table, "a", 0);
     let (other, is_other) = begin(&mut table, "b", 0);
@@ -65,12 +65,12 @@ fn the_same_question_of_two_is_one_and_ends_with_the_last() {
     assert!(!table.leave(one), "it has left");
     assert!(table.leave(two));
     assert_eq!(table.ask_at(two.question, at(500)), None);
-    assert!(begin(&mut table, "a", 0).1, "asked anew");
+    assert!(begin(&mut table, "a", 0).1, "asked again");
 }
 
 #[test]
 fn who_is_slow_gets_the_latest_and_is_told_how_many_it_missed() {
-    let mut table = Table::new(Bounds::default());
+    let mut table = Table::new(StreamLimits::default());
     let (slow, _) = begin(&mut table, "a", 0);
     table.put(slow.question, event(1, 9), at(0));
     assert_eq!(poll(&mut table, slow, true, 0), Some((1, 0)));
@@ -81,25 +81,25 @@ fn who_is_slow_gets_the_latest_and_is_told_how_many_it_missed() {
     assert_eq!(poll(&mut table, slow, true, 2_600), Some((5, 3)));
     assert_eq!(poll(&mut table, slow, true, 2_600), None);
     table.put(slow.question, event(6, 9), at(3_000));
-    assert_eq!(poll(&mut table, slow, true, 3_000), Some((6, 0)), "told once");
+    assert_eq!(poll(&mut table, slow, true, 3_000), Some((6, 0)), "sent once");
 }
 
 #[test]
 fn who_comes_later_is_told_what_is_of_now_alone() {
-    let mut table = Table::new(Bounds::default());
+    let mut table = Table::new(StreamLimits::default());
     let (first, _) = begin(&mut table, "a", 0);
     table.put(first.question, event(7, 9), at(0));
     let (soon, _) = begin(&mut table, "a", 999);
     assert_eq!(poll(&mut table, soon, true, 999), Some((7, 0)));
     let (late, _) = begin(&mut table, "a", 1_001);
-    assert_eq!(poll(&mut table, late, true, 1_001), None, "whoever was to answer may be gone");
+    assert_eq!(poll(&mut table, late, true, 1_001), None, "the daemon that was to answer may be gone");
     table.put(first.question, event(8, 9), at(9_000));
     assert_eq!(poll(&mut table, late, true, 9_000), Some((8, 0)));
 }
 
 #[test]
 fn a_question_is_asked_on_the_beat_and_late_answers_leave_beats_out() {
-    let mut table = Table::new(Bounds::default());
+    let mut table = Table::new(StreamLimits::default());
     let (place, _) = begin(&mut table, "a", 100);
     let mut asked = |ms| table.ask_at(place.question, at(ms)).unwrap();
     assert_eq!(asked(100), at(100));
@@ -111,7 +111,7 @@ fn a_question_is_asked_on_the_beat_and_late_answers_leave_beats_out() {
 
 #[test]
 fn who_was_told_nothing_for_a_while_is_woken_for_a_comment() {
-    let mut table = Table::new(Bounds::default());
+    let mut table = Table::new(StreamLimits::default());
     let (place, _) = begin(&mut table, "a", 0);
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));
@@ -126,11 +126,11 @@ fn who_was_told_nothing_for_a_while_is_woken_for_a_comment() {
 
 #[test]
 fn who_was_let_go_gets_its_last_words_and_no_answer() {
-    let mut table = Table::new(Bounds::default());
+    let mut table = Table::new(StreamLimits::default());
     let (gone, _) = begin(&mut table, "a", 0);
     let (stays, _) = begin(&mut table, "a", 0);
     assert_eq!(table.all().len(), 2);
-    assert!(table.let_go(gone, Bytes::from_static(b"bye")).is_none(), "nobody waits");
+    assert!(table.let_go(gone, Bytes::from_static(b"bye")).is_none(), "no task waits");
     table.put(gone.question, event(1, 9), at(0));
     let last = table.poll(gone, true, Waker::noop(), at(0));
     assert!(matches!(&last, Next::End(Some(bytes)) if bytes == "bye"), "{last:?}");
@@ -144,7 +144,7 @@ fn who_was_let_go_gets_its_last_words_and_no_answer() {
 
 #[test]
 fn those_who_are_behind_go_before_too_much_is_held() {
-    let mut table = Table::new(Bounds { held_bytes: 2_500, ..Bounds::default() });
+    let mut table = Table::new(StreamLimits { held_bytes: 2_500, ..StreamLimits::default() });
     let (quick, _) = begin(&mut table, "a", 0);
     let mut in_hand = Vec::new();
     let mut let_go = Vec::new();
@@ -214,16 +214,16 @@ struct Own {
 proptest! {
     #[test]
     fn whatever_happens_events_are_in_order_complete_or_told_as_missed(steps in steps()) {
-        let mut table: Table<()> = Table::new(Bounds { followers: 12, questions: 3, ..Bounds::default() });
+        let mut table: Table<()> = Table::new(StreamLimits { followers: 12, questions: 3, ..StreamLimits::default() });
         let mut own: Vec<Own> = Vec::new();
         let (mut now, mut numbers) = (0, BTreeMap::<u64, u64>::new());
         for step in steps {
             match step {
                 Step::Wait(ms) => now += ms,
                 Step::Begin(question) => {
-                    let begun = table.begin(key(&question.to_string()), asker(), (), at(now));
-                    prop_assert_eq!(begun.is_ok(), own.len() < 12);
-                    let Ok((place, is_new)) = begun else { continue };
+                    let started = table.begin(key(&question.to_string()), asker(), (), at(now));
+                    prop_assert_eq!(started.is_ok(), own.len() < 12);
+                    let Ok((place, is_new)) = started else { continue };
                     prop_assert_eq!(is_new, own.iter().all(|one| one.question != question));
                     numbers.entry(place.question).or_insert(0);
                     let woken = Arc::default();
@@ -243,7 +243,7 @@ proptest! {
                     let woken = table.put(first.place.question, event(*number, 9), at(now));
                     woken.into_iter().for_each(Waker::wake);
                     for (one, before) in waits.iter().zip(before) {
-                        prop_assert_eq!(one.woken.0.load(Ordering::Relaxed), before + 1, "who waits is woken");
+                        prop_assert_eq!(one.woken.0.load(Ordering::Relaxed), before + 1, "the waiting task is woken");
                     }
                     own.iter_mut().filter(|one| one.question == question).for_each(|one| one.waits = false);
                 }
@@ -277,7 +277,7 @@ proptest! {
                 Step::Leave(_) | Step::Poll(..) | Step::LetGo(_) => {}
             }
             prop_assert_eq!(table.len(), own.len());
-            // Older ones are kept as long as somebody has them in hand, and no longer.
+            // Older ones are kept while they are being sent, and no longer.
             let in_hand = own.iter().filter_map(|one| one.in_hand.as_ref()).map(Arc::as_ptr);
             let in_hand: std::collections::BTreeSet<_> = in_hand.collect();
             prop_assert!(table.held_bytes() <= in_hand.len() * 200);

@@ -1,12 +1,12 @@
-//! A server with an entrance: who is turned away, and how far those get who are let in.
+//! A server with an authorizer: who is turned away, and how far those get who are let in.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
 mod served;
 
-use rpc::dispatch::scope::{Access, Asked, Held, Scope};
+use rpc::dispatch::permissions::{CallTarget, Permissions, Permit, Scope};
 use rpc::fault::Fault;
-use rpc::http::entrance::{Admitted, Entrance, Entry, Knock, Turned};
+use rpc::http::authorizer::{Admitted, Authorizer, Credentials, Decision, Rejected};
 use rpc::limits::Limits;
 use served::{Answer, Served};
 use std::sync::Arc;
@@ -18,8 +18,11 @@ struct Gate;
 
 struct OnlyReading;
 
-impl Access for OnlyReading {
-    fn may(&self, Asked { method, is_reading, domain, host, .. }: Asked<'_>) -> Result<Held, Fault> {
+impl Permissions for OnlyReading {
+    fn may(
+        &self,
+        CallTarget { method, is_reading, domain, host, .. }: CallTarget<'_>,
+    ) -> Result<Permit, Fault> {
         let told = format!("{method} {is_reading} {domain:?} {host:?}");
         if is_reading && domain != Some("secret") {
             Ok(Box::new(()))
@@ -33,22 +36,22 @@ impl Access for OnlyReading {
     }
 }
 
-impl Entrance for Gate {
-    fn knock(&self, knock: &Knock<'_>) -> Entry {
-        assert!(knock.source.is_loopback() && knock.target.starts_with(knock.path));
-        if knock.authorization != Some("Token good") {
+impl Authorizer for Gate {
+    fn authorize(&self, credentials: &Credentials<'_>) -> Decision {
+        assert!(credentials.source.is_loopback() && credentials.target.starts_with(credentials.path));
+        if credentials.authorization != Some("Token good") {
             let fields =
                 vec![("www-authenticate", "Token a".to_owned()), ("www-authenticate", "Token b".to_owned())];
             let fault = Fault::new(fault::FORBIDDEN, "expected a token");
-            return Entry::Turned(Turned { status: 401, fields, fault });
+            return Decision::Rejected(Rejected { status: 401, fields, fault });
         }
-        let named = knock.path.strip_prefix("/d/").and_then(|rest| rest.split_once('/'));
-        let (domain, path) = named.map_or((None, knock.path.to_owned()), |(domain, rest)| {
+        let named = credentials.path.strip_prefix("/d/").and_then(|rest| rest.split_once('/'));
+        let (domain, path) = named.map_or((None, credentials.path.to_owned()), |(domain, rest)| {
             (Some(domain.to_owned()), format!("/{rest}"))
         });
         let scope = Scope { domain, host: None, access: Some(Arc::new(OnlyReading)), ..Scope::default() };
         let fields = vec![("authentication-info", "welcome".to_owned())];
-        Entry::Admitted(Admitted { path, scope, fields, seat: Box::new(()) })
+        Decision::Admitted(Admitted { path, scope, fields, permit: Box::new(()) })
     }
 }
 

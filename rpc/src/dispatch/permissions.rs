@@ -1,14 +1,14 @@
-//! What a call may reach that came in by a door: its domain, its host, and who may call what.
+//! Permissions of a call: the domain and host of its path, and which methods the caller may call.
 //!
 //! ```text
-//! call ─▶ Scope: the domain and host of the path go into the parameters ─▶ Access::may, for each call of a multicall
+//! call ─▶ Scope: the domain and host of the path go into the parameters ─▶ Permissions::may, for each call of a multicall
 //! ```
-//! Rules: what the path names and what the parameters name must be the same. A daemon on loopback has no entrance: whoever is
+//! Rules: what the path names and what the parameters name must be the same. A daemon on loopback has no authorizer: every program
 //! on the machine may ask ([`Scope::OPEN`]).
-//! Not here: who came in (`http::entrance`), who is who (the proxy).
+//! Not here: authorization of requests (`http::authorizer`), accounts (the proxy).
 
 use crate::codec::value::{Name, Value};
-use crate::dispatch::elsewhere::Caller;
+use crate::dispatch::forward::Caller;
 use crate::dispatch::method::{Declaration, Located};
 use crate::dispatch::params::Params;
 use crate::fault::Fault;
@@ -19,11 +19,11 @@ use wire::fault;
 use wire::query::{Account, Viewer};
 
 /// What a call holds until it is answered: dropping it makes place for another.
-pub type Held = Box<dyn Any + Send + Sync>;
+pub type Permit = Box<dyn Any + Send + Sync>;
 
 /// What a call is about.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct CallTarget<'a> {
     /// Its method.
     pub method: &'a str,
     /// Whether it only reads; else it changes something for others.
@@ -36,23 +36,23 @@ pub struct Asked<'a> {
     pub kind: Option<&'a str>,
 }
 
-/// Decides what somebody who came in may call.
-pub trait Access: Send + Sync {
+/// Decides what an authorized client may call.
+pub trait Permissions: Send + Sync {
     /// Whether what is asked may be called now; what is returned is dropped once it is answered.
     ///
     /// # Errors
     /// Why not.
-    fn may(&self, asked: Asked<'_>) -> Result<Held, Fault>;
+    fn may(&self, asked: CallTarget<'_>) -> Result<Permit, Fault>;
 
-    /// Whether what was allowed, and goes on, may go on: what somebody is granted changes.
+    /// Whether a stream that was allowed may go on: grants change.
     ///
     /// # Errors
     /// Why not.
-    fn may_still(&self, asked: Asked<'_>) -> Result<(), Fault> {
+    fn may_still(&self, asked: CallTarget<'_>) -> Result<(), Fault> {
         self.may(asked).map(drop)
     }
 
-    /// Who it is to the daemons that are asked for it, so that they keep apart what belongs to each.
+    /// The account at the daemons that are asked, which keep what belongs to each account separate.
     fn account(&self) -> Option<Account> {
         None
     }
@@ -70,8 +70,8 @@ pub struct Scope {
     pub domain: Option<String>,
     /// The host that the path names.
     pub host: Option<String>,
-    /// Who may call what; nobody asks where there is none.
-    pub access: Option<Arc<dyn Access>>,
+    /// Decides which calls are allowed; all are without it.
+    pub access: Option<Arc<dyn Permissions>>,
     /// On whose behalf the request is made.
     pub viewer: Viewer,
 }
@@ -81,7 +81,7 @@ impl Scope {
     pub const OPEN: &'static Scope =
         &Scope { domain: None, host: None, access: None, viewer: Viewer::Anonymous };
 
-    /// Who calls, and waits for `time_left`.
+    /// The caller, which waits for `time_left`.
     pub(crate) fn caller(&self, time_left: Duration) -> Caller {
         let account = self.access.as_ref().and_then(|access| access.account());
         Caller { account, viewer: self.viewer, ..Caller::client(time_left) }
@@ -116,10 +116,10 @@ impl Scope {
     }
 
     /// Whether the call may be made; what it holds while it is.
-    pub(crate) fn check(&self, declaration: &Declaration, params: &Params) -> Result<Held, Fault> {
+    pub(crate) fn check(&self, declaration: &Declaration, params: &Params) -> Result<Permit, Fault> {
         let Some(access) = &self.access else { return Ok(Box::new(())) };
         let (domain, host) = (params.text("domain")?, params.text("host")?);
         let (method, is_reading) = (declaration.name, declaration.is_reading());
-        access.may(Asked { method, is_reading, domain, host, kind: params.text("kind").ok().flatten() })
+        access.may(CallTarget { method, is_reading, domain, host, kind: params.text("kind").ok().flatten() })
     }
 }

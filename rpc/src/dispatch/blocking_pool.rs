@@ -1,7 +1,7 @@
-//! Work of a method that may block: reading files, asking the system for names.
+//! Blocking pool: work of a method that may block, such as reading files or asking the system for names.
 //!
 //! Rule: it runs on threads of its own, so many at a time; others wait for their turn in the order in which they came. What waits
-//! holds up nobody but its askers, and a turn is given back when the work is done, also where its asker has gone.
+//! delays only its own callers, and a permit is returned when the work is done, also if its caller has gone.
 //! Not here: how long an asker waits (`dispatch`).
 
 use crate::fault::Fault;
@@ -10,16 +10,16 @@ use tokio::sync::Semaphore;
 
 /// Threads for work of one kind.
 #[derive(Clone, Debug)]
-pub struct Apart {
+pub struct BlockingPool {
     what: &'static str,
     turns: Arc<Semaphore>,
 }
 
-impl Apart {
+impl BlockingPool {
     /// For work that is called `what` ("reading the journal"), `at_once` pieces of it at a time.
     #[must_use]
-    pub fn new(what: &'static str, at_once: usize) -> Apart {
-        Apart { what, turns: Arc::new(Semaphore::new(at_once)) }
+    pub fn new(what: &'static str, at_once: usize) -> BlockingPool {
+        BlockingPool { what, turns: Arc::new(Semaphore::new(at_once)) }
     }
 
     /// What `work` gives.
@@ -49,13 +49,13 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_blocks_holds_up_only_what_waits_for_its_turn() {
-        let apart = Apart::new("the test", 1);
+        let apart = BlockingPool::new("the test", 1);
         let (go_on, gate) = mpsc::sync_channel::<()>(1);
         let (began, has_begun) = tokio::sync::oneshot::channel();
         let own = apart.clone();
         let blocked = tokio::spawn(async move {
             own.run(move || {
-                began.send(()).expect("somebody waits");
+                began.send(()).expect("the test waits");
                 gate.recv().map_err(|_| Fault::unavailable("the gate is gone"))
             })
             .await
@@ -73,7 +73,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_a_fault_and_gives_the_turn_back() {
-        let apart = Apart::new("the test", 1);
+        let apart = BlockingPool::new("the test", 1);
         let failed = apart.run(|| -> Result<(), Fault> { panic!("as the test wants") }).await;
         assert_eq!(failed.expect_err("it panicked").code, INTERNAL);
         assert_eq!(apart.run(|| Ok(())).await, Ok(()));

@@ -1,13 +1,13 @@
-//! Calls that another daemon has to answer: a query may enter anywhere.
+//! Forwarding: calls that another daemon has to answer, as a query may enter at any daemon.
 //!
 //! A method declared [`crate::dispatch::method::Declaration::of_domain`] takes `domain`, one of a host `host` too. Before it is
-//! answered here, [`Elsewhere`] is asked whether it is for this daemon at all.
-//! Rule: who called and how much time and how many hops are left goes with the call, so that it can neither
+//! answered here, [`Forward`] is asked whether it is for this daemon at all.
+//! Rule: the caller and the remaining time and hops go with the call, so that it can neither
 //! run in a circle nor outlive its caller.
 //! Not here: finding and reaching the other daemon (the composing program, over the overlay).
 
+use crate::dispatch::encoded_answer::{Answered, Answering};
 use crate::dispatch::params::Params;
-use crate::dispatch::written::{Answered, Answering};
 use crate::fault::Fault;
 use std::future::Future;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ pub const HOPS: u8 = 3;
 pub struct Caller {
     /// The daemon that handed the call on; none for a client of this one.
     pub peer: Option<PeerKey>,
-    /// For whom of several it is: one who came in by a door, here or where that daemon has one.
+    /// The account of a client that logged in at a proxy, here or at that daemon.
     pub account: Option<Account>,
     /// How often it may still be handed on.
     pub hops_left: u8,
@@ -47,13 +47,13 @@ impl Caller {
         Caller { viewer: Viewer::Trusted, ..Caller::client(time_left) }
     }
 
-    /// Who asks.
+    /// The principal of the call.
     #[must_use]
     pub fn principal(&self) -> Principal {
         Principal { viewer: self.viewer, asker: self.asker() }
     }
 
-    /// Who asks, if that is no client of this daemon.
+    /// The daemon and account that ask, if the caller is no client of this daemon.
     #[must_use]
     pub fn asker(&self) -> Option<Asker> {
         self.peer.map(|peer| Asker { peer, account: self.account })
@@ -62,16 +62,16 @@ impl Caller {
 
 /// What comes of asking another daemon; `None` if the call turns out to be for this one, as happens while daemons agree
 /// on who has to answer.
-pub type Asking = Pin<Box<dyn Future<Output = Result<Option<Answered>, Fault>> + Send>>;
+pub type Forwarding = Pin<Box<dyn Future<Output = Result<Option<Answered>, Fault>> + Send>>;
 
-/// As somebody gives it who never leaves the call to its asker.
+/// The future of a daemon that always answers itself.
 #[must_use]
-pub fn asked(answer: Answering) -> Asking {
+pub fn forwarded(answer: Answering) -> Forwarding {
     Box::pin(async move { answer.await.map(Some) })
 }
 
-/// Knows which daemon has to answer.
-pub trait Elsewhere: Send + Sync {
+/// Forwards calls to the daemon that has to answer.
+pub trait Forward: Send + Sync {
     /// The answer of the daemon that `params` (`domain`, `host`) name; `None` if that is this one. For a client that reads a
     /// document in `form`, where one is named, what was written elsewhere is handed on as it is.
     fn ask(
@@ -80,5 +80,5 @@ pub trait Elsewhere: Send + Sync {
         method: &'static str,
         params: &Params,
         form: Option<Form>,
-    ) -> Option<Asking>;
+    ) -> Option<Forwarding>;
 }

@@ -1,14 +1,14 @@
-//! What comes in at a door and is no call: connections and requests that carry something else, handed on as they are.
+//! Protocol upgrade: connections and requests that are not calls are passed on unchanged, such as tunnels of the proxy.
 //!
 //! ```text
-//! a connection ── its first byte ──▶ Hatch::takes_plain ─▶ handed on, before TLS
+//! a connection ── its first byte ──▶ Upgrade::takes_plain ─▶ handed on, before TLS
 //!      │ TLS
-//!      └── its first bytes ────────▶ begins with Hatch::UPGRADE ─▶ handed on, before HTTP
-//!      └── a request for /tunnel… ─▶ its whole body ─▶ Hatch::ask ─▶ an answer
+//!      └── its first bytes ────────▶ begins with Upgrade::UPGRADE ─▶ handed on, before HTTP
+//!      └── a request for /tunnel… ─▶ its whole body ─▶ Upgrade::ask ─▶ an answer
 //! ```
 //! Rules: what is handed on counts as a connection of its source until it ends; the first bytes have as long as a head has,
 //! and none of them is lost; a body has the bounds of every body.
-//! Not here: what is carried and for whom (the proxy).
+//! Not here: what is carried (the proxy).
 
 use crate::http::socket::Socket;
 use std::io;
@@ -29,12 +29,12 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
 
 /// A request that is none for a method.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct UpgradeRequest<'a> {
     /// Whether it is a POST; else it is a GET.
     pub is_post: bool,
-    /// The path, which begins with what [`Hatch::path`] says.
+    /// The path, which begins with what [`Upgrade::path`] says.
     pub path: &'a str,
-    /// What stands behind `?`.
+    /// The query after `?`.
     pub query: &'a str,
     /// The body.
     pub body: &'a [u8],
@@ -44,7 +44,7 @@ pub struct Asked<'a> {
 
 /// What it is answered.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct UpgradeAnswer {
     /// The status of HTTP.
     pub status: u16,
     /// The body, of bytes.
@@ -52,7 +52,7 @@ pub struct Told {
 }
 
 /// Takes what is no call.
-pub trait Hatch: Send + Sync {
+pub trait Upgrade: Send + Sync {
     /// Whether a connection is for it that begins with `byte`, before anything is encrypted.
     fn takes_plain(&self, byte: u8) -> bool;
 
@@ -69,19 +69,19 @@ pub trait Hatch: Send + Sync {
     fn path(&self) -> &'static str;
 
     /// One request for such a path.
-    fn ask<'a>(&'a self, asked: Asked<'a>) -> Work<'a, Told>;
+    fn ask<'a>(&'a self, asked: UpgradeRequest<'a>) -> Work<'a, UpgradeAnswer>;
 }
 
 /// A stream of which the first bytes were read already.
-pub(crate) struct Begun<S> {
+pub(crate) struct Prefixed<S> {
     begins: Vec<u8>,
     read: usize,
     stream: S,
 }
 
-impl<S: AsyncRead + Unpin> Begun<S> {
+impl<S: AsyncRead + Unpin> Prefixed<S> {
     /// Read as far as shows whether `stream` begins with `expected`; whether it does. A stream that ends sooner does not.
-    pub(crate) async fn look(mut stream: S, expected: &[u8]) -> io::Result<(Begun<S>, bool)> {
+    pub(crate) async fn look(mut stream: S, expected: &[u8]) -> io::Result<(Prefixed<S>, bool)> {
         let mut begins = vec![0; expected.len()];
         let mut read = 0;
         while read < begins.len() && expected.starts_with(&begins[..read]) {
@@ -92,17 +92,17 @@ impl<S: AsyncRead + Unpin> Begun<S> {
         }
         begins.truncate(read);
         let is_it = begins == expected;
-        Ok((Begun { begins, read: 0, stream }, is_it))
+        Ok((Prefixed { begins, read: 0, stream }, is_it))
     }
 }
 
-impl<S: Socket> Socket for Begun<S> {
+impl<S: Socket> Socket for Prefixed<S> {
     fn socket(&self) -> BorrowedFd<'_> {
         self.stream.socket()
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -120,7 +120,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Prefixed<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -164,9 +164,9 @@ mod tests {
                 from.write_all(part).await.unwrap();
             }
             drop(from);
-            let (mut begun, is_it) = Begun::look(to, b"GET /tunnel ").await.unwrap();
+            let (mut prefixed, is_it) = Prefixed::look(to, b"GET /tunnel ").await.unwrap();
             let mut read = Vec::new();
-            begun.read_to_end(&mut read).await.unwrap();
+            prefixed.read_to_end(&mut read).await.unwrap();
             assert_eq!((read.as_slice(), is_it), (said, expected));
         };
         check(b"GET /tunnel HTTP/1.1\r\n\r\n", true).await;

@@ -1,18 +1,18 @@
-//! Who may come in, asked about the head of every request.
+//! Authorization of requests by their heads.
 //!
 //! ```text
-//! head ─▶ Entrance::knock ─▶ Admitted (the path inside, where it may go, fields of the answer), or Turned away
+//! head ─▶ Authorizer::authorize ─▶ Admitted (the path inside, where it may go, fields of the answer), or Rejected away
 //! ```
-//! Rule: whoever is turned away is so before anything of the body is read.
-//! Not here: what a call may reach (`dispatch::scope`), who is who (the proxy).
+//! Rule: a request is rejected before anything of its body is read.
+//! Not here: what a call may reach (`dispatch::permissions`), accounts (the proxy).
 
-use crate::dispatch::scope::{Held, Scope};
+use crate::dispatch::permissions::{Permit, Scope};
 use crate::fault::Fault;
 use std::net::IpAddr;
 
-/// What is seen of a request before its body.
+/// The parts of a request's head that authorization depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Knock<'a> {
+pub struct Credentials<'a> {
     /// The method of HTTP.
     pub method: &'a str,
     /// What it asks for, as it was sent: path and query.
@@ -33,36 +33,36 @@ pub struct Admitted {
     pub scope: Scope,
     /// Fields of the answer, each name in lower case.
     pub fields: Vec<(&'static str, String)>,
-    /// Held until the answer is made.
-    pub seat: Held,
+    /// Permit until the answer is made.
+    pub permit: Permit,
 }
 
-/// A request that was turned away.
+/// A request that was rejected.
 #[derive(Clone, Debug)]
-pub struct Turned {
+pub struct Rejected {
     /// The status of HTTP.
     pub status: u16,
     /// Fields of the answer, each name in lower case.
     pub fields: Vec<(&'static str, String)>,
-    /// What it is told.
+    /// The fault in the response.
     pub fault: Fault,
 }
 
-/// What is done with a request.
-pub enum Entry {
+/// Decision on a request.
+pub enum Decision {
     /// It goes on.
     Admitted(Admitted),
     /// It does not.
-    Turned(Turned),
+    Rejected(Rejected),
 }
 
-/// Decides who comes in.
-pub trait Entrance: Send + Sync {
-    /// What is done with a request.
-    fn knock(&self, knock: &Knock<'_>) -> Entry;
+/// Decides which requests are let in.
+pub trait Authorizer: Send + Sync {
+    /// Decision on a request.
+    fn authorize(&self, credentials: &Credentials<'_>) -> Decision;
 
-    /// Whether it stands before what only this host asks, under its own names, as where there is no entrance.
-    fn is_for_this_host(&self) -> bool {
+    /// Whether its listener is for this host only, so that `Host` must be a name of loopback.
+    fn serves_this_host(&self) -> bool {
         false
     }
 }

@@ -1,6 +1,6 @@
-//! What the two ends of one connection know of each other: what is written to it, and who writes there for long.
+//! Backpressure of a stream: shared between the connection's socket and the body that is sent on it.
 //!
-//! Rule: nothing more is given to a connection before it has taken what it was given, so that whoever is slow is given the
+//! Rule: the next answer is handed to a connection only after the previous one was flushed, so that a slow client receives the
 //! latest and not the oldest. HTTP between the two would keep some hundred KiB.
 //! Not here: the bytes (`guarded_stream`), what is given (`body`).
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Between the stream of a connection and what follows on it.
 #[derive(Debug, Default)]
-pub(crate) struct Pipe {
+pub(crate) struct Backpressure {
     is_following: AtomicBool,
     is_filled: AtomicBool,
     /// The longest that it was given.
@@ -18,15 +18,15 @@ pub(crate) struct Pipe {
     is_cut: AtomicBool,
 }
 
-/// Who asks, as a request carries it with it.
+/// The connection of a request, as an extension of the request.
 #[derive(Clone, Debug)]
-pub(crate) struct Conversation {
+pub(crate) struct ClientConnection {
     pub(crate) source: Source,
-    pub(crate) pipe: Arc<Pipe>,
+    pub(crate) pipe: Arc<Backpressure>,
 }
 
-impl Pipe {
-    /// From now on somebody follows on this connection.
+impl Backpressure {
+    /// A stream starts on this connection.
     pub(crate) fn begin(&self) {
         self.is_following.store(true, Ordering::Relaxed);
     }

@@ -1,15 +1,15 @@
-//! How many follow: in all, from each address, of each account, and how many different questions.
+//! Limits on streams: in all, per address, per account, and of different questions.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Invariant: whoever took a place leaves it once; an address or account without followers takes no space.
+//! Invariant: each stream that was counted is released once; an address or account without streams takes no space.
 //! Not here: what they follow (`table`).
 
 use crate::dispatch::source::SourceKey;
-use crate::stream_limits::Bounds;
+use crate::stream_limits::StreamLimits;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Who follows.
+/// The client of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     pub(crate) source: SourceKey,
@@ -36,8 +36,8 @@ pub(crate) enum Refused {
 
 /// The places taken now.
 #[derive(Debug)]
-pub(crate) struct Places {
-    bounds: Bounds,
+pub(crate) struct StreamCounts {
+    bounds: StreamLimits,
     len: usize,
     of_source: BTreeMap<SourceKey, usize>,
     /// Followers of each account, and of these those of each question.
@@ -45,9 +45,9 @@ pub(crate) struct Places {
     of_question: BTreeMap<u64, usize>,
 }
 
-impl Places {
-    pub(crate) fn new(bounds: &Bounds) -> Places {
-        Places {
+impl StreamCounts {
+    pub(crate) fn new(bounds: &StreamLimits) -> StreamCounts {
+        StreamCounts {
             bounds: bounds.clone(),
             len: 0,
             of_source: BTreeMap::new(),
@@ -75,8 +75,8 @@ impl Places {
     }
 
     fn check(&self, asker: &Asker, question: u64) -> Result<(), Refused> {
-        let Bounds { followers, followers_of_source, followers_of_account, .. } = self.bounds;
-        let Bounds { questions, questions_of_account, .. } = self.bounds;
+        let StreamLimits { followers, followers_of_source, followers_of_account, .. } = self.bounds;
+        let StreamLimits { questions, questions_of_account, .. } = self.bounds;
         let from_there = self.of_source.get(&asker.source).copied().unwrap_or(0);
         let of_account = asker.account.as_ref().and_then(|account| self.of_account.get(account));
         let (of_account, asked) = of_account.map_or((0, None), |(count, asked)| (*count, Some(asked)));
@@ -130,15 +130,15 @@ mod tests {
 
     #[test]
     fn each_bound_holds_for_itself_and_places_come_back() {
-        let bounds = Bounds {
+        let bounds = StreamLimits {
             followers: 6,
             followers_of_source: 3,
             followers_of_account: 4,
             questions: 3,
             questions_of_account: 2,
-            ..Bounds::default()
+            ..StreamLimits::default()
         };
-        let mut places = Places::new(&bounds);
+        let mut places = StreamCounts::new(&bounds);
         let (ana, bob) = (asker(1, "ana"), asker(2, "bob"));
         assert_eq!(places.take(&ana, 1), Ok(()));
         assert_eq!(places.take(&ana, 2), Ok(()));
@@ -156,7 +156,7 @@ mod tests {
         {
             places.leave(asker, question);
         }
-        let Places { len, of_source, of_account, of_question, .. } = places;
+        let StreamCounts { len, of_source, of_account, of_question, .. } = places;
         assert!(len == 0 && of_source.is_empty() && of_account.is_empty() && of_question.is_empty());
     }
 }

@@ -22,16 +22,16 @@ use wire::query::Form;
 /// What a call was answered with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
-    /// A value, which whoever has it can look at.
+    /// A value.
     Value(Value),
-    /// A document, in the form that was asked for: the words of whoever wrote it.
+    /// A document in the requested form, as the daemon that knows the answer wrote it.
     Written(Bytes),
 }
 
-/// What whoever may answer with a document gives back while it works.
+/// The future of an answer that may be a document.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Answered, Fault>> + Send>>;
 
-/// The answer of somebody who writes no documents.
+/// The future of an answer that is a value.
 #[must_use]
 pub fn valued(answer: Answer) -> Answering {
     Box::pin(async move { answer.await.map(Answered::Value) })
@@ -51,7 +51,7 @@ impl Answered {
 }
 
 impl Answered {
-    /// As whoever reads JSON gets it.
+    /// As JSON.
     pub(crate) fn into_json(self) -> Bytes {
         match self {
             Answered::Value(value) => json::write_answer(&value).into(),

@@ -11,19 +11,19 @@ use std::time::Duration;
 
 /// How it is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct StreamRequest {
     /// From answer to answer, in whole milliseconds.
     pub(crate) every: Duration,
     /// The query without what asks for it.
     pub(crate) query: String,
 }
 
-impl Wanted {
+impl StreamRequest {
     /// What this query, and this field `Accept`, want; none if it is one answer.
-    pub(crate) fn of(query: &str, accept: Option<&str>) -> Result<Option<Wanted>, Fault> {
+    pub(crate) fn of(query: &str, accept: Option<&str>) -> Result<Option<StreamRequest>, Fault> {
         let is_it = |pair: &&str| pair.split_once('=').map_or(*pair, |(name, _)| name) == FOLLOW;
-        let mut told = query.split('&').filter(is_it);
-        let text = match (told.next(), told.next()) {
+        let mut given = query.split('&').filter(is_it);
+        let text = match (given.next(), given.next()) {
             (Some(_), Some(_)) => {
                 return Err(Fault::invalid_params("follow: expected it once, found it twice"));
             }
@@ -32,7 +32,7 @@ impl Wanted {
             (None, _) => return Ok(None),
         };
         let query: Vec<&str> = query.split('&').filter(|pair| !is_it(pair)).collect();
-        Ok(Some(Wanted { every: every(text)?, query: query.join("&") }))
+        Ok(Some(StreamRequest { every: every(text)?, query: query.join("&") }))
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn one_answer_is_wanted_unless_it_is_said() {
         let check = |query: &str, accept: Option<&str>, expected: Option<(u64, &str)>| {
-            let found = Wanted::of(query, accept).unwrap();
+            let found = StreamRequest::of(query, accept).unwrap();
             let found = found.as_ref().map(|wanted| (wanted.every.as_millis() as u64, wanted.query.as_str()));
             assert_eq!(found, expected, "{query} {accept:?}");
         };
@@ -90,9 +90,9 @@ mod tests {
         for query in
             ["follow=0", "follow=0.05", "follow=61", "follow=x", "follow=NaN", "follow=-1", "follow=inf"]
         {
-            let fault = Wanted::of(query, None).unwrap_err();
+            let fault = StreamRequest::of(query, None).unwrap_err();
             assert!(fault.message.contains("seconds from 0.1 to 60"), "{query}: {fault}");
         }
-        assert!(Wanted::of("follow=1&follow=2", None).unwrap_err().message.contains("twice"));
+        assert!(StreamRequest::of("follow=1&follow=2", None).unwrap_err().message.contains("twice"));
     }
 }
