@@ -3,7 +3,7 @@
 //! ```text
 //! visperf-gnuplot [--to FOLDER] [--top N] [METRIC...]
 //! ```
-//! METRIC is the name of a figure of the host, in which `*` stands for any characters; `node_load*` and `module.*` where none is
+//! METRIC is the name of a figure of the host, in which `*` matches any characters; `node_load*` and `module.*` where none is
 //! given. `--top N` adds the N processes that use most CPU at the time. `gnuplot plot.gp` in the folder makes `plot.svg`.
 //! WallMon's gnuplot module kept all in memory and drew at the end; this one can be looked at while it runs.
 //! Rule: files and their lengths are bounded, also over its starts, for it goes on with those that `plot.gp` names; of a full one

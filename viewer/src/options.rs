@@ -114,7 +114,7 @@ pub struct Options {
     #[arg(long, value_name = "TAB", value_parser = ["map", "calls", "graphs", "multiples", "flock", "sensors"])]
     pub tab: Option<String>,
     /// What the graphs show: cpu, disk, network, memory, load, or any metric by
-    /// its name, in which * stands for any characters
+    /// its name, in which * matches any characters
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
     pub metric: Vec<Metric>,
     /// Choose this call, host, client or domain; DOMAIN/HOST where several

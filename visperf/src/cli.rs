@@ -68,7 +68,7 @@ impl Width {
 /// Of which domain.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct OfDomain {
-    /// Of this domain; of that of the daemon that is asked, unless given
+    /// Domain to query [default: the domain of the queried daemon]
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
     pub(crate) domain: Option<String>,
 }

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 /// Something failed: a file, the system, an answer that cannot be read.
 const FAILED: u8 = 1;
-/// The command line is wrong (clap uses the same), or names a filter that nobody has, or a secret that cannot be used.
+/// The command line is wrong (clap uses the same), or names an unknown filter, or a secret that cannot be used.
 const USAGE: u8 = 2;
 /// No daemon answers.
 const UNREACHABLE: u8 = 3;
@@ -31,7 +31,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const HELP: &str = "Exit codes:
   0  done (also when the reader of the output went away, as `head` does)
   1  something failed: a file, the system, an answer that cannot be read
-  2  the command line is wrong, or names a filter that nobody has
+  2  the command line is wrong, or names an unknown filter
   3  no daemon could be reached
   4  the daemon answered with a fault, or a domain's issuer refused
   5  a filter's embedded tests failed

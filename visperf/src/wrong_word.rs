@@ -18,7 +18,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["node", "nodes", "machines", "members"], "visperf hosts lists the hosts of the domain"),
     (
         &["status", "health", "stat"],
-        "visperf info tells how a daemon is, visperf summary how the domain is, visperf hosts how each host is",
+        "visperf info shows the state of a daemon, visperf summary that of the domain, visperf hosts that of each host",
     ),
     (
         &["ps", "load"],
@@ -33,7 +33,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
         &["log", "logs"],
         "visperf files lists the logs that are read, visperf filter try FILE shows what is in one",
     ),
-    (&["parse", "test", "try", "new"], "visperf filter --help tells how filters are written and tried"),
+    (&["parse", "test", "try", "new"], "visperf filter --help explains how filters are written and tried"),
     (
         &["start", "run", "serve", "daemon", "agent"],
         "visperf up watches this machine, visperf sensor as a service",
@@ -44,7 +44,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["validate"], "visperf config check FILE"),
     (
         &["list", "ls", "show", "get", "query"],
-        "visperf calls, events, hosts, files or metrics; visperf help tells more",
+        "visperf calls, events, hosts, files or metrics; visperf help shows more",
     ),
     (
         &["init", "create", "setup"],

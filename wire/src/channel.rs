@@ -155,11 +155,11 @@ impl From<Rate> for f64 {
 /// Which are meant: those that fit all that is given. [`Kind::selectors`] tells what is for which kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// The name of a process, or what the user named a call; `*` stands for any characters.
+    /// The name of a process, or what the user named a call; `*` matches any characters.
     pub name: Option<CompactString>,
     /// The number of a process's user.
     pub uid: Option<u32>,
-    /// Their arguments, as far as the source tells them; `*` stands for any characters.
+    /// Their arguments, as far as the source tells them; `*` matches any characters.
     pub command: Option<CompactString>,
     /// Their number.
     pub pid: Option<u32>,
@@ -167,7 +167,7 @@ pub struct Selection {
     pub under: Option<u32>,
     /// The number of a job, of any product; its parts too.
     pub job: Option<CompactString>,
-    /// The id of a call; for events and calls `*` stands for any characters.
+    /// The id of a call; for events and calls `*` matches any characters.
     pub call: Option<CompactString>,
     /// The user of a call, as the logs name it.
     pub user: Option<CompactString>,

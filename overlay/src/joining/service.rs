@@ -82,7 +82,7 @@ impl Service {
                         Ok(Some((stamp, lists))) => {
                             seen = Some(stamp);
                             if let Err(refused) = denials.take(&gate, me, &lists).await {
-                                tracing::error!(%refused, "this issuer's own list of denied is not believed");
+                                tracing::error!(%refused, "rejected this issuer's own revocation list");
                             }
                         }
                         Err(error) => {

@@ -335,7 +335,7 @@ impl EventLoop {
                 "most places for connections are taken; who is idle is closed sooner"
             );
         } else if self.is_crowded && !is_crowded {
-            tracing::info!(connections = places, most, "there are places for connections again");
+            tracing::info!(connections = places, most, "below the connection limit again");
         }
         self.is_crowded = is_crowded;
     }

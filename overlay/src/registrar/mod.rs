@@ -232,7 +232,7 @@ async fn tell(
             Ok(_) => {
                 tracing::warn!(%directory, "a directory answered something else; is it of another version?")
             }
-            Err(error) => tracing::warn!(%error, "the record could not be stated; it will be again"),
+            Err(error) => tracing::warn!(%error, "could not renew the directory registration; will retry"),
         }
     }
 }

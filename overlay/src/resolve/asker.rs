@@ -342,7 +342,7 @@ impl Parts {
             }
             Err(refused) => {
                 // The audit tells it, once, and whose record it is.
-                tracing::debug!(%directory, %refused, "a directory told what is not believed");
+                tracing::debug!(%directory, %refused, "rejected an answer of a directory");
                 Reply::Nothing
             }
         }
@@ -387,7 +387,7 @@ impl Parts {
         }
         let told = all.keys().cloned().collect();
         if let Err(refused) = self.gate.decide(|gate| gate.trust().hear_only(directory, all)) {
-            tracing::error!(%directory, %refused, "which domains it admits is not believed");
+            tracing::error!(%directory, %refused, "rejected the directory's list of admitted domains");
             return Err(());
         }
         *heard = Some(clock::now());

@@ -102,7 +102,7 @@ pub struct Flow {
     pub processes: Option<Wanted>,
     /// Events of these kinds, all if none is named.
     pub events: Option<Vec<Kind>>,
-    /// Figures of the host with these names; `*` stands for any characters.
+    /// Figures of the host with these names; `*` matches any characters.
     pub metrics: Vec<CompactString>,
 }
 

@@ -319,7 +319,7 @@ impl Sender {
                 self.put_events(rest);
             }
             Err(error) => {
-                tracing::error!(%error, event = first, "one event is too large to be reported; its kind and time go");
+                tracing::error!(%error, event = first, "event too large to report; sending only its kind and time");
                 for record in events.runs.iter_mut().flat_map(|run| &mut run.records) {
                     record.content = wire::event::Content::new(record.content.kind, record.content.time);
                     record.keys = None;

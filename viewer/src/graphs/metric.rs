@@ -26,7 +26,7 @@ pub enum Metric {
     Memory,
     /// The load of one minute.
     Load,
-    /// Any other by its name, in which `*` stands for any characters: each with its labels is a line, a counter as its rate.
+    /// Any other by its name, in which `*` matches any characters: each with its labels is a line, a counter as its rate.
     Named(String),
 }
 
@@ -177,7 +177,7 @@ pub fn is_usual_line(line: &str) -> bool {
     Metric::USUAL.iter().any(|usual| usual.has(line))
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters.
+/// Whether a name fits a pattern in which `*` matches any characters.
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');

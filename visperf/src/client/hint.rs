@@ -11,7 +11,7 @@ pub(super) fn of_another_daemon(method: &str, kind: &str) -> Option<String> {
     let part = method.split('.').next().unwrap_or_default();
     match (kind, part) {
         ("directory", "domain" | "sensor") => Some(format!(
-            "this daemon is a directory, and {part}.* methods are a sensor's: `visperf resolve DOMAIN` tells where \
+            "this daemon is a directory, and {part}.* methods are a sensor's: `visperf resolve DOMAIN` shows where \
              one answers, and --connect HOST:PORT asks it"
         )),
         ("sensor", "directory") => Some(

@@ -114,7 +114,7 @@ impl Target {
             tried.push(match folder.is_dir() {
                 true => {
                     let file = folder.join(state_folder::LISTEN_FILE);
-                    format!("\n  {}: no daemon told its address there", file.display())
+                    format!("\n  {}: no daemon wrote its address there", file.display())
                 }
                 false => {
                     let meant = folder.to_str().and_then(wrong_word::meant_state);
@@ -296,7 +296,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = Target { state: Some(folder.path().to_owned()), ..Target::default() };
         let Err(Error::Unreachable(text)) = connected(&target) else { panic!("reached") };
-        assert!(text.contains("listen: no daemon told") && text.contains("visperf up"), "{text}");
+        assert!(text.contains("listen: no daemon wrote") && text.contains("visperf up"), "{text}");
         std::fs::write(folder.path().join("listen"), "127.0.0.1:1\n").unwrap();
         let Err(Error::Unreachable(text)) = connected(&target) else { panic!("reached") };
         assert!(text.contains("127.0.0.1:1 (from"), "{text}");

@@ -40,7 +40,7 @@ pub(crate) struct Via {
     /// The file with the account's secret
     #[arg(long, value_name = "FILE", env = "VISPERF_SECRET")]
     secret: Option<PathBuf>,
-    /// The proxy's certificate, unless an authority stands for it that the system trusts
+    /// The proxy's certificate, if it is not signed by an authority that the system trusts
     #[arg(long, value_name = "FILE", env = "VISPERF_CERTIFICATE")]
     certificate: Option<PathBuf>,
     /// The account is one for MD5 (visperf account add --legacy)

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 /// Call any method of a daemon by XML-RPC and print its answer as JSON (a text as it is)
 ///
-/// `visperf call system.listMethods` tells the methods; `visperf call system.methodHelp name=METHOD` what one
-/// takes. Whole numbers above 2^63-1 come as text.
+/// `visperf call system.listMethods` lists the methods; `visperf call system.methodHelp name=METHOD` explains
+/// one. Whole numbers above 2^63-1 come as text.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf call daemon.info

@@ -39,10 +39,10 @@ pub(crate) struct Args {
     /// Only calls in this state
     #[arg(long = "in", value_name = "STATE", value_parser = states())]
     within: Option<State>,
-    /// Only the call of this id, whole or as a table shortened it; * stands for any characters
+    /// Only the call of this id, whole or as a table shortened it; * matches any characters
     #[arg(long, value_name = "CALL", value_parser = chosen)]
     call: Option<String>,
-    /// Only calls that their user named so; * stands for any characters
+    /// Only calls that their user named so; * matches any characters
     #[arg(long, value_name = "NAME", value_parser = chosen)]
     name: Option<String>,
     /// Only calls of this user: a name, or the number that is shown as `uid 1000`

@@ -27,10 +27,10 @@ pub(crate) struct Places {
     /// Local socket for queries, whose clients are known by their user [default: in the state folder]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// How much the daemon tells of itself on standard error: error, warn, info, debug, or a list such as info,sensor=debug
+    /// Log level on standard error: error, warn, info, debug, or a list such as info,sensor=debug
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub(crate) log: String,
-    /// Write what it tells of itself as JSON, a line each
+    /// Write the log as JSON, one object per line
     #[arg(long)]
     pub(crate) log_json: bool,
 }

@@ -29,7 +29,7 @@ const CERTIFICATE: &str = "visperfcert1-";
 /// Become a member of a domain
 ///
 /// The token comes from `visperf token create` on the host where the domain was created, whose daemon must run. What
-/// this host is given is kept in its state folder; its daemon takes part in the domain from its next start on. Asking
+/// this host receives is stored in its state folder; its daemon takes part in the domain from its next start on. Asking
 /// again by the same token is harmless.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:

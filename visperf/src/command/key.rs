@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Print this host's key, and its membership if it has joined a domain
 ///
-/// The key is drawn at the first use and kept in the state folder. Others know the daemon by it.
+/// The key is generated at the first use and stored in the state folder. It identifies the daemon to others.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  visperf key --json | jq -r .key")]
 pub(crate) struct Args {

@@ -27,7 +27,7 @@ const SAID_MAX: usize = 3;
 /// List, reload, stop and start the modules of a sensor
 ///
 /// A module is a program, or WebAssembly, that gives figures or takes events, figures and processes. The sensor's folder of modules
-/// names what runs; docs/modules.md tells how to write one. Orders are taken from root and from the user that the sensor runs as.
+/// names what runs; docs/modules.md explains how to write one. Orders are taken from root and from the user that the sensor runs as.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -47,7 +47,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Subcommand)]
 enum Action {
     List(List),
-    /// Look at the folder now, and start the module anew
+    /// Read the folder now, and restart the module
     Reload {
         #[command(flatten)]
         query: Query,
@@ -55,7 +55,7 @@ enum Action {
         #[arg(value_name = "NAME")]
         name: Option<String>,
     },
-    /// End a module, until it is started, its file changes, or the sensor starts anew
+    /// Stop a module until it is started, its file changes, or the sensor restarts
     Stop(Order),
     /// Start a module, also one that is quarantined or off
     Start(Order),

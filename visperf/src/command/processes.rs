@@ -30,7 +30,7 @@ pub(crate) struct Args {
     query: Query,
     #[command(flatten)]
     place: Place,
-    /// Only processes of this name; * stands for any characters
+    /// Only processes of this name; * matches any characters
     #[arg(long, value_name = "NAME", value_parser = chosen)]
     name: Option<String>,
     /// Only processes of this user: a name or a number, as that host knows them

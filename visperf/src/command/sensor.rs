@@ -23,9 +23,9 @@ pub(crate) struct Args {
     /// Configuration file; its [sensor] section says how the sensor behaves
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A log to follow, a glob or a folder, and the filter for it if its name does not tell
+    /// A log to follow, a glob or a folder, and the filter for it if its name does not say which
     ///
-    /// A folder stands for the logs in it; rotated copies and folders in it are left out. May be repeated
+    /// A folder means all logs in it, without rotated copies and subfolders. May be repeated
     #[arg(long, value_name = "FILE[=FILTER]")]
     tail: Vec<String>,
     /// A proxy outside, as `visperf proxy` prints it: this sensor dials it and is asked through it; may be repeated

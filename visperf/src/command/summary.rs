@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use wire::api::domain::{CallCounts, MetricSummary, Summary, SummaryParams};
 use wire::time::Time;
 
-/// Print the domain at a glance: hosts, calls by state and outcome, sums of metrics, who is busiest
+/// Print the domain at a glance: hosts, calls by state and outcome, sums of metrics, busiest users
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

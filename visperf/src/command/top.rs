@@ -19,10 +19,10 @@ use serde_json::Value;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-/// Show the processes that use most, of this host, of a domain or of several, as it changes
+/// Show the busiest processes of this host, of a domain or of several, live
 ///
 /// On the screen: arrows mark a process, k sends it a signal (as an operator: see `visperf kill`), c m i t sort, / filters, h
-/// chooses a host, space pauses, ? tells the rest, q ends. That daemons do not answer is shown.
+/// chooses a host, space pauses, ? shows all keys, q quits. Unreachable daemons are marked.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf top                                   the domain of the daemon here
@@ -37,14 +37,14 @@ pub(crate) struct Args {
     /// Of this domain; may be repeated [default: that of the daemon that is asked]
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
     domain: Vec<String>,
-    /// Of this host alone (of the first domain)
+    /// Show only this host (of the first domain)
     #[arg(long, value_name = "HOST", value_parser = chosen)]
     host: Option<String>,
-    /// By what they are sorted: the most first
+    /// Column to sort by, largest first
     #[arg(long, value_name = "ORDER", value_parser = words(Order::WORDS), default_value = "cpu")]
     sort: String,
-    /// Only those of which these words are in name, command, user, number or
-    /// host; or that pass an expression, as in visperf watch: 'cpu > 0.5'
+    /// Show only rows whose name, command, user, PID or host contains these
+    /// words; or that match an expression as in visperf watch: 'cpu > 0.5'
     #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
     filter: String,
     /// Seconds between two rounds, 1 to 3600
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// When printed: at most so many processes of a round
     #[arg(long, value_name = "N", value_parser = whole(1..=10_000), default_value_t = 30)]
     rows: u64,
-    /// Print JSON, one object a line: each process as its sensor told it, with domain and host
+    /// Print JSON, one object a line: each process as its sensor sent it, with domain and host
     #[arg(long)]
     json: bool,
     #[command(flatten)]

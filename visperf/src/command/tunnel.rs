@@ -18,7 +18,7 @@ KEY@HOST:PORT/d/DOMAIN/HOST; the proxy prints its key at its start";
 /// Let programs on this machine ask a domain through a proxy that cannot read it
 ///
 /// Scripts in any language, and the viewer, ask an address of this machine by XML-RPC or JSON; what they ask goes to the
-/// domain's representative, encrypted from here to there. Whoever is on this machine may ask, with the account's
+/// domain's representative, encrypted from here to there. Every program on this machine may use it, with the account's
 /// rights, for as long as it runs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:

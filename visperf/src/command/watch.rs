@@ -22,15 +22,15 @@ use wire::event::{Kind, Outcome};
 mod kept;
 mod printing;
 
-/// The same as long as no sample has come: then it is told that none passes.
+/// The same before the first sample: after it the user is notified that nothing matches.
 const FIRST_WAIT_SECS: u64 = 5;
 /// Entries asked for at a time: the most a daemon gives.
 const PAGE: u64 = 1_000;
 
-/// Print what flows at a host as it comes, until Ctrl-C: processes, metrics, events or calls
+/// Print processes, metrics, events or calls of a host as they come, until Ctrl-C
 ///
-/// What is wanted is evaluated by the sensor, at the rate that is wanted, and only what passes comes, a line a sample, an event
-/// or a call. A sample of which nothing passes is not printed. Events and calls come all, whatever the rate.
+/// The sensor applies the filter at the given rate; only matches are sent. Prints one line per sample, event or call.
+/// Samples without a match are not printed. Events and calls are all sent, whatever the rate.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf watch --filter 'top 5 by cpu'
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     /// Run the script in this file at each sample, for what a filter cannot say
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Only processes, or calls, of this name; * stands for any characters
+    /// Only processes, or calls, of this name; * matches any characters
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Only what is of this user: of processes a name or a number, as that

@@ -102,7 +102,7 @@ fn unknown<'a>(
 /// The logs of the command line: their filters must be there, they themselves may come later.
 ///
 /// # Errors
-/// If one names a filter that nobody has, or is a glob that cannot be read.
+/// If one names an unknown filter, or is a glob that cannot be read.
 pub(crate) fn named_logs(tails: &[Tail], sources: &FilterSources) -> Result<(), Failure> {
     let named = tails.iter().map(|tail| (tail.spec.glob.as_str(), tail.spec.filter.as_deref()));
     if let Some((_, unknown)) = unknown(named, sources).next() {

@@ -18,7 +18,7 @@ const LIMIT_DEFAULT: u64 = 1000;
 pub struct CallsParams {
     /// Only the call of this id; `*` or `…` in it stand for any characters.
     pub call: Option<String>,
-    /// Only those that their user named so; `*` stands for any characters.
+    /// Only those that their user named so; `*` matches any characters.
     pub name: Option<String>,
     /// Only calls that bear this job number under any of their names, or are a part of it.
     pub job: Option<String>,

@@ -23,7 +23,7 @@ const LIMIT_DEFAULT: u64 = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProcessesParams {
-    /// Only processes of this name; `*` stands for any characters.
+    /// Only processes of this name; `*` matches any characters.
     pub name: Option<String>,
     /// Only processes of this user: a name or a number.
     pub user: Option<String>,

@@ -26,7 +26,7 @@ pub struct SampleChoice {
     /// Only the process of this number.
     #[schemars(range(min = 1, max = 4_194_304))]
     pub pid: Option<u32>,
-    /// Only processes of this name; `*` stands for any characters.
+    /// Only processes of this name; `*` matches any characters.
     pub name: Option<String>,
     /// Only one sweep in so long; all unless given.
     pub every: Option<Span>,

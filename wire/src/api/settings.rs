@@ -44,7 +44,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Selection {
-    /// The name of a process, or that of a call by its user; `*` stands for any characters.
+    /// The name of a process, or that of a call by its user; `*` matches any characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub name: Option<CompactString>,
@@ -52,7 +52,7 @@ pub struct Selection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub user: Option<CompactString>,
-    /// The arguments of a process; `*` stands for any characters.
+    /// The arguments of a process; `*` matches any characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub command: Option<CompactString>,
@@ -66,7 +66,7 @@ pub struct Selection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub job: Option<CompactString>,
-    /// The id of a call; for events and calls `*` stands for any characters.
+    /// The id of a call; for events and calls `*` matches any characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub call: Option<CompactString>,

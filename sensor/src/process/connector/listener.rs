@@ -124,7 +124,7 @@ impl Hearing {
             let mut waits = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(until, PollFlags::IN)];
             match poll(&mut waits, None) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return tracing::warn!(%error, "processes that end are heard of no more"),
+                Err(error) => return tracing::warn!(%error, "process-exit notifications stopped"),
             }
             if !waits[1].revents().is_empty() {
                 return;
@@ -138,7 +138,7 @@ impl Hearing {
                         self.lost.fetch_add(1, Ordering::Relaxed);
                     }
                     Err(Errno::INTR) => {}
-                    Err(error) => return tracing::warn!(%error, "processes that end are heard of no more"),
+                    Err(error) => return tracing::warn!(%error, "process-exit notifications stopped"),
                 }
             }
         }

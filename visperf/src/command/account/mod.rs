@@ -1,4 +1,4 @@
-//! `visperf account`: who may come in at this host's proxy.
+//! `visperf account`: the accounts of this host's proxy.
 //!
 //! Rule: a secret is printed once, by the command that makes it, and kept nowhere in clear.
 //! Not here: what an account is (`proxy::account`), its file (`proxy::account_file`).
@@ -23,7 +23,7 @@ use wire::id::{DomainName, HostName};
 /// Random bytes of a secret: 160 bits, 32 characters.
 const SECRET_LEN_BYTES: usize = 20;
 
-/// Say who may come in at this host's proxy
+/// Manage the accounts of this host's proxy
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -65,7 +65,7 @@ struct Granted {
 
 /// Add an account and print its secret, once
 ///
-/// The secret is made here and kept as hashes alone: note it down, or remove the account and add it again. A running
+/// The secret is generated here and stored only as hashes: note it down, or remove the account and add it again. A running
 /// proxy takes the account up within a second.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:

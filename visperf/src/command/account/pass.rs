@@ -13,7 +13,7 @@ use wire::id::PeerKey;
 /// Print a pass by which programs of this host ask a proxy, without an account
 ///
 /// This host must be a member of a domain, and may see that domain by it. It is sent as `Authorization: Bearer PASS`.
-/// Whoever has it may use it until it ends: treat it as a password.
+/// Anyone who has it may use it until it expires: treat it as a password.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:
   curl -H \"Authorization: Bearer $(visperf account pass 12D3KooW...)\" \\

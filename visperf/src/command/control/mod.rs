@@ -38,7 +38,7 @@ struct Common {
     /// Of this domain; that of the daemon that is asked, unless given
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
     domain: Option<String>,
-    /// Only if the process has this start_ns (as `visperf processes --json` tells): of one process
+    /// Only if the process has this start_ns (as `visperf processes --json` prints it): of one process
     #[arg(long, value_name = "NS", value_parser = whole(0..=u64::MAX))]
     start_ns: Option<u64>,
     /// Do not ask whether it is meant
@@ -127,8 +127,7 @@ fn words(act: Act) -> String {
 fn confirm(meant: &[Meant], act: Act, place: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::Usage(
-            "nobody can be asked whether it is meant, for standard input is no terminal; say --yes if it is"
-                .to_owned(),
+            "cannot ask for confirmation: standard input is not a terminal; pass --yes to proceed".to_owned(),
         ));
     }
     let many = if meant.len() == 1 { String::new() } else { format!("{} processes\n", meant.len()) };

@@ -19,8 +19,8 @@ use wire::time::Time;
 
 /// Certify a key by the domain's root key: the way to operator and filter-admin
 ///
-/// Needs the root key in the state folder (domain/root.key); it may be kept elsewhere at other times. The certificate
-/// takes the place of the one that the key had: name every role that it is to have. Nobody renews it but you.
+/// Needs the root key in the state folder (domain/root.key); it may be stored offline at other times. The certificate
+/// takes the place of the one that the key had: name every role that it is to have. It is not renewed automatically.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf key                                   on the other host: print its key

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let root_key = args.state.open()?.join("domain/root.key");
     if root_key.exists() {
         note(&format!(
-            "whoever has {} has the domain: keep a copy where nobody else comes",
+            "{} is the domain's root key, and anyone who has it controls the domain: store a copy in a safe place",
             quoted(&root_key)
         ));
     }

@@ -13,7 +13,7 @@ use overlay::identity::book::Member;
 use serde_json::json;
 use wire::time::Time;
 
-/// List who is a member of the domain that was created here
+/// List the members of the domain that was created here
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf domain members

@@ -45,7 +45,7 @@ const AGAIN_MOST: Duration = Duration::from_secs(5);
 
 /// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
 ///
-/// Each is what one line of one log told. Where several logs tell of one job, it has as many events of a kind, such as
+/// Each event is from one line of one log. If several logs report one job, it has as many events of a kind, such as
 /// a job_end of each of HTCondor's EventLog, SchedLog and ShadowLog, all of one call: `visperf calls` has each job once.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:

@@ -57,10 +57,10 @@ pub(crate) struct Args {
     /// LOG=ZONE is for one log, by its file name or its path as given; repeat it for others.
     #[arg(long = "zone", value_name = "[LOG=]ZONE", value_parser = ZoneOf::parse, allow_hyphen_values = true)]
     zones: Vec<ZoneOf>,
-    /// The cluster the logs belong to, if job numbers of several clusters must be told apart
+    /// The cluster the logs belong to, to distinguish job numbers of several clusters
     #[arg(long, value_name = "NAME", default_value = "")]
     cluster: String,
-    /// The host whose logs they are, where the logs do not tell. Default: this machine
+    /// The host that wrote the logs, if they do not name it. Default: this machine
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Print the calls that the events were joined to instead of the events

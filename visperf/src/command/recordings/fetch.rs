@@ -21,7 +21,7 @@ use wire::recording::LEN_MAX_BYTES;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Which, as `visperf recordings list` tells
+    /// Id of the recording, as `visperf recordings list` shows it
     #[arg(value_name = "ID")]
     id: String,
     /// Write it there

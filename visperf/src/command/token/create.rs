@@ -19,13 +19,13 @@ use wire::join::{ADDRESSES_MAX, Directory, Token, TokenType};
 
 /// Make a token and print the line to paste on the other host
 ///
-/// Whoever has the token first is let in: send it as you would a password. It is used up by the hosts that it let in,
+/// The first host that uses the token is admitted: send it as you would a password. It is used up by the hosts that it let in,
 /// and stale after its time. The daemon of this host must run when they join.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf token create                          one sensor, within 15 minutes
   visperf token create --uses 20 --ttl 1h       twenty of them
-  visperf token create --role viewer            somebody who only looks
+  visperf token create --role viewer            read access only
   visperf token create --replace 'wn[0-9]*'     hosts without a disk
   visperf token create --address head.example:7318
   visperf token create --directory 12D3KooW...@dir1.example:7318

@@ -40,9 +40,9 @@ pub(crate) struct Args {
     /// How many times faster than it was recorded the demo runs
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = speed, requires = "demo", allow_negative_numbers = true)]
     speed: f64,
-    /// A log to follow, a glob or a folder, and the filter for it if its name does not tell
+    /// A log to follow, a glob or a folder, and the filter for it if its name does not say which
     ///
-    /// A folder stands for the logs in it; rotated copies and folders in it are left out. May be repeated
+    /// A folder means all logs in it, without rotated copies and subfolders. May be repeated
     #[arg(long, value_name = "FILE[=FILTER]")]
     tail: Vec<String>,
     /// The domain's name [default: local, or demo]

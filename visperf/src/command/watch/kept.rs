@@ -248,16 +248,16 @@ impl Again {
     fn told(self, happens: bool, away: Duration) -> String {
         let secs = away.as_secs_f64().ceil();
         match (self, happens) {
-            (Again::WhereItWas, _) => "subscribed anew, from where it was: nothing was missed".to_owned(),
+            (Again::WhereItWas, _) => "subscribed again, from the same place: nothing was missed".to_owned(),
             (Again::FromNow, true) => {
-                format!("subscribed anew: what happened in the {secs} s between may be missed")
+                format!("subscribed again: what happened in the {secs} s between may be missed")
             }
             (Again::Elsewhere, true) => format!(
-                "subscribed anew: another sensor answers, and its own logs are watched from now on; what happened in the \
-                 {secs} s between is missed; `visperf events --follow` tells the events of all hosts"
+                "subscribed again: another sensor answers, and its own logs are watched from now on; what happened in the \
+                 {secs} s between is missed; `visperf events --follow` prints the events of all hosts"
             ),
             (Again::FromNow | Again::Elsewhere, false) => {
-                format!("subscribed anew: the samples of the {secs} s between are missed")
+                format!("subscribed again: the samples of the {secs} s between are missed")
             }
         }
     }
