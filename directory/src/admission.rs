@@ -169,7 +169,9 @@ pub enum Refused {
         root: PeerKey,
     },
     /// The name is listed with another key.
-    #[error("{domain} came under root {root}, but is admitted here under another; somebody uses its name")]
+    #[error(
+        "{domain} came under root {root}, but is admitted here under another; another domain uses its name"
+    )]
     Root {
         /// The domain.
         domain: DomainName,

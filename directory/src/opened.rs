@@ -23,7 +23,7 @@ pub struct Opened {
 
 /// A signed record does not say whose it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the signed record of {domain} does not tell its representative's key; expected where it answers")]
+#[error("the signed record of {domain} does not name its representative's key; expected where it answers")]
 pub struct NoReach {
     /// The domain.
     pub domain: DomainName,
@@ -39,7 +39,7 @@ impl Opened {
     /// A record that was checked to be what `statement` holds.
     ///
     /// # Errors
-    /// If it does not tell its representative's key.
+    /// If it does not name its representative's key.
     pub fn signed(record: Record, statement: Statement) -> Result<Opened, NoReach> {
         if record.reach.is_none() {
             return Err(NoReach { domain: record.domain });

@@ -97,7 +97,7 @@ impl Hub {
                     let taker = self.visits.iter().find(|(taken, _)| *taken == protocol);
                     let visit = Visit { peer, principal, stream };
                     if taker.is_none_or(|(_, taker)| taker.try_send(visit).is_err()) {
-                        tracing::debug!(%peer, %protocol, "a stream nobody takes now is reset");
+                        tracing::debug!(%peer, %protocol, "a stream that no handler takes now is reset");
                     }
                 }
             }

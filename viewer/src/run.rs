@@ -45,7 +45,7 @@ pub enum Error {
     #[error(transparent)]
     Picture(#[from] picture::Error),
     /// What was to be told.
-    #[error("cannot write what is told: {0}")]
+    #[error("cannot write the output: {0}")]
     Told(std::io::Error),
     /// A file that was kept, or is to be.
     #[error(transparent)]

@@ -95,7 +95,7 @@ pub enum Refused {
         other: PeerKey,
     },
     /// Signed by somebody else.
-    #[error("{what} is signed by {found}, expected {expected}; nobody else may sign it")]
+    #[error("{what} is signed by {found}, expected {expected}; no other key may sign it")]
     Signer {
         /// The kind of value.
         what: &'static str,

@@ -46,7 +46,7 @@ pub enum Error {
     )]
     Queues(u64),
     /// There is none.
-    #[error("no subscription {0:?}; one from which nobody takes for {IDLE_MAX:?} ends; subscribe again")]
+    #[error("no subscription {0:?}; one that is not read for {IDLE_MAX:?} ends; subscribe again")]
     Unknown(String),
     /// It is the sensor's own.
     #[error(

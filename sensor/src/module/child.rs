@@ -75,8 +75,8 @@ pub enum Error {
     /// It ended.
     #[error("it ended ({0}), expected it to answer until its input ends")]
     Ended(String),
-    /// It said something nobody asked for.
-    #[error("it said something that nobody asked for; expected one line for each call")]
+    /// It wrote a line without a call.
+    #[error("it wrote a line without a call; expected one line for each call")]
     Unasked,
     /// It said too much.
     #[error("expected a line of at most {ANSWER_LEN_MAX_BYTES} bytes, found a longer one")]

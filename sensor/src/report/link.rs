@@ -331,7 +331,7 @@ impl Link {
             write.shutdown().await
         };
         if !matches!(tokio::time::timeout(FAREWELL, saying).await, Ok(Ok(()))) {
-            tracing::debug!("the representative was not told that this sensor goes");
+            tracing::debug!("could not notify the representative that this sensor leaves");
         }
     }
 }

@@ -27,7 +27,9 @@ impl Replay for Joining {
         }
         match postcard::from_bytes(snapshot) {
             Ok(joiner) => self.0 = joiner,
-            Err(error) => tracing::warn!(%error, "the domain's open calls cannot be read; they begin anew"),
+            Err(error) => {
+                tracing::warn!(%error, "the domain's open calls cannot be read; starting without them")
+            }
         }
     }
 

@@ -102,7 +102,7 @@ impl Join for Arc<Mutex<Joiner>> {
         match postcard::from_bytes(snapshot) {
             Ok(joiner) => *self.lock().unwrap_or_else(PoisonError::into_inner) = joiner,
             Err(error) => {
-                tracing::error!(%error, "the open calls in the journal cannot be read; calls begin anew");
+                tracing::error!(%error, "the open calls in the journal cannot be read; starting without them");
             }
         }
     }

@@ -80,7 +80,7 @@ pub enum Error {
         found: u64,
     },
     /// More than there is room for.
-    #[error("expected at most {WINDOW_BYTES} bytes that nobody took, found more")]
+    #[error("expected at most {WINDOW_BYTES} unread bytes, found more")]
     Flood,
 }
 

@@ -349,7 +349,7 @@ fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
 /// Without a service manager this does nothing.
 fn tell_service_manager(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }
 

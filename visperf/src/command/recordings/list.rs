@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let refused: u64 = triggers.iter().map(|trigger| trigger.refused).fold(0, u64::saturating_add);
     if refused > 0 {
-        note(&format!("{refused} times a trigger fitted and no recording could be begun"));
+        note(&format!("{refused} times a trigger matched and no recording could be started"));
     }
     if let Some(trouble) = &answer.typed.trouble {
         note(trouble);

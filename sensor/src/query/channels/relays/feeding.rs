@@ -46,7 +46,7 @@ impl Running {
                     let stream = streams.remove(&ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id));
                     if let (Err(_), Some(stream)) = (ended, stream) {
                         // Its consumers wait for it still.
-                        tracing::error!(host = %stream.key.host, "the task of a stream failed; it is begun anew");
+                        tracing::error!(host = %stream.key.host, "the task of a stream failed; restarting it");
                         self.feed(stream, AGAIN, &mut tasks, &mut streams);
                     }
                 }
